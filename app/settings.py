@@ -86,6 +86,14 @@ class Settings(BaseSettings):
         refusal="422 too-many-characters",
         ge=1,
     )
+    max_long_characters: int = _limit(
+        200_000,
+        "characters",
+        "Of a text of which only maps and rows of attention are asked for, with `resolution` or "
+        "`queries`: a book of some 40,000 tokens.",
+        refusal="422 too-many-characters",
+        ge=1,
+    )
     # The name is frozen with the API (max_cells, too-many-cells); the code counts elements.
     max_cells: int = _limit(
         8_000_000,
@@ -156,6 +164,29 @@ class Settings(BaseSettings):
         "far longer than the largest answer that max_cells allows takes on one slow core.",
         refusal="504 too-slow",
         gt=0,
+    )
+    max_long_texts: int = _limit(
+        4,
+        "texts",
+        "Texts longer than max_characters that are read or wait; they are read one after another, "
+        "on a thread beside the inference thread.",
+        refusal="503 too-many-long-texts",
+        ge=1,
+    )
+    long_seconds: float = _limit(
+        900.0,
+        "seconds",
+        "How long reading a text longer than max_characters may take before it is stopped: the "
+        "cost of attention grows with the square of the length.",
+        refusal="504 too-slow",
+        gt=0,
+    )
+    tile_bytes: int = _limit(
+        536_870_912,
+        "bytes",
+        "Memory for the queries and keys of traces with a resolution, of which tiles are computed. "
+        "A trace that needs more has no tiles; 0 keeps none.",
+        ge=0,
     )
     cache_bytes: int = _limit(
         33_554_432,
@@ -267,7 +298,7 @@ class Settings(BaseSettings):
     @property
     def max_body_bytes(self) -> int:
         """The largest request body: two texts written as 12-byte escapes, and the options."""
-        return 24 * self.max_characters + 32_768
+        return 24 * max(self.max_characters, self.max_long_characters) + 32_768
 
     @property
     def own_models_dir(self) -> Path:
@@ -382,7 +413,7 @@ def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Li
         "max_body_bytes": fixed(
             settings.max_body_bytes,
             "bytes",
-            "Two texts of max_characters written as 12-byte escapes, and the options.",
+            "Two texts of the most characters written as 12-byte escapes, and the options.",
             "413 body-too-large",
         ),
         "max_header_bytes": fixed(
@@ -439,6 +470,22 @@ def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Li
         "max_ids": fixed(traces.MAX_IDS, "token ids", "Longer than any text a model here reads."),
         "max_positions": fixed(
             traces.MAX_POSITIONS, "positions", "Of one edit: as many as a long text has tokens."
+        ),
+        "max_resolution": fixed(
+            traces.MAX_RESOLUTION, "bins", "A side of a map: as many as a screen shows."
+        ),
+        "max_queries": fixed(
+            traces.MAX_QUERIES, "queries", "Of the exact rows of one trace; max_cells limits them."
+        ),
+        "max_tile_bins": fixed(
+            traces.MAX_TILE_BINS, "bins", "A side of a tile, so that a row of a book fits."
+        ),
+        "max_tile_cells": fixed(
+            traces.MAX_TILE_CELLS,
+            "cells",
+            "The weights that one tile pools, about half a second's work; beyond, the maps of the "
+            "trace are as good.",
+            "422 too-many-tile-cells",
         ),
         "max_values": fixed(
             traces.MAX_VALUES, "numbers", "Of one edit; more come from another trace."

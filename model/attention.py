@@ -4,7 +4,8 @@
 
 Rows are queries (the tokens that attend), columns are keys (the tokens attended to); every row of
 the weights sums to 1. Heads whose scores or weights are captured or edited are computed step by
-step, all others by PyTorch's fused kernel; both give the same numbers.
+step, all others by PyTorch's fused kernel; both give the same numbers. Of long texts, rows and
+pooled maps are observed block by block (`streaming`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headlight.model.config import TransformerConfig
-from headlight.model.hooks import HookPoint, hooked_heads
-from headlight.model.positions import alibi_bias, rotate
+from headlight.model.hooks import HookPoint, hooked_heads, is_hooked, site_of
+from headlight.model.positions import alibi_bias, alibi_slopes, rotate
+from headlight.model.streaming import (
+    OBSERVED_AXES,
+    ScoreTerms,
+    observe_whole,
+    stream_attention,
+)
+
+WHOLE_ELEMENTS = 2**22
+"""The elements of a bias or a mask beyond which attention runs in blocks, which need neither."""
 
 
 def attention_scores(
@@ -160,6 +170,14 @@ class MultiHeadAttention(nn.Module):
             self.bias = HookPoint("head query key", head=n_heads)
         self.scores = HookPoint("batch head query key", head=n_heads)
         self.weights = HookPoint("batch head query key", head=n_heads)
+        self.entropy = HookPoint(OBSERVED_AXES["entropy"], head=n_heads)
+        self.first_token = HookPoint(OBSERVED_AXES["first_token"], head=n_heads)
+        if not is_cross:
+            self.mean_distance = HookPoint(OBSERVED_AXES["mean_distance"], head=n_heads)
+        self.logsumexp = HookPoint(OBSERVED_AXES["logsumexp"], head=n_heads)
+        self.mean_map = HookPoint(OBSERVED_AXES["mean_map"], head=n_heads)
+        self.max_map = HookPoint(OBSERVED_AXES["max_map"], head=n_heads)
+        self.rows = HookPoint(OBSERVED_AXES["rows"], head=n_heads)
         self.context = HookPoint("batch head query d_head", head=n_heads, d_head=d_head)
         self.output = HookPoint("batch query d_model", d_model=d_model)
 
@@ -207,19 +225,25 @@ class MultiHeadAttention(nn.Module):
         self, queries: Tensor, keys: Tensor, values: Tensor, is_token: IsToken | None
     ) -> Tensor:
         n_queries, n_keys = queries.shape[-2], keys.shape[-2]
+        hooked = hooked_heads((self.scores, self.weights), self.n_heads)
+        observed = self._observed()
+        is_long = n_queries == n_keys or not self.is_causal  # a whole text, not a step of decoding
+        is_changed = hooked or (self.is_biased and is_hooked(self.bias))
+        is_long = is_long and not (is_changed or torch.is_grad_enabled())
+        if is_long and (observed or self._needs_blocks(n_queries, n_keys, is_token)):
+            return self._attend_in_blocks(queries, keys, values, is_token, observed)
         bias = None
         if self.is_biased:
             bias = self.bias(alibi_bias(self.n_heads, n_queries, n_keys, keys.device))
-        hooked = hooked_heads((self.scores, self.weights), self.n_heads)
         is_plain = self.is_causal and n_queries == n_keys and is_token is None and bias is None
-        if is_plain and not hooked:  # the kernel has this mask built in, and skips what it masks
+        if is_plain and not (hooked or observed):  # the kernel has this mask built in
             return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
         mask = attention_mask(
             n_queries, n_keys, is_causal=self.is_causal, is_token=is_token, device=keys.device
         )
-        if not hooked:
+        if not (hooked or observed):
             return fused_attention(queries, keys, values, mask, bias)
-        if len(hooked) == self.n_heads:
+        if observed or len(hooked) == self.n_heads:
             return self._attend_step_by_step(queries, keys, values, mask, bias)
         some = list(hooked)
         others = [head for head in range(self.n_heads) if head not in hooked]
@@ -230,6 +254,40 @@ class MultiHeadAttention(nn.Module):
         context[:, others] = fused_attention(
             queries[:, others], keys[:, others], values[:, others], mask, _of(bias, others)
         )
+        return context
+
+    def _needs_blocks(self, n_queries: int, n_keys: int, is_token: IsToken | None) -> bool:
+        """Whether the kernel would need a bias or a mask that is too large."""
+        has_matrix = self.is_biased or is_token is not None
+        return has_matrix and n_queries * n_keys > WHOLE_ELEMENTS
+
+    def _observed(self) -> list[str]:
+        """The names of the numbers of rows, the maps and the rows that the pass observes."""
+        points = ((name, getattr(self, name, None)) for name in OBSERVED_AXES)
+        return [name for name, point in points if point is not None and is_hooked(point)]
+
+    def _attend_in_blocks(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        is_token: IsToken | None,
+        observed: list[str],
+    ) -> Tensor:
+        terms = ScoreTerms(
+            scale=queries.shape[-1] ** -0.5,
+            is_causal=self.is_causal,
+            slopes=alibi_slopes(self.n_heads) if self.is_biased else None,
+            is_token=is_token,
+        )
+        path = site_of(getattr(self, observed[0])).rpartition(".")[0] if observed else None
+        # Heads that share keys have equal ones; the blocks need each once.
+        sharers = self.n_heads // self.n_groups
+        context, found = stream_attention(
+            queries, keys[:, ::sharers], values[:, ::sharers], terms, observed, path=path
+        )
+        for name, tensor in found.items():
+            getattr(self, name)(tensor)
         return context
 
     def _attend_step_by_step(
@@ -243,7 +301,11 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         scores = self.scores(attention_scores(queries, keys, mask, bias), heads)
         is_free = not (torch.is_grad_enabled() or hooked_heads((self.scores,), self.n_heads))
+        observed = self._observed()
+        is_free = is_free and "logsumexp" not in observed
         weights = self.weights(attention_weights(scores, in_place=is_free), heads)
+        for name, tensor in observe_whole(weights, scores, observed).items() if observed else ():
+            getattr(self, name)(tensor)
         return (weights @ _at_least_float32(values)).to(values.dtype)
 
     def _split(self, x: Float[Tensor, "batch token width"]) -> Tensor:

@@ -67,6 +67,9 @@ from headlight.model.translation import translate
 if TYPE_CHECKING:
     from headlight.model.foreign.model import ForeignModel
 
+LONGEST_TEXT = 2**17
+"""The tokens that a model reads whose positions have no end."""
+
 ZOO = Path(__file__).parent / "zoo"
 
 _DTYPES = ("F16", "BF16", "F32")
@@ -123,12 +126,12 @@ class Checkpoint:
         model = self.model
         changes = intervene(model, interventions) if interventions else nullcontext()
         with torch.inference_mode(), changes, model.capture_sites(sites, heads) as captured:
-            batch = pad(texts, self.device)
+            batch, has_logits = pad(texts, self.device), "logits" in sites
             if self.config.has_encoder:
                 target_ids = pad(targets, self.device).ids if targets else None
-                model(batch.ids, target_ids, is_token=batch.is_token)
+                model(batch.ids, target_ids, is_token=batch.is_token, has_logits=has_logits)
             else:  # causal rows need no padding mask, as the padding is at their end
-                model(batch.ids)
+                model(batch.ids, has_logits=has_logits)
         return captured
 
     def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -230,11 +233,19 @@ def describe(folder: Path | str) -> Description:
         sites=bare.sites,
         attentions=tuple(_attentions(config)),
         features=_FEATURES[config.kind],
+        trained_tokens=_trained_tokens(config, card),
+        longest_text=config.max_tokens if config.positional == "learned" else LONGEST_TEXT,
         normalization=read_normalization(folder / TOKENIZER),
         matrices=tuple(matrices_of(bare)),
         quantization=quantization,
         heads=read_profile(folder, revision),
     )
+
+
+def _trained_tokens(config: TransformerConfig, card: ModelCard) -> int:
+    """The tokens of the texts that the model was trained on; the greatest length if untold."""
+    told = card.metrics.get("trained_tokens")
+    return told if type(told) is int and 0 < told <= config.max_tokens else config.max_tokens
 
 
 _FEATURES = {

@@ -20,7 +20,14 @@ from functools import cached_property
 
 from torch import Tensor, nn
 
-from headlight.model.sites import Site, layer_of, match_sites, require_heads, require_layers
+from headlight.model.sites import (
+    REQUESTED_AXES,
+    Site,
+    layer_of,
+    match_sites,
+    require_heads,
+    require_layers,
+)
 
 Edit = Callable[[Tensor], Tensor]
 
@@ -155,6 +162,13 @@ def is_hooked(point: HookPoint) -> bool:
     return active is not None and (point in active.captures or point in active.edits)
 
 
+def site_of(point: HookPoint) -> str:
+    """The site of a point that is captured in the current context; empty if it is not."""
+    active = _active.get()
+    captures = () if active is None else active.captures.get(point, ())
+    return captures[0].names[point] if captures else ""
+
+
 def hooked_heads(points: Iterable[HookPoint], n_heads: int) -> tuple[int, ...]:
     """The heads, ascending, that are captured or edited at any of these points."""
     active = _active.get()
@@ -189,9 +203,14 @@ class HookedModule(nn.Module):
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """Every site with its axes, in the order of the module tree."""
+        """Every site with its axes, in the order of the module tree.
+
+        Maps and rows are none: their sizes are those that a pass asks for (`streaming.Watch`).
+        """
         return tuple(
-            Site(name, point.axes, point.sizes) for name, point in self.hook_points.items()
+            Site(name, point.axes, point.sizes)
+            for name, point in self.hook_points.items()
+            if not REQUESTED_AXES & set(point.axes)
         )
 
     @contextmanager
@@ -217,7 +236,7 @@ class HookedModule(nn.Module):
             UnknownLayer, UnknownHead: the model has no layer or head of that number.
         """
         points = self.hook_points
-        names = match_sites(sites, points)
+        names = match_sites(sites, (site.name for site in self.sites))
         if layers is not None:
             require_layers(layers, points)
             names = [name for name in names if layer_of(name) in {None, *layers}]

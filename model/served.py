@@ -23,6 +23,7 @@ from headlight.model.config import Architecture
 from headlight.model.interventions import Intervention
 from headlight.model.quantization import StoredQuantization
 from headlight.model.sites import Site
+from headlight.model.streaming import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, NamedArray, Token
 
@@ -44,7 +45,9 @@ class Description:
     ``normalization`` are the changes that the tokenizer makes to a text. ``matrices`` are the names
     of the weights that can be quantized, none of a foreign model; ``quantization`` is that of the
     weights as they are stored, None if they are not quantized. ``heads`` is the profile of the
-    heads, if one was measured (`head_profiles`).
+    heads, if one was measured (`head_profiles`). ``trained_tokens`` is the length of the texts that
+    it was trained on, and ``longest_text`` the tokens that it can read if only parts of its
+    attention are asked for; 0: both are ``config.max_tokens``.
     """
 
     id: str
@@ -62,6 +65,31 @@ class Description:
     matrices: tuple[str, ...] = ()
     quantization: StoredQuantization | None = None
     heads: Mapping[str, Any] | None = None
+    trained_tokens: int = 0
+    longest_text: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("trained_tokens", "longest_text"):
+            if not getattr(self, name):
+                object.__setattr__(self, name, self.config.max_tokens)
+
+    @cached_property
+    def observed(self) -> tuple[str, ...]:
+        """The paths of the attentions whose rows and maps can be observed."""
+        names = {site.name for site in self.sites}
+        paths = (facts.path for facts in self.attentions)
+        return tuple(path for path in paths if f"{path}.first_token" in names)
+
+    @cached_property
+    def capturable(self) -> Mapping[str, Site]:
+        """The sites by name, and the maps and rows of attentions, which a pass asks for."""
+        found = {site.name: site for site in self.sites}
+        heads = {facts.path: facts.n_heads for facts in self.attentions}
+        for path in self.observed:
+            for name in (*MAPS, ROWS):
+                axes = tuple(OBSERVED_AXES[name].split())
+                found[f"{path}.{name}"] = Site(f"{path}.{name}", axes, {"head": heads[path]})
+        return found
 
     @cached_property
     def paths(self) -> frozenset[str]:

@@ -116,7 +116,7 @@ class SiteEdit:
             )
         if source is not None:
             axis = _token_axis(site, array.axes)
-            _require_positions(source, data.shape[axis], site)
+            require_positions(source, data.shape[axis], site)
             data = data.take(list(source), axis=axis)
         if "head" in array.axes:
             present = list(trace.heads or range(data.shape[array.axes.index("head")]))
@@ -210,7 +210,7 @@ class SiteEdit:
         """
         token_axis = self._own_axes[_token_axis(self.site, self._own_axes)]
         if self.positions is not None:
-            _require_positions(self.positions, lengths[token_axis], self.site)
+            require_positions(self.positions, lengths[token_axis], self.site)
         if self.value is None:
             return
         known = {**sizes, **lengths}
@@ -256,7 +256,7 @@ def bind(edit: SiteEdit, sites: Iterable[Site]) -> SiteEdit:
     if edit.heads is not None:
         require_heads(edit.heads, site.sizes["head"])
     if edit.positions is not None:
-        _require_positions(edit.positions, None, edit.site)
+        require_positions(edit.positions, None, edit.site)
     return replace(edit, axes=site.axes)
 
 
@@ -285,7 +285,7 @@ def for_generation(edit: SiteEdit, n_prompt: int, max_tokens: int) -> SiteEdit:
             "for all keys"
         )
     if edit.positions is not None:
-        _require_positions(edit.positions, max_tokens, edit.site)
+        require_positions(edit.positions, max_tokens, edit.site)
         return edit
     if edit.n_rows == 1:
         return edit
@@ -297,7 +297,12 @@ def for_generation(edit: SiteEdit, n_prompt: int, max_tokens: int) -> SiteEdit:
     return replace(edit, positions=tuple(range(n_prompt)))
 
 
-def _require_positions(positions: Sequence[int], n: int | None, site: str) -> None:
+def require_positions(positions: Sequence[int], n: int | None, site: str) -> None:
+    """Check positions of a site that has `n` of them; None: it is not known yet.
+
+    Raises:
+        UnknownPosition: there is none, or one is named twice or out of range.
+    """
     if not positions:
         raise UnknownPosition("positions is empty; leave it out for all positions")
     if len(set(positions)) < len(positions):

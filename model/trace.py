@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,33 @@ class NamedArray:
         return f"NamedArray({self.sizes or 'a number'}, {self.data.dtype})"
 
 
+class Tiles(Protocol):
+    """The queries, keys and logsumexp of an attention, from which any weight follows."""
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory that they take."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Heads, queries and keys."""
+
+    def tile(
+        self, head: int, queries: tuple[int, int], keys: tuple[int, int], resolution: int
+    ) -> Mapping[str, Any]:
+        """``mean_map`` and ``max_map`` (query_bin, key_bin) of a rectangle of one head's weights.
+
+        Args:
+            head: the head.
+            queries: the first and the one after the last.
+            keys: as the queries.
+            resolution: the greatest number of bins on each side.
+
+        Raises:
+            ValueError: there is no such head, or the rectangle is empty or leaves the map.
+        """
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Trace(Drawable):
     """The tokens of one text and the captured arrays of its forward pass, by site.
@@ -91,6 +119,10 @@ class Trace(Drawable):
     pass, float32 or bfloat16. ``heads`` are the heads along the ``head`` axes, in order; None: all.
     ``attentions`` are the terms of each softmax by path; one that is not listed is causal in a
     decoder and sees everything elsewhere. ``timings`` are in milliseconds, by step.
+
+    ``resolution`` is the greatest number of bins on each side of the sites ``mean_map`` and
+    ``max_map``, ``queries`` are the positions of ``rows``; None: neither was asked for. ``kept``
+    are the attentions of which `tile` computes any part, by path.
     """
 
     model: str
@@ -104,6 +136,40 @@ class Trace(Drawable):
     heads: tuple[int, ...] | None = None
     attentions: Mapping[str, AttentionFacts] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
+    resolution: int | None = None
+    queries: tuple[int, ...] | None = None
+    kept: Mapping[str, Tiles] = field(default_factory=dict)
+
+    def tile(
+        self,
+        path: str,
+        head: int,
+        queries: tuple[int, int],
+        keys: tuple[int, int],
+        resolution: int = 512,
+    ) -> dict[str, NamedArray]:
+        """A rectangle of one head's weights, exact or pooled, without a new pass.
+
+        Args:
+            path: of the attention, ``decoder.layers.0.self_attention``.
+            head: the head.
+            queries: the first and the one after the last.
+            keys: as the queries.
+            resolution: the greatest number of bins on each side; bins of one cell are exact.
+
+        Returns:
+            ``mean_map`` and ``max_map`` (query_bin, key_bin).
+
+        Raises:
+            KeyError: the attention was not kept.
+            ValueError: there is no such head, or the rectangle is empty or leaves the map.
+        """
+        if path not in self.kept:
+            known = ", ".join(self.kept) or "none; trace with a resolution"
+            raise KeyError(f"{path!r} is not kept; the attentions that are: {known}")
+        found = self.kept[path].tile(head, queries, keys, resolution)
+        axes = ("query_bin", "key_bin")
+        return {name: NamedArray(axes, each.float().cpu().numpy()) for name, each in found.items()}
 
     def __getitem__(self, site: str) -> NDArray[np.generic]:
         """The array of a site.

@@ -11,7 +11,7 @@ A `ModelInput` is one row of the pass. `trace` does all of it for one text.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -23,8 +23,9 @@ from torch import Tensor
 
 from headlight.model.interventions import Intervention, bound, require_quantizable, site_edits
 from headlight.model.served import Description, Served
-from headlight.model.site_edit import SiteEdit
+from headlight.model.site_edit import SiteEdit, require_positions
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
+from headlight.model.streaming import MAPS, OBSERVED_AXES, ROWS, Watch, n_bins, watching
 from headlight.model.trace import NamedArray, Token, Trace
 
 DEFAULT_CAPTURE = (
@@ -73,12 +74,26 @@ class TooManyTokens(ValueError):
 class PassSpec:
     """The sites that a pass captures, the heads that it keeps of them, and its interventions.
 
-    Made by `pass_spec`, which validates it. Inputs of equal specs can share a batch.
+    ``resolution`` is that of the maps and ``queries`` are the positions of the rows; None: there
+    are none. Made by `pass_spec`, which validates it. Inputs of equal specs can share a batch.
     """
 
     sites: tuple[str, ...]
     heads: tuple[int, ...] | None = None
     interventions: tuple[Intervention, ...] = ()
+    resolution: int | None = None
+    queries: tuple[int, ...] | None = None
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether maps or rows of attention are asked for, so that the text may be long."""
+        return self.resolution is not None or self.queries is not None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the axes that the pass chooses, but for bins."""
+        chosen = {} if self.heads is None else {"head": len(self.heads)}
+        return chosen | {"row": len(self.queries or ())}
 
     def with_sites(self, sites: Iterable[str]) -> PassSpec:
         """This spec with further sites of the same model, each once."""
@@ -92,15 +107,21 @@ def pass_spec(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     interventions: Sequence[Intervention] = (),
+    resolution: int | None = None,
+    queries: Sequence[int] | None = None,
 ) -> PassSpec:
     """Select the sites of a pass and validate heads, layers and interventions.
 
     Args:
         description: of the model; its weights need not be loaded.
-        capture: globs over site names; None: those of `DEFAULT_CAPTURE` that the model has.
+        capture: globs over site names; None: those of `DEFAULT_CAPTURE` that the model has, or
+            none if a resolution or queries are given.
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads, in this order.
         interventions: the changes to the pass.
+        resolution: the greatest number of bins on each side of ``mean_map`` and ``max_map``, which
+            are captured of every attention in the layers; None: they are not.
+        queries: positions whose ``rows`` are captured of every attention in the layers.
 
     Returns:
         The spec; its sites are in the order of the module tree.
@@ -117,12 +138,46 @@ def pass_spec(
         require_quantizable(description.matrices, interventions, description.quantization)
         interventions = bound(description.sites, interventions)
         site_edits(description.config, interventions, description.paths)
+    spec = PassSpec(
+        (),
+        kept,
+        tuple(interventions),
+        None if resolution is None else int(resolution),
+        None if queries is None else tuple(map(int, queries)),
+    )
+    if capture is None and spec.is_observed:
+        capture = ()
     sites = _select(
         tuple(site.name for site in description.sites),
         None if capture is None else tuple(capture),
         None if layers is None else tuple(map(int, layers)),
     )
-    return PassSpec(sites, kept, tuple(interventions))
+    return spec.with_sites([*sites, *_observed_sites(description, spec, layers)])
+
+
+def _observed_sites(
+    description: Description, spec: PassSpec, layers: Sequence[int] | None
+) -> list[str]:
+    """The maps and rows of a pass.
+
+    Raises:
+        ValueError: the resolution is less than 1.
+        UnknownPosition: a query is negative or named twice, or there is none.
+        UnknownSite: the attentions of the model cannot be observed.
+    """
+    if not spec.is_observed:
+        return []
+    if spec.resolution is not None and spec.resolution < 1:
+        raise ValueError(f"resolution ({spec.resolution}) must be at least 1")
+    if spec.queries is not None:
+        require_positions(spec.queries, None, "the map")
+    paths = [
+        path for path in description.observed if layers is None or layer_of(f"{path}.") in layers
+    ]
+    if not paths:
+        raise UnknownSite(f"no attention of the model '{description.id}' has maps and rows")
+    names = (*(MAPS if spec.resolution else ()), *((ROWS,) if spec.queries else ()))
+    return [f"{path}.{name}" for path in paths for name in names]
 
 
 # Most requests name the same few globs, and matching them takes longer than cutting a text.
@@ -178,6 +233,7 @@ def tokenize(
     *,
     ids: Sequence[int] | None = None,
     special_tokens: bool = True,
+    is_observed: bool = False,
 ) -> ModelInput:
     """Cut a text, and a target if there is one, into the tokens that a model reads.
 
@@ -187,6 +243,8 @@ def tokenize(
         target: of an encoder–decoder.
         ids: token ids in place of a text, read as they are.
         special_tokens: whether the model's special tokens are added to the text.
+        is_observed: whether only parts of its attention are asked for, so that the text may be
+            longer than ``max_tokens``, as far as the positions of the model reach.
 
     Raises:
         EmptyText: a text is empty or blank.
@@ -196,23 +254,33 @@ def tokenize(
         ValueError: a text holds a lone surrogate, or there is neither a text nor ids.
     """
     began = perf_counter()
+    # A translation of a long text would be as long.
+    needs_translation = target is None and checkpoint.config.kind == "encoder-decoder"
+    limit = checkpoint.config.max_tokens
+    if is_observed and not needs_translation:
+        limit = checkpoint.description.longest_text
     if ids is not None:
-        text, tokens = read_ids(checkpoint, ids)
+        text, tokens = read_ids(checkpoint, ids, limit)
     elif text is not None:
-        tokens = read_tokens(checkpoint, text, special_tokens=special_tokens)
+        tokens = read_tokens(checkpoint, text, special_tokens=special_tokens, limit=limit)
     else:
         raise ValueError("there is nothing to read; give a text or ids")
     target_tokens = None
     if target is not None:
         if checkpoint.config.kind != "encoder-decoder":
             raise NoTarget(f"the model '{checkpoint.id}' reads one text; leave the target out")
-        target_tokens = read_tokens(checkpoint, target, is_target=True)
+        target_tokens = read_tokens(checkpoint, target, is_target=True, limit=limit)
     took = 1e3 * (perf_counter() - began)
     return ModelInput(text, tokens, target, target_tokens, {"tokenize": took})
 
 
 def read_tokens(
-    checkpoint: Served, text: str, *, is_target: bool = False, special_tokens: bool = True
+    checkpoint: Served,
+    text: str,
+    *,
+    is_target: bool = False,
+    special_tokens: bool = True,
+    limit: int | None = None,
 ) -> tuple[Token, ...]:
     """The tokens that a model reads for a text.
 
@@ -221,6 +289,7 @@ def read_tokens(
         text: the text.
         is_target: whether the decoder of an encoder–decoder reads it.
         special_tokens: whether the model's special tokens are added.
+        limit: the most tokens; None: ``max_tokens`` of the model.
 
     Raises:
         EmptyText, TooManyTokens, ValueError: as `tokenize`.
@@ -234,17 +303,21 @@ def read_tokens(
         tokens = typed_tokens(tokens)
     if not tokens:
         raise EmptyText(f"the {what} has no tokens; type at least one word")
-    if len(tokens) > checkpoint.config.max_tokens:
-        raise TooManyTokens(len(tokens), checkpoint.config.max_tokens, what)
+    limit = checkpoint.config.max_tokens if limit is None else limit
+    if len(tokens) > limit:
+        raise TooManyTokens(len(tokens), limit, what)
     return tuple(tokens)
 
 
-def read_ids(checkpoint: Served, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+def read_ids(
+    checkpoint: Served, ids: Sequence[int], limit: int | None = None
+) -> tuple[str, tuple[Token, ...]]:
     """The text of token ids, and the tokens with their places in it.
 
     If the text of the ids has just these tokens, they are those of `read_tokens`. Otherwise the
     text is that of each token in a row, special ones included, and a word begins at a space, at a
-    special token and beside whatever is no letter or digit.
+    special token and beside whatever is no letter or digit. `limit` is the most tokens; None:
+    ``max_tokens`` of the model.
 
     Raises:
         EmptyText: there are no ids.
@@ -254,8 +327,9 @@ def read_ids(checkpoint: Served, ids: Sequence[int]) -> tuple[str, tuple[Token, 
     ids = [int(one) for one in ids]
     if not ids:
         raise EmptyText("ids is empty; give at least one token")
-    if len(ids) > checkpoint.config.max_tokens:
-        raise TooManyTokens(len(ids), checkpoint.config.max_tokens)
+    limit = checkpoint.config.max_tokens if limit is None else limit
+    if len(ids) > limit:
+        raise TooManyTokens(len(ids), limit)
     for one in ids:
         if not 0 <= one < n_ids:
             raise UnknownToken(f"there is no token {one}; the ids are 0 to {n_ids - 1}")
@@ -345,25 +419,29 @@ def count_elements(
         read: the input.
         derived: further arrays made of sites: a site, and the axes of the array.
     """
-    sites = {site.name: site for site in description.sites}
+    sites = description.capturable
     arrays = [*((site, sites[site].axes) for site in spec.sites), *derived]
     count = 0
     for site, axes in arrays:
         sizes = {"batch": 1, "d_model": description.config.d_model, **sites[site].sizes}
-        if spec.heads:
-            sizes["head"] = len(spec.heads)
-        sizes |= read.axis_lengths(site)
+        sizes |= spec.sizes | read.axis_lengths(site)
+        if spec.resolution is not None:
+            for axis in ("query", "key"):
+                sizes[f"{axis}_bin"] = n_bins(sizes[axis], spec.resolution)
         count += prod([sizes[axis] for axis in axes])
     return count
 
 
 def require_fitting_edits(description: Description, spec: PassSpec, read: ModelInput) -> None:
-    """Check the edits of sites against the length of a text.
+    """Check the edits of sites, and the queries of rows, against the length of a text.
 
     Raises:
         UnknownPosition: the text has no such position.
         ImpossibleIntervention: the values of an edit do not fit the tensor.
     """
+    for site in spec.sites if spec.queries else ():
+        if site.endswith(f".{ROWS}"):
+            require_positions(spec.queries or (), read.axis_lengths(site)["query"], site)
     edits = [one for one in spec.interventions if isinstance(one, SiteEdit)]
     sites = {site.name: site for site in description.sites} if edits else {}
     for edit in edits:
@@ -385,6 +463,9 @@ def trace(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     interventions: Sequence[Intervention] = (),
+    resolution: int | None = None,
+    queries: Sequence[int] | None = None,
+    on_progress: Callable[[float], object] | None = None,
 ) -> Trace:
     """Read a text in one forward pass and keep the activations asked for.
 
@@ -398,6 +479,11 @@ def trace(
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
         interventions: the changes to the pass.
+        resolution: capture ``mean_map`` and ``max_map`` of every attention, at most that many bins
+            on each side, and keep what `Trace.tile` needs. A text may then have tens of thousands
+            of tokens, as far as the positions of the model reach.
+        queries: capture the exact ``rows`` of these positions of every attention.
+        on_progress: called with the share of the pass that is done, if maps or rows are captured.
 
     Raises:
         TypeError: `checkpoint` is not a loaded model.
@@ -414,13 +500,27 @@ def trace(
         layers=layers,
         heads=heads,
         interventions=interventions,
+        resolution=resolution,
+        queries=queries,
     )
-    read = tokenize(checkpoint, text, target, ids=ids, special_tokens=special_tokens)
+    read = tokenize(
+        checkpoint,
+        text,
+        target,
+        ids=ids,
+        special_tokens=special_tokens,
+        is_observed=spec.is_observed,
+    )
     inputs = with_translations(checkpoint, [read])
-    return run_batch(checkpoint, spec, inputs)[0]
+    return run_batch(checkpoint, spec, inputs, on_progress)[0]
 
 
-def run_batch(checkpoint: Served, spec: PassSpec, inputs: Sequence[ModelInput]) -> list[Trace]:
+def run_batch(
+    checkpoint: Served,
+    spec: PassSpec,
+    inputs: Sequence[ModelInput],
+    on_progress: Callable[[float], object] | None = None,
+) -> list[Trace]:
     """Run one pass in which every input is a row.
 
     Each trace holds the numbers that it holds alone, to 1e-5 in float32: the order in which a
@@ -430,29 +530,32 @@ def run_batch(checkpoint: Served, spec: PassSpec, inputs: Sequence[ModelInput]) 
         checkpoint: the model.
         spec: the captures and interventions.
         inputs: at least one, of any lengths.
+        on_progress: called with the share of the pass that is done, if maps or rows are captured.
 
     Returns:
         The traces in the order of the inputs: arrays by site without a batch axis, float32 or
-        int32, on the CPU. Each has the milliseconds of the whole pass. With edits of sites, each
-        input has a pass of its own.
+        int32, on the CPU. Each has the milliseconds of the whole pass. With edits of sites, maps
+        or rows, each input has a pass of its own.
 
     Raises:
         UnknownPosition, ImpossibleIntervention: an edit of a site does not fit a text.
     """
-    if any(isinstance(one, SiteEdit) for one in spec.interventions):
+    if spec.is_observed or any(isinstance(one, SiteEdit) for one in spec.interventions):
         for read in inputs:
             require_fitting_edits(checkpoint.description, spec, read)
-        if len(inputs) > 1:  # a mean must not count padding
+        if len(inputs) > 1:  # a mean must not count padding, and bins must not hold it
             return [run_batch(checkpoint, spec, [read])[0] for read in inputs]
     began = perf_counter()
     targets = [_ids(read.target_tokens) for read in inputs if read.target_tokens]
-    captured = checkpoint.read(
-        [_ids(read.tokens) for read in inputs],
-        targets or None,
-        sites=spec.sites,
-        heads=spec.heads,
-        interventions=spec.interventions,
-    )
+    watch = _watch_of(spec, on_progress)
+    with watching(watch):
+        captured = checkpoint.read(
+            [_ids(read.tokens) for read in inputs],
+            targets or None,
+            sites=spec.sites,
+            heads=spec.heads,
+            interventions=spec.interventions,
+        )
     tensors = _arrays(captured, checkpoint, inputs)
     took = 1e3 * (perf_counter() - began)
     attentions = {facts.path: facts for facts in checkpoint.description.attentions}
@@ -469,9 +572,24 @@ def run_batch(checkpoint: Served, spec: PassSpec, inputs: Sequence[ModelInput]) 
             heads=spec.heads,
             attentions=attentions,
             timings={**read.timings, "forward": took},
+            resolution=spec.resolution,
+            queries=spec.queries,
+            kept=watch.kept,
         )
         for read, arrays in zip(inputs, tensors, strict=True)
     ]
+
+
+def _watch_of(spec: PassSpec, on_progress: Callable[[float], object] | None) -> Watch:
+    """The observation of a pass; a finer map than the default is one that was asked for."""
+    parts = (site.rpartition(".") for site in spec.sites)
+    watch = Watch(
+        queries=spec.queries or (),
+        keeps=spec.resolution is not None,
+        n_attentions=len({path for path, _, name in parts if name in OBSERVED_AXES}),
+        on_progress=on_progress,
+    )
+    return watch if spec.resolution is None else replace(watch, resolution=spec.resolution)
 
 
 def _ids(tokens: Sequence[Token]) -> list[int]:
@@ -482,7 +600,7 @@ def _arrays(
     captured: Mapping[str, Tensor], checkpoint: Served, inputs: Sequence[ModelInput]
 ) -> list[dict[str, NamedArray]]:
     """The arrays of each input by site: its own row, as long as its own text."""
-    axes_of = {site.name: site.axes for site in checkpoint.description.sites}
+    axes_of = {name: site.axes for name, site in checkpoint.description.capturable.items()}
     arrays: list[dict[str, NamedArray]] = [{} for _ in inputs]
     for site, tensor in captured.items():
         dtype = torch.float32 if tensor.is_floating_point() else torch.int32

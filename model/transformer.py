@@ -125,6 +125,7 @@ class Transformer(HookedModule):
         *,
         is_token: IsToken | None = None,
         cache: Cache | None = None,
+        has_logits: bool = True,
     ) -> Prediction:
         """Run the model on a text, or on a source and a target.
 
@@ -134,6 +135,8 @@ class Transformer(HookedModule):
                 because causal attention never sees padding at the end.
             is_token: False at padding in `ids`, which is at the end of a row; None: no padding.
             cache: for a decoder, from `new_cache`; of the tokens before `ids`.
+            has_logits: whether logits are computed, which of a long text take more memory than all
+                else; otherwise there are none, of no query.
 
         Raises:
             ValueError: an encoder–decoder without a target, another kind with one, or a cache for a
@@ -144,11 +147,11 @@ class Transformer(HookedModule):
         if cache is not None and self.config.has_encoder:
             raise ValueError("an encoder has no cache; call encode, and pass the cache to decode")
         if not self.config.has_encoder:
-            return self.decode(ids, is_token=is_token, cache=cache)
+            return self.decode(ids, is_token=is_token, cache=cache, has_logits=has_logits)
         memory, loss = self.encode(ids, is_token=is_token)
         if target_ids is None:
-            return Prediction(self.logits(self.encoder.embedding.unembed(memory.x)), loss)
-        logits, decoder_loss = self.decode(target_ids, memory)
+            return Prediction(self._logits(self.encoder, memory.x, has_logits=has_logits), loss)
+        logits, decoder_loss = self.decode(target_ids, memory, has_logits=has_logits)
         return Prediction(logits, (loss + decoder_loss) / 2)
 
     def encode(
@@ -166,6 +169,7 @@ class Transformer(HookedModule):
         is_token: IsToken | None = None,
         cache: Cache | None = None,
         start: int | Tensor | None = None,
+        has_logits: bool = True,
     ) -> Prediction:
         """Predict the token after each token.
 
@@ -177,6 +181,7 @@ class Transformer(HookedModule):
             start: the position of each row's first token; None: that after the cache. The rows of
                 a cache that is padded at its beginning, which `is_token` marks over cache and
                 `ids`, start at different positions.
+            has_logits: as in `forward`.
 
         Raises:
             ValueError: the model has no decoder, or an encoder–decoder lacks a memory.
@@ -186,7 +191,12 @@ class Transformer(HookedModule):
         if self.config.has_encoder and memory is None:
             raise ValueError("a decoder with an encoder needs the memory that encode returns")
         x, loss = self.decoder(ids, is_token=is_token, memory=memory, cache=cache, start=start)
-        return Prediction(self.logits(self.decoder.embedding.unembed(x)), loss)
+        return Prediction(self._logits(self.decoder, x, has_logits=has_logits), loss)
+
+    def _logits(self, stack: Stack, x: Tensor, *, has_logits: bool) -> Tensor:
+        if not has_logits:
+            return x.new_empty(len(x), 0, self.config.vocab_size)
+        return self.logits(stack.embedding.unembed(x))
 
     def new_cache(self) -> Cache:
         """An empty cache of keys and values, one for each layer of the decoder."""

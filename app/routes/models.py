@@ -173,6 +173,8 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
         d_ff=config.d_ff,
         vocab_size=config.vocab_size,
         max_tokens=config.max_tokens,
+        trained_tokens=description.trained_tokens,
+        longest_text=description.longest_text,
         positional=config.positional,
         n_kv_heads=config.n_groups,
         norm=config.norm,

@@ -1,21 +1,26 @@
 """Tokens of a text, forward passes with exactly the tensors asked for, encodings of positions."""
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from headlight.errors import Problem, described
+from headlight.errors import Problem, described, server_stopping, unexpected
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, typed_tokens
 from headlight.registry import Registry
 from headlight.routes import JsonRoute
+from headlight.routes.generation import STREAM_READ_SECONDS
 from headlight.schemas.traces import (
     PositionalAnswer,
     PositionalRequest,
+    TileAnswer,
+    TileRequest,
     TokenAnswer,
     TokenizeAnswer,
     TokenizeRequest,
@@ -26,19 +31,28 @@ from headlight.schemas.traces import (
     TracesRequest,
 )
 from headlight.serialization.formats import (
+    MEDIA_TYPES,
     SAFETENSORS,
     Form,
     content_tag,
     is_known,
+    negotiate,
     negotiate_form,
 )
 from headlight.serialization.sending import ChunkedResponse
-from headlight.services import ServicesDep, client_left
-from headlight.tracing.jobs import check_texts, model_errors_as_problems
+from headlight.services import Services, ServicesDep, client_left
+from headlight.tracing.generation import EVENT_STREAM, EventStream, encode_event
+from headlight.tracing.jobs import TraceJob, check_texts, model_errors_as_problems
+from headlight.tracing.long_texts import tile_answer
 from headlight.tracing.positional import positional_answer
 from headlight.tracing.service import Encoded
 
 router = APIRouter(prefix="/api/v1", route_class=JsonRoute)
+
+logger = logging.getLogger(__name__)
+
+PROGRESS_SECONDS = 0.25
+"""The time between two events of progress."""
 
 QUICK_CHARACTERS = 500
 """A text of as many is cut on the event loop, in under a millisecond."""
@@ -60,7 +74,11 @@ _LOCATION = {
     "schema": {"type": "string"},
 }
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: _TRACE | {"headers": {"Content-Location": _LOCATION}},
+    200: _TRACE
+    | {
+        "headers": {"Content-Location": _LOCATION},
+        "content": {**_FILE, EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}}},
+    },
     **described(400, 404, 406, 413, 415, 422, 503, 504),
 }
 _SEVERAL: dict[int | str, dict[str, Any]] = {
@@ -79,6 +97,14 @@ _KEPT_ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
+_TILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": TileAnswer,
+        "description": "The tile, as JSON or as one safetensors file.",
+        "content": _FILE,
+    },
+    **described(404, 406, 422, 503, 504),
+}
 _POSITIONAL: dict[int | str, dict[str, Any]] = {
     200: {
         "model": PositionalAnswer,
@@ -91,15 +117,34 @@ _POSITIONAL: dict[int | str, dict[str, Any]] = {
 }
 
 
+async def _open_models() -> AsyncIterator[ExitStack]:
+    """A stack for the model of a stream, closed when its last event is sent."""
+    with ExitStack() as stack:
+        yield stack
+
+
 @router.post("/trace", tags=["traces"], response_class=Response, responses=_ANSWERS)
-async def trace(order: TraceRequest, request: Request, services: ServicesDep) -> Response:
+async def trace(
+    order: TraceRequest,
+    request: Request,
+    services: ServicesDep,
+    models: Annotated[ExitStack, Depends(_open_models)],
+) -> Response:
     """Read a text and return what its forward pass computed.
 
     With `Accept: application/x-safetensors` the answer is one safetensors file: arrays by site
     name, everything else as JSON in its `__metadata__`. `dtype` and `triangle` make it smaller, and
     `Accept-Encoding` chooses zstd, br or gzip. What was asked before is answered without a pass
     while it is kept, and the answer has no timings then; `Content-Location` names it.
+
+    With `resolution` or `queries` the text may be a book. `Accept: text/event-stream` then gives
+    the progress as Server-Sent Events: `progress` several times, and `end` with the address of the
+    trace, or `error`. Closing the connection ends the pass.
     """
+    if negotiate(request.headers.get("accept", ""), (*MEDIA_TYPES, EVENT_STREAM)) == EVENT_STREAM:
+        model = await services.use_model(order.model, models, client_left(request))
+        job = services.traces.job(order.model_copy(update={"model": model}))
+        return EventStream(_progress(services, order, job), STREAM_READ_SECONDS)
     form = negotiate_form(request.headers, order.dtype, triangle=order.triangle)
     with ExitStack() as stack:
         await services.use_model(order.model, stack, client_left(request))
@@ -108,6 +153,60 @@ async def trace(order: TraceRequest, request: Request, services: ServicesDep) ->
     if trace_id in services.traces.cache:
         headers |= {"Content-Location": _location(request, trace_id, form)}
     return _response(encoded, headers)
+
+
+class Share:
+    """The share of a pass that is done, as its thread last told it."""
+
+    value = 0.0
+
+    def set(self, value: float) -> None:
+        """Change it."""
+        self.value = value
+
+
+async def _progress(services: Services, order: TraceRequest, job: TraceJob) -> AsyncIterator[bytes]:
+    """The events of a trace: `progress` as its share grows, and `end` or `error`."""
+    share = Share()
+    traces = services.traces
+    if traces.cache.get(job.id) is None:
+        reading = asyncio.ensure_future(_read(services, order, job, share.set))
+    else:
+        reading = asyncio.ensure_future(asyncio.sleep(0))
+    told = 0.0
+    try:
+        yield encode_event("progress", {"share": told})
+        while not reading.done():
+            await asyncio.wait([reading], timeout=PROGRESS_SECONDS)
+            if services.streams.is_stopping:
+                raise server_stopping()
+            if share.value > told:
+                told = share.value
+                yield encode_event("progress", {"share": round(told, 4)})
+        reading.result()
+        if job.id not in traces.cache:
+            detail = "the trace is larger than cache_bytes; ask for less of it, or without events"
+            raise Problem(422, "trace-not-kept", detail)
+        location = f"{router.prefix}/traces/{job.id}"
+        yield encode_event("progress", {"share": 1.0})
+        yield encode_event("end", {"id": job.id, "location": location})
+    except Problem as problem:
+        yield encode_event("error", problem.document())
+    except Exception:
+        logger.exception("a trace broke off")
+        yield encode_event("error", unexpected().document())
+    finally:
+        reading.cancel()
+
+
+async def _read(
+    services: Services, order: TraceRequest, job: TraceJob, on_progress: Callable[[float], object]
+) -> None:
+    if services.traces.is_long(order):
+        await services.traces.read_long(job, None, on_progress)
+    else:
+        _, encoded = await services.traces.trace(order, Form(), asyncio.Event().wait)
+        encoded.reservation.release()
 
 
 @router.post("/traces", tags=["traces"], response_class=Response, responses=_SEVERAL)
@@ -160,6 +259,32 @@ async def kept_trace(
         return Response(status_code=304, headers=headers)
     encoded = await services.traces.encode(answer, form, client_left(request))
     return _response(encoded, headers)
+
+
+@router.get("/traces/{trace_id}/tile", tags=["traces"], response_class=Response, responses=_TILE)
+async def tile(
+    trace_id: TraceId,
+    query: Annotated[TileRequest, Query()],
+    request: Request,
+    services: ServicesDep,
+) -> Response:
+    """Return a rectangle of one head's weights, exact or pooled, of a trace with a resolution.
+
+    It is computed from the trace's queries and keys while these are kept, without a new pass. A
+    bin has ceil(length / resolution) tokens on each side; `tokens_per_bin` [1, 1] is exact.
+    """
+    form = negotiate_form(request.headers)
+    kept = services.traces.tiles.get(trace_id)
+    if kept is None:
+        detail = f"the queries and keys of the trace '{trace_id}' are not kept here"
+        way_out = f"POST it to {_POST} again with a resolution"
+        problem = Problem(404, "unknown-trace", f"{detail}; {way_out}")
+        problem.headers = {"Cache-Control": "no-store"}
+        raise problem
+    compute = partial(tile_answer, trace_id, kept, query, services.settings.max_cells)
+    answer = await services.in_thread(compute, client_left(request))
+    encoded = await services.traces.encode(answer, form, client_left(request))
+    return _response(encoded, {**encoded.form.headers, "Cache-Control": KEPT})
 
 
 _POST = f"{router.prefix}/trace"

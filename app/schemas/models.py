@@ -156,6 +156,14 @@ class ModelSummary(Answer):
     d_ff: int
     vocab_size: int
     max_tokens: int
+    trained_tokens: int = Field(
+        description="The length of the texts that it was trained on; what it does beyond is not "
+        "learned."
+    )
+    longest_text: int = Field(
+        description="The most tokens of a text of which `resolution` or `queries` are asked: more "
+        "than max_tokens if its positions have no end."
+    )
     positional: str
     n_kv_heads: int = Field(
         description="The number of heads with keys and values; n_heads if multi-head."

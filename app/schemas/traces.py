@@ -32,6 +32,10 @@ LARGEST_VALUE = 1e6
 VALUE_DEPTH = 4
 MOST_TOP = 2**20
 LEAST_BITS, MOST_BITS = 2, 8
+MAX_RESOLUTION = 2**10
+MAX_QUERIES = 256
+MAX_TILE_BINS = 2**16
+MAX_TILE_CELLS = 2**26
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 
 ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
@@ -371,6 +375,22 @@ class TraceOptions(Request):
         description=EDITS + " A translation made because target is omitted is made without them, "
         "so that passes with and without edits read the same tokens.",
     )
+    resolution: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_RESOLUTION,
+        description="Return the weights of every attention, in `layers` if given, pooled to at "
+        "most this many bins a side, as `mean_map` and `max_map`: of a text of T tokens each bin "
+        "but the last has ceil(T / resolution). With a resolution or queries the text may be as "
+        "long as `longest_text` of the model's card, the limit counts the numbers that are "
+        "returned, and nothing else is returned unless it is named. While the trace is kept, "
+        "`/traces/{id}/tile` shows any part of a map closer.",
+    )
+    queries: Annotated[list[Number], Field(min_length=1, max_length=MAX_QUERIES)] | None = Field(
+        None,
+        description="Positions whose exact rows are returned for every attention, in `layers` if "
+        "given, as `rows`.",
+    )
     dtype: DType = Field(
         "float32",
         description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, with "
@@ -385,10 +405,15 @@ class TraceOptions(Request):
     )
 
     @property
+    def is_observed(self) -> bool:
+        """Whether maps or rows of attention are asked for, so that the text may be long."""
+        return self.resolution is not None or self.queries is not None
+
+    @property
     def wanted_analyses(self) -> list[AnalysisName]:
         """The analyses to compute, each once."""
         if self.analyses is None:
-            return ["next_token"] if self.capture is None else []
+            return ["next_token"] if self.capture is None and not self.is_observed else []
         return sorted(set(self.analyses))
 
     @property
@@ -442,6 +467,34 @@ class TracesRequest(TraceOptions):
         """A request for each text."""
         options = {name: getattr(self, name) for name in type(self).model_fields if name != "texts"}
         return [TraceRequest(text=text, **options) for text in self.texts]
+
+
+Part = Annotated[
+    str, Field(pattern=r"^\d{1,7}:\d{1,7}$", description="As `0:512`: from the first to the last.")
+]
+
+
+class TileRequest(BaseModel):
+    """A rectangle of the weights of one head of a trace that is kept."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    attention: Glob = Field(description="Its path, as `decoder.layers.0.self_attention`.")
+    head: Number = Field(description="The head.")
+    queries: Part = Field(description="Rows, as `0:512`: from 0, without 512.")
+    keys: Part = Field(description="Columns, as `0:512`.")
+    resolution: int = Field(
+        512,
+        ge=1,
+        le=MAX_TILE_BINS,
+        description="The most bins a side; a rectangle of no more cells a side is exact.",
+    )
+
+    @property
+    def rectangle(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The first query and the one after the last, and the same of the keys."""
+        (first, last), (begin, end) = (part.split(":") for part in (self.queries, self.keys))
+        return (int(first), int(last)), (int(begin), int(end))
 
 
 class TraceForm(BaseModel):
@@ -611,6 +664,7 @@ class AnalysesAnswer(Answer):
     head_labels: LabelsAnswer | None = None
     value_weighted: dict[str, TensorAnswer] | None = None
     head_outputs: dict[str, TensorAnswer] | None = None
+    head_norms: dict[str, TensorAnswer] | None = None
     logit_lens: LogitLensAnswer | None = None
     residual_stream: dict[str, TensorAnswer] | None = None
     routing: dict[str, TensorAnswer] | None = None
@@ -633,10 +687,56 @@ class TraceAnswer(Answer):
     target_tokens: list[TokenAnswer] | None = Field(description="The decoder's tokens.")
     heads: list[int] | None = Field(description="The heads along `head` axes; null: all, in order.")
     tensors: dict[str, TensorAnswer] = Field(description="By site name.")
+    resolution: int | None = Field(
+        None, description="The greatest number of bins a side of `mean_map` and `max_map`."
+    )
+    queries: list[int] | None = Field(None, description="The positions of `rows`, in order.")
+    tiles: list[str] | None = Field(
+        None,
+        description="The attentions of which `/traces/{id}/tile` shows any part while the trace is "
+        "kept; null: no map was asked for.",
+    )
     analyses: AnalysesAnswer
     timings: dict[str, float] = Field(
         description="Milliseconds by step; empty if the trace was computed before."
     )
+
+
+class TileAnswer(Answer):
+    """A rectangle of one head's weights."""
+
+    id: str = Field(description="Of the trace.")
+    attention: str
+    head: int
+    queries: list[int] = Field(description="The first, and the one after the last.")
+    keys: list[int]
+    tokens_per_bin: list[int] = Field(
+        description="Of the queries and of the keys; the last bin may have fewer. [1, 1]: every "
+        "number is an exact weight."
+    )
+    tensors: dict[str, TensorAnswer] = Field(
+        description="`mean_map` and `max_map` (query_bin, key_bin); if exact, `mean_map` alone."
+    )
+
+
+class TraceProgress(Answer):
+    """The event `progress`: a part of the pass is done."""
+
+    share: float = Field(description="From 0 to 1.")
+
+
+class TraceDone(Answer):
+    """The event `end`: the trace is computed, and kept under this id."""
+
+    id: str
+    location: str = Field(description="The address of the trace.")
+
+
+class TraceEvent(Answer):
+    """An event of a trace: `progress` several times, and `end` or `error`."""
+
+    progress: TraceProgress | None = None
+    end: TraceDone | None = None
 
 
 class TracesAnswer(Answer):

@@ -64,6 +64,8 @@ class Answer:
     id: str
     trace: Trace
     analyses: Mapping[str, Analysis]
+    tiles: tuple[str, ...] = ()
+    """The attentions whose queries and keys are kept beside the answer."""
 
     @cached_property
     def n_bytes(self) -> int:
@@ -111,8 +113,17 @@ class Answer:
             "target": trace.target,
             "target_tokens": trace.target_tokens,
             "heads": trace.heads,
+            **self._observed(),
             "timings": {f"{step}_ms": round(took, 3) for step, took in trace.timings.items()},
         }
+
+    def _observed(self) -> dict[str, Any]:
+        """The members of a trace with maps or rows."""
+        trace = self.trace
+        found: dict[str, Any] = {}
+        if trace.resolution is not None:
+            found |= {"resolution": trace.resolution, "tiles": list(self.tiles)}
+        return found if trace.queries is None else found | {"queries": trace.queries}
 
 
 @dataclass(frozen=True, kw_only=True)

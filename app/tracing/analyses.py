@@ -100,9 +100,15 @@ def output_weights(trace: Trace, checkpoint: Served) -> dict[str, NamedArray]:
 
 
 def sites_of(
-    names: Sequence[str], description: Description, layers: Sequence[int] | None = None
+    names: Sequence[str],
+    description: Description,
+    layers: Sequence[int] | None = None,
+    *,
+    is_long: bool = False,
 ) -> list[str]:
     """The sites that some analyses need, each once; those by layer keep to `layers`.
+
+    Of a text that is long, no logits: predictions are made of the residual stream in parts.
 
     Raises:
         Problem: 422, the model lacks the sites that one of them reads.
@@ -114,7 +120,7 @@ def sites_of(
         known = _known_sites(analyser, description)
         if reason := analyser.reason_against(description):
             raise _no_such_analysis(f"{name} cannot be computed: {reason}", description)
-        for glob in (*analyser.needs, *analyser.also):
+        for glob in _needs(analyser, description, is_long=is_long):
             sites = fnmatch.filter(known, glob)
             if not sites and glob in analyser.needs:
                 reason = _reason_of(glob, description)
@@ -146,6 +152,17 @@ def _reason_of(glob: str, description: Description) -> str:
     end = glob.rpartition("*")[2].strip(".")
     found = [why for site, why in description.omitted.items() if end and site.endswith(end)]
     return f" ({found[0]})" if found else ""
+
+
+def _needs(analyser: _Analyser, description: Description, *, is_long: bool) -> tuple[str, ...]:
+    """The globs that an analysis reads; of a long text no logits."""
+    needs = (*analyser.needs, *analyser.also)
+    if not (is_long and next_token.NEEDS[0] in needs and "logit_lens" in description.features):
+        return needs
+    if analyser.needs != next_token.NEEDS:
+        return tuple(glob for glob in needs if glob not in next_token.NEEDS)
+    stack = "decoder" if description.config.has_decoder else "encoder"
+    return (f"{stack}.layers.{description.config.n_layers - 1}.{logit_lens.PART}",)
 
 
 def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
@@ -256,7 +273,9 @@ def _texts(arrays: Arrays, _: Trace, checkpoint: Served) -> dict[str, Any]:
     return {"texts": np.array(spelled, dtype=object)[places].reshape(ids.shape).tolist()}
 
 
-def _next_token(trace: Trace, _: Served, chosen: Choices) -> Arrays:
+def _next_token(trace: Trace, checkpoint: Served, chosen: Choices) -> Arrays:
+    if next_token.NEEDS[0] not in trace:
+        return logit_lens.last_prediction(trace, checkpoint.exits, chosen.top, chosen.ids)
     return next_token.next_token(trace, chosen.top, chosen.ids)
 
 

@@ -8,7 +8,8 @@ reads one text). So any replica that computed the same before can answer from it
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterator, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -18,7 +19,7 @@ import torch
 
 from headlight.errors import Problem, over_limit
 from headlight.model.cancellation import check
-from headlight.model.interventions import ImpossibleIntervention, UnknownExpert
+from headlight.model.interventions import ImpossibleIntervention, UnknownExpert, site_edits
 from headlight.model.quantization import UnknownPart
 from headlight.model.served import Description, Served, UnwatchedPass
 from headlight.model.site_edit import SiteEdit, UnknownPosition
@@ -57,6 +58,13 @@ from headlight.tracing.edits import (
     source_texts,
     with_sources,
 )
+
+MOST_MARKS = 1_000
+MARKS = re.compile(
+    rf"[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u064b-\u065f\u1ab0-\u1aff"
+    rf"\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{{{MOST_MARKS}}}"
+)
+"""Putting them into order takes time with the square of their number."""
 
 _KINDS: dict[type[Exception], str] = {
     UnknownSite: "unknown-site",
@@ -140,9 +148,13 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
             layers=request.layers,
             heads=request.heads,
             interventions=[intervention_of(edit) for edit in request.edits or ()],
+            resolution=request.resolution,
+            queries=request.queries,
         )
     require_no_edits(request.wanted_analyses, request.edits)
-    read = sites_of(request.wanted_analyses, description, request.layers)
+    read = sites_of(
+        request.wanted_analyses, description, request.layers, is_long=request.is_observed
+    )
     spec = sent.with_sites(read)
     precision = str(dtype).removeprefix("torch.")
     return TraceJob(
@@ -152,7 +164,7 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
         spec=spec,
         sites=sent.sites,
         derived=tuple(derived_arrays(request.wanted_analyses, read)),
-        is_batched=precision == "float32",
+        is_batched=precision == "float32" and not request.is_observed,
     )
 
 
@@ -174,16 +186,22 @@ def trace_id(
         asked += [request.ids, predictions, request.special_tokens]
     if request.logit_difference is not None:
         asked += [request.logit_difference.model_dump()]
+    if request.is_observed:
+        asked += ["observed", request.resolution, request.queries]
     # Not orjson, which rejects half a character; the tokenizer has the better message for it.
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 
-def check_texts(request: TokenizeRequest, limit: int) -> None:
+def check_texts(request: TokenizeRequest, limit: int, long_limit: int | None = None) -> None:
     """Reject a request with a text that is empty or too long, before anything touches it.
+
+    `long_limit` is that of a text of which only maps and rows are asked for.
 
     Raises:
         Problem: 422.
     """
+    if long_limit is not None and isinstance(request, TraceRequest) and request.is_observed:
+        limit = max(limit, long_limit)
     if request.text is not None:
         check_text(request.text, limit)
     if isinstance(request, TraceRequest) and request.target is not None:
@@ -203,6 +221,9 @@ def check_text(text: str, limit: int, name: str = "text") -> None:
         raise over_limit("characters", limit=limit, actual=len(text), way_out=way_out)
     if not text.strip():
         raise Problem(422, "empty-text", f"the {name} is empty; send at least one word")
+    if len(text) > MOST_MARKS and MARKS.search(text):
+        detail = f"the {name} has {MOST_MARKS} combining marks in a row, which no language writes"
+        raise Problem(422, "unreadable-text", detail)
 
 
 @contextmanager
@@ -231,6 +252,11 @@ def model_errors_as_problems() -> Iterator[None]:
         raise Problem(422, "unreadable-text", detail) from None
 
 
+_WHOLE = (".scores", ".weights")
+_HELD_SHARE = 16
+"""The numbers that a pass with maps or rows may hold, for each one that it may return: the
+residual stream of a book, of which a prediction of each layer is read."""
+
 Solved = tuple[int, Answer | Exception]
 
 
@@ -239,6 +265,7 @@ def solve(
     jobs: Sequence[TraceJob],
     max_elements: int,
     kept: Kept = lambda _: None,
+    on_progress: Callable[[float], object] | None = None,
     *,
     is_total: bool = False,
 ) -> Iterator[Solved]:
@@ -246,9 +273,11 @@ def solve(
 
     A failure of one job hits no other. The jobs are of equal `batch_key`, and `max_elements` are
     the most numbers that one answer, or one pass, may hold, or all answers together if `is_total`.
-    `kept` finds a trace by its id.
+    `kept` finds a trace by its id; `on_progress` is called with the share of a pass with maps or
+    rows that is done.
     """
     batch = _Batch(checkpoint, jobs, max_elements, is_total=is_total)
+    batch.on_progress = on_progress
     if jobs[0].takes_values:
         try:
             batch.take_values(kept)
@@ -281,6 +310,7 @@ class _Batch:
         self.spec = jobs[0].spec
         self.inputs: dict[int, ModelInput] = {}
         self.sizes: dict[int, int] = {}
+        self.on_progress: Callable[[float], object] | None = None
 
     def take_values(self, kept: Kept) -> None:
         """Take the values of edits from other traces; jobs of one spec have the same edits."""
@@ -304,8 +334,10 @@ class _Batch:
                         job.request.target,
                         ids=job.request.ids,
                         special_tokens=job.request.special_tokens,
+                        is_observed=job.spec.is_observed,
                     )
                 # A translation takes time: is there room for the shortest, its start token?
+                check()
                 is_cut = lacks_target(self.checkpoint, read)
                 shortest = replace(read, target_tokens=read.tokens[:1]) if is_cut else read
                 if not is_cut:
@@ -333,7 +365,7 @@ class _Batch:
         """Read some inputs in one pass and yield their answers."""
         inputs = [self.inputs[index] for index in indices]
         with model_errors_as_problems():
-            traces = run_batch(self.checkpoint, self.spec, inputs)
+            traces = run_batch(self.checkpoint, self.spec, inputs, self.on_progress)
         for index, trace in zip(indices, traces, strict=True):
             try:
                 answer: Answer | Exception = self._answer(self.jobs[index], trace)
@@ -353,7 +385,10 @@ class _Batch:
         """
         job = self.jobs[index]
         description = self.checkpoint.description
-        actual = count_elements(description, job.spec, read, job.derived)
+        spec = replace(job.spec, sites=job.sites) if job.spec.is_observed else job.spec
+        actual = count_elements(description, spec, read, job.derived)
+        if job.spec.is_observed:
+            self._check_memory(job, read)
         if job.request.predictions is not None:
             actual += n_predictions(job.request, description, read)
         others = sum(size for each, size in self.sizes.items() if each != index)
@@ -362,6 +397,22 @@ class _Batch:
             way_out = "ask for fewer sites, layers, heads or analyses, or send a shorter text"
             raise over_limit("cells", limit=self.max_elements, actual=total, way_out=way_out)
         return actual
+
+    def _check_memory(self, job: TraceJob, read: ModelInput) -> None:
+        """Check the numbers that a pass of a long text holds beside those that are returned.
+
+        Raises:
+            Problem: 422, an analysis or an edit needs too many.
+        """
+        description = self.checkpoint.description
+        held = count_elements(description, job.spec, read)
+        edited = site_edits(description.config, self.spec.interventions, description.paths)
+        for site in {site for site, _ in edited if site.endswith(_WHOLE)}:
+            held += count_elements(description, PassSpec((site,)), read)
+        limit = _HELD_SHARE * self.max_elements
+        if held > limit:
+            way_out = "leave out analyses and edits that need whole matrices, or fewer layers"
+            raise over_limit("cells", limit=limit, actual=held, way_out=way_out)
 
     def _answer(self, job: TraceJob, trace: Trace) -> Answer:
         if any(isinstance(one, SiteEdit) for one in self.spec.interventions):

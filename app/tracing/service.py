@@ -22,6 +22,7 @@ from headlight.serialization.sending import Outgoing, Reservation, entity_tag, s
 from headlight.serialization.trace import Analysis, Answer, Answers, Sendable, encode
 from headlight.settings import Settings
 from headlight.tracing.jobs import TraceJob, check_texts, solve, trace_job, trace_jobs
+from headlight.tracing.long_texts import KeptTiles, LongTexts
 
 INLINE_BYTES = 2**16
 """A smaller answer is encoded on the event loop if no pass was needed: in 2 ms at most."""
@@ -68,6 +69,8 @@ class TraceService:
         self.outgoing = outgoing
         self.metrics = metrics
         self.cache = TraceCache(settings.cache_bytes)
+        self.tiles = KeptTiles(settings.tile_bytes)
+        self.long_texts = LongTexts(settings.max_long_texts, settings.long_seconds)
         self._in_thread = in_thread
         self._flights = SingleFlight(engine)
         metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)
@@ -77,7 +80,8 @@ class TraceService:
     ) -> tuple[str, Encoded]:
         """The id of the trace that is asked for, and the trace in that form.
 
-        One that was computed before has no timings.
+        One that was computed before has no timings. A long text is read beside the inference
+        thread.
 
         Raises:
             Problem: what is asked for cannot be had, or not now.
@@ -88,6 +92,9 @@ class TraceService:
         if kept is not None:
             self.metrics.cache_hits.inc()
             return job.id, await self.encode(kept, form, client_left)
+        if self.is_long(request):
+            answer = await self.read_long(job, client_left)
+            return job.id, await self.encode(answer, form, client_left)
         found: _Found = await self._flights.run(
             job.id, partial(self._begin, job, form), partial(self._join, form), client_left
         )
@@ -96,6 +103,43 @@ class TraceService:
         body = found.bodies[form]
         sent_as = form.sized(found.answer.n_bytes)
         return job.id, Encoded(body, sent_as, self.outgoing.reserve(len(body)))
+
+    def job(self, request: TraceRequest) -> TraceJob:
+        """The job that a request asks for.
+
+        Raises:
+            Problem: a text is empty or too long, or something asked for is unknown.
+        """
+        return job_of(request, self.registry, self.settings)
+
+    def is_long(self, request: TraceRequest) -> bool:
+        """Whether a text is read beside the inference thread."""
+        n_read = max(len(text) for text in (request.text or "", request.target or ""))
+        return max(n_read, len(request.ids or ())) > self.settings.max_characters
+
+    async def read_long(
+        self,
+        job: TraceJob,
+        client_left: ClientLeft | None,
+        on_progress: Callable[[float], object] | None = None,
+    ) -> Answer:
+        """The trace of a long text, which is kept.
+
+        Raises:
+            Problem: as `trace`; 503, too many are being read.
+            ClientDisconnected: the client disconnected before it was computed.
+        """
+        self.metrics.cache_misses.inc()
+        return await self.long_texts.run(partial(self._solve_long, job, on_progress), client_left)
+
+    def _solve_long(self, job: TraceJob, on_progress: Callable[[float], object] | None) -> Answer:
+        checkpoint, limit = self.registry.checkpoint(job.model), self.settings.max_cells
+        ((_, answer),) = solve(checkpoint, [job], limit, self.cache.get, on_progress)
+        if isinstance(answer, Exception):
+            raise answer
+        answer = self.tiles.take(answer)
+        self.cache.put(answer)
+        return answer
 
     async def traces(self, request: TracesRequest, form: Form, client_left: ClientLeft) -> Encoded:
         """The traces of several texts in that form, each as if it were asked for alone.
@@ -127,6 +171,7 @@ class TraceService:
                 with _naming(jobs.index(part[index])):
                     if isinstance(answer, Exception):
                         raise answer
+                    answer = self.tiles.take(answer)
                     answers[answer.id] = answer
                 self.cache.put(answer)
         return Answers(answers=tuple(answers[job.id] for job in jobs))
@@ -184,6 +229,7 @@ class TraceService:
             if isinstance(answer, Exception):
                 yield index, answer
                 continue
+            answer = self.tiles.take(answer)
             self.cache.put(answer)
             forms = list(wanted[index].forms) if answer.n_bytes < LARGE_BYTES else ()
             try:
@@ -354,12 +400,17 @@ def job_of(request: TraceRequest, registry: Registry, settings: Settings) -> Tra
     Raises:
         Problem: a text is empty or too long, or something asked for is unknown.
     """
-    check_texts(request, settings.max_characters)
+    check_texts(request, settings.max_characters, settings.max_long_characters)
     return trace_job(request, registry.describe(request.model), registry.precision)
 
 
-def trace_now(request: TraceRequest, registry: Registry, settings: Settings) -> Answer:
-    """Compute a trace on this thread.
+def trace_now(
+    request: TraceRequest,
+    registry: Registry,
+    settings: Settings,
+    on_progress: Callable[[float], object] | None = None,
+) -> Answer:
+    """Compute a trace on this thread; nothing is kept for tiles.
 
     Raises:
         Problem: what is asked for cannot be had.
@@ -367,7 +418,8 @@ def trace_now(request: TraceRequest, registry: Registry, settings: Settings) -> 
     if registry.is_foreign(registry.describe(request.model).id):
         registry.checkpoint(request.model)  # its sites may be known only then
     job = job_of(request, registry, settings)
-    ((_, answer),) = solve(registry.checkpoint(job.model), [job], settings.max_cells)
+    checkpoint = registry.checkpoint(job.model)
+    ((_, answer),) = solve(checkpoint, [job], settings.max_cells, lambda _: None, on_progress)
     if isinstance(answer, Exception):
         raise answer
-    return answer
+    return replace(answer, trace=replace(answer.trace, kept={}))

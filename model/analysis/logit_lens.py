@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import NDArray
 
 from headlight.model.analysis._distributions import of_tokens, softmax, top_k
 from headlight.model.analysis._layers import STACKS, layers_of, require_all_layers
@@ -19,6 +20,9 @@ from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"
 NEEDS = (f"*.{PART}",)
+CHUNK_ROWS = 512
+"""The queries whose logits are held at one time."""
+
 PARAMETERS = ("*coder.norm.*", "*coder.embedding.vectors.weight")
 
 
@@ -56,24 +60,57 @@ def logit_lens(
     """
     stack, layers = list(layers_of(trace, PART).items())[-1]
     require_all_layers(layers, stack, PART)
-    read, chosen = [], []
-    for logits in exits(stack, layers.values()):
+    found = [_predictions(stack, stream, exits, top, tokens) for stream in layers.values()]
+    read = {name: np.stack([each[name] for each in found]) for name in found[0]}
+    if "chosen_ids" in read:
+        read["chosen_ids"] = read["chosen_ids"][0]
+    return {name: NamedArray(_axes(name, array), array) for name, array in read.items()}
+
+
+def last_prediction(
+    trace: Trace, exits: Exits, top: int = 20, tokens: Sequence[int] = ()
+) -> dict[str, NamedArray]:
+    """As `next_token`, of the output of the last layer: all logits are never held at one time.
+
+    Args:
+        trace: with ``residual.after`` of the last layer of the stack that predicts.
+        exits: of the model.
+        top: how many tokens; at most vocab_size are returned.
+        tokens: ids of further tokens.
+
+    Raises:
+        KeyError, ValueError: as `logit_lens`.
+    """
+    stack, layers = list(layers_of(trace, PART).items())[-1]
+    read = _predictions(stack, layers[max(layers)], exits, top, tokens)
+    return {name: NamedArray(_axes(name, array), array) for name, array in read.items()}
+
+
+def _predictions(
+    stack: str,
+    stream: Float[np.ndarray, "query d_model"],
+    exits: Exits,
+    top: int,
+    tokens: Sequence[int],
+) -> dict[str, NDArray[np.generic]]:
+    """The likeliest and the chosen tokens of one stream, a part of it at a time."""
+    parts = (stream[start : start + CHUNK_ROWS] for start in range(0, len(stream), CHUNK_ROWS))
+    found: dict[str, list[NDArray[np.generic]]] = {}
+    for logits in exits(stack, parts):
         distribution = softmax(logits)
-        read.append(top_k(distribution, top))
-        chosen.append(of_tokens(logits, distribution, tokens))
-    ids, probabilities = (np.stack(arrays) for arrays in zip(*read, strict=True))
-    axes = ("layer", "query", "rank")
-    own = {name: np.stack([each[name] for each in chosen]) for name in chosen[0]}
-    if own:
-        own["chosen_ids"] = own["chosen_ids"][0]
+        ids, probabilities = top_k(distribution, top)
+        read = {"ids": ids.astype(np.int32), "probabilities": probabilities.astype(np.float32)}
+        for name, array in (read | of_tokens(logits, distribution, tokens)).items():
+            found.setdefault(name, []).append(array)
     return {
-        "ids": NamedArray(axes, ids.astype(np.int32)),
-        "probabilities": NamedArray(axes, probabilities.astype(np.float32)),
-        **{
-            name: NamedArray(("layer", "query", "token")[3 - array.ndim :], array)
-            for name, array in own.items()
-        },
+        name: arrays[0] if name == "chosen_ids" else np.concatenate(arrays)
+        for name, arrays in found.items()
     }
+
+
+def _axes(name: str, array: NDArray[np.generic]) -> tuple[str, ...]:
+    last = "token" if name.startswith("chosen") else "rank"
+    return ("layer", "query", last)[3 - array.ndim :]
 
 
 def norm_and_unembedding(parameters: Mapping[str, NamedArray], epsilon: float = 1e-5) -> Exits:

@@ -20,6 +20,7 @@ LIMITS = limits_of(Settings(), {})
 SHOWN_BY = {
     "max_experiments": "routes/test_experiments.py::test_long_runs_need_a_place",
     "experiment_seconds": "routes/test_experiments.py::test_a_run_that_takes_too_long_is_stopped",
+    "tile_bytes": "routes/test_long_texts.py::test_queries_and_keys_that_do_not_fit",
     "cache_bytes": "tracing/test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept",
     "shutdown_seconds": "middleware/test_errors.py::test_a_request_that_is_cancelled_is_told",
     "body_seconds": "middleware/test_request_limits.py::test_a_body_that_does_not_arrive",
@@ -104,11 +105,35 @@ def work_seconds(servers):
         is_done.set()
 
 
+def max_long_texts(servers):
+    client = servers.client_with(max_characters=6)
+    client.app.state.services.traces.long_texts.n_open = 4
+    return client.post("/api/v1/trace", json={"text": "the cat", "resolution": 4})
+
+
+def tile_of(servers, **members):
+    client = servers.client_with()
+    found = client.post("/api/v1/trace", json={"text": "the cat", "resolution": 4}).json()
+    part = {"attention": found["tiles"][0], "head": 0, "queries": "0:1", "keys": "0:1"}
+    return client.get(f"/api/v1/traces/{found['id']}/tile", params=part | members)
+
+
 PROBES = {
+    "max_long_characters": lambda servers: servers.trace(
+        {"resolution": 4}, max_characters=3, max_long_characters=6
+    ),
+    "max_long_texts": max_long_texts,
+    "long_seconds": lambda servers: servers.trace(
+        {"resolution": 4}, max_characters=3, long_seconds=1e-9
+    ),
+    "max_resolution": lambda servers: servers.trace({"resolution": 1025}),
+    "max_queries": lambda servers: servers.trace({"queries": list(range(257))}),
+    "max_tile_bins": lambda servers: tile_of(servers, resolution=2**16 + 1),
+    "max_tile_cells": lambda servers: tile_of(servers, queries="0:9000", keys="0:9000"),
     "requests_per_minute": requests_per_minute,
     "max_characters": lambda servers: servers.trace({}, max_characters=6),
     "max_cells": lambda servers: servers.trace({}, max_cells=10),
-    "max_body_bytes": lambda servers: servers.trace({"text": "a" * 200_000}),
+    "max_body_bytes": lambda servers: servers.trace({"text": "a" * 5_000_000}),
     "max_header_bytes": lambda servers: servers.client_with().get(
         "/", headers={"x-long": "a" * 40_000}
     ),

@@ -128,6 +128,20 @@ ASKS = [
         "The trace of two heads again",
         parameters={"trace_id": TRACE_ID},
     ),
+    Ask(
+        "trace",
+        TRACE,
+        "The maps of two heads in at most 4 bins a side, and one exact row",
+        name="overview",
+        body={"text": TEXT, "resolution": 4, "queries": [2], "layers": [1], "heads": [0, 3]},
+    ),
+    Ask(
+        "tile",
+        "/api/v1/traces/{trace_id}/tile",
+        "The exact weights of a rectangle",
+        parameters={"trace_id": TRACE_ID, "attention": "decoder.layers.1.self_attention"}
+        | {"head": 3, "queries": "1:3", "keys": "0:3"},
+    ),
     Ask("experiments", EXPERIMENTS, "Every experiment"),
     Ask("experiment", EXPERIMENT, "Attention by hand: parameters and arrays", parameters=BY_HAND),
     Ask(
@@ -151,6 +165,7 @@ ASKS = [
 ]
 GENERATE = {"text": TEXT, "n_tokens": 1, "temperature": 0, "n_alternatives": 2, "layers": [0]}
 GENERATED = ("likeliest", "The likeliest token, without chance", GENERATE)
+READ = ("read", "The progress of a long text", {"text": TEXT, "resolution": 4})
 LEARN = {"steps": 1, "length": 2, "d_model": 8, "n_layers": 1, "n_heads": 1, "batch": 4}
 LEARNED = ("learn_task", "One training step of a tiny transformer", LEARN)
 
@@ -186,13 +201,14 @@ def answers(server):
     for ask in ASKS:
         parameters = {n: trace_id if v == TRACE_ID else v for n, v in ask.parameters.items()}
         found = answer(server, ask, parameters)
-        trace_id = found["id"] if ask.name == "heads" else trace_id
+        trace_id = found["id"] if ask.name in ("heads", "overview") else trace_id
         example = {"summary": ask.summary, JSON: ask.shorten(found) if ask.shorten else found}
         example |= {"shortened": f"Shortened to {ask.kept}"} if ask.kept else {}
         example |= {"parameters": parameters} if parameters else {}
         example |= {"request": ask.body} if ask.body else {}
         shown.setdefault(ask.operation, {})[ask.name] = example
     shown["generate"] = dict(events(server, "/api/v1/generate", *GENERATED))
+    shown["trace"] |= dict(events(server, TRACE, *READ))
     shown["run_experiment"] |= dict(events(server, f"{EXPERIMENTS}/learn_task", *LEARNED))
     named = {"model": "stories", "name": ["decoder.layers.0.self_attention.W_O", "W_U"]}
     shown["weights"] = {"example": {"summary": "Two matrices", "parameters": named}}
@@ -239,7 +255,7 @@ def problems(server):
             strict.get("/api/v1/limits"),
             server.post(tokenize, json={"text": "a", "model": "gpt"}),
             server.post(TRACE, json={"text": "a"}, headers={"accept": "text/html"}),
-            server.post(tokenize, content=b" " * 200_000, headers=said),
+            server.post(tokenize, content=b" " * 5_000_000, headers=said),
             server.post(tokenize, content="{}", headers={"content-type": "text/plain"}),
             server.post(TRACE, json={"text": "a" * 4001}),
             strict.get("/api/v1/limits"),

@@ -44,6 +44,8 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "d_ff": 24,
         "vocab_size": tiny.tokenizer.vocab_size,
         "max_tokens": 64,
+        "trained_tokens": 64,
+        "longest_text": 131_072,
         "positional": "sinusoidal",
         "n_kv_heads": 4,
         "norm": "layer_norm",

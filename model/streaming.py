@@ -1,0 +1,644 @@
+"""Attention over texts of any length: exact, observed while it runs, never a matrix of T × T.
+
+    softmax(s)_j = exp(s_j − lse),  lse = m + ln Σ_j exp(s_j − m),  m = max_j s_j
+
+A block of a few queries needs only the queries' own rows of scores, and once a row is normalised
+its context, its entropy and its share of a pooled map are final, so the row is overwritten by the
+next block. This is the idea of FlashAttention (Dao et al. 2022, https://arxiv.org/abs/2205.14135).
+That kernel also cuts the keys into blocks and corrects m and Σ as it goes, so that a row is never
+seen whole; here it is, which costs memory in proportion to T.
+
+Any weight follows later from the queries, the keys and lse alone, w_ij = exp(s_ij − lse_i):
+`KeptAttention` has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from headlight.model.cancellation import check
+
+BLOCK_ROWS = 128
+"""Queries of a block on a processor, one head at a time: a block of 4,096 keys fits its cache."""
+
+ACCELERATOR_ELEMENTS = 2**26
+"""Scores of a block on an accelerator, all heads at once: fewer would not fill it."""
+
+MASKED = -1e30
+"""The score of a key that is not visible: finite, so that weight · score is 0."""
+
+STATISTICS = ("entropy", "first_token", "mean_distance", "logsumexp")
+"""The numbers of each row (batch head query)."""
+
+MAPS = ("mean_map", "max_map")
+"""The pooled weights (batch head query_bin key_bin)."""
+
+ROWS = "rows"
+"""The exact weights of the chosen queries (batch head row key)."""
+
+OBSERVED_AXES = {
+    **dict.fromkeys(STATISTICS, "batch head query"),
+    **dict.fromkeys(MAPS, "batch head query_bin key_bin"),
+    ROWS: "batch head row key",
+}
+
+Block = tuple[int, int]
+"""The first position and the one after the last."""
+
+Bias = Callable[[slice, Block, Block], Float[Tensor, "#head query key"]]
+"""The bias of some heads at a block of queries and a block of keys."""
+
+Visible = Callable[[int, Block, Block], Tensor | None]
+"""The mask of a row of the batch at a block, True where a query sees a key; None: everywhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreTerms:
+    """The terms of an attention's scores, by which any part of them can be computed.
+
+        s_ij = softcap·tanh(scale·q_i·k_j / softcap) + bias_ij − slope·|i − j|
+        w_ij = exp(s_ij) / (exp(sink) + Σ_j exp(s_ij))
+
+    Args:
+        scale: the factor of Q·Kᵀ.
+        softcap: the bound of the scores; None: there is none.
+        is_causal: whether a query sees only itself and earlier keys.
+        window: a query sees only keys less than this far away; None: any.
+        chunk: a query sees only the keys of its own chunk of this length; None: any.
+        slopes: of ALiBi, one for each head.
+        bias: added to the scores, such as a relative bias.
+        visible: a further mask.
+        is_token: (batch, key) False at padding; None: there is no padding.
+        sinks: one further score for each head, whose weight goes to no key.
+    """
+
+    scale: float
+    softcap: float | None = None
+    is_causal: bool = False
+    window: int | None = None
+    chunk: int | None = None
+    slopes: Float[Tensor, " head"] | None = None
+    bias: Bias | None = None
+    visible: Visible | None = None
+    is_token: Tensor | None = None
+    sinks: Float[Tensor, " head"] | None = None
+
+    def visible_keys(self, queries: Block, n_keys: int) -> Block:
+        """The keys from the first to the last that any of these queries may see."""
+        (start, stop), first, last = queries, 0, n_keys
+        if self.is_causal:
+            last = min(last, stop)
+        if self.window is not None:
+            first, last = max(first, start - self.window + 1), min(last, stop + self.window - 1)
+        if self.chunk is not None:
+            first = max(first, start // self.chunk * self.chunk)
+            last = min(last, -(-stop // self.chunk) * self.chunk)
+        return first, max(first, last)
+
+    def scores(
+        self,
+        queries: Float[Tensor, "head query d_head"],
+        keys: Float[Tensor, "head key d_head"],
+        *,
+        row: int,
+        heads: slice,
+        at: Block,
+        to: Block,
+        out: Tensor | None = None,
+    ) -> Float[Tensor, "head query key"]:
+        """The scores of a block, `MASKED` at keys that are not visible.
+
+        Args:
+            queries: of the heads, at the positions `at`, in float32 or better.
+            keys: of the heads, at the positions `to`.
+            row: of the batch.
+            heads: which heads these are.
+            at: the positions of the queries.
+            to: the positions of the keys.
+            out: the memory for the result.
+        """
+        scores = torch.bmm(queries * self.scale, keys.transpose(-2, -1), out=out)
+        if self.softcap is not None:
+            scores.div_(self.softcap).tanh_().mul_(self.softcap)
+        if self.slopes is not None:
+            distance = _distances(at, to, scores).abs_()
+            for head, slope in zip(scores, self.slopes[heads].tolist(), strict=True):
+                head.sub_(distance, alpha=slope)
+        if self.bias is not None:
+            scores += self.bias(heads, at, to)
+        self._hide(scores, row, at, to)
+        return scores
+
+    def _hide(self, scores: Tensor, row: int, at: Block, to: Block) -> None:
+        if self.window is not None or self.chunk is not None:
+            scores.masked_fill_(~self._is_near(at, to, scores.device), MASKED)
+        elif self.is_causal and to[1] > at[0] + 1:  # only keys after the first query can be hidden
+            first = max(to[0], at[0] + 1)
+            later = _positions((first, to[1]), scores) > _positions(at, scores)[:, None]
+            scores[..., first - to[0] :].masked_fill_(later, MASKED)
+        if self.is_token is not None:
+            scores.masked_fill_(~self.is_token[row, to[0] : to[1]], MASKED)
+        if self.visible is not None and (mask := self.visible(row, at, to)) is not None:
+            scores.masked_fill_(~mask, MASKED)
+
+    def _is_near(self, at: Block, to: Block, device: torch.device) -> Tensor:
+        queries = torch.arange(*at, device=device)[:, None]
+        keys = torch.arange(*to, device=device)
+        distance = queries - keys
+        near = distance >= 0 if self.is_causal else torch.ones_like(distance, dtype=torch.bool)
+        if self.window is not None:
+            near &= distance.abs() < self.window
+        if self.chunk is not None:
+            near &= queries // self.chunk == keys // self.chunk
+        return near
+
+
+def _positions(block: Block, like: Tensor) -> Tensor:
+    return torch.arange(*block, device=like.device)
+
+
+def _distances(at: Block, to: Block, like: Tensor) -> Tensor:
+    """Query − key of a block, in the dtype of another tensor."""
+    queries = torch.arange(*at, device=like.device, dtype=like.dtype)
+    return queries[:, None] - torch.arange(*to, device=like.device, dtype=like.dtype)
+
+
+# --- pooling --------------------------------------------------------------------------------------
+
+
+def bin_width(n_tokens: int, resolution: int) -> int:
+    """The tokens of a bin, so that a text has at most `resolution` bins."""
+    return -(-n_tokens // resolution)
+
+
+def n_bins(n_tokens: int, resolution: int) -> int:
+    """The bins of a text; the last one may hold fewer tokens."""
+    return -(-n_tokens // bin_width(n_tokens, resolution))
+
+
+class PooledMap:
+    """The sum and the maximum of weights by bins of queries and keys, filled block by block.
+
+    Args:
+        shape: batch and heads.
+        n_queries: the rows of the whole map, or of the part of it that is pooled.
+        n_keys: its columns.
+        resolution: the greatest number of bins on each side.
+        like: a tensor of the device and the dtype.
+    """
+
+    def __init__(
+        self, shape: Sequence[int], n_queries: int, n_keys: int, resolution: int, like: Tensor
+    ) -> None:
+        self.n_queries, self.n_keys = n_queries, n_keys
+        self.rows, self.columns = bin_width(n_queries, resolution), bin_width(n_keys, resolution)
+        sides = (n_bins(n_queries, resolution), n_bins(n_keys, resolution))
+        self.sums = like.new_zeros(*shape, *sides)
+        self.maxima = like.new_zeros(*shape, *sides)
+
+    def add(
+        self, place: tuple[int | slice, ...], weights: Tensor, start: int, first: int = 0
+    ) -> None:
+        """Add the rows from `start` on, at the keys from `first` on, of some heads of the batch."""
+        end, begin = start + weights.shape[-2], start
+        while begin < end:
+            # As many whole bins as the block holds, or the part of one that it holds.
+            whole = (end - begin) // self.rows * self.rows if begin % self.rows == 0 else 0
+            step = whole or min(end - begin, self.rows - begin % self.rows)
+            part = weights[..., begin - start : begin - start + step, :]
+            part = part.unflatten(-2, (-1, self.rows if whole else step))
+            self._add_rows(place, begin // self.rows, part.sum(-2), part.amax(-2), first)
+            begin += step
+
+    def _add_rows(
+        self, place: tuple[int | slice, ...], row: int, sums: Tensor, maxima: Tensor, first: int
+    ) -> None:
+        column, n_before = divmod(first, self.columns)
+        n_after = -(n_before + sums.shape[-1]) % self.columns
+        sums, maxima = (
+            F.pad(part, (n_before, n_after)).unflatten(-1, (-1, self.columns))
+            for part in (sums, maxima)
+        )
+        rows = slice(row, row + sums.shape[-3])
+        columns = slice(column, column + sums.shape[-2])
+        found = self.maxima[place][..., rows, columns]
+        self.sums[place][..., rows, columns] += sums.sum(-1)
+        torch.maximum(found, maxima.amax(-1), out=found)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean over all cells of each bin; the weight of a key that is not visible is 0."""
+        rows = _bin_sizes(self.n_queries, self.rows, self.sums)
+        columns = _bin_sizes(self.n_keys, self.columns, self.sums)
+        return self.sums / (rows[:, None] * columns)
+
+
+def _bin_sizes(n: int, width: int, like: Tensor) -> Tensor:
+    starts = torch.arange(0, n, width, device=like.device)
+    return (starts + width).clamp(max=n).sub(starts).to(like.dtype)
+
+
+# --- what is observed -----------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """The observation of a pass: how fine the maps are, which rows are kept, and its progress.
+
+    Args:
+        resolution: the greatest number of bins on each side of a map.
+        queries: the positions whose rows are kept whole.
+        keeps: whether queries, keys and logsumexp of each observed attention are kept for tiles.
+        n_attentions: the number of attentions that the pass observes.
+        on_progress: called with the share of them that is done, from 0 to 1.
+    """
+
+    resolution: int = 256
+    queries: tuple[int, ...] = ()
+    keeps: bool = False
+    n_attentions: int = 0
+    on_progress: Callable[[float], object] | None = None
+    kept: dict[str, KeptAttention] = field(default_factory=dict)
+    n_done: int = 0
+
+    def report(self, share: float) -> None:
+        """Report that this share of the attention that runs is done."""
+        if self.on_progress is not None and self.n_attentions:
+            self.on_progress(min(1.0, (self.n_done + share) / self.n_attentions))
+
+
+_watch: ContextVar[Watch | None] = ContextVar("headlight_watch", default=None)
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[Watch]:
+    """Observe the attentions of the passes inside the ``with`` block."""
+    token = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(token)
+
+
+def current_watch() -> Watch:
+    """The observation of the current context, or one with the defaults."""
+    return _watch.get() or Watch()
+
+
+class Observer:
+    """Collects what is asked for of the rows of weights, block by block.
+
+    Args:
+        names: of `OBSERVED_AXES`.
+        watch: the resolution and the chosen queries.
+        shape: (batch, head, query, key) of the whole weights.
+        like: a tensor of the device and the dtype.
+    """
+
+    def __init__(
+        self, names: Sequence[str], watch: Watch, shape: tuple[int, int, int, int], like: Tensor
+    ) -> None:
+        self.names, self.queries = frozenset(names), watch.queries
+        batch, heads, n_queries, n_keys = shape
+        self.found: dict[str, Tensor] = {
+            name: like.new_zeros(batch, heads, n_queries) for name in STATISTICS if name in names
+        }
+        if ROWS in self.names:
+            self.found[ROWS] = like.new_zeros(batch, heads, len(self.queries), n_keys)
+        self.map: PooledMap | None = None
+        if self.names & set(MAPS):
+            self.map = PooledMap((batch, heads), n_queries, n_keys, watch.resolution, like)
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether the scores are read beside the weights."""
+        return bool(self.names & {"entropy", "logsumexp"})
+
+    def add(
+        self,
+        row: int,
+        heads: slice,
+        at: Block,
+        to: Block,
+        weights: Float[Tensor, "head query key"],
+        scores: Float[Tensor, "head query key"] | None,
+        normaliser: Normaliser | None,
+    ) -> None:
+        """Add a block of rows of the weights; the scores are overwritten."""
+        place, queries = (row, heads), slice(*at)
+        for number, query in enumerate(self.queries):
+            if ROWS in self.names and at[0] <= query < at[1]:
+                self.found[ROWS][row, heads, number, to[0] : to[1]] = weights[:, query - at[0]]
+        if self.map is not None:
+            self.map.add(place, weights, at[0], to[0])
+        if "first_token" in self.names and to[0] == 0 < to[1]:
+            self.found["first_token"][row, heads, queries] = weights[..., 0]
+        if "mean_distance" in self.names:
+            self.found["mean_distance"][row, heads, queries] = _mean_distance(weights, at, to)
+        if normaliser is not None and "logsumexp" in self.names:
+            self.found["logsumexp"][row, heads, queries] = normaliser.logsumexp
+        if normaliser is not None and scores is not None and "entropy" in self.names:
+            self.found["entropy"][row, heads, queries] = normaliser.entropy(weights, scores)
+
+    def results(self) -> dict[str, Tensor]:
+        """All that was asked for, by name."""
+        if self.map is not None:
+            maps = {"mean_map": self.map.mean, "max_map": self.map.maxima}
+            self.found |= {name: maps[name] for name in MAPS if name in self.names}
+        return self.found
+
+
+def _mean_distance(weights: Tensor, at: Block, to: Block) -> Tensor:
+    """Σ_j w_ij·|i − j| of each row.
+
+    Keys before the block of queries are i − j away, and keys after it j − i. Counted from the first
+    query of the block, so that a short distance far into a text keeps its digits.
+    """
+    (start, stop), (first, last) = at, to
+    left, right = min(max(start, first), last), max(min(stop, last), first)
+    beside = weights[..., left - first : right - first]
+    found = (beside * _distances(at, (left, right), weights).abs_()).sum(-1)
+    offsets = torch.arange(stop - start, device=weights.device, dtype=weights.dtype)
+    for begin, end, sign in ((first, left, 1), (right, last, -1)):
+        if end > begin:
+            away = _distances((start, start + 1), (begin, end), weights)[0]
+            measured = weights[..., begin - first : end - first] @ torch.stack(
+                [away, torch.ones_like(away)], dim=-1
+            )
+            found += sign * (measured[..., 0] + offsets * measured[..., 1])
+    return found
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """The logsumexp of the rows of a block, over the keys and the sink."""
+
+    logsumexp: Float[Tensor, "head query"]
+    sinks: Float[Tensor, "head 1"] | None = None
+
+    def entropy(self, weights: Tensor, scores: Tensor) -> Float[Tensor, "head query"]:
+        """−Σ w·ln w = lse − Σ w·s in nats, the sink counted as a key; overwrites the scores."""
+        found = self.logsumexp - torch.mul(weights, scores, out=scores).sum(-1)
+        if self.sinks is not None:
+            found -= (self.sinks - self.logsumexp).exp() * self.sinks
+        sees = self.logsumexp > MASKED / 2
+        return torch.where(sees, found, 0).clamp_(min=0)
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+
+def stream_attention(
+    queries: Float[Tensor, "batch head query d_head"],
+    keys: Float[Tensor, "batch group key d_head"],
+    values: Float[Tensor, "batch group key d_value"],
+    terms: ScoreTerms,
+    observed: Sequence[str] = (),
+    *,
+    path: str | None = None,
+) -> tuple[Float[Tensor, "batch head query d_value"], dict[str, Tensor]]:
+    """The context, and what the current `Watch` observes of the weights, without the weights.
+
+    Equal to `scaled_dot_product_attention`; rows that see no key have weights and context of 0.
+
+    Args:
+        queries: at the positions 0 … n−1.
+        keys: shared by neighbouring heads if there are fewer groups than heads.
+        values: as the keys.
+        terms: of the scores.
+        observed: names of `OBSERVED_AXES`.
+        path: the attention's name in `Watch.kept`; None: it is not kept.
+
+    Returns:
+        The context in the dtype of the values, and by name the observed tensors with the axes of
+        `OBSERVED_AXES`, in float32 or better.
+
+    Raises:
+        Cancelled: the pass was cancelled between two blocks.
+    """
+    watch = current_watch()
+    keeps = watch.keeps and path is not None
+    names = [*observed, *(["logsumexp"] if keeps and "logsumexp" not in observed else [])]
+    batch, n_heads, n_queries = queries.shape[:3]
+    n_keys, sharers = keys.shape[-2], n_heads // keys.shape[1]
+    like = queries.new_empty(0, dtype=torch.promote_types(queries.dtype, torch.float32))
+    observer = Observer(names, watch, (batch, n_heads, n_queries, n_keys), like)
+    context = torch.empty(
+        (*queries.shape[:3], values.shape[-1]), dtype=values.dtype, device=values.device
+    )
+    step, n_together = _block_sizes(n_heads, n_queries, n_keys, observer, queries.device)
+    memory = [like.new_empty(n_together * step * n_keys) for _ in range(1 + observer.needs_scores)]
+    n_blocks, n_finished = batch * -(-n_heads // n_together) * -(-n_queries // step), 0
+    for row in range(batch):
+        for begin in range(0, n_heads, n_together):
+            heads = slice(begin, min(begin + n_together, n_heads))
+            own = _shared(keys[row], heads, sharers).to(like.dtype)
+            own_values = _shared(values[row], heads, sharers).to(like.dtype)
+            for start in range(0, n_queries, step):
+                check()
+                at = (start, min(start + step, n_queries))
+                block = queries[row, heads, slice(*at)].to(like.dtype)
+                context[row, heads, slice(*at)] = _attend_block(
+                    block, own, own_values, terms, observer, memory, (row, heads, at)
+                ).to(context.dtype)
+                n_finished += 1
+                watch.report(n_finished / n_blocks)
+    watch.n_done += 1
+    found = observer.results()
+    if keeps and path is not None:
+        lse = found["logsumexp"] if "logsumexp" in observed else found.pop("logsumexp")
+        watch.kept[path] = KeptAttention(
+            queries=queries[0].detach(), keys=keys[0].detach(), logsumexp=lse[0], terms=terms
+        )
+    return context, found
+
+
+def _attend_block(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    terms: ScoreTerms,
+    observer: Observer,
+    memory: Sequence[Tensor],
+    place: tuple[int, slice, Block],
+) -> Tensor:
+    row, heads, at = place
+    to = terms.visible_keys(at, keys.shape[-2])
+    shape = (*queries.shape[:2], to[1] - to[0])
+    if shape[-1] == 0:
+        return queries.new_zeros(*shape[:2], values.shape[-1])
+    part = slice(*to)
+    # 1. The scores of the rows.
+    into = memory[0][: math.prod(shape)].view(shape)
+    scores = terms.scores(queries, keys[:, part], row=row, heads=heads, at=at, to=to, out=into)
+    # 2. The weights, beside the scores or in their place.
+    greatest = None
+    is_partial = any(one is not None for one in (terms.is_token, terms.visible, terms.sinks))
+    if observer.needs_scores or is_partial:
+        greatest = scores.amax(-1)
+    out = memory[-1][: math.prod(shape)].view(shape)
+    weights = torch.softmax(scores, dim=-1, out=out)
+    # 3. What the weights lose to the sink, and rows that see nothing.
+    normaliser = None
+    if greatest is not None:
+        normaliser = _normalise(weights, greatest, terms, heads)
+    # 4. All that is observed, and the context.
+    context = torch.bmm(weights, values[:, part])
+    kept = scores if observer.needs_scores else None
+    observer.add(row, heads, at, to, weights, kept, normaliser)
+    return context
+
+
+def _normalise(weights: Tensor, greatest: Tensor, terms: ScoreTerms, heads: slice) -> Normaliser:
+    """The logsumexp of each row, lse = max s − ln max w; the weights are changed for the sink."""
+    lse = greatest - weights.amax(-1).log()
+    if not bool((greatest > MASKED / 2).all()):
+        sees = greatest > MASKED / 2
+        weights *= sees[..., None]
+        lse = torch.where(sees, lse, MASKED)
+    if terms.sinks is None:
+        return Normaliser(lse)
+    sinks = terms.sinks[heads].to(lse)[:, None]
+    whole = torch.logaddexp(lse, sinks)
+    weights *= (lse - whole).exp()[..., None]
+    return Normaliser(whole, sinks)
+
+
+def _block_sizes(
+    n_heads: int, n_queries: int, n_keys: int, observer: Observer, device: torch.device
+) -> tuple[int, int]:
+    """The queries of a block, a multiple of the bins if it holds several, and its heads."""
+    n_together = 1 if device.type == "cpu" else n_heads
+    rows = BLOCK_ROWS
+    if n_together > 1:
+        rows = max(1, ACCELERATOR_ELEMENTS // (n_heads * max(1, n_keys)))
+    if observer.map is not None and (width := observer.map.rows) <= rows:
+        rows = rows // width * width
+    return max(1, min(rows, n_queries)), n_together
+
+
+def _shared(groups: Tensor, heads: slice, sharers: int) -> Tensor:
+    """The keys or values of some heads, of (group, key, d_head)."""
+    if sharers == 1:
+        return groups[heads]
+    places = torch.arange(heads.start, heads.stop, device=groups.device) // sharers
+    return groups[places]
+
+
+def observe_whole(
+    weights: Float[Tensor, "batch head query key"],
+    scores: Float[Tensor, "batch head query key"] | None,
+    observed: Sequence[str],
+    *,
+    sinks: Float[Tensor, " head"] | None = None,
+) -> dict[str, Tensor]:
+    """As `stream_attention` observes, of weights that were computed whole.
+
+    Args:
+        weights: after every edit.
+        scores: of the same pass, −∞ at masked keys; None: logsumexp is not observed.
+        observed: names of `OBSERVED_AXES`.
+        sinks: of the heads.
+    """
+    watch = current_watch()
+    names = [name for name in observed if name not in ("entropy", "logsumexp")]
+    n_queries, n_keys = weights.shape[-2:]
+    observer = Observer(names, watch, tuple(weights.shape), weights)  # type: ignore[arg-type]
+    every = slice(weights.shape[1])
+    for row in range(len(weights)):
+        at, to = (0, n_queries), (0, n_keys)
+        observer.add(row, every, at, to, weights[row], None, None)
+    watch.n_done += 1
+    watch.report(0)
+    found = observer.results()
+    if "entropy" in observed:
+        found["entropy"] = torch.special.entr(weights).sum(-1)
+        rest = 1 - weights.sum(-1)
+        found["entropy"] += torch.special.entr(rest.clamp(min=0)) if sinks is not None else 0
+    if "logsumexp" in observed and scores is not None:
+        found["logsumexp"] = scores.logsumexp(-1).clamp(min=MASKED)
+        if sinks is not None:
+            found["logsumexp"] = torch.logaddexp(found["logsumexp"], sinks[:, None])
+    return {name: found[name] for name in observed if name in found}
+
+
+# --- tiles ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptAttention:
+    """The queries, keys and logsumexp of one attention of one text: any weight follows from them.
+
+    ``queries`` (head, query, d_head) and ``keys`` (group, key, d_head) are those whose products are
+    the scores: after rotary positions, and keys by group.
+    """
+
+    queries: Tensor
+    keys: Tensor
+    logsumexp: Float[Tensor, "head query"]
+    terms: ScoreTerms
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory that it takes."""
+        tensors = (self.queries, self.keys, self.logsumexp)
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Heads, queries and keys."""
+        return (*self.queries.shape[:2], self.keys.shape[1])
+
+    def tile(self, head: int, queries: Block, keys: Block, resolution: int) -> Mapping[str, Tensor]:
+        """The weights of a rectangle of one head's map, exact or pooled.
+
+        Args:
+            head: the head.
+            queries: the rows.
+            keys: the columns.
+            resolution: the greatest number of bins on each side.
+
+        Returns:
+            ``mean_map`` and ``max_map`` (query_bin, key_bin). Bins of 1 × 1 are exact.
+
+        Raises:
+            ValueError: there is no such head, or the rectangle is empty or leaves the map.
+            Cancelled: between two blocks.
+        """
+        n_heads, n_queries, n_keys = self.shape
+        if not 0 <= head < n_heads:
+            raise ValueError(f"there is no head {head}; the heads are 0 to {n_heads - 1}")
+        for name, (begin, end), n in (("queries", queries, n_queries), ("keys", keys, n_keys)):
+            if not 0 <= begin < end <= n:
+                raise ValueError(f"{name} {begin}:{end} must be a part of 0:{n}")
+        if resolution < 1:
+            raise ValueError(f"resolution ({resolution}) must be at least 1")
+        like = self.logsumexp
+        group = head * len(self.keys) // n_heads
+        own = self.keys[group : group + 1, keys[0] : keys[1]].to(like.dtype)
+        shape = (queries[1] - queries[0], keys[1] - keys[0])
+        pooled = PooledMap((), *shape, resolution, like)
+        rows = max(1, min(shape[0], BLOCK_ROWS * 4096 // shape[1]))
+        if pooled.rows <= rows:
+            rows = rows // pooled.rows * pooled.rows
+        for start in range(queries[0], queries[1], rows):
+            check()
+            at = (start, min(start + rows, queries[1]))
+            block = self.queries[head : head + 1, slice(*at)].to(like.dtype)
+            heads = slice(head, head + 1)
+            scores = self.terms.scores(block, own, row=0, heads=heads, at=at, to=keys)
+            lse = self.logsumexp[head, slice(*at), None]
+            weights = (scores[0] - lse).exp_()
+            if not bool((lse > MASKED / 2).all()):
+                weights *= lse > MASKED / 2
+            pooled.add((), weights, start - queries[0])
+        return {"mean_map": pooled.mean, "max_map": pooled.maxima}
