@@ -120,7 +120,7 @@ def sites_of(
         known = _known_sites(analyser, description)
         if reason := analyser.reason_against(description):
             raise _no_such_analysis(f"{name} cannot be computed: {reason}", description)
-        for glob in _needs(analyser, description, is_long=is_long):
+        for glob in _needs(name, description, is_long=is_long):
             sites = fnmatch.filter(known, glob)
             if not sites and glob in analyser.needs:
                 reason = _reason_of(glob, description)
@@ -154,12 +154,13 @@ def _reason_of(glob: str, description: Description) -> str:
     return f" ({found[0]})" if found else ""
 
 
-def _needs(analyser: _Analyser, description: Description, *, is_long: bool) -> tuple[str, ...]:
+def _needs(name: str, description: Description, *, is_long: bool) -> tuple[str, ...]:
     """The globs that an analysis reads; of a long text no logits."""
-    needs = (*analyser.needs, *analyser.also)
-    if not (is_long and next_token.NEEDS[0] in needs and "logit_lens" in description.features):
+    needs = (*ANALYSERS[name].needs, *ANALYSERS[name].also)
+    is_predicting = name in ("next_token", "logit_lens")
+    if not (is_long and is_predicting and "logit_lens" in description.features):
         return needs
-    if analyser.needs != next_token.NEEDS:
+    if name == "logit_lens":
         return tuple(glob for glob in needs if glob not in next_token.NEEDS)
     stack = "decoder" if description.config.has_decoder else "encoder"
     return (f"{stack}.layers.{description.config.n_layers - 1}.{logit_lens.PART}",)
