@@ -25,12 +25,13 @@ FENCE = re.compile(r"^---\n", re.MULTILINE)
 FIGURES = "## Figures"
 EXPERTS = "## Tokens by expert"
 HEADS = "## Heads"
+CORPUS = "## Training text"
 TABLES = [
     re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE)
-    for heading in (FIGURES, HEADS, EXPERTS)
+    for heading in (FIGURES, HEADS, EXPERTS, CORPUS)
 ]
 LISTS = ("trained_on", "attribution")
-MAPPINGS = ("examples", "training", "metrics", "heads", "expert_tokens")
+MAPPINGS = ("examples", "training", "corpus", "metrics", "heads", "expert_tokens")
 # The shape of `expert_tokens`, which is checked because a card may be edited by hand.
 EXPERT_TOKENS = {
     "text": [str],
@@ -92,7 +93,8 @@ class ModelCard:
     """The card of one model.
 
     ``examples`` are texts to read with the model, by title. ``training`` holds the command, seed,
-    steps, tokens, hours and machine. ``metrics`` are the figures that ``headlight evaluate``
+    steps, tokens, hours and machine. ``corpus`` holds the figures of the training text that
+    ``headlight data report`` measured. ``metrics`` are the figures that ``headlight evaluate``
     measured, ``heads`` a summary of the profile of the heads
     (`headlight.model.evaluation.heads`), and ``expert_tokens`` the tokens that it counted at each
     expert (`headlight.model.evaluation.moe`). ``prose`` is the Markdown below the YAML.
@@ -104,6 +106,7 @@ class ModelCard:
     attribution: tuple[str, ...] = ()
     examples: Mapping[str, str | Example] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+    corpus: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     heads: Mapping[str, Any] = field(default_factory=dict)
     expert_tokens: Mapping[str, Any] = field(default_factory=dict)
@@ -143,6 +146,8 @@ def write_card(path: Path, card: ModelCard) -> None:
         title: example if isinstance(example, str) else _given(example)
         for title, example in card.examples.items()
     }
+    if not card.corpus:  # it was not measured
+        head.pop("corpus")
     heads, expert_tokens = head.pop("heads"), head.pop("expert_tokens")
     if heads:
         head["heads"] = _heads_in_lines(heads)
@@ -155,9 +160,10 @@ def write_card(path: Path, card: ModelCard) -> None:
 def to_markdown(card: ModelCard) -> str:
     """The Markdown of a card: its prose and the tables generated from its figures."""
     experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
+    corpus = _table_section(CORPUS, card.corpus) if card.corpus else ""
     heads = _heads_section(card.heads) if card.heads else ""
-    figures = _figures_section(card.metrics) if card.metrics else ""
-    return f"{card.prose}\n{experts}{heads}{figures}"
+    figures = _table_section(FIGURES, card.metrics) if card.metrics else ""
+    return f"{card.prose}\n{corpus}{experts}{heads}{figures}"
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -169,9 +175,9 @@ def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any
     return pairs
 
 
-def _figures_section(figures: Mapping[str, Any]) -> str:
+def _table_section(heading: str, figures: Mapping[str, Any]) -> str:
     rows = "".join(f"| {name} | {value} |\n" for name, value in flatten(figures))
-    return f"\n{FIGURES}\n\n| figure | value |\n|---|---|\n{rows}"
+    return f"\n{heading}\n\n| figure | value |\n|---|---|\n{rows}"
 
 
 def _heads_section(heads: Mapping[str, Any]) -> str:

@@ -123,17 +123,18 @@ def offline_page(
     `GET /api/v1/models/{id}`.
     """
     templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
+    imports = {name: data_url(text) for name, text in modules().items()}
     return templates.get_template("offline.html").render(
         text=trace.text,
         model=trace.model,
         edits=json.dumps(edits) if edits else "",
         version=version("headlight"),
-        styles=[_style(name) for name in STYLES],
-        logo=_data_url((HOME / "static" / "logo.svg").read_text(), "image/svg+xml"),
-        imports=_json({"imports": {name: _data_url(text) for name, text in modules().items()}}),
-        card=_json(card),
+        styles=[style(name) for name in STYLES],
+        logo=data_url((HOME / "static" / "logo.svg").read_text(), "image/svg+xml"),
+        imports=json_element({"imports": imports}),
+        card=json_element(card),
         answer=Markup(base64.b64encode(answer).decode()),  # nosec B704
-        plotly=_harmless((package_dir("plotly") / "package_data" / "plotly.min.js").read_text()),
+        plotly=plotly_script(),
     )
 
 
@@ -151,19 +152,22 @@ def _by_path(importer: str, match: re.Match[str]) -> str:
     return match[0].replace(match[1], resolved(match[1], importer))
 
 
-def _data_url(text: str, media_type: str = "text/javascript") -> str:
+def data_url(text: str, media_type: str = "text/javascript") -> str:
+    """A text as a URL that holds it."""
     return f"data:{media_type};base64,{base64.b64encode(text.encode()).decode()}"
 
 
-def _style(name: str) -> Markup:
+def style(name: str) -> Markup:
+    """A style sheet of the page, by its name."""
     return Markup((HOME / "static" / "css" / f"{name}.css").read_text())  # nosec B704
 
 
-def _json(value: Any) -> Markup:
+def json_element(value: Any) -> Markup:
     """JSON within a script element: nothing in it can end the element."""
     return Markup(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))  # nosec B704
 
 
-def _harmless(script: str) -> Markup:
-    """A script within a script element."""
+def plotly_script() -> Markup:
+    """Plotly as the text of a script element: nothing in it can end the element."""
+    script = (package_dir("plotly") / "package_data" / "plotly.min.js").read_text()
     return Markup(re.sub(r"<(?=/script|!--)", r"\\x3c", script, flags=re.IGNORECASE))  # nosec B704

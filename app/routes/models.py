@@ -202,6 +202,7 @@ def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
             "replacements": [found._asdict() for found in description.normalization.replacements],
             "lowers_capitals": description.normalization.lowers_capitals,
         },
+        "corpus": card.corpus,
         "metrics": card.metrics,
         "expert_tokens": card.expert_tokens or None,
         "heads": _heads(description),

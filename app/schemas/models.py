@@ -198,6 +198,10 @@ class ModelAnswer(ModelSummary):
     trained_on: list[str]
     attribution: list[str]
     normalization: NormalizationAnswer
+    corpus: dict[str, Any] = Field(
+        description="The figures of the training text that `headlight data report` measured; may "
+        "be empty."
+    )
     metrics: dict[str, Any]
     expert_tokens: ExpertTokensAnswer | None = Field(
         description="null: the model is dense, or they were not counted."

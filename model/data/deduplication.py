@@ -263,7 +263,7 @@ class EstimateError:
         return np.sqrt(self.jaccard * (1 - self.jaccard) / N_HASHES)
 
     def to_dict(self) -> dict[str, Any]:
-        """Root mean squares of error and bound: of all pairs, and by tenths of similarity."""
+        """Root mean squares of error and bound, also by tenths of similarity, and the points."""
         error, bound = self.estimate - self.jaccard, self.bound
         tenth = np.minimum((self.jaccard * 10).astype(int), 9)
         return {
@@ -282,6 +282,7 @@ class EstimateError:
                 for number in range(10)
                 if (tenth == number).any()
             ],
+            "points": np.stack([self.jaccard, self.estimate], axis=1).round(3).tolist(),
         }
 
 

@@ -44,11 +44,13 @@ class Place(NamedTuple):
 class Document:
     """A text of a corpus.
 
-    ``members`` are the other members of its JSON line.
+    ``whole`` names the document that it is a passage of, or itself; ``members`` are the other
+    members of its JSON line.
     """
 
     text: str
     place: Place
+    whole: str = ""
     members: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -159,17 +161,18 @@ def _of_json_lines(path: Path, unit: Unit) -> Iterator[Document]:  # noqa: ARG00
         if line.text.strip():
             members = parse_line(line.text, ["text"], f"{path}, line {line.number}")
             text = members.pop("text")
-            yield Document(text, Place(path, line.start, line.end, line.number), members)
+            place = Place(path, line.start, line.end, line.number)
+            yield Document(text, place, str(place), members)
 
 
 def _of_text(path: Path, unit: Unit) -> Iterator[Document]:
     held: list[_Line] = []
-    n_characters = 0
+    n_characters, begins = 0, 1
     for line in _lines(path):
         text, start, end, number = line
         if separator := SEPARATOR.match(text):
-            yield from _joined(path, held)
-            held, n_characters = [], 0
+            yield from _joined(path, held, begins)
+            held, n_characters, begins = [], 0, number
             start += len(separator[0].encode())
             text = text[separator.end() :]
         if not text or not (held or text.strip()):
@@ -177,20 +180,24 @@ def _of_text(path: Path, unit: Unit) -> Iterator[Document]:
         held.append(_Line(text, start, end, number))
         n_characters += len(text)
         if unit == "passage" and n_characters >= PASSAGE:
-            yield from _joined(path, held)
+            yield from _joined(path, held, begins)
             held, n_characters = [], 0
         elif end - held[0].start > MAX_BYTES:
             raise CorpusError(
                 f"{path}, line {held[0].number} begins a document of more than {_MEGABYTES}; put a "
                 "line <|endofdocument|> between documents, or cut the text with --by passage"
             )
-    yield from _joined(path, held)
+    yield from _joined(path, held, begins)
 
 
-def _joined(path: Path, lines: list[_Line]) -> Iterator[Document]:
-    """The document that some lines make; none if all are blank."""
+def _joined(path: Path, lines: list[_Line], begins: int) -> Iterator[Document]:
+    """The document that some lines make; none if all are blank.
+
+    `begins` is the line at which the document begins that they are a passage of.
+    """
     while lines and not lines[-1].text.strip():
         lines.pop()
     if lines:
         text = "".join(line.text for line in lines).strip("\n")
-        yield Document(text, Place(path, lines[0].start, lines[-1].end, lines[0].number))
+        place = Place(path, lines[0].start, lines[-1].end, lines[0].number)
+        yield Document(text, place, f"{path}:{begins}")

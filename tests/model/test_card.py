@@ -47,6 +47,19 @@ def test_the_figures_are_a_table_at_the_end(tmp_path):
     assert (tmp_path / "CARD.md").read_text(encoding="utf-8").endswith("---\n\nTiny.\n")
 
 
+def test_figures_of_the_training_text_are_a_table_before_those_of_the_model(tmp_path):
+    path = tmp_path / "CARD.md"
+    card = replace(FULL, corpus={"by": "passage", "topics": {"sea ship": 0.25}})
+    write_card(path, card)
+    assert read_card(path) == card
+    assert (
+        "after a rule.\n\n## Training text\n\n| figure | value |\n|---|---|\n| by | passage |\n"
+        "| topics.sea ship | 0.25 |\n\n## Figures\n\n"
+    ) in path.read_text(encoding="utf-8")
+    write_card(path, FULL)
+    assert "corpus:" not in path.read_text(encoding="utf-8")
+
+
 def test_new_figures_replace_the_old(tmp_path):
     path = tmp_path / "CARD.md"
     write_card(path, FULL)

@@ -84,6 +84,7 @@ import { partsOf } from './text.js';
  * @property {Example[]} examples
  * @property {string[]} [trained_on]
  * @property {string[]} [attribution]
+ * @property {Record<string, any>} [corpus] the figures of its training text; may be empty
  * @property {Record<string, any>} [metrics]
  * @property {ExpertTokens|null} [expert_tokens]
  * @property {Normalization} [normalization]

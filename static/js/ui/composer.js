@@ -4,7 +4,7 @@
  */
 
 import { modelName } from '../api/calls.js';
-import { counted, rounded } from '../data/format.js';
+import { counted, inBytes, percent, rounded } from '../data/format.js';
 import { element, partOf } from './dom.js';
 
 /** @import { Card, Example } from '../data/trace.js' */
@@ -228,6 +228,7 @@ function factsOf(card) {
     ['Self-check', exactness(card)],
     ['Left out', omittedOf(card)],
     ['Trained on', listed(card.trained_on)],
+    ['What it read', corpusOf(card.corpus)],
     ['Reaches', metricsOf(card.metrics)],
     ['Licence', card.licence],
     ['Attribution', listed(card.attribution)],
@@ -267,6 +268,37 @@ function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) 
     .filter(({ characters }) => characters.trim())
     .map(({ characters, text }) => `${[...characters].join(' ')} as ${text}`);
   return [...read, ...(lowers ? ['a text in capitals in small letters'] : [])].join('; ');
+}
+
+/** The reasons for which documents would be dropped, in words. */
+/** @type {Record<string, string>} */
+const REASONS = {
+  exact_duplicate: 'exact duplicates',
+  near_duplicate: 'near-duplicates',
+  low_quality: 'of low quality',
+};
+
+/**
+ * The size of the training text, the documents in it that a cleaning would drop, and its topics.
+ *
+ * @param {Record<string, any>} [corpus]
+ */
+export function corpusOf({ by, before, dropped, topics } = {}) {
+  if (!before) return '';
+  const found = Object.entries(dropped ?? {}).map(
+    ([kind, count]) => `${rounded(count)} ${REASONS[kind] ?? kind}`,
+  );
+  const largest = Object.entries(topics ?? {})
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, 4)
+    .map(([words, share]) => `${words.replaceAll(' ', ', ')} (${percent(share)})`);
+  return [
+    `${counted(before.documents, by ?? 'document')}, ${inBytes(before.bytes)}, ${rounded(before.words)} words`,
+    found.length ? `among them ${found.join(', ')}` : 'no duplicates found',
+    largest.length ? `largest topics: ${largest.join('; ')}` : '',
+  ]
+    .filter(Boolean)
+    .join('; ');
 }
 
 /** @param {string[]|undefined} lines */

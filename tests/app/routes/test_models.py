@@ -18,6 +18,7 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
 
 LONG = {"normalization", "sites", "metrics", "expert_tokens", "trained_on", "attribution"} | {
     "heads",
+    "corpus",
     "features",
     "checks",
     "omitted",
@@ -68,6 +69,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "attribution": [],
         "normalization": {"replacements": [], "lowers_capitals": False},
         "metrics": {},
+        "corpus": {},
         "expert_tokens": None,
         "heads": None,
         "analyses": [

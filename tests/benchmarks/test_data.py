@@ -1,0 +1,109 @@
+"""The speed and memory of cleaning a corpus, and a million documents planned from both."""
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tracemalloc
+from time import perf_counter
+
+import pytest
+
+from headlight.model.data.deduplication import Deduplicator
+from headlight.model.data.documents import stream_documents
+from headlight.model.data.features import features_of
+from headlight.model.data.report import TopicStudy
+
+N_DOCUMENTS, N_WORDS, N_THREADS = 3_000, 350, 2
+MILLION = 1_000_000
+
+PEAK = """
+import resource, sys
+from headlight.model.data.deduplication import Deduplicator
+from headlight.model.data.documents import stream_documents
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for _ in Deduplicator().judge(stream_documents([sys.argv[1]]), 2):
+    pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Documents of words that are as frequent as Zipf's law has them, in sentences."""
+    rng = random.Random(0)
+    letters = "etaoinshrdlcum"
+    words = ["".join(rng.choices(letters, k=rng.randint(2, 9))) for _ in range(8_000)]
+    weights = [1 / rank for rank in range(1, len(words) + 1)]
+    path = tmp_path_factory.mktemp("data") / "corpus.jsonl"
+    with path.open("w") as file:
+        for _ in range(N_DOCUMENTS):
+            drawn = rng.choices(words, weights, k=N_WORDS)
+            sentences = [
+                " ".join(drawn[start : start + 12]).capitalize() + "."
+                for start in range(0, N_WORDS, 12)
+            ]
+            file.write(json.dumps({"text": " ".join(sentences)}) + "\n")
+    return path
+
+
+def megabytes(path):
+    return path.stat().st_size / 1e6
+
+
+def test_deduplication(table, corpus):
+    start = perf_counter()
+    assert sum(1 for _ in Deduplicator().judge(stream_documents([corpus]), N_THREADS)) > 0
+    seconds = perf_counter() - start
+    speed = megabytes(corpus) / seconds
+    table.add("Data", f"dedup, {N_THREADS} threads", f"{speed:.1f} MB/s")
+    tracemalloc.start()
+    deduplicator = Deduplicator()
+    for _ in deduplicator.judge(stream_documents([corpus])):
+        pass
+    per_document = tracemalloc.get_traced_memory()[0] / N_DOCUMENTS
+    tracemalloc.stop()
+    table.add("Data", "dedup, memory of the index", f"{per_document / 1e3:.1f} kB a document")
+    peak = subprocess.run(
+        [sys.executable, "-c", PEAK, str(corpus)],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    unit = 1 if sys.platform == "darwin" else 1_024
+    table.add(
+        "Data",
+        f"dedup, peak over {N_DOCUMENTS:,} documents",
+        f"{int(peak.stdout) * unit / 1e6:.0f} MB",
+    )
+    minutes = MILLION / N_DOCUMENTS * seconds / 60
+    table.add(
+        "Data",
+        f"dedup, a million documents of {1e3 * megabytes(corpus) / N_DOCUMENTS:.1f} kB, planned",
+        f"{minutes:.0f} min, {MILLION * per_document / 1e9:.1f} GB",
+    )
+    assert speed > 0.1
+
+
+def test_quality(table, corpus):
+    texts = [document.text for document in stream_documents([corpus])][:1_000]
+    start = perf_counter()
+    for text in texts:
+        features_of(text)
+    speed = sum(map(len, texts)) / 1e6 / (perf_counter() - start)
+    table.add("Data", "quality, one thread", f"{speed:.1f} MB/s")
+    assert speed > 0.1
+
+
+def test_topics(table, corpus):
+    start = perf_counter()
+    study = TopicStudy([lambda: stream_documents([corpus])])
+    assert sum(1 for _ in study.run()) == N_DOCUMENTS
+    seconds = perf_counter() - start
+    speed = megabytes(corpus) / seconds
+    table.add("Data", "topics, fitted and assigned", f"{speed:.2f} MB/s")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    table.add("Data", "peak of this process, PyTorch included", f"{peak / 1e3:.0f} MB")

@@ -1,0 +1,28 @@
+/** The model's card: its training text in one line. */
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { corpusOf } from '../../../static/js/ui/composer.js';
+
+const CORPUS = {
+  by: 'passage',
+  before: { documents: 15543, bytes: 30.3e6, words: 5_760_000 },
+  dropped: { near_duplicate: 7, low_quality: 12345 },
+  topics: { 'boy girl school': 0.1, 'ship sea captain': 0.25, 'king queen castle': 0.05 },
+};
+
+test('the training text is told by its size, its duplicates and its largest topics', () => {
+  assert.equal(
+    corpusOf(CORPUS),
+    '15,543 passages, 30.3 MB, 5.8 million words; among them 7 near-duplicates, ' +
+      '12 thousand of low quality; largest topics: ship, sea, captain (25.0 %); ' +
+      'boy, girl, school (10.0 %); king, queen, castle (5.0 %)',
+  );
+});
+
+test('a text without duplicates says so, and a card without figures says nothing', () => {
+  assert.match(corpusOf({ ...CORPUS, dropped: {}, topics: {} }), /words; no duplicates found$/);
+  assert.equal(corpusOf({}), '');
+  assert.equal(corpusOf(undefined), '');
+});
