@@ -126,7 +126,17 @@ def serve(
 
 @app.command(cls=Command)
 def trace(
-    text: Annotated[str, typer.Argument(help="The text; - reads standard input.", metavar="TEXT")],
+    text: Annotated[
+        str | None, typer.Argument(help="The text; - reads standard input.", metavar="TEXT")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        option(
+            "Read the text from a file, which may be a book. Without --capture, --resolution and "
+            "--queries, the maps of attention in 128 bins a side are traced.",
+            "FILE",
+        ),
+    ] = None,
     model: Annotated[str | None, option("A model's id, or its folder.", "ID", "stories")] = None,
     target: Annotated[
         str | None,
@@ -148,6 +158,18 @@ def trace(
             """'[{"kind": "heads_off", "heads": [3], "layer": 1}]'.""",
             "JSON",
         ),
+    ] = None,
+    resolution: Annotated[
+        int | None,
+        option(
+            "Trace the mean and the maximum of attention in at most this many bins a side, of a "
+            "text of any length.",
+            "BINS",
+        ),
+    ] = None,
+    queries: Annotated[
+        list[int] | None,
+        option("Trace the exact row of attention of this position; repeatable.", "POSITION"),
     ] = None,
     dtype: Annotated[
         str | None,

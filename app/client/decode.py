@@ -167,6 +167,8 @@ def _trace_of(arrays: Mapping[str, NamedArray], members: Mapping[str, Any]) -> T
         tokens=_TOKENS.validate_python(members["tokens"]),
         target_tokens=None if target is None else _TOKENS.validate_python(target),
         heads=None if heads is None else tuple(heads),
+        resolution=members.get("resolution"),
+        queries=tuple(members["queries"]) if members.get("queries") else None,
         timings={name.removesuffix("_ms"): took for name, took in members["timings"].items()},
         tensors={name: array for name, array in arrays.items() if not name.startswith(_PREFIX)},
         analyses={

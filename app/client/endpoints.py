@@ -43,7 +43,7 @@ Strings: TypeAlias = str | Iterable[str]
 Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 _LISTS = frozenset(
-    {"capture", "layers", "heads", "analyses", "edits", "forced", "ids", "texts", "name"}
+    {"capture", "layers", "heads", "analyses", "edits", "forced", "ids", "texts", "name", "queries"}
 )
 
 _read_models = read_json(ModelsAnswer)
@@ -148,6 +148,8 @@ def trace(
     analyses: Strings | None = None,
     predictions: Mapping[str, Any] | None = None,
     edits: Edits | None = None,
+    resolution: SupportsIndex | None = None,
+    queries: Integers | None = None,
     dtype: DType | None = None,
     triangle: bool | None = None,
 ) -> Call[Trace]:
@@ -166,6 +168,9 @@ def trace(
         predictions: the tokens of next_token and logit_lens: `{"top": 5, "tokens": [" cat"]}`.
         edits: changes to the pass: `{"kind": "heads_off", "heads": [3], "layer": 1}`, or
             `{"kind": "set", "site": "decoder.layers.0.residual.after", "from": {"text": "A dog"}}`.
+        resolution: capture `mean_map` and `max_map` of every attention, at most that many bins a
+            side; the text may then be a book, and `tile` shows any part of a map closer.
+        queries: capture the exact `rows` of these positions of every attention.
         dtype: `uint16` halves the bytes of numbers between 0 and 1; they are read back as float32,
             with an error of at most 8e-6.
         triangle: do not send the part of causal arrays above the diagonal; it is restored here.
@@ -185,6 +190,8 @@ def traces(
     analyses: Strings | None = None,
     predictions: Mapping[str, Any] | None = None,
     edits: Edits | None = None,
+    resolution: SupportsIndex | None = None,
+    queries: Integers | None = None,
     dtype: DType | None = None,
     triangle: bool | None = None,
 ) -> Call[list[Trace]]:
@@ -200,6 +207,8 @@ def traces(
         analyses: as in `trace`.
         predictions: as in `trace`.
         edits: as in `trace`.
+        resolution: as in `trace`.
+        queries: as in `trace`.
         dtype: as in `trace`.
         triangle: as in `trace`.
     """
@@ -224,6 +233,35 @@ def trace_by_id(
         params=_given({"dtype": dtype, "triangle": triangle}),
         is_immutable=True,
     )
+
+
+def tile(
+    trace_id: str,
+    attention: str,
+    head: SupportsIndex,
+    *,
+    queries: tuple[int, int],
+    keys: tuple[int, int],
+    resolution: SupportsIndex | None = None,
+) -> Call[dict[str, NamedArray]]:
+    """A rectangle of one head's weights of a trace with a resolution, without a new pass.
+
+    Args:
+        trace_id: of the trace.
+        attention: its path, `decoder.layers.0.self_attention`.
+        head: the head.
+        queries: the first and the one after the last.
+        keys: as the queries.
+        resolution: the most bins a side; None: 512. `max_map` is missing if every bin is one cell.
+
+    Raises:
+        NotFound: the trace's queries and keys are no longer kept; `trace` computes it again.
+    """
+    named = {"attention": attention, "head": head, "resolution": resolution}
+    parts = {"queries": "{}:{}".format(*queries), "keys": "{}:{}".format(*keys)}
+    path = f"{BASE}/traces/{_segment(trace_id)}/tile"
+    params = _given(named) | parts
+    return Call(method="GET", path=path, read=_read_arrays, accept=SAFETENSORS, params=params)
 
 
 def generate(

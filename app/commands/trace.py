@@ -6,14 +6,16 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from time import monotonic
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import typer
 from pydantic import ValidationError
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -43,10 +45,14 @@ from headlight.routes.models import model_answer
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import JSON, SAFETENSORS, Form
 from headlight.serialization.trace import encode
-from headlight.settings import Settings
+from headlight.settings import Settings, variable_of
 from headlight.tracing.service import trace_now
 
 N_SHOWN = 3
+FILE_RESOLUTION = 128
+SHORT_SECONDS, LONG_SECONDS = 60.0, 900.0
+"""How long a server may take for a short and for a long text."""
+
 _LOCAL_OPTIONS = ("device", "precision", "models_dir")
 
 
@@ -90,11 +96,13 @@ def run_trace(options: Mapping[str, Any]) -> None:
     members = {
         name: options[name] for name in TraceRequest.model_fields if options.get(name) is not None
     }
-    if members["text"] == "-":
-        members["text"] = _standard_input()
+    if options["file"] is not None and not members.keys() & {"capture", "resolution", "queries"}:
+        members["resolution"] = FILE_RESOLUTION
+    is_observed = bool(members.keys() & {"resolution", "queries"})
+    members["text"] = _text(options, is_observed=is_observed)
     if edits := members.get("edits"):
         members["edits"] = _json(edits, "--edits")
-    with _backend(options) as backend:
+    with _backend(options, is_long=is_observed) as backend:
         if model := members.get("model"):
             members["model"] = backend.find(model)
         try:
@@ -118,6 +126,9 @@ def _write_outputs(request: TraceRequest, backend: Backend, outputs: Outputs) ->
     if outputs.html:
         _write(outputs.html, outputs, [_page(request, backend).encode()])
     if not (outputs.as_json or outputs.as_csv or outputs.safetensors or outputs.html):
+        if request.is_observed:
+            _print_arrays(read_trace(backend.answer(request, SAFETENSORS)))
+            return
         request = request.model_copy(update={"analyses": ["next_token"]})
         trace = read_trace(backend.answer(request, SAFETENSORS))
         _print_trace(trace, backend.card(trace.model)["kind"])
@@ -135,11 +146,12 @@ def _page(request: TraceRequest, backend: Backend) -> str:
     """The offline page, which shows all heads of a layer and their labels."""
     if request.heads is not None:
         raise UsageError("--html shows all heads of a layer; leave --heads out")
-    analyses = sorted({*request.wanted_analyses, "head_labels"})
+    labels = set() if request.is_observed else {"head_labels"}
+    analyses = sorted({*request.wanted_analyses, *labels})
     members = {**request.model_dump(), "analyses": analyses, "triangle": False}
     answer = backend.answer(TraceRequest.model_validate(members), SAFETENSORS)
     trace = read_trace(answer)
-    if not any(site.endswith("attention.weights") for site in trace):
+    if not any(site.endswith(("attention.weights", ".mean_map")) for site in trace):
         raise UsageError("--html shows attention; add --capture '*.self_attention.weights'")
     edits = [edit.model_dump(exclude_none=True, by_alias=True) for edit in request.edits or ()]
     return offline_page(answer, backend.card(trace.model), trace, edits)
@@ -157,6 +169,18 @@ def _print_trace(trace: Trace, kind: str) -> None:
         shown = "   ".join(f"{text!r} {_percent(float(p))}" for text, p in likeliest)
         table.add_row(str(place), Text(repr(token.text)), Text(shown))
     show(table)
+    _print_sizes(trace)
+
+
+def _print_arrays(trace: Trace) -> None:
+    """The length of a long text, and the arrays of its trace."""
+    texts = [tokens for tokens in (trace.tokens, trace.target_tokens) if tokens is not None]
+    lengths = " and then ".join(f"{len(tokens):,} tokens" for tokens in texts)
+    console.print(Text(f"{trace.model} reads {lengths}"), soft_wrap=True)
+    _print_sizes(trace)
+
+
+def _print_sizes(trace: Trace) -> None:
     for site, array in trace.tensors.items():
         show(f"{site}  {array.sizes}")
 
@@ -192,8 +216,8 @@ class Local:
     def answer(self, request: TraceRequest, media_type: str) -> bytes:
         """The body of the API's answer."""
         form = Form(media_type=media_type, dtype=request.dtype, triangle=request.triangle)
-        with _plain_errors():
-            return encode(trace_now(request, self.registry, self.settings), form)
+        with _plain_errors(), _progress(is_shown=request.is_observed) as on_progress:
+            return encode(trace_now(request, self.registry, self.settings, on_progress), form)
 
     def card(self, model: str) -> Mapping[str, Any]:
         """A model's card, as the API sends it."""
@@ -225,6 +249,20 @@ class Remote:
             return card
 
 
+@contextmanager
+def _progress(*, is_shown: bool) -> Iterator[Callable[[float], object]]:
+    """A bar on the terminal, if a pass takes longer than a second."""
+    began = monotonic()
+    with Progress(console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task("reading", total=1.0, visible=False)
+
+        def tell(share: float) -> None:
+            is_slow = is_shown and monotonic() - began > 1
+            bar.update(task, completed=share, visible=is_slow)
+
+        yield tell
+
+
 Backend: TypeAlias = Local | Remote
 
 
@@ -253,7 +291,7 @@ def _key_error(error: Unauthorized) -> str:
 
 
 @contextmanager
-def _backend(options: Mapping[str, Any]) -> Iterator[Backend]:
+def _backend(options: Mapping[str, Any], *, is_long: bool = False) -> Iterator[Backend]:
     """A server, if one is named, or this process."""
     server, local = options["server"], {name: options[name] for name in _LOCAL_OPTIONS}
     if server is None:
@@ -264,28 +302,48 @@ def _backend(options: Mapping[str, Any]) -> Iterator[Backend]:
     if given := [option_of(name) for name, value in local.items() if value is not None]:
         raise UsageError(f"{' and '.join(given)} cannot be combined with --server")
     try:
-        client = Client(server)
+        client = Client(server, timeout=LONG_SECONDS if is_long else SHORT_SECONDS)
     except ValueError as error:  # the address, or the key of the environment
         raise UsageError(str(error)) from error
     with client:
         yield Remote(client)
 
 
-def _standard_input() -> str:
-    """The text on standard input, read only up to the length that is allowed."""
-    limit = settings_of().max_characters
-    reader = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="")
+def _text(options: Mapping[str, Any], *, is_observed: bool) -> str:
+    """The text of the command, of standard input or of a file.
+
+    Raises:
+        UsageError: there is none or more than one, or it is too long or not UTF-8.
+        OSError: the file cannot be read.
+    """
+    text: str | None = options["text"]
+    file: Path | None = options["file"]
+    if (text is None) == (file is None):
+        raise UsageError("give either a text or --file")
+    name = "max_long_characters" if is_observed else "max_characters"
+    limit = max(getattr(settings_of(), name), settings_of().max_characters)
+    if file is not None:
+        with file.open("rb") as opened:
+            return _read(opened, str(file), name, limit)
+    if text != "-":
+        return text or ""
+    return _read(sys.stdin.buffer, "standard input", name, limit)
+
+
+def _read(binary: BinaryIO, source: str, name: str, limit: int) -> str:
+    """A text, read only up to the length that is allowed."""
+    reader = io.TextIOWrapper(binary, encoding="utf-8", newline="")
     try:
         text = reader.read(limit + 3)  # one more than allowed, and a line break
     except UnicodeDecodeError as error:
-        raise UsageError("standard input is not UTF-8") from error
+        raise UsageError(f"{source} is not UTF-8") from error
     finally:
         reader.detach()
     text = text.removesuffix("\n").removesuffix("\r")
     if len(text) > limit:
         raise UsageError(
-            f"standard input exceeds the {limit:,} characters that are allowed; "
-            "send a shorter text, or raise HEADLIGHT_MAX_CHARACTERS"
+            f"{source} exceeds the {limit:,} characters that are allowed; "
+            f"send a shorter text, or raise {variable_of(name)}"
         )
     return text
 
