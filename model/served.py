@@ -47,7 +47,8 @@ class Description:
     weights as they are stored, None if they are not quantized. ``heads`` is the profile of the
     heads, if one was measured (`head_profiles`). ``trained_tokens`` is the length of the texts that
     it was trained on, and ``longest_text`` the tokens that it can read if only parts of its
-    attention are asked for; 0: both are ``config.max_tokens``.
+    attention are asked for; 0: both are ``config.max_tokens``. ``is_streamed``: attention that
+    is observed runs in blocks; otherwise the weights of one layer are in memory at a time.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Description:
     heads: Mapping[str, Any] | None = None
     trained_tokens: int = 0
     longest_text: int = 0
+    is_streamed: bool = True
 
     def __post_init__(self) -> None:
         for name in ("trained_tokens", "longest_text"):

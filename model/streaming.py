@@ -540,6 +540,7 @@ def observe_whole(
     observed: Sequence[str],
     *,
     sinks: Float[Tensor, " head"] | None = None,
+    has_sink: bool = False,
 ) -> dict[str, Tensor]:
     """As `stream_attention` observes, of weights that were computed whole.
 
@@ -547,9 +548,11 @@ def observe_whole(
         weights: after every edit.
         scores: of the same pass, −∞ at masked keys; None: logsumexp is not observed.
         observed: names of `OBSERVED_AXES`.
-        sinks: of the heads.
+        sinks: of the heads, of which logsumexp is computed.
+        has_sink: whether what a row lacks to 1 is the weight of a sink.
     """
     watch = current_watch()
+    has_sink = has_sink or sinks is not None
     names = [name for name in observed if name not in ("entropy", "logsumexp")]
     n_queries, n_keys = weights.shape[-2:]
     observer = Observer(names, watch, tuple(weights.shape), weights)  # type: ignore[arg-type]
@@ -563,7 +566,7 @@ def observe_whole(
     if "entropy" in observed:
         found["entropy"] = torch.special.entr(weights).sum(-1)
         rest = 1 - weights.sum(-1)
-        found["entropy"] += torch.special.entr(rest.clamp(min=0)) if sinks is not None else 0
+        found["entropy"] += torch.special.entr(rest.clamp(min=0)) if has_sink else 0
     if "logsumexp" in observed and scores is not None:
         found["logsumexp"] = scores.logsumexp(-1).clamp(min=MASKED)
         if sinks is not None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 
 from headlight.model.positions import alibi_slopes
 from headlight.model.streaming import ScoreTerms, bin_width
@@ -105,19 +106,18 @@ def observed(one, queries, resolution):
         parts = torch.cat(
             [parts, one.terms.sinks.double()[:, None, None].expand(*sink.shape, 1)], -1
         )
-    bins = [
-        weights[..., i : i + bin_width(n, resolution), j : j + bin_width(n_keys, resolution)]
-        for i in range(0, n, bin_width(n, resolution))
-        for j in range(0, n_keys, bin_width(n_keys, resolution))
-    ]
-    shape = (-1, -(-n_keys // bin_width(n_keys, resolution)))
+    height, width = bin_width(n, resolution), bin_width(n_keys, resolution)
+    filled = F.pad(weights, (0, -n_keys % width, 0, -n % height))
+    bins = filled.unflatten(-1, (-1, width)).unflatten(-3, (-1, height))
+    cells = F.pad(torch.ones(n, n_keys, dtype=torch.float64), (0, -n_keys % width, 0, -n % height))
+    cells = cells.unflatten(-1, (-1, width)).unflatten(-3, (-1, height)).sum((-3, -1))
     return {
         "entropy": entropy,
         "first_token": weights[..., 0],
         "mean_distance": (weights * (rows - columns).abs()).sum(-1),
         "logsumexp": parts.logsumexp(-1).clamp(min=-1e30),
-        "mean_map": torch.stack([each.mean((-2, -1)) for each in bins], -1).unflatten(-1, shape),
-        "max_map": torch.stack([each.amax((-2, -1)) for each in bins], -1).unflatten(-1, shape),
+        "mean_map": bins.sum((-3, -1)) / cells,
+        "max_map": bins.amax((-3, -1)),
         "rows": weights[..., list(queries), :],
     }
 

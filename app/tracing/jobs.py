@@ -409,6 +409,11 @@ class _Batch:
         edited = site_edits(description.config, self.spec.interventions, description.paths)
         for site in {site for site, _ in edited if site.endswith(_WHOLE)}:
             held += count_elements(description, PassSpec((site,)), read)
+        if not description.is_streamed:
+            held += max(
+                count_elements(description, PassSpec((f"{path}.weights",)), read)
+                for path in description.observed
+            )
         limit = _HELD_SHARE * self.max_elements
         if held > limit:
             way_out = "leave out analyses and edits that need whole matrices, or fewer layers"

@@ -19,6 +19,11 @@ from headlight.model.training.recipes.positions import PositionsConfig
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)
 BATCH_ROWS = 16
+REACH = 8
+"""The length of the longest rows, in trained lengths."""
+
+LONG_ROWS = 32
+"""Rows of that length, at most."""
 
 
 def evaluate(
@@ -41,7 +46,10 @@ def evaluate(
         of as many after them; the latter None if the model does not accept so long a text. The two
         means differ in context as well: the first includes the predictions with little context.
         ``attention_by_distance``: per layer, the mean weight over heads and queries on the key at
-        that distance before the query, within the trained length.
+        that distance before the query, within the trained length. ``loss_by_position``: the mean
+        loss of the predictions in each quarter of the trained length, up to `REACH` times that
+        length, by the last position; empty if the text is shorter, and only the trained length of
+        a model that does not accept longer texts.
 
     Raises:
         CorpusError: the text is shorter than one row.
@@ -63,7 +71,25 @@ def evaluate(
         "trained_tokens": trained,
         "rows": len(rows),
         "attention_by_distance": _by_distance(checkpoint, rows[:64, :trained]),
+        "loss_by_position": _by_position(checkpoint, ids, trained),
     }
+
+
+def _by_position(
+    checkpoint: Checkpoint, ids: Int[Tensor, " token"], trained: int
+) -> dict[str, float]:
+    """The mean loss in nats of each quarter of the trained length, far beyond it."""
+    length = REACH * trained
+    rows = ids[: len(ids) // length * length].view(-1, length)[:LONG_ROWS]
+    if not len(rows):
+        return {}
+    losses = _losses(checkpoint, rows)
+    if losses is None:
+        losses = _losses(checkpoint, rows[:, :trained])
+    assert losses is not None
+    width = max(1, trained // 4)
+    ends = range(width, losses.shape[1] + 1, width)
+    return {f"up_to_{end}": losses[:, end - width : end].mean().item() for end in ends}
 
 
 def _losses(

@@ -23,7 +23,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from headlight.model.cancellation import check
 from headlight.model.hooks import HookPoint, is_hooked
+from headlight.model.streaming import observe_whole
 
 NAME = "headlight"
 """The name of `attend` in the attention interface of Transformers."""
@@ -89,7 +91,8 @@ class AttentionPoints:
     """The hook points of one call of one attention; None: the model has no such tensor.
 
     ``scale`` is the factor of Q·Kᵀ, if the scores follow from it; None: it is not known. ``order``
-    finds the attention among the operations of an older file.
+    finds the attention among the operations of an older file. ``observed`` are the points of the
+    numbers of rows, the maps and the rows, by name (`streaming.OBSERVED_AXES`).
     """
 
     path: str
@@ -105,6 +108,7 @@ class AttentionPoints:
     sink: HookPoint | None = None
     scale: float | None = None
     order: Order | None = None
+    observed: dict[str, HookPoint] = field(default_factory=dict)
 
     @property
     def has_interface(self) -> bool:
@@ -115,7 +119,24 @@ class AttentionPoints:
     def all(self) -> list[HookPoint]:
         """The points that the model has."""
         found = (self.queries, self.keys, self.values, self.scores, self.weights, self.sink)
-        return [point for point in (*found, self.context) if point is not None]
+        points = (*found, self.context, *self.observed.values())
+        return [point for point in points if point is not None]
+
+    @property
+    def weight_points(self) -> list[HookPoint]:
+        """The points that need the weights, or see them."""
+        found = (self.weights, self.sink, *self.observed.values())
+        return [point for point in found if point is not None]
+
+    def observe(self, weights: Tensor) -> None:
+        """Pass what is observed of the weights (batch, head, query, key) through its points."""
+        names = [name for name, point in self.observed.items() if is_hooked(point)]
+        if not names:
+            return
+        check()
+        found = observe_whole(weights, None, names, has_sink=self.sink is not None)
+        for name, tensor in found.items():
+            self.observed[name](tensor)
 
     # --- tensors on their way --------------------------------------------------------------------
 
@@ -165,7 +186,7 @@ class AttentionPoints:
         In a lower precision the points see the softmax of the same scores in float32.
         """
         weights = softmax(scores, *args, **kwargs)
-        if not any(is_hooked(point) for point in (self.weights, self.sink) if point is not None):
+        if not any(map(is_hooked, self.weight_points)):
             return weights
         exact = weights if weights.dtype == torch.float32 else scores.float().softmax(dim=-1)
         by_head = self._by_head(exact)
@@ -174,6 +195,7 @@ class AttentionPoints:
             self.sink(by_head[..., -1])
             by_head = by_head[..., :n_keys]
         found = self.weights(by_head)
+        self.observe(found)
         if found is by_head:
             return weights
         if n_tokens > n_keys:
@@ -238,8 +260,7 @@ def attend(
     current = state.get()
     if current is not None and points.path in current.unscaled:
         kwargs["scaling"] = 1.0
-    weight_points = (points.scores, points.weights, points.sink)
-    if points.is_fused and not any(is_hooked(point) for point in weight_points if point):
+    if points.is_fused and not any(map(is_hooked, (points.scores, *points.weight_points))):
         out = _fused(query, key, value, attention_mask, kwargs.get("scaling"))
     else:
         with SoftmaxTap(points, key.shape[-2]):

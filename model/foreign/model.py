@@ -46,6 +46,7 @@ from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.interventions import Intervention
 from headlight.model.served import Description, LinearExit, TextTokenizer, Weight
+from headlight.model.streaming import OBSERVED_AXES
 from headlight.model.trace import NamedArray
 
 _IMPORTED, _BUILT = 0.2, 0.8
@@ -291,6 +292,7 @@ def serve_module(
     for hook in named.hooks:  # the recorded tensors are not needed any more
         hook.call.inputs, hook.call.outputs = [], []
     named.attention_points = [(None, points) for _, points in named.attention_points]
+    _observe(named)
     features = found.features
     if tokenizer is not None and tokenizer.mask_id is None:
         features = features - {"fill"}
@@ -306,8 +308,25 @@ def serve_module(
         features=frozenset(features),
         omitted=found.omitted,
         checks=found.measured,
+        is_streamed=False,
     )
     return ForeignModel(passes, description, tokenizer)
+
+
+def _observe(named: Named) -> None:
+    """Add the points of rows and maps to each attention whose weights proved right.
+
+    logsumexp is none of them: a file may subtract a row's maximum before its softmax.
+    """
+    for _, points in named.attention_points:
+        if f"{points.path}.weights" not in named.points:
+            continue
+        for name, axes in OBSERVED_AXES.items():
+            is_cross = points.path.endswith("cross_attention")
+            if name == "logsumexp" or (is_cross and name == "mean_distance"):
+                continue
+            site = f"{points.path}.{name}"
+            points.observed[name] = named.point(site, axes, head=points.n_heads)
 
 
 def special_ids(config: Any) -> frozenset[int]:

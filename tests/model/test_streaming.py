@@ -28,7 +28,7 @@ def stream(one, watch, names=EVERYTHING, path=None):
         return stream_attention(one.queries, one.keys, one.values, one.terms, names, path=path)
 
 
-@pytest.mark.parametrize("resolution", [7, 64, 1000])
+@pytest.mark.parametrize("resolution", [7, 150])
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_give_the_numbers_of_the_whole_matrix(kind, resolution):
     one = case(kind, 150)
@@ -71,7 +71,7 @@ def test_a_map_at_full_resolution_is_the_weights():
     one = case("causal", 40, n_rows=1)
     _, found = stream(one, Watch(resolution=40))
     weights, _ = whole_weights(one)
-    torch.testing.assert_close(found["mean_map"].double(), weights, atol=1e-7, rtol=0)
+    torch.testing.assert_close(found["mean_map"].double(), weights, atol=1e-6, rtol=0)
     assert torch.equal(found["mean_map"], found["max_map"])
 
 

@@ -104,3 +104,17 @@ def test_a_text_shorter_than_a_row_is_rejected(decoder):
     with pytest.raises(CorpusError, match="at least 32"):
         evaluate(decoder, ["Q" * 30], trained_tokens=TRAINED)
     assert evaluate(decoder, ["Q" * 31], trained_tokens=TRAINED)["rows"] == 1
+
+
+def test_the_loss_by_position_reaches_eight_times_the_trained_length(decoder):
+    with decoder.model.edit("logits", sure_from(5 * TRAINED, decoder)):
+        found = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["loss_by_position"]
+    assert list(found) == [f"up_to_{end}" for end in range(4, 8 * TRAINED + 1, 4)]
+    assert found["up_to_80"] == pytest.approx(math.log(300), rel=2e-3)
+    assert found["up_to_84"] == pytest.approx(0, abs=1e-3)
+
+
+def test_learned_positions_have_a_loss_within_their_table_alone(make_checkpoint):
+    learned = make_checkpoint(moe=None, positional="learned", max_tokens=TRAINED)
+    found = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)["loss_by_position"]
+    assert list(found) == ["up_to_4", "up_to_8", "up_to_12", "up_to_16"]

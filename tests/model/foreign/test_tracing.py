@@ -161,3 +161,23 @@ def test_transformers_is_not_imported_for_a_model_that_ships():
         "sys.exit('transformers' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_rows_and_maps_are_those_of_the_weights(name, served, traced):
+    model, whole = served(name), traced(name)
+    found = trace(model, TEXT, whole.target, resolution=3, queries=[2], capture=["*.entropy"])
+    paths = model.description.observed
+    assert paths
+    for path in paths:
+        weights = whole[f"{path}.weights"]
+        width, columns = (-(-size // 3) for size in weights.shape[1:])
+        np.testing.assert_allclose(found[f"{path}.rows"][:, 0], weights[:, 2], atol=1e-6)
+        first = weights[:, :width, :columns]
+        np.testing.assert_allclose(
+            found[f"{path}.mean_map"][:, 0, 0], first.mean((1, 2)), atol=1e-6
+        )
+        np.testing.assert_allclose(found[f"{path}.max_map"][:, 0, 0], first.max((1, 2)), atol=1e-6)
+        entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)
+        if f"{path}.sink" not in whole:
+            np.testing.assert_allclose(found[f"{path}.entropy"], entropy, atol=1e-5)

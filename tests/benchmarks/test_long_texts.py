@@ -1,0 +1,175 @@
+"""The cost of observing attention block by block, against PyTorch's fused kernel in the same run.
+
+    make bench
+
+    HEADLIGHT_LONG=16384 make bench
+
+The kernel and the blocks run by turns, and their processor time is taken.
+"""
+
+import math
+import os
+import resource
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from headlight.model.config import TransformerConfig
+from headlight.model.streaming import (
+    MAPS,
+    ROWS,
+    STATISTICS,
+    ScoreTerms,
+    Watch,
+    stream_attention,
+    watching,
+)
+from headlight.model.transformer import Transformer
+
+LENGTHS = [4096, *map(int, filter(None, os.environ.get("HEADLIGHT_LONG", "").split(",")))]
+OBSERVED = {
+    "rows": (ROWS,),
+    "maps": (ROWS, *MAPS),
+    "everything": (ROWS, *MAPS, *STATISTICS),
+}
+TARGETS = {"rows": 1.35, "maps": 1.6, "everything": 2.3}
+MEGABYTES = {4096: 60, 16384: 180, 32768: 320}
+SLACK = 2.0
+N_ROUNDS = 3
+
+
+def seconds(work):
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
+class Peak:
+    """The memory of this process at its greatest inside the block, beyond that before it."""
+
+    def __enter__(self):
+        self.before = self.greatest = resident()
+        self.is_done = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while not self.is_done.wait(0.002):
+            self.greatest = max(self.greatest, resident())
+
+    def __exit__(self, *error):
+        self.is_done.set()
+        self.thread.join()
+        self.megabytes = (self.greatest - self.before) / 2**20
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize("n_tokens", LENGTHS)
+def test_one_layer(table, n_tokens):
+    torch.set_num_threads(1)
+    queries, keys, values = torch.randn(3, 1, 12, n_tokens, 64)
+    terms = ScoreTerms(scale=1 / 8, is_causal=True)
+    watch = Watch(resolution=256, queries=(0, n_tokens // 2, n_tokens - 1))
+
+    def stream(names):
+        with watching(watch):
+            return stream_attention(queries, keys, values, terms, names)
+
+    def fused():
+        return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+
+    with torch.inference_mode():
+        torch.testing.assert_close(stream(())[0], fused(), atol=1e-5, rtol=1e-4)
+        taken = {name: [] for name in ("fused", *OBSERVED)}
+        for _ in range(N_ROUNDS if n_tokens <= 4096 else 1):
+            taken["fused"].append(seconds(fused))
+            for name, names in OBSERVED.items():
+                taken[name].append(seconds(lambda names=names: stream(names)))
+        with Peak() as peak:
+            stream(OBSERVED["everything"])
+    section, bare = "Long texts", median(taken["fused"])
+    for name, target in TARGETS.items():
+        ratio = median(taken[name]) / bare
+        what = f"one layer of 12 × 64, {n_tokens:,} tokens, {name}"
+        table.add(section, what, f"{ratio:.2f} × the kernel", f"≤ {target} ×", ratio <= target)
+        assert ratio <= SLACK * target
+    if limit := MEGABYTES.get(n_tokens):
+        what = f"one layer of 12 × 64, {n_tokens:,} tokens, everything: further memory"
+        is_met = peak.megabytes <= limit
+        table.add(section, what, f"{peak.megabytes:.0f} MB", f"≤ {limit} MB", is_met)
+
+
+def test_the_cost_grows_with_the_square_of_the_length(table):
+    torch.set_num_threads(1)
+    terms, names = ScoreTerms(scale=1 / 8, is_causal=True), OBSERVED["everything"]
+    lengths, taken = (512, 1024, 2048, 4096), []
+    with torch.inference_mode(), watching(Watch()):
+        for n_tokens in lengths:
+            inputs = torch.randn(3, 1, 4, n_tokens, 64)
+            run = [seconds(lambda i=inputs: stream_attention(*i, terms, names)) for _ in range(3)]
+            taken.append(min(run))
+    slope = math.log(taken[-1] / taken[1]) / math.log(lengths[-1] / lengths[1])
+    shown = ", ".join(f"{n:,}: {s:.3f} s" for n, s in zip(lengths, taken, strict=True))
+    table.add(
+        "Long texts", f"cost by length ({shown})", f"slope {slope:.2f}", "≤ 2.2", slope <= 2.2
+    )
+    assert slope <= 3
+
+
+def test_twelve_layers(table):
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    config = TransformerConfig(
+        n_layers=12, n_heads=12, d_model=768, d_ff=3072, vocab_size=4096, max_tokens=4096
+    )
+    model, ids = Transformer(config).eval(), torch.zeros(1, 4096, dtype=torch.int64)
+    sites = [
+        f"decoder.layers.{layer}.self_attention.{name}"
+        for layer in range(12)
+        for name in (*STATISTICS, *MAPS, ROWS)
+    ]
+
+    def observe():
+        with watching(Watch(resolution=128, queries=(9,))), model.capture_sites(sites) as found:
+            model(ids, has_logits=False)
+        assert len(found) == len(sites)
+
+    with torch.inference_mode():
+        bare = seconds(lambda: model(ids, has_logits=False))
+        with Peak() as plain:
+            model(ids, has_logits=False)
+        taken = seconds(observe)
+        with Peak() as peak:
+            observe()
+    ratio, more = taken / bare, peak.megabytes - plain.megabytes
+    what = "12 × 12 heads of 64, 4,096 tokens, everything of every layer"
+    table.add("Long texts", what, f"{ratio:.2f} × the pass", "≤ 1.45 ×", ratio <= 1.45)
+    table.add("Long texts", f"{what}: memory", f"{more:+.0f} MB", "≤ 200 MB", more <= 200)
+    assert ratio <= SLACK * 1.45
+
+
+def test_a_tile(table):
+    torch.set_num_threads(1)
+    queries, keys, values = torch.randn(3, 1, 2, 16384, 64)
+    watch = Watch(keeps=True)
+    terms = ScoreTerms(scale=1 / 8, is_causal=True)
+    with torch.inference_mode(), watching(watch):
+        stream_attention(
+            queries[:, :, :4096], keys[:, :, :4096], values[:, :, :4096], terms, path="a"
+        )
+    kept = watch.kept["a"]
+    taken = [seconds(lambda: kept.tile(1, (3000, 3512), (100, 612), 512)) for _ in range(5)]
+    milliseconds = 1e3 * median(taken)
+    table.add(
+        "Long texts", "a tile of 512 × 512", f"{milliseconds:.1f} ms", "≤ 50 ms", milliseconds <= 50
+    )
+    assert milliseconds <= 500
