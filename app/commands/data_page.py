@@ -193,7 +193,7 @@ def _histogram(counts: Sequence[int], least: float) -> Figure:
     layout = _layout(
         300,
         _axis("probability of being good", range=[0, 1], showgrid=False),
-        _axis("documents"),
+        _axis("documents (logarithmic)", type="log", dtick=1),
         shapes=[line],
         annotations=[note | {"yref": "paper", "yanchor": "top"}],
     )
