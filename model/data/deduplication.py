@@ -11,7 +11,11 @@ from both texts, so a false positive is impossible; the index alone can miss a p
 The first document of the corpus is kept and each later near-duplicate of a kept one is dropped.
 Similarity is not transitive: if B is close to A and C is close to B only, A and C stay.
 
-Memory holds the index and no text.
+Memory holds the index and no text: 6.7 kB a document that is kept, measured on 1,000 documents.
+Signatures took 0.4 s of processor time a megabyte of passages on a shared machine. A million
+documents of 2 kB would thus take 6.7 GB and 15 minutes on one core; if two of them share a fifth of
+their shingles, the index names 220 false candidates for the last document, each of which costs one
+comparison of 128 numbers. ``tests/benchmarks/test_data.py`` measures and plans it again.
 """
 
 from __future__ import annotations
