@@ -41,7 +41,9 @@ Files = list[Path] | None
 Device = Annotated[str | None, option("auto, cpu, cuda or mps.", "NAME", "auto")]
 Precision = Annotated[str | None, option("float32 or bfloat16.", "NAME", "float32")]
 ModelsDir = Annotated[Path | None, option("A directory with more models, one folder each.", "DIR")]
-Recipe = Literal["stories", "translate", "fill", "positions", "reasoning"]
+Recipe = Literal[
+    "stories", "translate", "fill", "positions", "distill", "reward", "rlhf", "reasoning"
+]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 Granularity = Literal["channel", "tensor"]
 Activations = Literal["float", "dynamic"]
@@ -262,12 +264,33 @@ def train(
             name="--from",
         ),
     ] = None,
+    comparisons: Annotated[
+        Files,
+        option(
+            "For reward: JSON lines of prompt, a, b and preferred, which is a or b; repeat it for "
+            "more.",
+            "FILE",
+        ),
+    ] = None,
+    reward: Annotated[
+        str | None, option("For rlhf: the model that rates the samples.", "MODEL")
+    ] = None,
+    teacher: Annotated[
+        str | None,
+        option(
+            "Learn also from the next-token distributions of this model, with its tokenizer; "
+            "loop.teacher_weight is their share of the loss, loop.temperature softens them.",
+            "MODEL",
+        ),
+    ] = None,
     resume: Annotated[bool, option("Continue the run where it stopped.", name="--resume")] = False,
 ) -> None:
     """Train a model on your own text; Ctrl-C saves, --resume continues.
 
-    stories, fill and positions read text, a paragraph a line; translate reads sentence pairs:
-    source, tab, target. reasoning makes its own problems: it multiplies, step by step.
+    stories, fill, positions and distill read text, a paragraph a line; translate reads sentence
+    pairs: source, tab, target. distill trains a small model that learns from a --teacher. reward
+    trains a model to rate answers as --comparisons prefer them, rlhf reinforces what the --reward
+    model rates highly. reasoning makes its own problems: it multiplies, step by step.
 
     torchrun trains one model in several processes, each on its share of every batch:
     torchrun --nproc-per-node 2 -m headlight.cli train …
@@ -279,6 +302,28 @@ def train(
         is_finished = train_model(**options)
     if not is_finished:
         raise typer.Exit(INTERRUPTED)
+
+
+@app.command(cls=Command)
+def comparisons(
+    corpus: Annotated[
+        list[Path], option("Text whose paragraphs begin the prompts; repeat it for more.", "FILE")
+    ],
+    out: Annotated[Path, option("The file to write.", "FILE")],
+    model: Annotated[str, option("The decoder that answers.", "MODEL", "stories")] = "stories",
+    count: Annotated[int, option("How many comparisons.", "N", min=1)] = 2000,
+    seed: Annotated[int, option("Decides prompts and samples.", "N", min=0)] = 0,
+    force: Annotated[bool, option("Replace an existing file.", name="--force")] = False,
+) -> None:
+    """Write comparisons for `headlight train reward`: two samples of a model, and which is better.
+
+    No person decides it but a rule: speech stands in quotes that are opened and closed, no phrase
+    of three words is repeated, and the answer ends with a full stop.
+    """
+    with reporting_errors():
+        from headlight.commands.training import sample_comparisons
+
+        sample_comparisons(corpus, out, model=model, count=count, seed=seed, force=force)
 
 
 @app.command(cls=Command)

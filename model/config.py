@@ -170,6 +170,8 @@ class TransformerConfig:
         feed_forward_bias: whether the projections of the feed-forward network have a bias.
         dropout: share of values set to 0 in training.
         moe: the mixture of experts; None for a dense model.
+        has_reward: whether a scalar head rates the text after each token: a reward model, which is
+            a decoder.
 
     Raises:
         ValueError: a size is out of range or does not divide another, or a choice is unknown.
@@ -194,6 +196,7 @@ class TransformerConfig:
     feed_forward_bias: bool = True
     dropout: float = 0.0
     moe: ExpertsConfig | None = None
+    has_reward: bool = False
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -222,10 +225,12 @@ class TransformerConfig:
             raise ValueError(f"norm_epsilon ({self.norm_epsilon}) must lie in (0, 1)")
 
     def _check_choices(self) -> None:
-        for name in ("has_embedding_norm", "scales_embedding", *_BIASES):
+        for name in ("has_embedding_norm", "scales_embedding", "has_reward", *_BIASES):
             if type(value := getattr(self, name)) is not bool:
                 raise ValueError(f"{name} ({value!r}) must be true or false")
         _require_known("kind", self.kind, KINDS)
+        if self.has_reward and self.kind != "decoder":
+            raise ValueError(f"a model of kind {self.kind!r} has no reward; use a decoder")
         _require_known("positional", self.positional, POSITIONALS)
         _require_known("norm", self.norm, NORMS)
         _require_known("norm_place", self.norm_place, NORM_PLACES)

@@ -4,6 +4,7 @@
     decoder   ids → √d·E[id] + PE → n × (causal self-attention, cross-attention if there is an
               encoder, feed-forward) → LN
     logits    the output of the last stack · Eᵀ
+    reward    of a reward model: the output of the last stack · w + b, a number for each token
 
 Vaswani et al. 2017, figure 1. An encoder alone is BERT's architecture, a decoder alone GPT's.
 """
@@ -30,10 +31,14 @@ Cache = list[LayerCache]
 
 
 class Prediction(NamedTuple):
-    """The logits (batch, query, vocab), and the mean balance loss of the expert layers."""
+    """The logits (batch, query, vocab), and the mean balance loss of the expert layers.
+
+    ``reward`` (batch, query) rates the text up to each token; None: not a reward model.
+    """
 
     logits: Tensor
     balance_loss: Tensor
+    reward: Tensor | None = None
 
 
 class Stack(nn.Module):
@@ -116,6 +121,9 @@ class Transformer(HookedModule):
             vectors = self.encoder.embedding.vectors if config.has_encoder else None
             self.decoder = Stack(config, is_causal=True, vectors=vectors)
         self.logits = HookPoint("batch query vocab", vocab=config.vocab_size)
+        if config.has_reward:
+            self.reward_head = nn.Linear(config.d_model, 1)
+            self.reward = HookPoint("batch query")
         initialise(self)
 
     def forward(
@@ -151,7 +159,7 @@ class Transformer(HookedModule):
         memory, loss = self.encode(ids, is_token=is_token)
         if target_ids is None:
             return Prediction(self._logits(self.encoder, memory.x, has_logits=has_logits), loss)
-        logits, decoder_loss = self.decode(target_ids, memory, has_logits=has_logits)
+        logits, decoder_loss, _ = self.decode(target_ids, memory, has_logits=has_logits)
         return Prediction(logits, (loss + decoder_loss) / 2)
 
     def encode(
@@ -191,7 +199,9 @@ class Transformer(HookedModule):
         if self.config.has_encoder and memory is None:
             raise ValueError("a decoder with an encoder needs the memory that encode returns")
         x, loss = self.decoder(ids, is_token=is_token, memory=memory, cache=cache, start=start)
-        return Prediction(self._logits(self.decoder, x, has_logits=has_logits), loss)
+        logits = self._logits(self.decoder, x, has_logits=has_logits)
+        reward = self.reward(self.reward_head(x)[..., 0]) if self.config.has_reward else None
+        return Prediction(logits, loss, reward)
 
     def _logits(self, stack: Stack, x: Tensor, *, has_logits: bool) -> Tensor:
         if not has_logits:

@@ -28,15 +28,16 @@ from rich.text import Text
 from headlight.commands.options import UsageError
 from headlight.commands.output import console
 from headlight.model.card import ModelCard, flatten, read_card, write_card
-from headlight.model.checkpoint import find_model, load_checkpoint, write_atomically
+from headlight.model.checkpoint import ZOO, find_model, load_checkpoint, write_atomically
 from headlight.model.checkpoint_files import CARD, CheckpointError
 from headlight.model.device import choose_device, choose_threads, machine_of
 from headlight.model.evaluation.figures import Evidence, measure, measure_expert_tokens
 from headlight.model.training import run
 from headlight.model.training.config import merge
-from headlight.model.training.corpus import CorpusError
+from headlight.model.training.corpus import CorpusError, read_documents
 from headlight.model.training.distributed import join, local_rank
 from headlight.model.training.loop import Loop, StepReport
+from headlight.model.training.preference import make_comparisons, write_comparisons
 from headlight.model.training.recipes import RECIPES
 
 BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
@@ -47,6 +48,7 @@ def train_model(
     out: Path,
     *,
     corpus: Sequence[Path] | None,
+    comparisons: Sequence[Path] | None,
     config: Path | None,
     assignments: Sequence[str] | None,
     steps: int | None,
@@ -55,6 +57,8 @@ def train_model(
     precision: str | None,
     threads: int | None,
     begun_from: str | None,
+    reward: str | None,
+    teacher: str | None,
     resume: bool,
 ) -> bool:
     """Train a model, or resume its training; the arguments are the options of `headlight train`.
@@ -75,10 +79,11 @@ def train_model(
         with join(place) as processes:
             with usage_errors():
                 if resume:
-                    if corpus or config or assignments or begun_from or seed is not None:
+                    models = begun_from or teacher or reward
+                    if corpus or comparisons or config or assignments or models or seed is not None:
                         raise UsageError(
-                            "a resumed run keeps its corpus, its seed, its settings and the model "
-                            "it began from; leave them out"
+                            "a resumed run keeps its corpus, its seed, its settings, the model it "
+                            "began from and its other models; leave them out"
                         )
                     loop = run.resume(
                         out,
@@ -89,15 +94,18 @@ def train_model(
                         processes=processes,
                     )
                 else:
-                    if not corpus and RECIPES[recipe].reads_corpus:
-                        raise UsageError("no corpus was given; name a file with --corpus")
+                    settings = _settings(config, assignments, steps=steps, seed=seed)
+                    if recipe == "rlhf":
+                        begun_from = begun_from or "stories"
+                        merge(settings, _raters(reward, begun_from))
                     asked = run.make_run(
                         recipe,
-                        corpus or (),
-                        settings=_settings(config, assignments, steps=steps, seed=seed),
+                        _files(recipe, corpus, comparisons),
+                        settings=settings,
                         precision=precision or "auto",
                         command=_command(processes.size),
                         begun_from=begun_from,
+                        teacher=teacher,
                     )
                     loop = run.start(asked, out, device=device, processes=processes)
             return _run_loop(loop, loop.out.resolve().name, BUSY if is_held_back else "")
@@ -105,6 +113,58 @@ def train_model(
         if local_rank() > 0:  # the first process of this machine reports it
             sys.exit(1)
         raise
+
+
+def _files(
+    recipe: str, corpus: Sequence[Path] | None, comparisons: Sequence[Path] | None
+) -> Sequence[Path]:
+    """The files that a recipe reads: its comparisons or its corpus."""
+    wanted, other = ("comparisons", "corpus") if recipe == "reward" else ("corpus", "comparisons")
+    given = {"corpus": corpus, "comparisons": comparisons}
+    if given[other]:
+        raise UsageError(f"the recipe {recipe!r} reads no {other}; leave out --{other}")
+    if found := given[wanted]:
+        return found
+    if not RECIPES[recipe].reads_corpus:
+        return ()
+    article = "no corpus was" if wanted == "corpus" else "no comparisons were"
+    raise UsageError(f"{article} given; name a file with --{wanted}")
+
+
+def _raters(reward: str | None, reference: str) -> dict[str, Any]:
+    """The settings of `rlhf` that name the reward model and the frozen reference."""
+    if reward is None:
+        raise UsageError("the recipe 'rlhf' needs a reward model; name it with --reward")
+    models = {"rows.reward": reward, "rows.reference": reference}
+    return {name: str(find_model(model).resolve()) for name, model in models.items()}
+
+
+def sample_comparisons(
+    corpus: Sequence[Path], out: Path, *, model: str, count: int, seed: int, force: bool
+) -> None:
+    """Write comparisons of a model's samples; the arguments are those of `headlight comparisons`.
+
+    Raises:
+        UsageError: there is no such model, or it is no decoder.
+        ValueError: a file is unusable, or exists already.
+    """
+    if out.exists() and not force:
+        raise ValueError(f"{out} exists; replace it with --force")
+    with usage_errors():
+        try:
+            checkpoint = load_checkpoint(find_model(model))
+        except CheckpointError as error:
+            raise UsageError(str(error)) from error
+        if checkpoint.config.kind != "decoder":
+            raise UsageError(f"{model} is of kind {checkpoint.config.kind!r}; use a decoder")
+    made = []
+    with _progress(Console(), "comparisons") as progress:
+        task = progress.add_task("", total=count, figures="")
+        for one in make_comparisons(checkpoint, read_documents(corpus), count=count, seed=seed):
+            made.append(one)
+            progress.update(task, advance=1)
+    write_comparisons(out, made)
+    console.print(f"wrote {len(made)} comparisons to {out}", markup=False)
 
 
 @contextmanager
@@ -269,11 +329,11 @@ def _is_out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
-def _progress(shown: Console) -> Progress:
+def _progress(shown: Console, unit: str = "steps") -> Progress:
     return Progress(
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("steps {task.fields[figures]}"),
+        TextColumn(unit + " {task.fields[figures]}"),
         TimeRemainingColumn(),
         TextColumn("left"),
         console=shown,
@@ -314,10 +374,17 @@ def _card(loop: Loop, title: str) -> ModelCard:
         "machine": machine_of(loop.model.vectors.device),
         "precision": _precision(loop),
     }
+    training |= {role: _named(path) for role, path in run.other_models(asked).items()}
     if loop.processes.size > 1:
         training["processes"] = loop.processes.size
     is_same = known.training.get("steps") == loop.step
     return replace(known, training=training, metrics=known.metrics if is_same else {})
+
+
+def _named(folder: str) -> str:
+    """The name of a shipped model, or the path of another."""
+    path = Path(folder)
+    return path.name if path.parent == ZOO else folder
 
 
 # --- evaluation -----------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ AnalysisName = Literal[
     "logit_lens",
     "residual_stream",
     "routing",
+    "reward",
     "alignment",
     "logit_attribution",
     "attention_by_distance",
@@ -355,7 +356,8 @@ class TraceOptions(Request):
         "contribution of each head to the residual stream. head_norms: the norm of that "
         "contribution. logit_lens: the prediction of each layer. residual_stream: norms of the "
         "stream and of the contributions to it, and the input statistics of the layer norms. "
-        "routing: the share of the tokens that each expert takes. alignment: the source words of "
+        "routing: the share of the tokens that each expert takes. reward: the reward of the text "
+        "and the contribution of each token to it. alignment: the source words of "
         "each target word. logit_attribution: the share of each layer, head, expert and source "
         "token in a logit difference. attention_by_distance: mean weights by distance. "
         "quantization_sensitivity: the change of the predictions, in KL and in loss, when one "
@@ -668,6 +670,7 @@ class AnalysesAnswer(Answer):
     logit_lens: LogitLensAnswer | None = None
     residual_stream: dict[str, TensorAnswer] | None = None
     routing: dict[str, TensorAnswer] | None = None
+    reward: dict[str, TensorAnswer] | None = None
     alignment: AlignmentAnswer | None = None
     logit_attribution: LogitAttributionAnswer | None = None
     attention_by_distance: dict[str, TensorAnswer] | None = None

@@ -19,6 +19,7 @@ from headlight.model.analysis import (
     next_token,
     quantization_sensitivity,
     residual_stream,
+    reward,
     rollout,
     routing,
     value_weighted,
@@ -411,6 +412,7 @@ ANALYSERS: dict[str, _Analyser] = {
     "logit_lens": _Analyser((*logit_lens.NEEDS, *next_token.NEEDS), _logit_lens, _texts),
     "residual_stream": _Analyser(residual_stream.NEEDS, _residual_stream),
     "routing": _Analyser(routing.NEEDS, lambda trace, *_: routing.routing(trace)),
+    "reward": _Analyser(reward.NEEDS, lambda trace, *_: reward.reward(trace)),
     "alignment": _Analyser(
         alignment.NEEDS,
         _alignment,

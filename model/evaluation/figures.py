@@ -13,20 +13,31 @@ from pathlib import Path
 from typing import Any
 
 from headlight.model.checkpoint import Checkpoint
-from headlight.model.evaluation import fill, positions, reasoning, stories, translate
+from headlight.model.evaluation import (
+    fill,
+    positions,
+    preference,
+    reasoning,
+    stories,
+    translate,
+)
 from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.model.evaluation.moe import expert_tokens
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
+from headlight.model.training.preference import read_comparisons
 
 SAMPLE = Path(__file__).with_name("sample.txt")
+COMPARISONS = Path(__file__).with_name("comparisons.jsonl")
+"""Comparisons that a stated rule made of the samples of `stories` (`training.preference.RULE`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """The files to measure on.
 
-    ``text`` is held-out text, or held-out pairs for `translate`. ``corpus`` is the training
+    ``text`` is held-out text, held-out pairs for `translate`, or comparisons that were not trained
+    on for `reward`. ``corpus`` is the training
     corpus: `stories` counts there which tokens each expert takes, and `translate` trains the IBM
     models on it. ``minimal_pairs`` are grammatical sentences and their ungrammatical twins,
     ``gold`` a second word alignment.
@@ -106,6 +117,8 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
         gold = read_gold(ENGLISH_FRENCH_GOLD)
         pairs = [SentencePair(pair.english, pair.french) for pair in gold]
         return rounded(translate.evaluate(checkpoint, pairs))
+    if recipe == "reward":
+        return rounded(preference.evaluate_reward(checkpoint, read_comparisons([COMPARISONS])))
     return rounded(_MEASURED[recipe].on(checkpoint, Evidence(text=(SAMPLE,))))
 
 
@@ -148,6 +161,19 @@ def _reasoning(_checkpoint: Checkpoint, _evidence: Evidence) -> dict[str, Any]:
     )
 
 
+def _distill(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    return preference.evaluate_student(checkpoint, read_documents(evidence.text))
+
+
+def _reward(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    comparisons = read_comparisons(evidence.text)
+    return preference.evaluate_reward(checkpoint, comparisons, is_all=True)
+
+
+def _rlhf(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    return preference.evaluate_preferred(checkpoint, read_documents(evidence.text))
+
+
 def _pairs(paths: Sequence[Path]) -> list[SentencePair]:
     return read_pairs(paths) if paths else []
 
@@ -168,4 +194,7 @@ _MEASURED = {
     "fill": _Measured("encoder", frozenset({"text"}), _fill),
     "positions": _Measured("decoder", frozenset({"text"}), _positions),
     "reasoning": _Measured("decoder", frozenset(), _reasoning),
+    "distill": _Measured("decoder", frozenset({"text"}), _distill),
+    "reward": _Measured("decoder", frozenset({"text"}), _reward),
+    "rlhf": _Measured("decoder", frozenset({"text"}), _rlhf),
 }

@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.losses import token_losses
 from headlight.model.transformer import Prediction, Transformer
 
 Rows = Int[Tensor, "row token"]
@@ -54,6 +55,12 @@ class Batch:
         prediction: Prediction = model(*texts, is_token=self.is_token)
         return prediction
 
+    def losses(
+        self, prediction: Prediction, *, smoothing: float = 0.0
+    ) -> Float[Tensor, "row token"]:
+        """Compute the loss of each target, in nats; `token_losses`."""
+        return token_losses(prediction.logits, self.targets, smoothing=smoothing)
+
     def to(self, device: torch.device) -> Batch:
         """Copy the batch to a device."""
         return self._map(lambda tensor: tensor.to(device))
@@ -72,7 +79,7 @@ class Batch:
         )
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        return Batch(
+        return type(self)(
             ids=change(self.ids),
             targets=change(self.targets),
             is_counted=change(self.is_counted),

@@ -46,6 +46,9 @@ class LoopConfig:
         clip: greatest norm of the gradient.
         smoothing: label smoothing, the share of each target spread over the vocabulary.
         balance_weight: weight of the experts' balance loss.
+        teacher_weight: with a teacher, the share of the distillation loss; the rest is
+            cross-entropy. 0 leaves the teacher unread.
+        temperature: of both distributions in the distillation loss.
         accumulate: gradient accumulation: parts that each batch is read in, to save memory.
         validate_every: steps between two validations.
         save_every: steps between two states on disk.
@@ -68,6 +71,8 @@ class LoopConfig:
     clip: float = 1.0
     smoothing: float = 0.0
     balance_weight: float = 0.1
+    teacher_weight: float = 0.5
+    temperature: float = 1.0
     accumulate: int = 1
     validate_every: int = 100
     save_every: int = 50
@@ -78,11 +83,12 @@ class LoopConfig:
             self._require(name, getattr(self, name) >= 1, "be at least 1")
         for name in ("steps", "seed", "warmup"):
             self._require(name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
-        for name in ("learning_rate", "adam_share", "clip"):
+        for name in ("learning_rate", "adam_share", "clip", "temperature"):
             self._require(name, getattr(self, name) > 0, "be positive")
         for name in ("weight_decay", "balance_weight"):
             self._require(name, getattr(self, name) >= 0, "be at least 0")
         self._require("decay", 0 <= self.decay <= 1, "lie in [0, 1]")
+        self._require("teacher_weight", 0 <= self.teacher_weight <= 1, "lie in [0, 1]")
         self._require("smoothing", 0 <= self.smoothing < 1, "lie in [0, 1)")
         for name, known in (("optimizer", OPTIMIZERS), ("schedule", tuple(SCHEDULES))):
             if getattr(self, name) not in known:
@@ -112,10 +118,12 @@ class Recipe:
         batches: makes the batches from the corpus, the tokenizer, the architecture, the rows'
             settings and the seed.
         has_mask: whether the vocabulary has a mask token.
+        make_loop: makes the loop, with the arguments of `Loop`; None: `Loop` itself.
+        begins_from: the model that a run begins with unless it names another; empty: none.
+        needs_teacher: whether a run must name a teacher, whose tokenizer it takes.
         steps_without_text: the steps of a run, counted from 1, whose batches hold no text of the
             corpus; given the rows' settings and the number of steps.
         reads_corpus: whether it takes files to train on.
-        make_loop: makes the loop, with the arguments of `Loop`; None: `Loop` itself.
     """
 
     model: TransformerConfig
@@ -125,9 +133,11 @@ class Recipe:
     texts: Callable[[Any], Iterable[str]]
     batches: Callable[[Any, Tokenizer, TransformerConfig, Any, int], Batches]
     has_mask: bool = False
+    make_loop: Callable[..., Any] | None = None
+    begins_from: str = ""
+    needs_teacher: bool = False
     steps_without_text: Callable[[Any, int], list[range]] = _none
     reads_corpus: bool = True
-    make_loop: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from headlight.model.checkpoint import CheckpointError, write_atomically
 from headlight.model.training.batches import Batch, Batches
 from headlight.model.training.config import LoopConfig
 from headlight.model.training.distributed import ALONE, Processes
-from headlight.model.training.losses import token_losses
+from headlight.model.training.losses import distillation_losses
 from headlight.model.training.optimizers import make_optimizers
 from headlight.model.training.schedule import SCHEDULES
 from headlight.model.transformer import Prediction, Transformer
@@ -71,6 +71,8 @@ class Loop:
         out: the folder for `STATE` and `METRICS`.
         precision: with bfloat16 the forward pass runs under autocast.
         processes: the processes that train together, all with the same arguments.
+        teacher: a model in eval mode on the same device, with the same vocabulary, whose
+            distributions the model also learns from; None: it learns from the text alone.
     """
 
     def __init__(
@@ -81,8 +83,10 @@ class Loop:
         out: Path,
         precision: torch.dtype = torch.float32,
         processes: Processes = ALONE,
+        teacher: Transformer | None = None,
     ) -> None:
         self.model = model
+        self.teacher = teacher if config.teacher_weight else None
         self.batches = batches
         self.config = config
         self.out = out
@@ -131,7 +135,7 @@ class Loop:
         with torch.inference_mode():
             for batch in self.batches.validation()[self.processes.rank :: self.processes.size]:
                 batch = batch.to(device)
-                losses = token_losses(batch.predict(self.model).logits, batch.targets)
+                losses = batch.losses(batch.predict(self.model))
                 total += (losses * batch.is_counted).sum().item()
                 count += batch.is_counted.sum().item()
         self.model.train()
@@ -214,7 +218,7 @@ class Loop:
         is_due = self.step % self.config.validate_every == 0 or self.step == self.config.steps
         valid_loss = self.validate() if is_due else None
         figures = self.figures() if is_due else {}
-        self.tokens += batch.targets.numel()
+        self.tokens += batch.ids.numel()
         self.seconds += perf_counter() - began
         return StepReport(
             self.step, loss, balance_loss, valid_loss, self.tokens, self.seconds, figures=figures
@@ -267,19 +271,30 @@ class Loop:
             part = batch.part(number, n_parts).to(_device_of(self.model))
             # Dropout depends on the step and the part, not on the process or on a resume.
             torch.manual_seed((self.config.seed + self.step + number * PART_SEEDS) % 2**63)
-            logits, balance_loss = self._predict(part)
-            losses = token_losses(logits, part.targets, smoothing=self.config.smoothing)
+            prediction = self._predict(part)
+            losses = self._losses(prediction, part)
             loss = (losses * part.is_counted).sum() / n_counted
-            balance_loss = balance_loss * len(part.ids) / len(batch.ids)
+            balance_loss = prediction.balance_loss * len(part.ids) / len(batch.ids)
             (loss + self.config.balance_weight * balance_loss).backward()
             total += loss.item()
             balance_total += balance_loss.item()
         return total, balance_total
 
-    def _predict(self, part: Batch) -> Prediction:
+    def _losses(self, prediction: Prediction, part: Batch) -> Tensor:
+        """Compute the loss of every target, mixed with the teacher's."""
+        losses = part.losses(prediction, smoothing=self.config.smoothing)
+        if self.teacher is None:
+            return losses
+        with torch.no_grad():
+            teacher_logits = self._predict(part, self.teacher).logits
+        share, temperature = self.config.teacher_weight, self.config.temperature
+        distilled = distillation_losses(prediction.logits, teacher_logits, temperature=temperature)
+        return (1 - share) * losses + share * distilled
+
+    def _predict(self, part: Batch, model: Transformer | None = None) -> Prediction:
         is_half = self.precision == torch.bfloat16
         with torch.autocast(part.ids.device.type, self.precision, enabled=is_half):
-            return part.predict(self.model)
+            return part.predict(model or self.model)
 
 
 def _device_of(model: nn.Module) -> torch.device:

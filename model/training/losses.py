@@ -1,4 +1,4 @@
-"""The training loss: cross-entropy in nats, with label smoothing."""
+"""The training losses, in nats: cross-entropy with label smoothing, and distillation."""
 
 from __future__ import annotations
 
@@ -38,6 +38,33 @@ def token_losses(
         logits.flatten(0, 1).float(), targets.flatten(), reduction="none", label_smoothing=smoothing
     )
     return losses.view_as(targets)
+
+
+def distillation_losses(
+    logits: Float[Tensor, "batch query vocab"],
+    teacher_logits: Float[Tensor, "batch query vocab"],
+    *,
+    temperature: float = 1.0,
+) -> Float[Tensor, "batch query"]:
+    """Compute T² · KL(teacher ‖ student) of every next-token distribution, in nats, in float32.
+
+    Both distributions are softmax(logits / T). The factor T² keeps the size of the gradient, which
+    falls with 1/T². Hinton et al. 2015, section 2, https://arxiv.org/abs/1503.02531.
+
+    Args:
+        logits: of the student.
+        teacher_logits: of the teacher, without a gradient.
+        temperature: T; 1 leaves the distributions as they are, more softens both.
+
+    Raises:
+        ValueError: the temperature is not positive.
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature ({temperature}) must be positive")
+    student = F.log_softmax(logits.float() / temperature, dim=-1)
+    teacher = F.log_softmax(teacher_logits.float() / temperature, dim=-1)
+    divergence = F.kl_div(student, teacher, reduction="none", log_target=True).sum(dim=-1)
+    return temperature**2 * divergence
 
 
 def language_model_loss(

@@ -20,7 +20,13 @@ import tokenizers
 import torch
 
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import find_model, load, save, write_atomically
+from headlight.model.checkpoint import (
+    describe,
+    find_model,
+    load_checkpoint,
+    save,
+    write_atomically,
+)
 from headlight.model.checkpoint_files import RUN, TOKENIZER, CheckpointError
 from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
@@ -43,6 +49,8 @@ class Run:
     ``digests``, and a ``precision`` of auto by the one it chose, so that a resumed run continues
     with the same. ``commands`` are the command lines of the run so far. ``begun_from`` is the
     model folder whose weights and tokenizer the run begins with, empty for random weights.
+    ``teacher`` is the folder of the model whose next-token distributions and tokenizer the run
+    learns from, empty for none.
     """
 
     recipe: str
@@ -54,6 +62,7 @@ class Run:
     loop: LoopConfig
     precision: str = "auto"
     begun_from: str = ""
+    teacher: str = ""
 
 
 def make_run(
@@ -64,6 +73,7 @@ def make_run(
     precision: str = "auto",
     command: str = "",
     begun_from: Path | str | None = None,
+    teacher: Path | str | None = None,
 ) -> Run:
     """Describe a run of a recipe on some files.
 
@@ -75,18 +85,31 @@ def make_run(
         command: the command line, for the card.
         begun_from: a shipped model's name, or a model folder, whose weights and tokenizer the run
             begins with.
+        teacher: a shipped model's name, or a model folder, whose next-token distributions the run
+            learns from; it gives the tokenizer.
 
     Raises:
-        CheckpointError: there is no model to begin from.
-        ValueError: a setting is unknown, has another type, or a value that is not allowed.
+        CheckpointError: there is no model to begin from, or no such teacher.
+        ValueError: a setting is unknown, has another type, or a value that is not allowed; or the
+            recipe needs a teacher.
     """
+    if teacher is None and RECIPES[recipe].needs_teacher:
+        raise ValueError(
+            f"the recipe {recipe!r} needs a model to learn from; name it with --teacher"
+        )
+    known = RECIPES[recipe]
+    begun_from = begun_from or known.begins_from or None
+    if known.begins_from:  # its architecture is that of the model it begins with
+        trunk = describe(find_model(begun_from)).config if begun_from else known.model
+        known = replace(known, model=replace(trunk, has_reward=known.model.has_reward))
     return Run(
         recipe=recipe,
         corpus=tuple(map(str, corpus)),
         commands=(command,),
         precision=precision,
         begun_from="" if begun_from is None else str(find_model(begun_from).resolve()),
-        **vars(change(RECIPES[recipe], settings or {})),
+        teacher="" if teacher is None else str(find_model(teacher).resolve()),
+        **vars(change(known, settings or {})),
     )
 
 
@@ -110,6 +133,8 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
     corpus = recipe.read([Path(path) for path in run.corpus])
     if run.begun_from:
         tokenizer = _known_tokenizer(run)
+    elif run.teacher:
+        tokenizer = read_tokenizer(Path(run.teacher) / TOKENIZER)
     else:
         tokenizer = _train_tokenizer(recipe, corpus, run.model.vocab_size, processes)
     run = replace(
@@ -197,6 +222,17 @@ def steps_without_text(run: Run) -> list[range]:
     return RECIPES[run.recipe].steps_without_text(run.rows, run.loop.steps)
 
 
+def other_models(run: Run) -> dict[str, str]:
+    """Return the folders of the models that a run learns from, by their role on the card."""
+    models = {
+        "began_from": run.begun_from,
+        "teacher": run.teacher,
+        "reference": getattr(run.rows, "reference", ""),
+        "reward_model": getattr(run.rows, "reward", ""),
+    }
+    return {role: folder for role, folder in models.items() if folder}
+
+
 def _require_text(run: Run) -> None:
     """Reject a run that would end without having read a line of its corpus."""
     steps = run.loop.steps
@@ -242,9 +278,10 @@ def _known_tokenizer(run: Run) -> Tokenizer:
 
     Dropout is no part of the architecture, and the vocabulary is the tokenizer's.
     """
-    known = load(Path(run.begun_from))
-    asked = replace(run.model, dropout=0.0, vocab_size=known.config.vocab_size)
-    if asked != replace(known.config, dropout=0.0):
+    known = load_checkpoint(Path(run.begun_from))
+    same = {"dropout": 0.0, "has_reward": False}
+    asked = replace(run.model, vocab_size=known.config.vocab_size, **same)
+    if asked != replace(known.config, **same):
         raise ValueError(
             f"{run.begun_from} has another architecture than the run; leave out the settings "
             "model.*, or begin with random weights"
@@ -276,16 +313,40 @@ def _make_loop(
     try:
         model = Transformer(run.model)
         if run.begun_from and not (out / STATE).exists():
-            model.load_weights(load(Path(run.begun_from)).model.weights())
+            begun = load_checkpoint(Path(run.begun_from)).model.weights()
+            # A reward model that begins from a language model has a new head.
+            model.load_weights({**model.weights(), **begun})
         model = model.to(place)
     except (RuntimeError, MemoryError) as error:  # PyTorch raises either if memory runs out
         reason = str(error).partition("\n")[0]
         raise ValueError(f"there is no memory for a model of this size: {reason}") from error
     precision = choose_precision(run.precision, place)
-    loop: Loop = (RECIPES[run.recipe].make_loop or Loop)(
-        model, batches, run.loop, out, precision, processes
-    )
+    teacher = _teacher(run, tokenizer).to(place) if run.teacher else None
+    make_loop = RECIPES[run.recipe].make_loop
+    loop: Loop
+    if make_loop is None:
+        loop = Loop(model, batches, run.loop, out, precision, processes, teacher)
+    else:
+        loop = make_loop(model, batches, run.loop, out, precision, processes)
     return loop
+
+
+def _teacher(run: Run, tokenizer: Tokenizer) -> Transformer:
+    """Load the teacher, if it predicts the same tokens at the same positions as the student."""
+    teacher = load_checkpoint(Path(run.teacher))
+    if teacher.config.kind != run.model.kind:
+        raise ValueError(
+            f"the teacher is of kind {teacher.config.kind!r}, the student of kind "
+            f"{run.model.kind!r}; choose a teacher of the same kind"
+        )
+    if teacher.tokenizer.to_json() != tokenizer.to_json():
+        raise ValueError("the teacher has another tokenizer than the student; choose another")
+    if teacher.config.max_tokens < run.model.max_tokens:
+        raise ValueError(
+            f"the teacher reads {teacher.config.max_tokens} tokens, fewer than the student "
+            f"({run.model.max_tokens}); lower model.max_tokens"
+        )
+    return teacher.model
 
 
 def _digest(path: str) -> str:
@@ -315,5 +376,6 @@ def _from_json(text: str) -> Run:
         commands=tuple(data["commands"]),
         precision=data["precision"],
         begun_from=data.get("begun_from", ""),
+        teacher=data.get("teacher", ""),
         **vars(check({part: data[part] for part in PARTS}, RECIPES[recipe])),
     )

@@ -4,12 +4,24 @@ To add one, define a `RECIPE` in a new file and name it here; `headlight train` 
 """
 
 from headlight.model.training.config import Recipe
-from headlight.model.training.recipes import fill, positions, reasoning, stories, translate
+from headlight.model.training.recipes import (
+    distill,
+    fill,
+    positions,
+    reasoning,
+    reward,
+    rlhf,
+    stories,
+    translate,
+)
 
 RECIPES: dict[str, Recipe] = {
     "stories": stories.RECIPE,
     "translate": translate.RECIPE,
     "fill": fill.RECIPE,
     "positions": positions.RECIPE,
+    "distill": distill.RECIPE,
+    "reward": reward.RECIPE,
+    "rlhf": rlhf.RECIPE,
     "reasoning": reasoning.RECIPE,
 }

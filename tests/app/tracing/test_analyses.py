@@ -15,11 +15,11 @@ from headlight.tracing.analyses import ANALYSERS, analyse, available
 
 EVERY = (*get_args(AnalysisName),)
 WITHOUT = {
-    "tiny": {"alignment"},
-    "turning": {"routing", "alignment"},
-    "slanted": {"routing", "alignment"},
-    "translator": set(),
-    "filler": {"routing", "alignment", "logit_attribution"},
+    "tiny": {"reward", "alignment"},
+    "turning": {"routing", "reward", "alignment"},
+    "slanted": {"routing", "reward", "alignment"},
+    "translator": {"reward"},
+    "filler": {"routing", "reward", "alignment", "logit_attribution"},
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
 BESIDE = {

@@ -6,7 +6,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from headlight.model.training.losses import language_model_loss, token_losses
+from headlight.model.training.losses import (
+    distillation_losses,
+    language_model_loss,
+    token_losses,
+)
 
 
 @pytest.fixture
@@ -75,3 +79,37 @@ def test_without_smoothing_the_loss_is_the_same_to_the_bit(logits, targets):
 def test_less_than_nothing_or_more_than_all_cannot_be_spread(logits, targets, smoothing):
     with pytest.raises(ValueError, match=rf"^smoothing \({smoothing}\)"):
         token_losses(logits, targets, smoothing=smoothing)
+
+
+# --- distillation ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+def test_the_loss_of_a_student_is_the_divergence_from_its_teacher(logits, temperature):
+    teacher = torch.randn(logits.shape, generator=torch.Generator().manual_seed(2))
+    found = distillation_losses(logits, teacher, temperature=temperature)
+    expected = torch.distributions.kl_divergence(
+        torch.distributions.Categorical(logits=teacher / temperature),
+        torch.distributions.Categorical(logits=logits / temperature),
+    )
+    assert found.shape == logits.shape[:2]
+    torch.testing.assert_close(found, temperature**2 * expected)
+
+
+def test_a_student_that_agrees_has_no_loss_whatever_is_added_to_its_logits(logits):
+    losses = distillation_losses(logits + 3.0, logits, temperature=2.0)
+    torch.testing.assert_close(losses, torch.zeros(2, 5), atol=1e-5, rtol=0)
+
+
+def test_at_a_high_temperature_the_gradient_is_the_difference_of_the_centred_logits(logits):
+    """Hinton et al. 2015, section 2.1: the gradient of T^2 KL tends to (z - v) / vocab."""
+    teacher = torch.randn(logits.shape, generator=torch.Generator().manual_seed(2))
+    student = logits.double().requires_grad_()
+    distillation_losses(student, teacher.double(), temperature=1000.0).sum().backward()
+    difference = logits - logits.mean(-1, keepdim=True) - (teacher - teacher.mean(-1, keepdim=True))
+    torch.testing.assert_close(student.grad.float(), difference / 11, atol=2e-3, rtol=0.02)
+
+
+def test_a_temperature_is_positive(logits):
+    with pytest.raises(ValueError, match=r"temperature \(0.0\) must be positive"):
+        distillation_losses(logits, logits, temperature=0.0)

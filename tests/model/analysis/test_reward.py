@@ -1,0 +1,44 @@
+"""The reward of a text by token."""
+
+import numpy as np
+import pytest
+import torch
+
+from headlight.model import tracing
+from headlight.model.analysis.reward import reward
+
+TEXT = "The cat chased the mouse."
+
+
+def test_contributions_sum_to_the_reward_of_the_text(make_checkpoint):
+    rater = make_checkpoint(has_reward=True)
+    trace = tracing.trace(rater, TEXT, capture=["reward"])
+    found = reward(trace)
+    ids = torch.tensor([[token.id for token in trace.tokens]])
+    rewards = rater.model(ids).reward[0].detach().numpy()
+    np.testing.assert_allclose(found["rewards"].data, rewards, atol=1e-5)
+    np.testing.assert_allclose(found["contributions"].data.cumsum(), rewards, atol=1e-5)
+    assert found["contributions"].data[0] == pytest.approx(rewards[0], abs=1e-5)
+    assert found["rewards"].axes == found["contributions"].axes == ("query",)
+
+
+def test_the_reward_is_a_linear_function_of_the_last_layers_output(make_checkpoint):
+    model = make_checkpoint(has_reward=True).model
+    ids = torch.tensor([[1, 5, 9]])
+    hidden, _ = model.decoder(ids)
+    expected = hidden @ model.reward_head.weight[0] + model.reward_head.bias
+    torch.testing.assert_close(model(ids).reward, expected)
+
+
+def test_other_models_have_no_reward(make_checkpoint):
+    language_model = make_checkpoint()
+    assert "reward" not in [site.name for site in language_model.description.sites]
+    trace = tracing.trace(language_model, TEXT, capture=["logits"])
+    with pytest.raises(KeyError, match="reward"):
+        reward(trace)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
+def test_only_a_decoder_has_a_reward(make_config, kind):
+    with pytest.raises(ValueError, match="has no reward; use a decoder"):
+        make_config(kind=kind, has_reward=True)
