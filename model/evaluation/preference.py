@@ -56,9 +56,9 @@ def compare(first: Checkpoint, second: Checkpoint, documents: Sequence[str]) -> 
         documents: the text; its first rows of 64 tokens are read.
 
     Returns:
-        ``next_token``: the mean over positions of KL(second ‖ first) in bits, of the total
-        variation, and of whether the likeliest token is the same. ``heads``: the mean correlation
-        of the matched heads, and of each pair.
+        ``id`` of the second; ``next_token``: the mean over positions of KL(second ‖ first) in
+        bits, of the total variation, and of whether the likeliest token is the same; ``heads``: the
+        mean correlation of the matched heads, how many have 0.5 or more, and each pair.
 
     Raises:
         CorpusError: the text is shorter than one row.
@@ -69,6 +69,7 @@ def compare(first: Checkpoint, second: Checkpoint, documents: Sequence[str]) -> 
     rows = _rows(documents, first)
     logits, maps = zip(*(_read(one, rows) for one in (first, second)), strict=True)
     return {
+        "id": second.id,
         "next_token": _distance(*logits),
         "heads": _matched(first, second, *maps),
     }

@@ -7,8 +7,9 @@ import { noticeOf } from '../../api/request_cache.js';
 import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
-import { headsFigure } from './heads.js';
+import { headsFigure, partnersFigure, partnersOf } from './heads.js';
 import { nextFigure } from './next_token.js';
+import { rewardFigure } from './reward.js';
 import {
   asks,
   isOffered,
@@ -50,16 +51,29 @@ export const compare = {
 };
 
 /**
- * Heads of two models do not correspond, so changes by head are shown for one model only.
+ * Changes by head are shown for one model only.
  * @param {Trace} trace
  * @param {ViewState} state
  */
 function panels(trace, state) {
-  const parts = ['b', 'difference', 'next', ...(state.compare_with === 'model' ? [] : ['heads'])];
+  const parts = ['b', 'difference', 'next', ...lastParts(trace, state)];
   const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
   return [
     { id: '', state: { part: 'a' } },
     ...others.map((part) => ({ id: part, state: { part } })),
+  ];
+}
+
+/**
+ * Heads of a student and its teacher are matched; those of other models do not correspond.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function lastParts(trace, state) {
+  if (state.compare_with !== 'model') return ['heads'];
+  return [
+    ...(partnersOf(trace.card, state.answers.theirs?.trace?.card) ? ['partners'] : []),
+    ...('rated' in asks(trace, state) ? ['reward'] : []),
   ];
 }
 
@@ -78,6 +92,8 @@ const TITLES = {
   difference: 'B − A',
   next: 'The prediction',
   heads: 'Which heads changed',
+  partners: 'Which heads agree',
+  reward: 'The reward of this text',
 };
 
 /**
@@ -106,6 +122,17 @@ function figure(trace, state) {
     return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
   if (part === 'difference') return { title, ...differenceFigure(sides, state) };
   if (part === 'heads') return { title, ...headsFigure(sides, state) };
+  if (part === 'partners')
+    return { title, ...partnersFigure(sides, answers.theirs?.trace?.card, state) };
+  if (part === 'reward') {
+    const rated = answers.rated?.trace;
+    return {
+      title,
+      ...(rated
+        ? rewardFigure(rated, state)
+        : { notice: noticeOf(answers.rated), isWaiting: !answers.rated?.problem }),
+    };
+  }
   const before = answers.before?.trace;
   return {
     title,

@@ -3,17 +3,18 @@
  */
 
 import { extent, largestIn } from '../../data/arithmetic.js';
-import { percent, tick } from '../../data/format.js';
+import { cardPath } from '../../api/calls.js';
+import { decimal, percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { isCausal, matrixAt } from '../../data/trace.js';
 import { movedMade } from '../../data/request_code.js';
-import { sequential } from '../../plot/colour.js';
+import { diverging, sequential } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { createMemo } from '../../state/state.js';
 import { isMapped, matchOf, NO_ATTENTION, showing } from './sides.js';
 
 /**
- * @import { Matrix, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Card, Matrix, NamedArray, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Cell, Grid } from '../../plot/grid.js'
  * @import { Patch } from '../../state/state.js'
@@ -60,6 +61,114 @@ export function headsFigure({ a, b }, state) {
     ),
     grid: gridOf(moved, layers, most, { a, b }, state),
   };
+}
+
+/**
+ * The heads of A that have a partner in B, as the card of the student lists them; null: neither model
+ * is the other's teacher.
+ * @param {{a: Side, b: Side}} sides
+ * @param {Card|undefined} theirs the full card of B
+ * @param {ViewState} state
+ * @returns {Partial<Figure>|null}
+ */
+export function partnersFigure({ a, b }, theirs, state) {
+  const found = partnersOf(a.trace.card, theirs);
+  if (!found || !a.trace.card) return null;
+  const { pairs, student } = found;
+  const { n_layers: rows, n_heads: columns } = a.trace.card;
+  const data = new Float64Array(rows * columns).fill(NaN);
+  for (const { layer, head, correlation } of pairs) data[layer * columns + head] = correlation;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
+  const describe = (row, column) => {
+    const pair = pairs.find(({ layer, head }) => layer === row && head === column);
+    return pair
+      ? `Layer ${row}, head ${column} of A goes with layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
+      : `Layer ${row}, head ${column} of A has no partner in B`;
+  };
+  const layers = Array.from({ length: rows }, (_, layer) => `layer ${layer}`);
+  const heads = Array.from({ length: columns }, (_, head) => String(head));
+  return {
+    help: 'Each head of the smaller model has one partner in the larger: the matching with the greatest sum of correlations of their attention on held-out text.',
+    summary: `Correlation of each head of A with its partner in B: ${rows} layers of ${columns} heads.`,
+    facts: [
+      [
+        'Mean correlation',
+        decimal(pairs.reduce((sum, one) => sum + one.correlation, 0) / pairs.length),
+      ],
+      ['Pairs', String(pairs.length)],
+    ],
+    ...squaresFigure(
+      {
+        matrix: { rows, columns, data },
+        rows: layers,
+        columns: heads,
+        titles: { rows: '', columns: 'head' },
+        quantity: 'correlation',
+        numbers: (value) => decimal(value),
+        scale: { bottom: -1, top: 1, colours: diverging(state.palette.theme) },
+      },
+      { ...state, height: Math.min(state.height, rows * CELL + AROUND) },
+    ),
+    grid: {
+      rows,
+      columns,
+      rowTitle: 'layer',
+      columnTitle: 'head',
+      rowLabels: layers,
+      columnLabels: heads,
+      quantity: `correlation of the attention of a head of A (${a.name}) and of its partner in B (${b.name})`,
+      call: { path: cardPath(student) },
+      value: (row, column) => data[row * columns + column],
+      format: (value) => decimal(value),
+      describe,
+      tip: (row, column) => [
+        `layer ${row}, head ${column}`,
+        Number.isNaN(data[row * columns + column])
+          ? 'no partner'
+          : decimal(data[row * columns + column]),
+      ],
+      tokens: () => ({}),
+      choose: (row, column) => ({ layer: row, head: column }),
+      chooseHint: 'Enter shows the head in the maps above',
+      chosen: { row: a.layer, column: a.head },
+      start: largestIn({ rows, columns, data }),
+    },
+  };
+}
+
+/** @typedef {{layer: number, head: number, partner: {layer: number, head: number}, correlation: number}} Partners a head of A and its partner in B */
+
+/**
+ * The matching on the card of the student, seen from A.
+ * @param {Card|undefined} ours
+ * @param {Card|undefined} theirs
+ * @returns {{student: string, pairs: Partners[]}|null}
+ */
+export function partnersOf(ours, theirs) {
+  for (const [student, teacher] of [
+    [ours, theirs],
+    [theirs, ours],
+  ]) {
+    const listed = student?.metrics?.teacher;
+    if (!student || !teacher || listed?.id !== teacher.id) continue;
+    const pairs = Object.entries(listed.heads.pairs).map(([head, { partner, correlation }]) => {
+      const [own, other] = [placed(head), placed(partner)];
+      return student === ours
+        ? { ...own, partner: other, correlation }
+        : { ...other, partner: own, correlation };
+    });
+    return { student: student.id, pairs };
+  }
+  return null;
+}
+
+/** @param {string} name `layer 1, head 0` as a card writes it: `1.0` */
+function placed(name) {
+  const [layer, head] = name.split('.').map(Number);
+  return { layer, head };
 }
 
 /**

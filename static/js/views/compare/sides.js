@@ -9,6 +9,7 @@ import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/
 import { request, weightSites } from '../../data/trace.js';
 import { shortened } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
+import { raterOf } from './reward.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
@@ -174,7 +175,28 @@ export function asks(trace, state) {
   const member = trace.card && memberOfB(trace, state);
   if (!trace.card || !member) return {};
   const card = (state.compare_with === 'model' ? otherOf(trace, state) : null) ?? trace.card;
-  return { before: { capture: ['logits'] }, after: { ...request([NEEDED], card), ...member } };
+  return {
+    before: { capture: ['logits'] },
+    after: { ...request([NEEDED], card), ...member },
+    ...(state.compare_with === 'model' && ofModels(trace, state, card)),
+  };
+}
+
+/**
+ * The full card of B, and the text as a reward model rates it.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Card} theirs
+ * @returns {Record<string, Ask>}
+ */
+function ofModels(trace, { cards }, theirs) {
+  const rater = raterOf(trace, cards);
+  return {
+    theirs: { card: theirs.id },
+    ...(rater && {
+      rated: { model: rater.id, text: trace.text, capture: [], analyses: ['reward'] },
+    }),
+  };
 }
 
 /**

@@ -2,6 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
+import { partnersOf } from '../../../../static/js/views/compare/heads.js';
 import { nameOfB } from '../../../../static/js/views/compare/sides.js';
 import { fillTrace, FRAME, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
@@ -234,4 +235,69 @@ test('different kinds of attention are not subtracted', () => {
 
 test('every figure keeps the contract', () => {
   for (const width of WIDTHS) assertContract(Object.values(figures({ width })), width);
+});
+
+const PAIRS = {
+  0.1: { partner: '1.0', correlation: 0.9 },
+  '1.0': { partner: '0.1', correlation: -0.25 },
+};
+
+function taught(of) {
+  return { ...of, metrics: { teacher: { id: 'tiny', heads: { pairs: PAIRS } } } };
+}
+
+test('the heads of a student are matched with those of its teacher, from either side', () => {
+  const theirs = { trace: { card: taught(OTHER) } };
+  const answers = { before: before(), after: { trace: traceB() }, theirs };
+  const { partners, heads } = figures({ compare_with: 'model', compare_model: 'other', answers });
+  equal(heads, undefined);
+  equal(partners.grid.value(1, 0), 0.9);
+  equal(partners.grid.value(0, 1), -0.25);
+  ok(Number.isNaN(partners.grid.value(0, 0)));
+  match(partners.grid.describe(1, 0), /goes with layer 0, head 1 of B: correlation 0.9/);
+  match(partners.grid.describe(0, 0), /has no partner/);
+  deepEqual(partners.grid.choose(0, 1), { layer: 0, head: 1 });
+  const seen = partnersOf(taught({ ...CARD, id: 'small' }), CARD);
+  deepEqual(seen.pairs[0], { layer: 0, head: 1, partner: { layer: 1, head: 0 }, correlation: 0.9 });
+  equal(seen.student, 'small');
+  equal(partnersOf(CARD, OTHER), null);
+});
+
+test('a reward model rates the text of two models, token by token', () => {
+  const rater = { ...OTHER, id: 'rater', vocab_size: 300, analyses: ['reward'] };
+  const card = { ...CARD, vocab_size: 300 };
+  const trace = { ...traceA(), card };
+  const state = stateOf({
+    compare_with: 'model',
+    cards: [card, { ...OTHER, vocab_size: 300 }, rater],
+  });
+  deepEqual(compare.asks(trace, state).rated, {
+    model: 'rater',
+    text: trace.text,
+    capture: [],
+    analyses: ['reward'],
+  });
+  const cards = [card, { ...rater, vocab_size: 301 }];
+  ok(!('rated' in compare.asks(trace, { ...state, cards })), 'it reads other tokens');
+  const numbers = (...data) => ({
+    axes: ['query'],
+    shape: [5],
+    scale: 1,
+    data: Float32Array.from(data),
+  });
+  const reward = { rewards: numbers(1, 3, 2, 2, 4), contributions: numbers(1, 2, -1, 0, 2) };
+  const rated = { trace: { ...traceA(), model: 'rater', analyses: { reward } } };
+  const answers = { before: before(), after: { trace: traceB() }, rated };
+  const shown = { ...state, answers };
+  ok(compare.panels(trace, shown).some(({ id }) => id === 'reward'));
+  const figure = compare.figure(trace, { ...shown, part: 'reward' });
+  assertContract([figure], FRAME.width);
+  deepEqual(figure.facts[0], ['Reward of the text', '4.000']);
+  match(figure.grid.describe(0, 2), /changes the reward by −1\.?0*, to 2/);
+  const waiting = compare.figure(trace, {
+    ...shown,
+    answers: { ...answers, rated: {} },
+    part: 'reward',
+  });
+  ok(waiting.isWaiting);
 });

@@ -8,6 +8,7 @@ import torch
 
 from headlight.model.training.loop import METRICS
 from headlight.model.training.policy_gradient import Continuations, sample_continuations
+from headlight.model.training.recipes import rlhf
 from headlight.model.training.recipes.rlhf import (
     RlhfConfig,
     entropy_of_samples,
@@ -25,19 +26,22 @@ def make_loop(make_folder, tmp_path):
     """A loop whose reward is that of a random reward model: ``make_loop("out", kl=0.0)``."""
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("".join(f"{n} {PARAGRAPH * 3}\n" for n in range(30)))
-    policy, rater = make_folder(), make_folder(seed=1, has_reward=True)
+    policy, rater = (
+        make_folder(seed=seed, n_layers=1, moe=None, has_reward=seed == 1) for seed in (0, 1)
+    )
 
     def make(name="run", *, steps=6, begun_from=policy, reward=rater, **rows):
         rows = {
             "prompts": 2,
-            "answers": 8,
+            "answers": 4,
             "n_prompt": 4,
-            "n_answer": 6,
+            "n_answer": 5,
+            "held_out": 2,
             "reward": str(reward),
             "reference": str(policy),
             **rows,
         }
-        loop = {"steps": steps, "learning_rate": 3e-3, "warmup": 1, "save_every": 2}
+        loop = {"steps": steps, "learning_rate": 3e-2, "warmup": 1, "save_every": 2}
         asked = make_run(
             "rlhf",
             [corpus],
@@ -88,7 +92,7 @@ def test_the_divergence_of_samples_is_that_of_the_distributions_of_whole_answers
         assert logs[0].exp().sum() == pytest.approx(1, abs=1e-5)
         sampled = sample_continuations(
             policy,
-            prompts.expand(4000, 2),
+            prompts.expand(1500, 2),
             n_tokens=2,
             stop_id=STOP,
             generator=torch.Generator().manual_seed(0),
@@ -96,7 +100,7 @@ def test_the_divergence_of_samples_is_that_of_the_distributions_of_whole_answers
         ids = sampled.ids[:, :-1]
         found = kl_of_samples(policy(ids).logits, other(ids).logits, sampled)
     assert found.min() >= 0
-    assert found.mean() == pytest.approx(exact.item(), rel=0.05)
+    assert found.mean() == pytest.approx(exact.item(), rel=0.1)
 
 
 def test_the_entropy_of_samples_leaves_out_what_follows_the_stop_token():
@@ -111,12 +115,18 @@ def test_the_entropy_of_samples_leaves_out_what_follows_the_stop_token():
     assert entropy_of_samples(logits, sampled).item() == pytest.approx(1.386294, abs=1e-5)
 
 
-def test_the_reward_rises_and_the_penalty_keeps_the_model_near(make_loop):
-    many = {"steps": 20, "answers": 32, "kl_bound": 1e9}
+def test_the_reward_rises_and_the_penalty_keeps_the_model_near(make_loop, monkeypatch):
+    """The reward is the share of tokens with a low number, about half of them at first."""
+
+    def share(_model, sampled):
+        return (sampled.ids[:, sampled.n_prompt :] < 150).float().mean(dim=1)
+
+    monkeypatch.setattr(rlhf, "rewards_of", share)
+    many = {"steps": 10, "answers": 16, "kl_bound": 1e9}
     free, kept = (reports(make_loop(f"run-{kl}", kl=kl, **many)) for kl in (0.0, 5.0))
     assert free[0]["kl"] == pytest.approx(0, abs=1e-5)
-    rewards = [line["reward"] for line in free]
-    assert sum(rewards[-4:]) > sum(rewards[:4]) + 0.4
+    assert free[0]["reward"] < 0.65
+    assert free[-1]["reward"] > 0.85
     assert free[-1]["kl"] > 2 * kept[-1]["kl"]
     assert {"reward", "kl", "entropy", "rule", "loss", "step"} <= free[0].keys()
 
