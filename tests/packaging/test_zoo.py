@@ -20,6 +20,9 @@ def size(folder):
 
 SHIPPED = {
     "stories": "decoder",
+    "stories-preferred": "decoder",
+    "stories-reward": "decoder",
+    "stories-small": "decoder",
     "translate": "encoder-decoder",
     "fill": "encoder",
     "positions-alibi": "decoder",

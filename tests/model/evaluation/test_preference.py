@@ -1,0 +1,108 @@
+"""The figures of students, reward models and preferred models."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from headlight.model.card import read_card, write_card
+from headlight.model.checkpoint import load
+from headlight.model.evaluation.preference import (
+    calibration,
+    compare,
+    evaluate_preferred,
+    evaluate_reward,
+    evaluate_student,
+    named_model,
+)
+from headlight.model.training.preference import Comparison, encode_comparisons
+
+PARAGRAPH = "The quick brown fox saw a lazy dog and then the cat chased the mouse over the street. "
+DOCUMENTS = ["".join(f"{letter} {PARAGRAPH * 2}\n" for letter in "abcdefgh")]
+SMALL = {"max_tokens": 72, "n_layers": 1, "moe": None}
+
+
+@pytest.fixture
+def make_named(make_folder):
+    """A checkpoint whose card names other models: ``make_named({"teacher": folder}, seed=1)``."""
+
+    def make(training, **changes):
+        folder = make_folder(**{**SMALL, **changes})
+        path = folder / "CARD.md"
+        training = {role: str(other) for role, other in training.items()}
+        write_card(path, replace(read_card(path), training=training))
+        return load(folder)
+
+    return make
+
+
+def test_a_model_agrees_with_itself(make_checkpoint):
+    checkpoint = make_checkpoint(**SMALL)
+    found = compare(checkpoint, checkpoint, DOCUMENTS)
+    assert found["next_token"]["kl_bits"] == pytest.approx(0, abs=1e-9)
+    assert found["next_token"]["same_likeliest"] == 1
+    assert found["heads"]["mean_correlation"] == pytest.approx(1)
+    assert found["heads"]["pairs"]["0.3"]["partner"] == "0.3"
+
+
+def test_the_distance_of_two_models_is_that_of_their_distributions(make_checkpoint):
+    first, second = (make_checkpoint(seed=seed, **SMALL) for seed in (0, 1))
+    found = compare(first, second, DOCUMENTS)["next_token"]
+    assert 0 < found["kl_bits"] < 5
+    assert 0 < found["total_variation"] < 1
+    turned = compare(second, first, DOCUMENTS)["next_token"]
+    assert turned["total_variation"] == pytest.approx(found["total_variation"])
+    assert turned["kl_bits"] != pytest.approx(found["kl_bits"])
+
+
+def test_a_students_figures_name_its_teacher(make_named, make_folder):
+    teacher = make_folder(seed=1, **SMALL)
+    student = make_named({"teacher": teacher}, d_model=16, n_heads=2)
+    found = evaluate_student(student, DOCUMENTS)
+    assert found["teacher"]["id"] == "tiny"
+    assert set(found["teacher"]["heads"]["pairs"]) == {"0.0", "0.1"}
+    assert "teacher" not in evaluate_student(make_named({"teacher": "nobody"}), DOCUMENTS)
+    assert named_model(student, "reference") is None
+
+
+def test_a_reward_models_accuracy_is_how_often_it_prefers_what_is_preferred(make_checkpoint):
+    rater = make_checkpoint(has_reward=True, **SMALL)
+    comparisons = [
+        Comparison(f"Prompt {n}", " a cat", " a dog" * (n % 4 + 1), "a") for n in range(9)
+    ]
+    pairs = encode_comparisons(comparisons, rater.tokenizer, 72)
+    rewards = [
+        [rater.model(torch.tensor([ids])).reward[0, -1].item() for ids in pair] for pair in pairs
+    ]
+    right = [better > worse for better, worse in rewards]
+    found = evaluate_reward(rater, comparisons, is_all=True)
+    assert found["accuracy"] == pytest.approx(np.mean(right))
+    turned = [replace(one, preferred="b") for one in comparisons]
+    assert evaluate_reward(rater, turned, is_all=True)["accuracy"] == pytest.approx(
+        1 - np.mean(right)
+    )
+    assert sum(each["pairs"] for each in found["calibration"].values()) == 9
+
+
+def test_calibration_compares_predictions_with_frequencies_by_tenths():
+    predicted = np.array([0.05, 0.01, 0.55, 0.57, 1.0])
+    happened = np.array([False, True, True, True, True])
+    found = calibration(predicted, happened)
+    assert list(found) == ["0.0-0.1", "0.5-0.6", "0.9-1.0"]
+    assert found["0.0-0.1"] == pytest.approx({"predicted": 0.03, "observed": 0.5, "pairs": 2})
+    assert found["0.5-0.6"]["observed"] == 1
+
+
+def test_a_model_that_was_not_changed_gains_nothing(make_named, make_folder):
+    before = make_folder(**SMALL)
+    rater = make_folder(seed=1, has_reward=True, **SMALL)
+    same = make_named({"reference": before, "reward_model": rater})
+    found = evaluate_preferred(same, DOCUMENTS)
+    assert found["bits_per_byte_worse_percent"] == pytest.approx(0, abs=1e-6)
+    assert found["reward"]["gain_in_deviations"] == pytest.approx(0, abs=1e-6)
+    assert found["kl_nats_per_sample"] == pytest.approx(0, abs=1e-4)
+    assert found["samples"]["1"]["before"] == found["samples"]["1"]["after"]
+    other = make_named({"reference": before, "reward_model": rater}, seed=2)
+    assert evaluate_preferred(other, DOCUMENTS)["kl_nats_per_sample"] > 0.1
+    assert "reward" not in evaluate_preferred(make_named({"reference": before}), DOCUMENTS)
