@@ -21,6 +21,7 @@ TEXTS = {
     "stories": "The red hen ran, and the red hen",
     "translate": "The cat sleeps.",
     "fill": "The cat sat on the [MASK].",
+    "sums": "47*23=47*20+47*3=940+141=1081",
 }
 REQUESTS = {
     path.stem: {

@@ -24,6 +24,11 @@ LOOKS_AT = {
     ("fill", "A verb of speech"): ('?"', 0.95),
     ("fill", "The token before"): (" the", 0.9),
     ("fill", "Who saw the boat?"): ("Peter", 0.95),
+    ("sums", "The multiplier's tens digit"): ("2", 0.9),
+    ("sums", "The multiplier's ones digit"): ("3", 0.95),
+    ("sums-imitation", "The multiplier's tens digit"): ("2", 0.85),
+    ("sums-imitation", "The multiplier's ones digit"): ("3", 0.95),
+    ("sums-direct", "The multiplier, before the first digit"): ("2", 0.95),
 }
 # By model: the least mean weight of the head that looks at the token before.
 TOKEN_BEFORE = {

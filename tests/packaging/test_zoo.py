@@ -29,6 +29,9 @@ SHIPPED = {
     "positions-learned": "decoder",
     "positions-rotary": "decoder",
     "positions-sinusoidal": "decoder",
+    "sums": "decoder",
+    "sums-direct": "decoder",
+    "sums-imitation": "decoder",
 }
 
 

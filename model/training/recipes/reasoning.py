@@ -145,7 +145,7 @@ def _batches(
 RECIPE = Recipe(
     model=CONFIG,
     rows=ReasoningConfig(),
-    loop=LoopConfig(steps=640, learning_rate=4e-3, warmup=90, validate_every=20, save_every=20),
+    loop=LoopConfig(steps=640, learning_rate=4e-3, warmup=50, validate_every=20, save_every=20),
     read=_read,
     texts=lambda corpus: (),
     batches=_batches,
