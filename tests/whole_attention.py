@@ -37,12 +37,12 @@ class Case:
     scores: torch.Tensor  # float64, without a sink, −∞ where masked
 
 
-def case(kind, n, *, n_heads=4, d_head=16, n_rows=2, seed=0):
-    """Random inputs of a kind, `n` tokens long, with scores of a standard deviation of 2."""
+def case(kind, n, *, n_heads=4, d_head=16, n_rows=2, seed=0, spread=2):
+    """Random inputs of a kind, `n` tokens long, with scores of a standard deviation of `spread`."""
     generator = torch.Generator().manual_seed(seed)
     n_groups = {"grouped": 2, "multi-query": 1}.get(kind, n_heads)
     n_keys = n * 3 // 4 + 1 if kind == "cross" else n
-    queries = 2 * torch.randn(n_rows, n_heads, n, d_head, generator=generator)
+    queries = spread * torch.randn(n_rows, n_heads, n, d_head, generator=generator)
     keys = torch.randn(n_rows, n_groups, n_keys, d_head, generator=generator)
     values = torch.randn(n_rows, n_groups, n_keys, d_head, generator=generator)
     is_causal = kind not in ("two-way", "two-way window", "relative bias", "padding", "cross")

@@ -236,3 +236,36 @@ def test_a_server_gets_the_key_of_the_environment(headlight, monkeypatch, servin
             assert not wrong or wrong not in result.stderr
         monkeypatch.setenv("HEADLIGHT_API_KEY", key)
         assert headlight(*ask).exit_code == 0
+
+
+def test_a_file_may_be_longer_than_the_model_was_trained_on(headlight, tmp_path):
+    book = tmp_path / "book.txt"
+    book.write_text("the cat sat on the mat. " * 60 + "\n")
+    page, file = tmp_path / "book.html", tmp_path / "book.safetensors"
+    result = headlight(
+        "trace", "--file", str(book), "--html", str(page), "--safetensors", str(file)
+    )
+    assert result.exit_code == 0, result.output
+    trace = read_trace(file.read_bytes())
+    assert len(trace.tokens) > 128
+    assert trace.resolution == 128
+    assert trace["decoder.layers.1.self_attention.max_map"].shape[1] <= 128
+    assert page.stat().st_size > file.stat().st_size
+    shown = headlight("trace", "--file", str(book), "--resolution", "8", "--queries", "5")
+    assert f"reads {len(trace.tokens):,} tokens" in shown.output
+    assert "decoder.layers.0.self_attention.rows  head=4 row=1" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ([], "give either a text or --file"),
+        (["the cat", "--file", "book.txt"], "give either a text or --file"),
+        (["the cat", "--resolution", "0"], "--resolution is 0"),
+        (["the cat", "--queries", "99"], "has no position 99"),
+    ],
+)
+def test_a_wrong_order_for_a_long_text_exits_with_2(headlight, words, named):
+    result = headlight("trace", *words)
+    assert result.exit_code == 2
+    assert named in result.output
