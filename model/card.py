@@ -68,6 +68,7 @@ class Example:
     ``view`` is the id of the view, ``where`` the stack (``encoder``, ``decoder``) or the attention
     between them (``cross``), ``layer`` and ``head`` the attention map, ``query`` the index of the
     predicted token and ``source`` that of the source token. All count from 0; None: not given.
+    ``claim`` is what the example shows, as `headlight.model.evaluation.examples` measures it.
     """
 
     text: str
@@ -77,11 +78,13 @@ class Example:
     head: int | None = None
     query: int | None = None
     source: int | None = None
+    claim: str | None = None
 
     @property
     def opens(self) -> dict[str, str | int]:
         """The given fields without the text."""
-        return {name: value for name, value in _given(self).items() if name != "text"}
+        given = _given(self).items()
+        return {name: value for name, value in given if name not in {"text", "claim"}}
 
 
 _EXAMPLE_KEYS = tuple(field.name for field in fields(Example))

@@ -11,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.agreement import agreement_figures
 from headlight.model.training.batches import generator_of
 from headlight.model.training.corpus import CorpusError, lines
 
@@ -39,17 +40,13 @@ def evaluate(
 
     Returns:
         ``masked_word_accuracy`` and ``masked_word_in_first_five``, in [0, 1], and
-        ``masked_words``, the number of masked words.
+        ``masked_words``, the number of masked words; and ``agreement``, as `agreement_figures`.
 
     Raises:
         CorpusError: the text has no word of one token.
         ValueError: the model has no mask token.
     """
-    blanks = _blanks(checkpoint, documents)
-    if not blanks:
-        raise CorpusError("the text has no word of one token to mask; give a longer one")
-    order = torch.randperm(len(blanks), generator=generator_of(seed))[:n_blanks].tolist()
-    chosen = sorted((blanks[number] for number in order), key=lambda blank: len(blank.ids))
+    chosen = _chosen(checkpoint, documents, n_blanks, seed)
     n_first = n_five = 0
     for first in range(0, len(chosen), 64):
         part = chosen[first : first + 64]
@@ -61,7 +58,50 @@ def evaluate(
         "masked_word_accuracy": n_first / len(chosen),
         "masked_word_in_first_five": n_five / len(chosen),
         "masked_words": len(chosen),
+        **agreement_figures(checkpoint),
     }
+
+
+def masked_word_accuracy(
+    checkpoint: Checkpoint,
+    documents: Sequence[str],
+    *,
+    n_blanks: int,
+    seed: int = 0,
+    is_cut: bool = False,
+) -> tuple[float, int]:
+    """Measure how often a masked word is the first guess.
+
+    Args:
+        checkpoint: an encoder with a mask token.
+        documents: held-out text.
+        n_blanks: the number of words to mask.
+        seed: decides which.
+        is_cut: whether the text ends after the mask.
+
+    Returns:
+        The accuracy in [0, 1], and the number of masked words.
+    """
+    n_first = 0
+    chosen = _chosen(checkpoint, documents, n_blanks, seed)
+    for first in range(0, len(chosen), 64):
+        part = chosen[first : first + 64]
+        if is_cut:
+            part = [blank._replace(ids=blank.ids[: blank.place + 1]) for blank in part]
+        hidden = torch.tensor([blank.hidden for blank in part])
+        n_first += int((_guesses(checkpoint, part)[:, 0] == hidden).sum())
+    return n_first / len(chosen), len(chosen)
+
+
+def _chosen(
+    checkpoint: Checkpoint, documents: Sequence[str], n_blanks: int, seed: int
+) -> list[Blank]:
+    """Blanks drawn uniformly from all, the shortest text first."""
+    blanks = _blanks(checkpoint, documents)
+    if not blanks:
+        raise CorpusError("the text has no word of one token to mask; give a longer one")
+    order = torch.randperm(len(blanks), generator=generator_of(seed))[:n_blanks].tolist()
+    return sorted((blanks[number] for number in order), key=lambda blank: len(blank.ids))
 
 
 def _blanks(checkpoint: Checkpoint, documents: Sequence[str]) -> list[Blank]:

@@ -293,6 +293,19 @@ def _add_repetitions(
     ]
     if checkpoint.config.kind != "decoder" or not causal:
         return
+    scores, control, n_queries = repetition_scores(checkpoint, causal)
+    for path in causal:
+        sums[path].add("repetition", scores[path], control, n_queries)
+
+
+def repetition_scores(
+    checkpoint: Served, paths: Sequence[str]
+) -> tuple[dict[str, Float[np.ndarray, " head"]], float, int]:
+    """Sum the weights on what followed a token before, over random tokens that are repeated once.
+
+    Returns:
+        By attention the sum of each head, the sum of uniform attention, and the number of queries.
+    """
     tokenizer = checkpoint.tokenizer
     start = [token.id for token in tokenizer.encode("a") if _is_boundary(token)][:1]
     segment = min(SEGMENT, (checkpoint.config.max_tokens - len(start)) // 2)
@@ -300,13 +313,15 @@ def _add_repetitions(
     generator = torch.Generator().manual_seed(0)
     drawn = torch.randint(len(ordinary), (N_RANDOM_ROWS, segment), generator=generator)
     rows = [start + 2 * [ordinary[place] for place in row] for row in drawn.tolist()]
-    captured = checkpoint.read(rows, None, sites=[f"{path}.weights" for path in causal])
+    captured = checkpoint.read(rows, None, sites=[f"{path}.weights" for path in paths])
     places = range(len(start) + segment, len(start) + 2 * segment)
     control = N_RANDOM_ROWS * sum(1 / (place + 1) for place in places)
-    for path in causal:
+    scores = {}
+    for path in paths:
         weights = captured[f"{path}.weights"].float().cpu().numpy()
-        on_next = sum(weights[:, :, place, place - segment + 1].sum(axis=0) for place in places)
-        sums[path].add("repetition", on_next, control, N_RANDOM_ROWS * segment)
+        keys = [place - segment + 1 for place in places]
+        scores[path] = weights[:, :, list(places), keys].sum(axis=(0, 2))
+    return scores, control, N_RANDOM_ROWS * segment
 
 
 # --- controlled sentences -------------------------------------------------------------------------

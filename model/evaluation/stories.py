@@ -11,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.agreement import agreement_figures
 from headlight.model.evaluation.attention_heads import (
     HeadScore,
     induction_head,
@@ -58,6 +59,7 @@ def evaluate(
         figures["smallest_expert_share"] = {
             f"layer_{n}": float(share.min()) for n, share in load.items()
         }
+    figures |= agreement_figures(checkpoint)
     if pairs:
         accuracy = pair_accuracy(checkpoint, pairs)
         figures["minimal_pairs"] = sum(accuracy.values()) / len(accuracy)

@@ -87,6 +87,7 @@ import { partsOf } from './text.js';
  * @property {Record<string, any>} [corpus] the figures of its training text; may be empty
  * @property {Record<string, any>} [metrics]
  * @property {ExpertTokens|null} [expert_tokens]
+ * @property {HeadProfiles|null} [heads]
  * @property {Normalization} [normalization]
  * @property {{name: string, axes: string[]}[]} [sites]
  * @property {string} [architecture] `headlight`, or the class of a foreign model
@@ -96,6 +97,10 @@ import { partsOf } from './text.js';
  * @property {Record<string, number>} [checks] the differences that a foreign model's self-check found
  * @property {Record<string, string>} [omitted] the reasons for the sites and features that it lacks
  */
+
+/** @typedef {{labels: string[], scores: Record<string, {score: number, control: number}>, entropy: number, distance: number, cost: number, strongest: {sentence: number, query: number, key: number, weight: number, query_span: [number, number], key_span: [number, number]}[]}} HeadProfile of one head over many sentences */
+
+/** @typedef {{text: string[], sentences: number, bits_per_byte: number, attentions: Record<string, HeadProfile[]>, examples: {text: string, target: string}[]}} HeadProfiles by the path of an attention */
 
 /** @typedef {{replacements: {characters: string, text: string}[], lowers_capitals: boolean}} Normalization changes that a tokenizer makes to a text */
 

@@ -69,6 +69,15 @@ export const VIEWS = [
     load: async () => (await import('./why/why.js')).why,
   },
   {
+    id: 'head',
+    title: 'This head',
+    of: 'head',
+    needs: ['analyses.head_labels'],
+    also: weightSites,
+    fields: {},
+    load: async () => (await import('./head/head.js')).head,
+  },
+  {
     id: 'positions',
     title: 'Positions',
     of: 'embedding',

@@ -1,0 +1,261 @@
+/**
+ * One head: what it does over many sentences, from the profile on the model's card, beside its label
+ * in this text.
+ */
+
+import { cardPath } from '../../api/calls.js';
+import { noticeOf } from '../../api/request_cache.js';
+import { labelInWords, labelledHeads, labelOf, placeOf, placesOf } from '../../data/attention.js';
+import { decimal, grouped, share, signed } from '../../data/format.js';
+import { capitalised, enumerated } from '../../data/text.js';
+import { css, sequential } from '../../plot/colour.js';
+import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from '../../plot/figure.js';
+import { choosing, NOTHING_CHOSEN } from '../../state/state.js';
+import { entryOf } from '../registry.js';
+
+/**
+ * @import { HeadProfile, HeadProfiles, Trace } from '../../data/trace.js'
+ * @import { Place } from '../../data/attention.js'
+ * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ */
+
+const ROW_HEIGHT = 26;
+const WIDEST = 720;
+const LETTERING = { size: 13, letters: 26, space: 1 };
+const MARK = 215;
+const LONGEST_SENTENCE = 60;
+
+/** @type {View} */
+export const head = {
+  ...entryOf('head'),
+  help: 'Each bar is a mean over many held-out sentences; the upright mark is its control, what a head without the habit would give.',
+  terms: [
+    ['score', 'a mean attention weight, from 0 to 1'],
+    [
+      'control',
+      'the same mean for uniform attention; for subject and antecedent, the weight on the other noun of the sentence',
+    ],
+    ['bits a byte', 'how much the model needs to predict a text; less is better'],
+  ],
+  places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
+  place: (trace, state) => placeOf(state, trace)?.id,
+  asks: (trace) => ({ card: { card: trace.model } }),
+  figure,
+};
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Figure}
+ */
+function figure(trace, state) {
+  const place = placeOf(state, trace);
+  if (!place) return { title: 'Head', notice: 'This trace holds no attention weights.' };
+  const { layer, head: number } = state;
+  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  const title = capitalised(`${where}layer ${layer}, head ${number}`);
+  const answer = state.answers?.card;
+  if (!answer?.trace) return { title, notice: noticeOf(answer), isWaiting: true };
+  const profiles = answer.trace.card?.heads ?? null;
+  const profile = profiles?.attentions[`${place.stack}.layers.${layer}.${place.ending}`]?.[number];
+  if (!profiles || !profile) {
+    return {
+      title,
+      notice: `The heads of ${trace.model} have no profile. “headlight evaluate ${trace.model} --heads --text FILE” measures one.`,
+    };
+  }
+  const rows = rowsOf(profile);
+  return {
+    title,
+    summary: `${rows.length} scores of the head over ${grouped(profiles.sentences)} sentences.`,
+    help: helpFor(profile, profiles),
+    facts: factsOf(trace, place, state, profile, profiles),
+    ...drawing(rows, state),
+    grid: gridOf(trace, place, rows),
+    actions: profile.strongest.map((found) => ({
+      label: sentenceInWords(found, profiles),
+      patch: {
+        ...NOTHING_CHOSEN,
+        text: profiles.examples[found.sentence].text,
+        target: profiles.examples[found.sentence].target || null,
+        view: 'attention',
+        where: place.id,
+        layer,
+        head: number,
+        ...choosing(trace, place.rows, found.query),
+      },
+    })),
+  };
+}
+
+/** @typedef {{name: string, title: string, score: number, control: number, isLabel: boolean}} Row */
+
+/**
+ * @param {HeadProfile} profile
+ * @returns {Row[]} the highest score first, `sink` in place of its parts
+ */
+function rowsOf({ scores, labels }) {
+  return Object.entries(scores)
+    .map(([name, { score, control }]) => ({
+      name,
+      title: titleOf(name),
+      score,
+      control,
+      isLabel: labels.includes(name),
+    }))
+    .sort((a, b) => b.score - a.score);
+}
+
+/** @type {Record<string, string>} */
+const TITLES = {
+  first_token: 'first token',
+  first_word: 'first word',
+  sink: 'sink: first token or word',
+  punctuation: 'punctuation',
+  induction: 'induction in sentences',
+  repetition: 'induction on random tokens',
+  subject: 'subject of the verb',
+  antecedent: 'antecedent of the pronoun',
+};
+
+/** @param {string} name */
+function titleOf(name) {
+  return TITLES[name] ?? labelOf(name).title;
+}
+
+/**
+ * @param {HeadProfile} profile
+ * @param {HeadProfiles} profiles
+ */
+function helpFor({ labels }, { sentences, text }) {
+  const over = `over ${grouped(sentences)} sentences of ${enumerated(text)}`;
+  const named = labels.map(titleOf);
+  return labels.length > 0
+    ? `${capitalised(enumerated(named))}: at least a quarter of the weight and twice the control, ${over}.`
+    : `No score reaches a quarter of the weight and twice its control, ${over}.`;
+}
+
+/**
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {ViewState} state
+ * @param {HeadProfile} profile
+ * @param {HeadProfiles} profiles
+ * @returns {string[][]}
+ */
+function factsOf(trace, place, { layer, head: number }, { cost, entropy, distance }, profiles) {
+  const here = labelledHeads(trace, place)
+    .find((row) => row.layer === layer)
+    ?.heads.find((one) => one.head === number);
+  const label = here ? labelInWords(here, share) : '';
+  return [
+    ['Without it', `${signed(cost, 4)} bits a byte, of ${profiles.bits_per_byte.toFixed(2)}`],
+    ['Entropy', `${decimal(entropy, 2)} bits`],
+    ['Distance', `${distance.toFixed(1)} tokens`],
+    ...(label ? [['In this text alone', label]] : []),
+  ];
+}
+
+/**
+ * @param {Row[]} rows
+ * @param {Frame} state
+ */
+function drawing(rows, { palette, width }) {
+  const scale = sequential(palette.theme);
+  const labels = rows.map(({ title }) => title);
+  const lettering = { ...LETTERING, letters: isNarrow(width) ? 18 : LETTERING.letters };
+  const margin = { l: labelWidth(labels, lettering) + 14, r: 16, t: 8, b: 44 };
+  const total = Math.min(width, WIDEST);
+  const height = rows.length * ROW_HEIGHT;
+  const y = rows.map((_, row) => row);
+  return {
+    data: [
+      {
+        type: 'bar',
+        orientation: 'h',
+        x: rows.map(({ score }) => score),
+        y,
+        width: 0.66,
+        text: rows.map(({ score }) => share(score, 2)),
+        textposition: 'auto',
+        hoverinfo: 'none',
+        marker: {
+          color: rows.map(({ isLabel }) => css(scale, isLabel ? MARK : MARK / 3)),
+          line: { width: 0 },
+        },
+      },
+      {
+        type: 'scatter',
+        mode: 'markers',
+        x: rows.map(({ control }) => control || null),
+        y,
+        hoverinfo: 'none',
+        marker: {
+          symbol: 'line-ns-open',
+          size: 16,
+          color: palette.ink,
+          line: { width: 2, color: palette.ink },
+        },
+      },
+    ],
+    layout: {
+      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
+      showlegend: false,
+      xaxis: {
+        range: [0, 1],
+        nticks: 6,
+        tickfont: { size: 11, color: palette.muted },
+        title: { text: 'score', font: { size: 12, color: palette.muted }, standoff: 8 },
+        gridcolor: palette.line,
+        zerolinecolor: palette.line,
+      },
+      yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering })),
+    },
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {Row[]} rows
+ * @returns {Grid}
+ */
+function gridOf(trace, place, rows) {
+  return {
+    rows: rows.length,
+    columns: 1,
+    sides: { rows: place.rows, columns: place.rows },
+    rowTitle: 'score',
+    columnTitle: '',
+    rowLabels: rows.map(({ title }) => title),
+    columnLabels: ['mean'],
+    value: (row) => rows[row].score,
+    format: (value) => share(value, 2),
+    quantity: 'score of a head over many sentences',
+    describe: (row) => sentence(rows[row]),
+    tip: (row) => [rows[row].title, share(rows[row].score, 2)],
+    tokens: () => ({}),
+    start: { row: 0, column: 0 },
+    rest: { readout: sentence(rows[0]) },
+    call: { path: cardPath(trace.model) },
+  };
+}
+
+/** @param {Row} row */
+function sentence({ title, score, control }) {
+  const beside = control > 0 ? `; its control is ${share(control, 2)}` : '';
+  return `${capitalised(title)}: ${share(score, 2)}${beside}.`;
+}
+
+/**
+ * @param {HeadProfile['strongest'][number]} found
+ * @param {HeadProfiles} profiles
+ */
+function sentenceInWords({ sentence: index, weight, query_span: from, key_span: to }, profiles) {
+  const { text, target } = profiles.examples[index];
+  const of = target || text;
+  const short = text.length > LONGEST_SENTENCE ? `${text.slice(0, LONGEST_SENTENCE - 1)}…` : text;
+  const [query, key] = [of.slice(...from), text.slice(...to)];
+  return `“${query}” at “${key}”, ${share(weight, 2)}: ${short}`;
+}

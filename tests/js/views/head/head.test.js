@@ -1,0 +1,81 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { head } from '../../../../static/js/views/head/head.js';
+import { FRAME, sampleTrace } from '../../sample.js';
+import { assertContract, WIDTHS } from '../view_contract.js';
+
+const PROFILE = {
+  labels: ['previous'],
+  scores: {
+    previous: { score: 0.9, control: 0.12 },
+    sink: { score: 0.05, control: 0.2 },
+    broad: { score: 0.1, control: 0 },
+  },
+  entropy: 0.5,
+  distance: 1.25,
+  cost: 0.0123,
+  strongest: [
+    { sentence: 1, query: 3, key: 2, weight: 0.97, query_span: [8, 11], key_span: [4, 7] },
+  ],
+};
+const HEADS = {
+  text: ['held_out.txt'],
+  sentences: 1000,
+  bits_per_byte: 1.4,
+  attentions: { 'decoder.layers.0.self_attention': [PROFILE] },
+  examples: [
+    { text: 'Not this.', target: '' },
+    { text: 'The cat sat.', target: '' },
+  ],
+};
+
+const stateOf = (heads, changes = {}) => ({
+  ...FRAME,
+  layer: 0,
+  head: 0,
+  answers: { card: { trace: { card: { heads } } } },
+  ...changes,
+});
+
+/** A trace whose analysis calls every head of layer 0 a sink in this text. */
+function labelled() {
+  const trace = sampleTrace();
+  const path = 'decoder.layers.0.self_attention';
+  const [nHeads] = trace.tensors[`${path}.weights`].shape;
+  const head_labels = {
+    labels: ['sink', 'mixed'],
+    [`${path}.label`]: { data: new Int32Array(nHeads) },
+    [`${path}.label_scores`]: { shape: [nHeads, 1], data: new Float32Array(nHeads).fill(0.75) },
+    [`${path}.label_queries`]: { data: Int32Array.of(4) },
+  };
+  return { ...trace, analyses: { ...trace.analyses, head_labels } };
+}
+
+test('a head shows its scores, the highest first, beside their controls', () => {
+  const figure = head.figure(labelled(), stateOf(HEADS));
+  const [bars, controls] = figure.data;
+  deepEqual(bars.x, [0.9, 0.1, 0.05]);
+  deepEqual(controls.x, [0.12, null, 0.2]);
+  match(figure.help, /previous token.*1,000 sentences of held_out\.txt/i);
+  const facts = Object.fromEntries(figure.facts);
+  match(facts['Without it'], /0\.0123 bits a byte/);
+  match(facts['In this text alone'], /sink 0\.75/);
+});
+
+test('a strongest sentence opens the attention of this head at its token', () => {
+  const [{ label, patch }] = head.figure(sampleTrace(), stateOf(HEADS)).actions;
+  match(label, /“sat” at “cat”/);
+  const { text, view, layer, head: number, query } = patch;
+  deepEqual([text, view, layer, number, query], ['The cat sat.', 'attention', 0, 0, 3]);
+});
+
+test('a head without a profile says how one is measured', () => {
+  match(head.figure(sampleTrace(), stateOf(null)).notice, /headlight evaluate .* --heads/);
+  ok(head.figure(sampleTrace(), { ...stateOf(null), answers: {} }).notice);
+  equal(head.asks(sampleTrace(), FRAME).card.card, sampleTrace().model);
+});
+
+test('its figure keeps what every figure keeps', () => {
+  for (const width of WIDTHS)
+    assertContract([head.figure(sampleTrace(), stateOf(HEADS, { width }))], width);
+});

@@ -1,0 +1,102 @@
+"""The claims of examples, measured again on a part of their sentences."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headlight.model.card import Example
+from headlight.model.checkpoint import ZOO, load
+from headlight.model.evaluation import controlled_sentences, examples
+from headlight.model.evaluation.agreement import agreement_figures
+from headlight.model.evaluation.examples import CLAIMS, holds, measure_examples
+from headlight.model.tracing import trace
+
+SUBJECT = Example(text="The boys near the tree were happy.", layer=3, head=5, claim="subject")
+
+
+@pytest.fixture(scope="module")
+def stories():
+    return load(ZOO / "stories")
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Every nineteenth of the made sentences: all frames and both numbers."""
+    for name in ("subject_sentences", "antecedent_sentences"):
+        chosen = getattr(controlled_sentences, name)()[::19]
+        monkeypatch.setattr(examples, name, lambda chosen=chosen: chosen)
+
+
+def claiming(checkpoint, **found):
+    card = replace(checkpoint.description.card, examples=found)
+    return replace(checkpoint, description=replace(checkpoint.description, card=card))
+
+
+@pytest.mark.usefixtures("few")
+def test_the_head_of_the_verb_looks_at_the_subject_and_not_at_the_other_noun(stories):
+    (measured,) = measure_examples(claiming(stories, verb=SUBJECT), []).values()
+    assert holds(measured)
+    assert measured["sentences"] == 19
+    rights = []
+    for sentence in examples.subject_sentences():
+        found = trace(stories, sentence.text, layers=[3], heads=[5])
+        tokens = found.tokens
+        at = {
+            place: [
+                n
+                for n, token in enumerate(tokens)
+                if sentence.text[token.start : token.end].strip()
+                == sentence.text[slice(*getattr(sentence, place))]
+            ]
+            for place in ("query", "right")
+        }
+        weights = found["decoder.layers.3.self_attention.weights"][0]
+        rights.append(weights[at["query"][0], at["right"]].sum())
+    assert measured["score"] == pytest.approx(np.mean(rights), abs=1e-5)
+
+
+@pytest.mark.usefixtures("few")
+def test_the_head_of_the_pronoun_looks_at_both_nouns_alike(stories):
+    head = replace(SUBJECT, layer=2, head=5)
+    found = measure_examples(
+        claiming(
+            stories,
+            nouns=replace(head, claim="nouns"),
+            antecedent=replace(head, claim="antecedent"),
+        ),
+        [],
+    )
+    assert holds(found["nouns"])
+    assert not holds(found["antecedent"])
+
+
+def test_a_head_that_does_not_do_it_does_not_hold(stories):
+    found = measure_examples(claiming(stories, phrase=replace(SUBJECT, claim="repetition")), [])
+    assert not holds(found["phrase"])
+    head = replace(SUBJECT, layer=1, head=2, claim="repetition")
+    assert holds(measure_examples(claiming(stories, phrase=head), [])["phrase"])
+
+
+def test_a_share_must_be_far_above_chance():
+    assert holds({"claim": "verb_beside", "score": 0.8, "control": 0.5})
+    assert not holds({"claim": "verb_beside", "score": 0.6, "control": 0.5})
+
+
+def test_an_unknown_claim_is_refused(stories):
+    wrong = claiming(stories, verb=replace(SUBJECT, claim="meaning"))
+    with pytest.raises(ValueError, match=f"known are {', '.join(CLAIMS)}"):
+        measure_examples(wrong, [])
+
+
+def test_agreement_is_left_out_if_a_verb_is_no_token(make_checkpoint):
+    assert agreement_figures(make_checkpoint()) == {}
+
+
+def test_agreement_across_a_noun_is_that_with_the_nearest_noun(stories, monkeypatch):
+    items = controlled_sentences.agreement_items()[::11]
+    monkeypatch.setattr("headlight.model.evaluation.agreement.agreement_items", lambda: items)
+    found = agreement_figures(stories)["agreement"]
+    assert found["sentences"] == sum(not item.is_congruent for item in items) > 20
+    assert found["other_number"] < 0.1
+    assert found["same_number"] > 0.9
