@@ -46,10 +46,10 @@ def test_the_head_of_the_verb_looks_at_the_subject_and_not_at_the_other_noun(sto
             place: [
                 n
                 for n, token in enumerate(tokens)
-                if sentence.text[token.start : token.end].strip()
-                == sentence.text[slice(*getattr(sentence, place))]
+                if token.start < getattr(sentence, place)[1] and token.end > start
             ]
             for place in ("query", "right")
+            for start in [getattr(sentence, place)[0]]
         }
         weights = found["decoder.layers.3.self_attention.weights"][0]
         rights.append(weights[at["query"][0], at["right"]].sum())
