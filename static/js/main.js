@@ -31,6 +31,7 @@ import {
 } from './state/state.js';
 import { lackOf, request } from './data/trace.js';
 import { anatomyOf, litParts, mapAsk, openingOf, readingsOf } from './data/model_parts.js';
+import { insightOf, tellingOf } from './data/telling.js';
 import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, palette, partOf } from './ui/dom.js';
 import {
@@ -64,6 +65,8 @@ const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 const FIELDS = fieldsOf(VIEWS);
 const address = createAddress(FIELDS);
 /** The state that a new text or model resets. */
+/** The page's own choice of a head. */
+const NO_HEAD = { layer: null, head: null, where: '' };
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
 /** The views that were opened, by id. @type {Record<string, View>} */
@@ -92,6 +95,8 @@ let grid = null;
 let width = 0;
 /** Whether the reader just opened the view: then it is brought into sight. */
 let isNewView = false;
+/** Whether the reader chose layer, head or place; until then the page chooses them for each text. */
+let isHeadChosen = choosesHead(state);
 
 const retrier = createRetrier(start);
 const answers = createRequestCache({
@@ -159,6 +164,11 @@ watchSticky(byId('sentence'));
 askWhenRefused(askForKey);
 createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('text'));
 
+/** @param {Patch} patch */
+function choosesHead({ layer = null, head = null, where = '' }) {
+  return layer !== null || head !== null || where !== '';
+}
+
 /**
  * Reads the typed text, unless it is the one that was read.
  * @param {{text: string, words: string}|{target: string|null}} written
@@ -166,7 +176,7 @@ createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('text'));
  */
 function submit(written, isTyped) {
   const isAnew = isReadAnew({ ...state, ...written }, state);
-  if (isAnew) change({ ...AFRESH, ...written }, isTyped);
+  if (isAnew) change({ ...(isHeadChosen ? {} : NO_HEAD), ...AFRESH, ...written }, isTyped);
   else if (!trace || isBehind || controller.signal.aborted) read();
 }
 
@@ -176,8 +186,10 @@ function submit(written, isTyped) {
  */
 function follow({ text, opens }) {
   const written = { text, words: '', target: null, ...opened(opens) };
-  if (!isReadAnew({ ...state, ...written }, state)) change(written);
-  submit(written, false);
+  if (isReadAnew({ ...state, ...written }, state)) change({ ...AFRESH, ...NO_HEAD, ...written });
+  else change(written);
+  isHeadChosen = false;
+  if (!trace || isBehind || controller.signal.aborted) read();
 }
 
 /**
@@ -231,6 +243,7 @@ function newSignal() {
  */
 function change(patch, isTyped = false, note = address.write) {
   const before = state;
+  isHeadChosen ||= choosesHead(patch);
   retrier.stop();
   state = { ...state, ...patch };
   if (state.view !== before.view) {
@@ -395,7 +408,7 @@ function show() {
     frame.answers = answersFor(view, trace);
     const lack = card?.sites ? lackOf(view, card) : '';
     if (lack) sections[view.id].lacks(lack);
-    else grid = sections[view.id].show(view, trace, { ...state, ...frame });
+    else grid = sections[view.id].show(view, trace, { ...looking(), ...frame });
   } else open(state.view);
   showMap(trace);
   if (view && isNewView) {
@@ -405,10 +418,41 @@ function show() {
   const side = grid?.sides?.rows ?? predictingSide(trace);
   sentence.choose(
     side,
-    grid?.query === undefined ? queryOf(state, trace, side) : grid.query,
-    isQueryLookedAt(state, trace, side),
+    grid?.query === undefined ? queryOf(looking(), trace, side) : grid.query,
+    isQueryLookedAt(looking(), trace, side),
   );
+  sentence.explain(insight(trace));
   markSentence();
+}
+
+/**
+ * The state with the row that a head's view shows, if none was chosen: a mask, or a telling one.
+ * @returns {State & Record<string, any>}
+ */
+function looking() {
+  const place = trace && openKind() === 'head' ? placeOf(state, trace) : null;
+  if (!trace || !place || isQueryLookedAt(state, trace, place.rows)) return state;
+  const { query } = tellingOf(trace, place, state);
+  return query === null ? state : { ...state, ...choosing(trace, place.rows, query) };
+}
+
+/**
+ * What the chosen row of the chosen head shows, in one sentence.
+ * @param {Trace} of
+ */
+function insight(of) {
+  const place = openKind() === 'head' ? placeOf(state, of) : null;
+  /** @type {Patch} */
+  const { attention_which: which = 'head', attention_what: what, layer, head } = state;
+  if (
+    !place ||
+    which !== 'head' ||
+    (what ?? 'weights') !== 'weights' ||
+    layer === null ||
+    head === null
+  )
+    return '';
+  return insightOf(of, { where: state.where, layer, head }, queryOf(looking(), of, place.rows));
 }
 
 /**
@@ -538,7 +582,7 @@ function want(bodies) {
  */
 function asksOf(view, of) {
   try {
-    return Object.entries(view.asks?.(of, viewState({ ...state, ...frame })) ?? {});
+    return Object.entries(view.asks?.(of, viewState({ ...looking(), ...frame })) ?? {});
   } catch (error) {
     console.warn(error);
     return [];

@@ -193,9 +193,6 @@ export function labelsExplained() {
 /** Labels that say which keys a head looks at; the others say how its weights spread. */
 const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
 
-/** The most informative labels first. */
-const TELLING = ['induction', 'monotonic', 'previous', 'next', 'same_token', 'current', 'sink'];
-
 /**
  * @param {string} id
  * @returns {Label} a label that the page has no words for keeps its name
@@ -295,18 +292,6 @@ function strongest(layers, index) {
     }
   }
   return best;
-}
-
-/**
- * The layer and head to open by default.
- * @param {Trace} trace
- * @param {Place|null} place
- * @returns {{layer: number, head: number}}
- */
-export function tellingHead(trace, place) {
-  const found = strongestHeads(trace, place);
-  const best = TELLING.map((id) => found.find((pattern) => pattern.id === id)).find(Boolean);
-  return best ? { layer: best.layer, head: best.head } : { layer: 0, head: 0 };
 }
 
 /**

@@ -9,10 +9,10 @@ import {
   placeOf,
   placesOf,
   predictingSide,
-  tellingHead,
   tokensOf,
   weightsAt,
 } from '../data/attention.js';
+import { tellingOf } from '../data/telling.js';
 import { isMask } from '../data/words.js';
 
 /**
@@ -250,8 +250,8 @@ export function normalized(state, trace, views) {
     places: places.length > 1 ? places : [],
   });
   if (within.layer !== null && within.head !== null) return within;
-  const { layer, head } = tellingHead(trace, place);
-  return { ...within, layer: within.layer ?? layer, head: within.head ?? head };
+  const { layer, head } = tellingOf(trace, place, within);
+  return { ...within, layer, head };
 }
 
 /** @returns {<T>(parts: unknown[], make: () => T) => T} */

@@ -83,6 +83,11 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
       for (const name of SIDES) strips[name].choose(name === side ? query : null, isRevealed);
     },
 
+    /** @param {string} words on what the drawing shows; they give way to what is pointed at */
+    explain(words) {
+      find('insight').textContent = words;
+    },
+
     /**
      * @param {Grid|null} grid of the open view
      * @param {PointedCell|null} cell a cell of a drawing that is pointed at
@@ -90,6 +95,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
      */
     mark(grid, cell, { theme }) {
       const shown = highlightOf(grid, cell ?? pointed);
+      host.classList.toggle('is-told', !cell && !pointed && find('insight').textContent !== '');
       for (const side of SIDES) {
         strips[side].mark(shown.marks[side]);
         strips[side].tint(

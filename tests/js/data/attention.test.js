@@ -13,7 +13,6 @@ import {
   sideOf,
   stackOf,
   strongestHeads,
-  tellingHead,
 } from '../../../static/js/data/attention.js';
 import { share } from '../../../static/js/data/format.js';
 import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
@@ -112,22 +111,4 @@ test('rows are layers, or labels with their highest scores first', () => {
     ['sink', ['1.0', '0.1']],
     ['mixed', ['1.1']],
   ]);
-});
-
-test('an induction head is opened first, otherwise the next label in order', () => {
-  const trace = labelled();
-  const found = {
-    ...FOUND,
-    'decoder.layers.1.self_attention': [
-      { label: 'mixed' },
-      { label: 'induction', scores: { induction: 0.6 } },
-    ],
-  };
-  deepEqual(
-    tellingHead({ ...trace, analyses: { head_labels: headLabels(found) } }, placeIn(trace)),
-    { layer: 1, head: 1 },
-  );
-  deepEqual(tellingHead(trace, placeIn(trace)), { layer: 0, head: 0 });
-  deepEqual(tellingHead(sampleTrace(), placeIn(sampleTrace())), { layer: 0, head: 0 });
-  deepEqual(tellingHead({ ...sampleTrace(), tensors: {} }, null), { layer: 0, head: 0 });
 });

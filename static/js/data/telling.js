@@ -1,0 +1,261 @@
+/**
+ * What is worth a look in a text: the head and the row that the page opens on its own, and one
+ * sentence on what the chosen row of a head shows.
+ */
+
+import { percent } from './format.js';
+import { labelledHeads, placeOf, strongestHeads, tokensOf, weightsAt } from './attention.js';
+import { matrixAt } from './trace.js';
+import { isMask } from './words.js';
+
+/**
+ * @import { Place } from './attention.js'
+ * @import { Matrix, Token, Trace } from './trace.js'
+ */
+
+/** @typedef {{layer: number, head: number, query: number|null}} Telling */
+
+/** Labels that are looked for before anything else. */
+const FIRST = ['induction', 'monotonic'];
+/** And those that every text has, if no head links two words in its own way. */
+const COMMON = ['same_token', 'previous', 'next', 'current', 'sink'];
+/** Weight from which two words count as linked. */
+const LINKED = 0.4;
+
+/**
+ * The head and the row to open; a head that was chosen is kept.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ * @param {{layer: number|null, head: number|null}} [chosen]
+ * @returns {Telling}
+ */
+export function tellingOf(
+  trace,
+  place,
+  { layer = null, head = null } = { layer: null, head: null },
+) {
+  if (!place) return { layer: layer ?? 0, head: head ?? 0, query: null };
+  if (layer !== null && head !== null) return inHead(trace, place, layer, head);
+  const found = strongestHeads(trace, place).filter(
+    (pattern) =>
+      (layer ?? pattern.layer) === pattern.layer && (head ?? pattern.head) === pattern.head,
+  );
+  /** @param {string[]} ids */
+  const labelled = (ids) => ids.map((id) => found.find((one) => one.id === id)).find(Boolean);
+  const pattern = labelled(FIRST);
+  if (pattern) return inHead(trace, place, pattern.layer, pattern.head);
+  const link = strongestLink(trace, place, { layer, head });
+  if (link) return link;
+  const common = labelled(COMMON);
+  return inHead(trace, place, common?.layer ?? layer ?? 0, common?.head ?? head ?? 0);
+}
+
+/**
+ * The row of a head that shows most: a word that looks at another, the more the better.
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {number} layer
+ * @param {number} head
+ * @returns {Telling}
+ */
+function inHead(trace, place, layer, head) {
+  const weights = matrixOf(trace, place, layer, head);
+  if (!weights) return { layer, head, query: null };
+  const link = strongestLink(trace, place, { layer, head });
+  if (link) return link;
+  const rows = tokensOf(trace, place.rows);
+  const columns = tokensOf(trace, place.columns);
+  let best = lastWord(rows);
+  let most = 0;
+  for (let query = 0; query < weights.rows; query += 1) {
+    if (!isWord(rows[query])) continue;
+    for (let key = 0; key < weights.columns; key += 1) {
+      const isItself = place.rows === place.columns && key === query;
+      if (isItself || !isWord(columns[key])) continue;
+      // A later one of two equal rows is read after more of the text.
+      const weight = weights.data[query * weights.columns + key] + query * 1e-9;
+      if (weight > most) [best, most] = [query, weight];
+    }
+  }
+  return { layer, head, query: most > 0.1 ? best : lastWord(rows) };
+}
+
+/**
+ * The strongest link between two different words that do not stand beside each other.
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {{layer: number|null, head: number|null}} chosen
+ * @returns {Telling|null}
+ */
+function strongestLink(trace, place, chosen) {
+  const rows = tokensOf(trace, place.rows);
+  const columns = tokensOf(trace, place.columns);
+  /** @type {Telling|null} */
+  let best = null;
+  let most = LINKED;
+  for (const { layer, site } of weightsAt(place, trace)) {
+    if ((chosen.layer ?? layer) !== layer) continue;
+    const { shape, data, scale } = trace.tensors[site];
+    const [nHeads, nQueries, nKeys] = shape;
+    for (let head = 0; head < nHeads; head += 1) {
+      if ((chosen.head ?? head) !== head) continue;
+      for (let query = 0; query < nQueries; query += 1) {
+        if (!isWord(rows[query])) continue;
+        const offset = (head * nQueries + query) * nKeys;
+        for (let key = 0; key < nKeys; key += 1) {
+          const weight = data[offset + key] * scale;
+          if (weight <= most || !isWord(columns[key])) continue;
+          if (place.rows === place.columns && isNear(rows[query], columns[key], query - key))
+            continue;
+          [best, most] = [{ layer, head, query }, weight];
+        }
+      }
+    }
+  }
+  return best;
+}
+
+/**
+ * @param {Token} query
+ * @param {Token} key
+ * @param {number} distance
+ */
+function isNear(query, key, distance) {
+  return Math.abs(distance) < 2 || query.id === key.id || query.word === key.word;
+}
+
+/** @param {Token|undefined} token */
+function isWord(token) {
+  return token !== undefined && !token.is_special && /[\p{L}\p{N}]/u.test(token.text);
+}
+
+/** @param {Token[]} tokens @returns {number|null} */
+function lastWord(tokens) {
+  const found = tokens.findLastIndex(isWord);
+  return found < 0 ? null : found;
+}
+
+/**
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {number} layer
+ * @param {number} head
+ */
+function matrixOf(trace, place, layer, head) {
+  const site = weightsAt(place, trace).find((one) => one.layer === layer)?.site;
+  if (!site || head >= trace.tensors[site].shape[0]) return null;
+  return matrixAt(trace.tensors[site], head);
+}
+
+/** What a head of each label is for, where its chosen row does what the label says. @type {Record<string, string>} */
+const KINDS = {
+  induction: 'an induction head',
+  previous: 'a previous-token head',
+  next: 'a next-token head',
+  same_token: 'a head that finds repeated words',
+  current: 'a current-token head',
+  monotonic: 'a head that aligns the two languages',
+  sink: 'a resting head (attention sink)',
+};
+
+/**
+ * One sentence on what the row of a head shows, and what it is good for.
+ * @param {Trace} trace
+ * @param {{where?: string, layer: number, head: number}} state
+ * @param {number} query the chosen row
+ * @returns {string} empty if there are no weights
+ */
+export function insightOf(trace, state, query) {
+  const place = placeOf(state, trace);
+  const weights = place && matrixOf(trace, place, state.layer, state.head);
+  if (!place || !weights || query < 0 || query >= weights.rows) return '';
+  const rows = tokensOf(trace, place.rows);
+  const columns = tokensOf(trace, place.columns);
+  const key = highest(weights, query);
+  const much = percent(weights.data[query * weights.columns + key], 0);
+  const relation = relationOf(trace, place, query, key);
+  const label = labelledHeads(trace, place)[state.layer]?.heads[state.head]?.label?.id;
+  const kind = label === relation || label === 'monotonic' ? KINDS[label] : undefined;
+  const said = SAID[relation](wordAt(rows, query), wordAt(columns, key), {
+    distance: Math.abs(query - key),
+    isBefore: key < query,
+  });
+  return `${said} (${much})${kind ? `: ${kind}` : ''}.`;
+}
+
+/** @type {Record<string, (query: Word, key: Word, of: {distance: number, isBefore: boolean}) => string>} */
+const SAID = {
+  induction: (query, key) =>
+    `At the ${query.ordinal}${query.name} the model looks back to ${key.name}, which followed it before`,
+  previous: (query, key) => `At ${query.name} the model looks at the token before, ${key.name}`,
+  next: (query, key) => `At ${query.name} the model looks at the token after, ${key.name}`,
+  same_token: (query) =>
+    `At the ${query.ordinal}${query.name} the model looks at the same word elsewhere`,
+  current: (query) => `At ${query.name} the model looks at the token itself`,
+  sink: (query, key) => `At ${query.name} the model looks at ${key.name}, the start of the text`,
+  cross: (query, key) => `To write what follows ${query.name}, the model reads ${key.name}`,
+  other: (query, key, { distance, isBefore }) =>
+    `At ${query.name} the model looks mostly at ${key.name}, ${distance} tokens ${isBefore ? 'back' : 'ahead'}`,
+};
+
+/**
+ * How the key stands to the query.
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {number} query
+ * @param {number} key
+ */
+function relationOf(trace, place, query, key) {
+  if (place.rows !== place.columns) return 'cross';
+  const tokens = tokensOf(trace, place.rows);
+  if (key === query) return 'current';
+  if (key === 0) return 'sink';
+  if (key === query - 1) return 'previous';
+  if (key === query + 1) return 'next';
+  if (key < query && tokens[key - 1].id === tokens[query].id) return 'induction';
+  return tokens[key].id === tokens[query].id ? 'same_token' : 'other';
+}
+
+/**
+ * @param {Matrix} matrix
+ * @param {number} row
+ */
+function highest({ columns, data }, row) {
+  let best = 0;
+  for (let column = 1; column < columns; column += 1)
+    if (data[row * columns + column] > data[row * columns + best]) best = column;
+  return best;
+}
+
+/** @typedef {{name: string, ordinal: string}} Word in quotation marks; `second `, if it stands there more than once */
+
+const ORDINALS = ['first ', 'second ', 'third ', 'fourth ', 'fifth '];
+
+/**
+ * The word that a token belongs to, and which of its occurrences this is.
+ * @param {Token[]} tokens
+ * @param {number} index
+ * @returns {Word}
+ */
+function wordAt(tokens, index) {
+  const spelled = (/** @type {number} */ at) => {
+    const { word, is_special: isSpecial } = tokens[at];
+    const whole =
+      word === null || isSpecial || isMask(tokens[at])
+        ? [tokens[at]]
+        : tokens.filter((token) => token.word === word && !token.is_special);
+    const pieces = whole
+      .map(({ text }) => text)
+      .join('')
+      .trim();
+    return /[\p{L}\p{N}]/u.test(pieces)
+      ? pieces.replace(/^[^\p{L}\p{N}[]+|[^\p{L}\p{N}\]]+$/gu, '')
+      : pieces || tokens[at].text;
+  };
+  const name = spelled(index);
+  const places = new Set(
+    tokens.flatMap((token, at) => (spelled(at) === name ? [token.word ?? `at ${at}`] : [])),
+  );
+  const before = [...places].indexOf(tokens[index].word ?? `at ${index}`);
+  return { name: `“${name}”`, ordinal: places.size > 1 ? (ORDINALS[before] ?? 'last ') : '' };
+}

@@ -1,0 +1,103 @@
+import { deepEqual, equal } from 'node:assert/strict';
+import { test } from 'node:test';
+import { placeOf } from '../../../static/js/data/attention.js';
+import { insightOf, tellingOf } from '../../../static/js/data/telling.js';
+import { sampleTrace, tensor } from '../sample.js';
+
+const CARD = { kind: 'decoder' };
+
+/**
+ * A decoder of one layer: each head is a list of `[query, key, weight]`; the rest of a row is on the
+ * first token.
+ */
+function traceOf(words, heads, labels = []) {
+  const tokens = words.map((text, at) => ({
+    id: text.trim().toLowerCase().charCodeAt(0) * 7 + text.length,
+    text,
+    start: at,
+    end: at + 1,
+    word: at === 0 ? null : words.slice(1, at + 1).filter((piece) => !/^[a-z]/.test(piece)).length,
+    is_special: at === 0,
+  }));
+  const count = tokens.length;
+  const weights = tensor(['head', 'query', 'key'], [heads.length, count, count], 0);
+  heads.forEach((links, head) => {
+    for (let query = 0; query < count; query += 1) {
+      const own = links.filter(([row]) => row === query);
+      for (const [, key, weight] of own)
+        weights.data[(head * count + query) * count + key] = weight;
+      weights.data[(head * count + query) * count] += own.reduce((rest, [, , w]) => rest - w, 1);
+    }
+  });
+  const path = 'decoder.layers.0.self_attention';
+  const names = [...new Set([...labels, 'mixed'])];
+  return {
+    ...sampleTrace(),
+    card: CARD,
+    tokens,
+    tensors: { [`${path}.weights`]: weights },
+    analyses: {
+      head_labels: {
+        labels: names,
+        [`${path}.label`]: tensor(['head'], [heads.length], (at) =>
+          names.indexOf(labels[at] ?? 'mixed'),
+        ),
+        [`${path}.label_scores`]: tensor(['head', 'label'], [heads.length, names.length], 0.9),
+        [`${path}.label_queries`]: tensor(['label'], [names.length], 4),
+      },
+    },
+  };
+}
+
+const KING = ['<s>', 'The', ' king', ' was', ' afraid', ' of', ' him', '.'];
+const REPEATED = ['<s>', 'Doc', 'tor', ' Mouse', ' sat', '.', ' Doc', 'tor', ' Mouse'];
+const PREVIOUS = [1, 2, 3, 4, 5, 6, 7].map((query) => [query, query - 1, 0.9]);
+const telling = (trace, chosen) => tellingOf(trace, placeOf({}, trace), chosen);
+const said = (trace, head, query) => insightOf(trace, { where: '', layer: 0, head }, query);
+
+test('a head that links two words is told before one that looks at the token before', () => {
+  const trace = traceOf(KING, [PREVIOUS, [[6, 2, 0.7]]], ['previous']);
+  deepEqual(telling(trace), { layer: 0, head: 1, query: 6 });
+  equal(said(trace, 1, 6), 'At “him” the model looks mostly at “king”, 4 tokens back (70 %).');
+});
+
+test('a head that repeats a phrase comes before all, at the row that does', () => {
+  const trace = traceOf(REPEATED, [[[4, 1, 0.9]], [[7, 3, 0.8]]], ['mixed', 'induction']);
+  deepEqual(telling(trace), { layer: 0, head: 1, query: 7 });
+  equal(
+    said(trace, 1, 7),
+    'At the second “Doctor” the model looks back to “Mouse”, which followed it before (80 %): an induction head.',
+  );
+});
+
+test('of a common head the row of a word is told, not a full stop that rests on the first token', () => {
+  const resting = traceOf(KING, [[[3, 2, 0.3]]], ['sink']);
+  deepEqual(telling(resting), { layer: 0, head: 0, query: 3 });
+  const idle = traceOf(KING, [[]], ['sink']);
+  deepEqual(telling(idle), { layer: 0, head: 0, query: 6 });
+  equal(
+    said(idle, 0, 6),
+    'At “him” the model looks at “<s>”, the start of the text (100 %): a resting head (attention sink).',
+  );
+});
+
+test('a chosen head is kept, and its own telling row found', () => {
+  const trace = traceOf(KING, [[[4, 1, 0.5]], [[6, 2, 0.7]]]);
+  deepEqual(telling(trace, { layer: 0, head: 0 }), { layer: 0, head: 0, query: 4 });
+});
+
+test('what a label means is told only where the row does it', () => {
+  const trace = traceOf(KING, [[...PREVIOUS.slice(0, 5), [6, 2, 0.9]]], ['previous']);
+  equal(
+    said(trace, 0, 3),
+    'At “was” the model looks at the token before, “king” (90 %): a previous-token head.',
+  );
+  equal(said(trace, 0, 6), 'At “him” the model looks mostly at “king”, 4 tokens back (90 %).');
+});
+
+test('without weights, or past the text, there is nothing to tell', () => {
+  deepEqual(tellingOf({ ...sampleTrace(), tensors: {} }, null), { layer: 0, head: 0, query: null });
+  const trace = traceOf(KING, [PREVIOUS]);
+  equal(said(trace, 0, 99), '');
+  equal(said(trace, 9, 3), '');
+});
