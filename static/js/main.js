@@ -7,6 +7,8 @@ import {
   askWhenRefused,
   asProblem,
   fetchModels,
+  fittingText,
+  isTooLong,
   isWorthRetrying,
   cardOf,
   fetchAnswer,
@@ -45,12 +47,14 @@ import {
   watchSticky,
 } from './ui/page.js';
 import { createModelMap, createViewList } from './ui/model_map.js';
+import { createKeys } from './ui/keys.js';
 import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';
 import { isShown, switchesOf } from './state/attention_switches.js';
 import { entryOf, VIEWS, viewsFor } from './views/registry.js';
 
 /**
+ * @import { Problem } from './api/calls.js'
  * @import { Side } from './data/attention.js'
  * @import { Kind, Part } from './data/model_parts.js'
  * @import { Ask, Card, Example, Trace } from './data/trace.js'
@@ -124,8 +128,7 @@ const composer = createComposer(partOf(document, '#composer', HTMLFormElement), 
     submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
   onExample: follow,
   onTarget: (target, isTyped) => submit({ target: target.trim() === '' ? null : target }, isTyped),
-  onModel: (model) =>
-    change({ model, target: null, where: '', layer: null, head: null, ...AFRESH }),
+  onModel: chooseModel,
 });
 const sentence = createSentence(byId('sentence'), {
   onChoose: (side, index) => {
@@ -160,6 +163,11 @@ createTourStart(byId('tour'), async () => {
     },
   });
 });
+createKeys(byId('keys'), {
+  onStep: step,
+  onText: () => byId('text').focus(),
+  onMap: () => partOf(document, '#map [tabindex="0"]', HTMLElement).focus(),
+});
 watchSticky(byId('sentence'));
 askWhenRefused(askForKey);
 createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('text'));
@@ -190,6 +198,19 @@ function follow({ text, opens }) {
   else change(written);
   isHeadChosen = false;
   if (!trace || isBehind || controller.signal.aborted) read();
+}
+
+/**
+ * Another model: an example that was not edited gives way to one of its own.
+ * @param {string} model
+ */
+function chooseModel(model) {
+  const isExample = card?.examples.some(({ text }) => text === state.text);
+  const [example] = cardOf(catalogue, model)?.examples ?? [];
+  const own =
+    isExample && example ? { text: example.text, words: '', ...opened(example.opens) } : {};
+  change({ model, target: null, ...AFRESH, ...NO_HEAD, ...own });
+  isHeadChosen = false;
 }
 
 /**
@@ -382,11 +403,31 @@ function empty() {
 function fail(error) {
   const problem = asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
-  isBehind = trace !== null && isWorthRetrying(problem);
+  isBehind = trace !== null && (isWorthRetrying(problem) || isTooLong(problem));
   if (isBehind) pageStatus.waitForTrace(false);
   else drop();
   composer.translate(isBehind && trace ? trace.target : null);
   pageStatus.showProblem(problem, retrier.after(problem), isBehind);
+  if (isTooLong(problem) && card && state.target === null) offerBeginning(problem, card.id);
+}
+
+/**
+ * Marks what does not fit in the box, and offers to read what does.
+ * @param {Problem} problem
+ * @param {string} model
+ */
+async function offerBeginning(problem, model) {
+  const { text } = state;
+  const { signal } = controller;
+  try {
+    const fitting = await fittingText({ model, text: text ?? '' }, problem, signal);
+    if (signal.aborted || state.text !== text) return;
+    composer.markFrom(fitting.text.length);
+    const offer = { label: `Read ${fitting.words}`, patch: { ...AFRESH, text: fitting.text } };
+    pageStatus.showProblem(Object.assign(problem, { offer }), false, isBehind);
+  } catch {
+    // The problem itself is told already.
+  }
 }
 
 /** Draws the open view. */
@@ -491,7 +532,25 @@ function openPart(part) {
     ).focus();
     return;
   }
-  change(openingOf(part, view));
+  const specialities =
+    part.kind === 'expert' && shownCard?.expert_tokens ? { experts_show: 'specialities' } : {};
+  const isSame = view === state.view;
+  change({ ...openingOf(part, view), ...specialities });
+  if (isSame) sections[view].bringDrawing();
+}
+
+/**
+ * Goes to the next or the previous head or layer; past the end it starts again.
+ * @param {'head'|'layer'} what
+ * @param {number} by
+ */
+function step(what, by) {
+  const own = trace?.card;
+  if (!trace || !own) return;
+  const count = what === 'head' ? own.n_heads : own.n_layers;
+  const next = ((state[what] ?? 0) + by + count) % count;
+  change({ [what]: next });
+  announce(`Layer ${state.layer}, head ${state.head}`);
 }
 
 /** @param {Trace} of */

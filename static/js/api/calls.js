@@ -3,11 +3,12 @@
  * repeated, and the models that the server offers.
  */
 
+import { grouped } from '../data/format.js';
 import { encodingFromSafetensors, traceFromSafetensors } from '../data/trace.js';
 import { choosingModel } from '../state/state.js';
 
 /**
- * @import { Ask, Card, Encoding, PositionalAsk, Trace } from '../data/trace.js'
+ * @import { Ask, Card, Encoding, PositionalAsk, Token, Trace } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 
@@ -98,6 +99,43 @@ export async function readyModel(card, signal, onProgress) {
   const full = await fetchJson(cardPath(card.id), signal);
   fullCards.set(card.id, full);
   return full;
+}
+
+const TOO_LONG = ['too-many-tokens', 'too-many-characters'];
+
+/** @param {Problem} problem is the text longer than the model, or the server, takes? */
+export function isTooLong({ type = '', limit }) {
+  return limit !== undefined && TOO_LONG.some((kind) => type.endsWith(`:${kind}`));
+}
+
+/**
+ * The beginning of a text that is not too long.
+ * @param {{model: string, text: string}} asked
+ * @param {Problem} problem that it is too long
+ * @param {AbortSignal} signal
+ * @returns {Promise<{text: string, words: string}>} and how much that is: `the first 256 tokens`
+ */
+export async function fittingText({ model, text }, { type = '', limit = 0 }, signal) {
+  const letters = [...text]; // the server counts code points
+  if (!type.endsWith(':too-many-tokens'))
+    return {
+      text: letters.slice(0, limit).join(''),
+      words: `the first ${grouped(limit)} characters`,
+    };
+  const answer = await call(`${BASE}/tokenize`, {
+    method: 'POST',
+    signal,
+    headers: { Accept: 'application/json', 'Content-Type': 'application/json' },
+    body: JSON.stringify({ model, text }),
+  });
+  /** @type {{tokens: Token[]}} */
+  const { tokens } = await arrived(answer.json());
+  const own = tokens.filter(({ start, end }) => end > start);
+  const count = limit - (tokens.length - own.length);
+  return {
+    text: letters.slice(0, own[count - 1]?.end ?? 0).join(''),
+    words: `the first ${grouped(count)} tokens`,
+  };
 }
 
 /**

@@ -248,6 +248,7 @@ function wordAt(tokens, index) {
       .map(({ text }) => text)
       .join('')
       .trim();
+    if (isSpecial) return tokens[at].text;
     return /[\p{L}\p{N}]/u.test(pieces)
       ? pieces.replace(/^[^\p{L}\p{N}[]+|[^\p{L}\p{N}\]]+$/gu, '')
       : pieces || tokens[at].text;

@@ -5,6 +5,7 @@
 
 import { modelName } from '../api/calls.js';
 import { counted, inBytes, percent, rounded } from '../data/format.js';
+import { MASK } from '../data/words.js';
 import { element, partOf } from './dom.js';
 
 /** @import { Card, Example } from '../data/trace.js' */
@@ -41,16 +42,24 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
   const menu = partOf(form, '#model', HTMLSelectElement);
   const examples = partOf(form, '#examples', HTMLElement);
   const exact = partOf(form, '#exact', HTMLElement);
+  const surplus = partOf(form, '#surplus', HTMLElement);
+  const note = partOf(form, '#text-note', HTMLElement);
   let offered = '';
   /** The own translation, and the sentence it was written for. @type {{own: string|null, text: string}} */
   let written = { own: null, text: '' };
 
-  listen(box, onTyping, onText);
-  const submitTarget = listen(target, onTyping, onTarget);
+  const ofText = listen(box, onTyping, onText);
+  const ofTarget = listen(target, onTyping, onTarget);
   partOf(form, '#own', HTMLElement).addEventListener('click', () => {
     target.value = '';
-    submitTarget();
+    ofTarget.submit();
     target.focus();
+  });
+  box.addEventListener('input', () => {
+    surplus.hidden = true;
+  });
+  box.addEventListener('scroll', () => {
+    surplus.scrollTop = box.scrollTop;
   });
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
@@ -71,13 +80,17 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
      * @param {{text: string, target: string|null, model: string, card: Card}} shown `model` is '' where the menu holds none of that name
      */
     show({ text, target: own, model, card }) {
-      if (box.value !== text) box.value = text;
-      if (target.value.trim() !== (own ?? '').trim()) target.value = own ?? '';
+      // A box that is being typed in is read soon; until then it keeps what was typed.
+      if (!ofText.isPending() && box.value !== text) box.value = text;
+      if (!ofTarget.isPending() && target.value.trim() !== (own ?? '').trim())
+        target.value = own ?? '';
       if (own !== written.own) written = { own, text };
       stale.textContent = own !== null && text !== written.text ? STALE : '';
       translation.hidden = card.kind !== 'encoder-decoder';
       translation.classList.toggle('is-own', own !== null);
       menu.value = model;
+      surplus.hidden = true;
+      note.textContent = unsuited(text, card);
       exact.textContent = exactness(card);
       exact.hidden = exact.textContent === '';
       if (offered !== card.id)
@@ -89,6 +102,19 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
         button.setAttribute('aria-pressed', String(button.title === text));
     },
 
+    /**
+     * Marks what of the text does not fit.
+     * @param {number} length of what does
+     */
+    markFrom(length) {
+      surplus.replaceChildren(
+        box.value.slice(0, length),
+        element('mark', {}, box.value.slice(length)),
+      );
+      surplus.hidden = false;
+      surplus.scrollTop = box.scrollTop;
+    },
+
     /** @param {string|null} text the model's translation; null while it is pending */
     translate(text) {
       translated.textContent = text === '' ? 'empty: the model ended at once' : (text ?? '…');
@@ -98,16 +124,34 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
 }
 
 /**
+ * Why a text that is not one of a model's examples may show little with it.
+ * @param {string} text
+ * @param {Card} card
+ * @returns {string} empty if nothing is known against it
+ */
+export function unsuited(text, card) {
+  const hasMask = text.includes(MASK);
+  if (text.trim() === '' || card.examples.some((example) => example.text === text)) return '';
+  if (hasMask && !card.has_mask)
+    return `${modelName(card)} knows no masks: it reads ${MASK} as ordinary text.`;
+  if (card.has_mask && !hasMask)
+    return `${modelName(card)} fills masked words in. Choose a word below to mask it.`;
+  return '';
+}
+
+/**
  * Submits a box when its typing pauses, and at once on Enter.
  * @param {HTMLTextAreaElement} box
  * @param {() => void} onTyping
  * @param {(text: string, isTyped: boolean) => void} onText
- * @returns {() => void} submits it now
+ * @returns {{submit: () => void, isPending: () => boolean}} `isPending`: typed, and not yet submitted
  */
 function listen(box, onTyping, onText) {
   let timer = 0;
+  let isPending = false;
   const submit = (isTyped = false) => {
     clearTimeout(timer);
+    isPending = false;
     onText(box.value, isTyped);
   };
   const wait = () => {
@@ -115,6 +159,7 @@ function listen(box, onTyping, onText) {
   };
   box.addEventListener('input', (event) => {
     clearTimeout(timer);
+    isPending = true;
     onTyping();
     if (!event.isComposing) wait();
   });
@@ -124,7 +169,7 @@ function listen(box, onTyping, onText) {
     event.preventDefault();
     submit();
   });
-  return submit;
+  return { submit: () => submit(), isPending: () => isPending };
 }
 
 /**

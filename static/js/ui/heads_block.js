@@ -40,12 +40,14 @@ const SWITCHES = [
 ];
 
 /**
- * @param {{onState: (patch: Partial<State>) => void, announce: (message: string) => void}} handlers
+ * @param {{onState: (patch: Partial<State>) => void, announce: (message: string) => void, onSight?: () => void}} handlers
  */
-export function createHeadsBlock({ onState, announce }) {
+export function createHeadsBlock({ onState, announce, onSight }) {
   const heads = createHeads({
     onChoose: (layer, head) => {
-      if (shown) onState(choosingHead(shown.switches, shown.state, { layer, head }));
+      if (!shown) return;
+      onState(choosingHead(shown.switches, shown.state, { layer, head }));
+      onSight?.();
     },
   });
   const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));

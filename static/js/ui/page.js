@@ -113,10 +113,11 @@ export function createNotice(host, { onRetry, onOffer }) {
      */
     show(problem, goesOn) {
       const lines = [problem.message, asSentence(problem.detail), advice(problem, goesOn)];
+      const said = [...lines, problem.offer?.label ?? ''].join('\n');
       host.hidden = false;
       // Writing an alert again announces it again and takes the focus from its button.
-      if (told === lines.join('\n')) return;
-      told = lines.join('\n');
+      if (told === said) return;
+      told = said;
       host.replaceChildren(
         element('p', { class: 'notice-title' }, lines[0]),
         element('p', {}, lines[1]),

@@ -25,6 +25,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  * @property {(patch: Patch) => void} onGoingOn without a new step of the history
  * @property {() => void} onRedraw
  * @property {(message: string) => void} announce
+ * @property {() => void} [onSight] brings the first drawing of the view into sight
  */
 
 /**
@@ -65,9 +66,14 @@ export function createViewSection(entry, handlers) {
   /** @param {View} view */
   function open(view) {
     if (overview || !view.createOverview) return;
-    overview = view.createOverview(handlers);
+    overview = view.createOverview({ ...handlers, onSight: bringDrawing });
     if (entry.overview === 'heads') body.append(overview.element);
     else body.prepend(overview.element);
+  }
+
+  /** Brings the first drawing into sight, if it is out of it. */
+  function bringDrawing() {
+    bring(stage, document.getElementById('sentence')?.offsetHeight ?? 0);
   }
 
   /** @param {{id: string, state: {}}[]} wanted */
@@ -119,10 +125,11 @@ export function createViewSection(entry, handlers) {
      * @param {number} cover pixels
      */
     reveal(cover) {
-      const { top } = section.getBoundingClientRect();
-      if (top < cover || top > window.innerHeight / 2) window.scrollBy(0, top - cover - 8);
+      bring(section, cover);
       heading.focus({ preventScroll: true });
     },
+
+    bringDrawing,
 
     /** The view is left: pending requests of its overview are cancelled. */
     leave: () => overview?.leave?.(),
@@ -179,6 +186,16 @@ export function createViewSection(entry, handlers) {
       return grid;
     },
   };
+}
+
+/**
+ * Scrolls so that the top of a part is below what covers the page, unless it is in sight already.
+ * @param {HTMLElement} part
+ * @param {number} cover pixels
+ */
+function bring(part, cover) {
+  const { top } = part.getBoundingClientRect();
+  if (top < cover || top > window.innerHeight / 2) window.scrollBy(0, top - cover - 8);
 }
 
 /**

@@ -127,6 +127,7 @@ export const VIEWS = [
   {
     id: 'word',
     title: 'Why this word',
+    of: 'logits',
     needs: NEXT_TOKEN,
     fields: { word_token: count(), word_against: count() },
     load: async () => (await import('./word/word.js')).word,

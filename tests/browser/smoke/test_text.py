@@ -1,5 +1,7 @@
 """A text is typed, read, refused; any characters are shown as text."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -48,7 +50,16 @@ def test_a_huge_text_is_refused_with_a_way_out(visit):
     notice = reader.page.locator("#notice")
     notice.wait_for()
     assert "4,000" in notice.text_content()
-    assert not reader.page.locator("#results").is_visible()
+    assert reader.page.locator("#results").is_visible()
+    assert reader.page.locator("#surplus mark").text_content() == ("too many words " * 400)[4000:]
+    notice.get_by_role("button", name="Read the first 4,000 characters").click()
+    beginning = notice.get_by_role("button", name=re.compile(r"Read the first \d+ tokens"))
+    count = int(re.search(r"\d+", beginning.text_content()).group())
+    beginning.click()
+    reader.wait_until_drawn()
+    assert not notice.is_visible()
+    assert len(reader.chips) == count + 1  # the start of the text
+    assert ("too many words " * 400).startswith(reader.page.input_value("#text"))
     reader.write("Short again")
     assert not notice.is_visible()
     assert reader.page.locator("#results").is_visible()

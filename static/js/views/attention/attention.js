@@ -326,10 +326,9 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
   const hide = {
     kind: 'choice',
     name: 'attention_hide',
-    label: 'Hide',
+    label: 'Mute',
     options: HIDE,
     value: hidden,
-    isSet: hidden !== 'nothing',
   };
   const renormalise = {
     kind: 'flag',
@@ -351,7 +350,6 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
   };
   const more = [
     ...(isShare ? [words] : []),
-    hide,
     ...(isShare && hidden !== 'nothing' ? [renormalise] : []),
     ...(what === 'scores' ? [] : [least]),
   ];
@@ -359,6 +357,7 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
     ...(canBeLines(what)
       ? [{ kind: 'choice', name: 'attention_as', label: 'As', options: AS, value: as }]
       : []),
+    hide,
     ...more.map((control) => ({ ...control, isMore: true })),
   ];
 }

@@ -41,13 +41,13 @@ import { transposedGrid } from '../../plot/grid.js';
  */
 
 const SHOWS = [
-  { id: 'routing', title: 'Routing', help: 'The decisions of the routers of all layers' },
-  { id: 'route', title: 'Route', help: 'The path of the tokens through the layers' },
   {
     id: 'specialities',
     title: 'Specialities',
     help: 'The share of the training text that each expert takes',
   },
+  { id: 'routing', title: 'Routing', help: 'The decisions of the routers of all layers' },
+  { id: 'route', title: 'Route', help: 'The path of the tokens through the layers' },
 ];
 
 const EXPERT = ['expert', 'one of the parallel feed-forward networks of a layer'];
@@ -162,10 +162,22 @@ function panels(trace, state) {
   const part = (name) => ({ id: name, state: { part: name, stack } });
   if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
   if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
-  return stages.map(({ layer }) => ({
+  return chosenFirst(stages, state.layer).map(({ layer }) => ({
     id: `layer-${layer}`,
     state: { part: 'routing', stack, drawn: layer },
   }));
+}
+
+/**
+ * The layer that is looked at, and then the others in order.
+ * @param {Stage[]} stages
+ * @param {number} chosen
+ */
+function chosenFirst(stages, chosen) {
+  return [
+    ...stages.filter(({ layer }) => layer === chosen),
+    ...stages.filter(({ layer }) => layer !== chosen),
+  ];
 }
 
 /**

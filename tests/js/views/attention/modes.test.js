@@ -245,10 +245,10 @@ test('incompatible switches are not offered', () => {
       .controls(sampleTrace(), { ...FRAME, ...state })
       .map(({ name }) => name.replace('attention_', ''))
       .join(' ');
-  equal(names({}), 'what which as words hide threshold');
+  equal(names({}), 'what which as hide words threshold');
   equal(names({ attention_what: 'scores' }), 'what which hide');
   const several = { attention_which: 'heads', attention_hide: 'first' };
-  equal(names(several), 'what which heads as words hide renormalise threshold');
+  equal(names(several), 'what which heads as hide words renormalise threshold');
   const { options } = controlNamed('attention_what', { attention_which: 'rollout' });
   equal(options.map(({ id }) => id).join(), 'weights,log');
   deepEqual(controlNamed('attention_heads', { ...several, head: 1 }).value, [1], 'the open head');

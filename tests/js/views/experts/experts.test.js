@@ -78,11 +78,17 @@ test('router entropy stands token by token in a strip up to ln n, its mean and t
   }
 });
 
+test('the chosen layer comes first, the others follow in order', () => {
+  const titles = (layer) => figuresOf(experts, routedTrace(), { layer }).map(({ title }) => title);
+  const [first, second, ...rest] = titles(0);
+  deepEqual(titles(1), [second, first, ...rest]);
+});
+
 test('pointing at an expert tints the sentence by what it takes of every token', () => {
-  const [{ grid }] = figuresOf(experts, routedTrace());
+  const [{ grid }] = figuresOf(experts, routedTrace(), { layer: 0 });
   const tint = Array.from(grid.tint(0, 2), (weight) => Number(weight.toFixed(2)));
   deepEqual(tint, [0.75, 0.6, 0, 0.5, 0.8]);
-  const [{ grid: down }] = figuresOf(experts, routedTrace(), { width: 358 });
+  const [{ grid: down }] = figuresOf(experts, routedTrace(), { width: 358, layer: 0 });
   deepEqual(down.tint(2, 0), grid.tint(0, 2));
   equal(grid.ofToken(1).tint[1], 1);
   for (const experts_show of ['routing', 'route', 'specialities']) {
