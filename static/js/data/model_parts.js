@@ -180,12 +180,7 @@ export function readingsOf(card, trace, further, off = { heads: [], layer: null 
     embedding: () => {
       const has = card.positional && card.positional !== 'none';
       const words = has ? `embedding and ${card.positional} positions` : 'embedding';
-      return {
-        level: null,
-        words,
-        label: has ? 'Embedding + positions' : 'Embedding',
-        note: 'emb',
-      };
+      return { level: null, words, label: has ? 'Embedding + positions' : 'Embedding', note: 'E' };
     },
     layer: (part) => ({ level: null, words: `layer ${part.layer}`, label: String(part.layer) }),
     head: (part) => {
@@ -389,7 +384,8 @@ export function litParts({ stacks, bridge, logits, loop, model }, kind, state, t
       const chosen = own[state.layer ?? 0]?.experts ?? [];
       const routed =
         chosen.length > 0 ? chosen : (own.find(({ experts }) => experts.length > 0)?.experts ?? []);
-      return routed;
+      const one = state.experts_show === 'specialities' ? routed[state.experts_expert ?? -1] : null;
+      return one ? [one] : routed;
     },
     embedding: () => stacks.filter(({ id }) => id === stack).map(({ embedding }) => embedding),
     stream: () => own.map(({ stream }) => stream),

@@ -104,7 +104,7 @@ function strongestLink(trace, place, chosen) {
         const offset = (head * nQueries + query) * nKeys;
         for (let key = 0; key < nKeys; key += 1) {
           const weight = data[offset + key] * scale;
-          if (weight <= most || !isWord(columns[key])) continue;
+          if (weight <= most || !isTold(columns, key)) continue;
           if (place.rows === place.columns && isNear(rows[query], columns[key], query - key))
             continue;
           [best, most] = [{ layer, head, query }, weight];
@@ -113,6 +113,17 @@ function strongestLink(trace, place, chosen) {
     }
   }
   return best;
+}
+
+/**
+ * A word that says something: short ones, and a short one that the text begins with, are looked at
+ * for want of anything better.
+ * @param {Token[]} tokens
+ * @param {number} index
+ */
+function isTold(tokens, index) {
+  const letters = tokens[index].text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+  return isWord(tokens[index]) && letters >= (tokens.findIndex(isWord) === index ? 4 : 3);
 }
 
 /**

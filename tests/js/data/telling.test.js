@@ -61,6 +61,18 @@ test('a head that links two words is told before one that looks at the token bef
   equal(said(trace, 1, 6), 'At “him” the model looks mostly at “king”, 4 tokens back (70 %).');
 });
 
+test('a short word, or one that the text begins with, is no link', () => {
+  const trace = traceOf(KING, [
+    [
+      [6, 5, 0.1],
+      [6, 1, 0.9],
+      [4, 2, 0.5],
+    ],
+    [[7, 2, 0.99]],
+  ]);
+  deepEqual(telling(trace), { layer: 0, head: 0, query: 4 });
+});
+
 test('a head that repeats a phrase comes before all, at the row that does', () => {
   const trace = traceOf(REPEATED, [[[4, 1, 0.9]], [[7, 3, 0.8]]], ['mixed', 'induction']);
   deepEqual(telling(trace), { layer: 0, head: 1, query: 7 });
