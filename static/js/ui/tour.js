@@ -167,7 +167,7 @@ function reveal(target) {
 export const STOPS = [
   {
     id: 'sentence',
-    target: '#composer',
+    target: '.composer-line',
     title: 'Type a sentence',
     text: 'A small transformer reads it as you type. Each example below the box shows something that one part of a model has learnt.',
   },
@@ -176,6 +176,12 @@ export const STOPS = [
     target: '#sentence',
     title: 'The sentence as tokens',
     text: 'A model reads tokens: words or pieces of words. Choose one, and the views below are about it; the colours show how much it attends to the others.',
+  },
+  {
+    id: 'model',
+    target: '#map',
+    title: 'The model as a map',
+    text: 'The text enters at the top and the prediction leaves at the bottom. Each small box is an attention head or an expert; the darker, the larger its share in this pass. Choose one to see what it does.',
   },
   {
     id: 'heads',
