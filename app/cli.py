@@ -354,6 +354,16 @@ def evaluate(
     sentences: Annotated[
         int, option("The number of sentences for --heads.", "N", "1000", min=1)
     ] = 1000,
+    bits: Annotated[
+        list[int] | None,
+        option(
+            "Measure the model with so many bits for each weight instead, beside the model as it "
+            "is; repeat it for more.",
+            "N",
+            min=2,
+            max=8,
+        ),
+    ] = None,
     device: Device = None,
     models_dir: ModelsDir = None,
 ) -> None:
@@ -369,8 +379,8 @@ def evaluate(
             from headlight.commands.heads import profile_model
             from headlight.commands.options import UsageError
 
-            if pairs or corpus or gold:
-                raise UsageError("--heads takes --text alone; leave the other files out")
+            if pairs or corpus or gold or bits:
+                raise UsageError("--heads takes --text alone; leave the other options out")
             profile_model(
                 model, text or [], sentences, device or settings.device, settings.models_dir
             )
@@ -381,7 +391,7 @@ def evaluate(
         evidence = Evidence(
             text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
         )
-        evaluate_model(model, evidence, device or settings.device, settings.models_dir)
+        evaluate_model(model, evidence, device or settings.device, settings.models_dir, bits or ())
 
 
 @app.command(cls=Command)

@@ -31,7 +31,12 @@ from headlight.model.card import ModelCard, flatten, read_card, write_card
 from headlight.model.checkpoint import ZOO, find_model, load_checkpoint, write_atomically
 from headlight.model.checkpoint_files import CARD, CheckpointError
 from headlight.model.device import choose_device, choose_threads, machine_of
-from headlight.model.evaluation.figures import Evidence, measure, measure_expert_tokens
+from headlight.model.evaluation.figures import (
+    Evidence,
+    measure,
+    measure_bits,
+    measure_expert_tokens,
+)
 from headlight.model.training import run
 from headlight.model.training.config import merge
 from headlight.model.training.corpus import CorpusError, read_documents
@@ -40,6 +45,7 @@ from headlight.model.training.loop import Loop, StepReport
 from headlight.model.training.preference import make_comparisons, write_comparisons
 from headlight.model.training.recipes import RECIPES
 
+BITS = "quantization"  # the figures on a card that `evaluate --bits` measures
 BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
 
 
@@ -391,12 +397,16 @@ def _named(folder: str) -> str:
 
 
 def evaluate_model(
-    model: str, evidence: Evidence, device: str, models_dir: Path | None = None
+    model: str,
+    evidence: Evidence,
+    device: str,
+    models_dir: Path | None = None,
+    bits: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Measure a model, given its id or its folder, and write the figures to its card.
 
     Figures that need other evidence stay on the card: without any, only those on the project's own
-    texts change.
+    texts change. With `bits` the model is measured in fewer bits, and only those figures change.
 
     Raises:
         UsageError: the model or the device is unknown, or the model takes no such evidence.
@@ -411,6 +421,13 @@ def evaluate_model(
         place = choose_device(device)
     checkpoint = load_checkpoint(folder, device=place)
     card = checkpoint.description.card
+    if bits:
+        with usage_errors():
+            figures = {BITS: measure_bits(checkpoint, evidence, bits)}
+        console.print(_figures_table(figures, checkpoint.id))
+        renewed = replace(card, metrics={**card.metrics, **figures})
+        write_atomically(folder / CARD, lambda path: write_card(path, renewed))
+        return figures
     with usage_errors():
         figures = measure(checkpoint, evidence)
         found = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
@@ -426,6 +443,7 @@ def evaluate_model(
         )
     if set(figures) <= {"sample"}:
         figures = {**card.metrics, **figures}
+    figures |= {BITS: card.metrics[BITS]} if BITS in card.metrics else {}
     renewed = replace(card, metrics=figures, expert_tokens=found)
     write_atomically(folder / CARD, lambda path: write_card(path, renewed))
     return figures

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,14 @@ from headlight.model.evaluation import (
     fill,
     positions,
     preference,
+    quantization,
     reasoning,
     stories,
     translate,
 )
 from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.model.evaluation.moe import expert_tokens
+from headlight.model.evaluation.translations import bleu
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
 from headlight.model.training.preference import read_comparisons
@@ -82,6 +84,50 @@ def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     with suppress(CorpusError):
         figures["sample"] = sample_figures(checkpoint)
     return figures
+
+
+def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]) -> dict[str, Any]:
+    """Measure a model in fewer bits on the evidence or, without any, on the project's own texts.
+
+    Returns:
+        As `quantization.evaluate`, rounded, with the names of the files as ``text``.
+
+    Raises:
+        CorpusError: a file is unusable, or too short.
+        ValueError: bits are out of range, the model is quantized already, or there is other
+            evidence than a text.
+    """
+    if replace(evidence, text=()) != Evidence():
+        raise ValueError("fewer bits are measured on a text; leave the other files out")
+    recipe = recipe_of(checkpoint)
+    texts = evidence.text or (SAMPLE,)
+    names: Sequence[str] = [path.name for path in texts]
+    if recipe == "translate":
+        pairs = _pairs(evidence.text)
+        if not pairs:
+            gold = read_gold(ENGLISH_FRENCH_GOLD)
+            pairs = [SentencePair(pair.english, pair.french) for pair in gold]
+            names = [ENGLISH_FRENCH_GOLD.name]
+        found = quantization.evaluate(checkpoint, lambda one: {"bleu": bleu(one, pairs)}, bits)
+    else:
+        if recipe not in _QUALITY:
+            raise ValueError(f"a model of the recipe '{recipe}' is not measured in fewer bits")
+        documents, quality = read_documents(texts), _QUALITY[recipe]
+        found = quantization.evaluate(checkpoint, lambda one: quality(one, documents), bits)
+    return {"text": list(names), **rounded(found)}
+
+
+def _bits_per_byte(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
+    return {"bits_per_byte": stories.bits_per_byte(checkpoint, documents)["bits_per_byte"]}
+
+
+def _masked_words(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
+    found = fill.evaluate(checkpoint, documents)
+    names = ("masked_word_accuracy", "masked_word_in_first_five")
+    return {name: found[name] for name in names}
+
+
+_QUALITY = {"stories": _bits_per_byte, "positions": _bits_per_byte, "fill": _masked_words}
 
 
 def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:

@@ -245,3 +245,20 @@ def test_a_profile_of_the_heads_is_written_beside_the_model_and_on_its_card(deco
 
 def test_heads_take_no_other_evidence(decoder, corpus):
     assert_fails(evaluate(decoder, "--heads", "--corpus", corpus), "--text alone", code=2)
+
+
+def test_fewer_bits_are_measured_beside_the_other_figures(corpus):
+    folder = make(max_tokens=24)
+    result = evaluate(folder, "--text", corpus, "--bits", "4", "--bits", "2")
+    assert result.exit_code == 0, result.output
+    found = read_card(CARD).metrics
+    assert {name: found[name] for name in MADE.metrics} == MADE.metrics
+    assert list(found["quantization"]) == ["text", "float", "bits_4", "bits_2"]
+    assert found["quantization"]["text"] == [corpus]
+    sizes = [found["quantization"][name]["file_bytes"] for name in ("float", "bits_4", "bits_2")]
+    assert sizes == sorted(sizes, reverse=True)
+    assert evaluate(folder, "--text", corpus).exit_code == 0
+    assert read_card(CARD).metrics["quantization"] == found["quantization"], "others keep them"
+    assert_fails(
+        evaluate(folder, "--bits", "4", "--gold", "x"), "leave the other files out", code=2
+    )
