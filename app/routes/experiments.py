@@ -46,7 +46,9 @@ async def experiments() -> ExperimentsAnswer:
     """Every experiment in short."""
     return ExperimentsAnswer(
         experiments=[
-            ExperimentSummary(id=each.id, title=each.title, is_streamed=each.is_streamed)
+            ExperimentSummary(
+                id=each.id, title=each.title, is_streamed=each.is_streamed, see=each.see
+            )
             for each in known_experiments().values()
         ]
     )

@@ -32,6 +32,7 @@ class ExperimentSummary(Answer):
     id: str
     title: str
     is_streamed: bool = Field(description="Whether its result comes in several frames.")
+    see: str = Field(description="What to see, one paragraph.")
 
 
 class ExperimentsAnswer(Answer):
@@ -43,7 +44,6 @@ class ExperimentsAnswer(Answer):
 class ExperimentAnswer(ExperimentSummary):
     """The description of an experiment."""
 
-    see: str = Field(description="What to see, one paragraph.")
     field: str = Field(description="Where the field stands, one paragraph.")
     sources: list[SourceAnswer]
     parameters: dict[str, Any] = Field(

@@ -157,7 +157,9 @@ EXPERIMENT = Experiment(
     "hash of each text is kept: these form its signature. The two minima are equal exactly if the "
     "smallest hash in the union belongs to a shingle that both texts have. The share of equal "
     "minima is therefore an estimate of the Jaccard similarity. More hash functions bring it "
-    "closer: four times as many halve the error.",
+    "closer: four times as many halve the error. The estimate by k is one walk, as neighbouring "
+    "values share most of their hash functions: it may stay on one side of the true similarity for "
+    "long. Another seed draws other functions; over many seeds the mean is the true similarity.",
     field="Training corpora of language models contain many near-duplicates. Removing them makes "
     "models repeat less text verbatim and need fewer training steps. MinHash with "
     "locality-sensitive hashing finds the candidates without comparing all pairs; it is part of "

@@ -24,7 +24,7 @@ def test_the_figures_are_those_of_the_copy_in_a_file(tmp_path, checkpoint, token
         assert found[name]["file_bytes"] == (folder / "model.safetensors").stat().st_size
         expected = bits_per_byte(load(folder), DOCUMENTS)["bits_per_byte"]
         assert found[name]["bits_per_byte"] == pytest.approx(expected, abs=1e-6)
-        assert found[name]["tokens_per_second"] > 0
+        assert found[name]["tokens_per_cpu_second"] > 0
     assert found["bits_8"]["bits_per_byte"] != found["bits_3"]["bits_per_byte"]
 
 
