@@ -127,7 +127,11 @@ def _masked_words(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str,
     return {name: found[name] for name in names}
 
 
-_QUALITY = {"stories": _bits_per_byte, "positions": _bits_per_byte, "fill": _masked_words}
+_QUALITY = {
+    **dict.fromkeys(("stories", "distill", "rlhf"), _bits_per_byte),
+    "positions": _bits_per_byte,
+    "fill": _masked_words,
+}
 
 
 def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
