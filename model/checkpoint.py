@@ -44,7 +44,7 @@ from headlight.model.foreign import is_foreign, load_foreign
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.generation import TransformerWriter
 from headlight.model.head_profiles import read_profile
-from headlight.model.hooks import Capture
+from headlight.model.hooks import Capture, gradient_leaves
 from headlight.model.interventions import Intervention, intervene, quantizations_of
 from headlight.model.norms import LayerNorm, Norm
 from headlight.model.positional_tables import Arrays, encoding_of
@@ -176,6 +176,31 @@ class Checkpoint:
         centred = scaled - scaled.mean(axis=-1, keepdims=True)
         size = np.sqrt(stream.var() + norm.epsilon)
         return LinearExit(centred / size, rows @ _wide(norm.shift))
+
+    def gradients(
+        self,
+        text: Sequence[int],
+        target: Sequence[int] | None,
+        *,
+        sites: Sequence[str],
+        position: int,
+        tokens: tuple[int, int],
+        interventions: Sequence[Intervention] = (),
+    ) -> Mapping[str, Tensor]:
+        """As `Served.gradients`."""
+        model = self.model
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            intervene(model, interventions),
+            gradient_leaves(model, sites) as leaves,
+        ):
+            ids = torch.tensor([list(text)], device=self.device)
+            target_ids = torch.tensor([list(target)], device=self.device) if target else None
+            logits = model(ids, target_ids).logits[0, position].float()
+            difference = logits[tokens[0]] - logits[tokens[1]]
+            found = torch.autograd.grad(difference, list(leaves.values()))
+        return dict(zip(leaves, found, strict=True))
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""

@@ -13,7 +13,7 @@ each other's tensors, and a pass stores nothing on a module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -279,3 +279,25 @@ class HookedModule(nn.Module):
             edits[points[name]] = (*edits.get(points[name], ()), edit)
         with _activate(replace(active, edits=edits)):
             yield
+
+
+@contextmanager
+def gradient_leaves(model: HookedModule, sites: Iterable[str]) -> Iterator[dict[str, Tensor]]:
+    """Cut the graph at some sites inside the ``with`` block, so that gradients are taken there.
+
+    Yields:
+        By site, in the order of the pass, the tensor that all later computation reads.
+    """
+    leaves: dict[str, Tensor] = {}
+
+    def cut(site: str) -> Edit:
+        def edit(tensor: Tensor) -> Tensor:
+            leaves[site] = tensor.detach().clone().requires_grad_()
+            return leaves[site]
+
+        return edit
+
+    with ExitStack() as stack:
+        for site in sites:
+            stack.enter_context(model.edit(site, cut(site)))
+        yield leaves

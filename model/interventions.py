@@ -26,7 +26,7 @@ from headlight.model.hooks import Edit
 from headlight.model.positions import alibi_bias
 from headlight.model.quantization import Quantization, UnknownPart, assigned, quantized_weights
 from headlight.model.site_edit import ImpossibleIntervention as ImpossibleIntervention
-from headlight.model.site_edit import SiteEdit, bind
+from headlight.model.site_edit import RowEdits, SiteEdit, bind
 from headlight.model.sites import Site, UnknownHead, UnknownLayer
 from headlight.model.transformer import Transformer
 
@@ -90,7 +90,7 @@ class Temperature(_Place):
 
 
 Intervention: TypeAlias = (
-    HeadAblation | ExpertAblation | NoScaling | Temperature | Quantization | SiteEdit
+    HeadAblation | ExpertAblation | NoScaling | Temperature | Quantization | SiteEdit | RowEdits
 )
 
 
@@ -169,10 +169,13 @@ def bound(
         UnknownSite, UnknownHead, UnknownPosition, ImpossibleIntervention: as `bind`.
     """
     found: list[Intervention] = []
+    sites = tuple(sites)
     for one in interventions:
         if isinstance(one, SiteEdit):
             edit = one if one.axes else bind(one, sites)
             found.append(edit if start is None else replace(edit, start=start))
+        elif isinstance(one, RowEdits):
+            found.append(one.bound(sites))
         else:
             found.append(one)
     return found
@@ -206,7 +209,7 @@ def site_edits(
         *_ablate_experts(places, [one for one in listed if isinstance(one, ExpertAblation)]),
         *_unscale(places, [one for one in listed if isinstance(one, NoScaling)]),
         *_apply_temperatures(places, [one for one in listed if isinstance(one, Temperature)]),
-        *((one.site, one.apply) for one in listed if isinstance(one, SiteEdit)),
+        *((one.site, one.apply) for one in listed if isinstance(one, SiteEdit | RowEdits)),
     ]
 
 

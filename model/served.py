@@ -301,6 +301,30 @@ class Served(Protocol):
             ValueError: the end of the model is not a norm and a matrix.
         """
 
+    def gradients(
+        self,
+        text: Sequence[int],
+        target: Sequence[int] | None,
+        *,
+        sites: Sequence[str],
+        position: int,
+        tokens: tuple[int, int],
+        interventions: Sequence[Intervention] = (),
+    ) -> Mapping[str, Tensor]:
+        """The gradient of a logit difference with respect to the tensors at some sites.
+
+        Args:
+            text: token ids.
+            target: token ids that the decoder of an encoder–decoder reads.
+            sites: names of sites, none of which lies before another in the pass.
+            position: of the prediction.
+            tokens: the ids whose logits are subtracted, the first minus the second.
+            interventions: the changes to the pass, validated.
+
+        Returns:
+            By site, a tensor with the site's axes and a batch of 1.
+        """
+
     def output_weights(self, path: str) -> NamedArray:
         """W_O of the attention at a path, by head: (head, d_head, d_model), float32.
 

@@ -234,6 +234,31 @@ class SiteEdit:
             )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowEdits:
+    """Edits of one site that differ from row to row of a batch; None leaves a row as it is.
+
+    One pass then measures as many edits as it has rows.
+    """
+
+    site: str
+    edits: tuple[SiteEdit | None, ...]
+
+    def bound(self, sites: Iterable[Site]) -> RowEdits:
+        """The same with bound edits; raises as `bind`."""
+        known = list(sites)
+        edits = tuple(edit and (edit if edit.axes else bind(edit, known)) for edit in self.edits)
+        return replace(self, edits=edits)
+
+    def apply(self, tensor: Tensor) -> Tensor:
+        """The tensor of the site with its rows edited."""
+        edited = tensor.clone()
+        for row, edit in enumerate(self.edits):
+            if edit is not None:
+                edited[row : row + 1] = edit.apply(tensor[row : row + 1])
+        return edited
+
+
 def bind(edit: SiteEdit, sites: Iterable[Site]) -> SiteEdit:
     """The edit with the axes of its site.
 

@@ -53,6 +53,9 @@ AnalysisName = Literal[
     "reward",
     "alignment",
     "logit_attribution",
+    "strongest_path",
+    "patching",
+    "saliency",
     "attention_by_distance",
     "quantization_sensitivity",
 ]
@@ -218,6 +221,13 @@ class SetRequest(_SiteRequest):
         return self
 
 
+class PatchRequest(_SiteRequest):
+    """Set the tensor of a site to its values in another pass: activation patching."""
+
+    kind: Literal["patch"]
+    source: SourceRequest = Field(alias="from", description="The text or trace to take them from.")
+
+
 class AddRequest(_SiteRequest):
     """Add values to the tensor of a site; masked numbers stay masked."""
 
@@ -243,7 +253,7 @@ class MeanRequest(_SiteRequest):
     over: Literal["positions", "heads"] = "positions"
 
 
-SiteEditRequest = SetRequest | AddRequest | ScaleRequest | MeanRequest
+SiteEditRequest = SetRequest | PatchRequest | AddRequest | ScaleRequest | MeanRequest
 EditRequest = Annotated[
     HeadsOffRequest
     | ExpertsOffRequest
@@ -257,7 +267,7 @@ EditRequests = Annotated[list[EditRequest], Field(max_length=MAX_EDITS)]
 EDITS = (
     "Interventions in the pass. heads_off and experts_off ablate heads or experts, no_scaling "
     "omits 1/√d_head, temperature divides the attention scores, quantize rounds weights; their "
-    "order has no effect. set, "
+    "order has no effect. set, patch, "
     "add, scale and mean change the tensor of one site, after those, in the order of the list; "
     "captured tensors and all that follows in the pass see the result."
 )
@@ -281,8 +291,11 @@ class PredictionsRequest(Request):
     )
 
 
+PatchedPart = Literal["residual", "attention", "feed_forward", "heads"]
+
+
 class LogitDifferenceRequest(Request):
-    """The logit of one token minus that of another: the number that logit_attribution explains."""
+    """The logit of one token minus that of another, which some analyses explain."""
 
     position: Number | None = Field(
         None,
@@ -296,6 +309,22 @@ class LogitDifferenceRequest(Request):
     against: Token | None = Field(
         None,
         description="The token to compare with; if omitted, the likeliest of all others.",
+    )
+
+
+class PatchingRequest(Request):
+    """The other text whose activations `patching` puts into this one, one at a time."""
+
+    text: str = Field(description="Of as many tokens as this text; it is read with the same edits.")
+    target: str | None = Field(
+        None, description="Its target in an encoder–decoder; if omitted, that of this text."
+    )
+    parts: list[PatchedPart] = Field(
+        default=["residual", "heads"],
+        min_length=1,
+        max_length=4,
+        description="residual: the stream before a layer, at a position. attention, feed_forward: "
+        "a layer's contribution there. heads: a head's context, at all positions.",
     )
 
 
@@ -359,7 +388,10 @@ class TraceOptions(Request):
         "routing: the share of the tokens that each expert takes. reward: the reward of the text "
         "and the contribution of each token to it. alignment: the source words of "
         "each target word. logit_attribution: the share of each layer, head, expert and source "
-        "token in a logit difference. attention_by_distance: mean weights by distance. "
+        "token in a logit difference. strongest_path: the head, the head before it and the token "
+        "that matter most to it, each edge ablated. patching: the share of each activation in what "
+        "another text changes. saliency: gradient × input and erasure of each token. "
+        "attention_by_distance: mean weights by distance. "
         "quantization_sensitivity: the change of the predictions, in KL and in loss, when one "
         "part's weights are rounded to 8, 4 or 2 bits. What an "
         "analysis reads need not be captured; it reads every layer, but for head_outputs and "
@@ -370,7 +402,12 @@ class TraceOptions(Request):
         None, description="The tokens that next_token and logit_lens return."
     )
     logit_difference: LogitDifferenceRequest | None = Field(
-        None, description="The prediction that logit_attribution explains."
+        None,
+        description="The prediction that logit_attribution, strongest_path, patching and saliency "
+        "explain.",
+    )
+    patching: PatchingRequest | None = Field(
+        None, description="The other text of the analysis patching."
     )
     edits: EditRequests | None = Field(
         None,
@@ -622,6 +659,63 @@ class ChosenToken(Answer):
     text: str
 
 
+class DifferenceAnswer(Answer):
+    """An explanation of a logit difference; other members are arrays by name."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, TensorAnswer]
+
+    position: int = Field(description="The position that predicts.")
+    token: ChosenToken
+    against: ChosenToken
+
+
+class PatchingAnswer(DifferenceAnswer):
+    """The share of what another text changes in the logit difference, by activation.
+
+    (patched − own) / (other − own), by stack: `decoder.residual`, `decoder.self_attention`,
+    `decoder.feed_forward` (layer, position), `decoder.self_attention.heads` (layer, head).
+    """
+
+    differences: TensorAnswer = Field(description="Of this text and of the other one, in logits.")
+    other_tokens: list[str] = Field(description="The tokens of the other text.")
+
+
+class SaliencyAnswer(DifferenceAnswer):
+    """`decoder.gradient_times_input` and `decoder.erasure` (position), in logits, by stack."""
+
+
+class PathHead(Answer):
+    """A head at a position."""
+
+    path: str = Field(description="Of its attention.")
+    head: int
+    position: int
+
+
+class PathEdge(Answer):
+    """An edge of the path, and the prediction without it."""
+
+    reader: PathHead | None = Field(description="The head that reads; null: the prediction.")
+    head: PathHead | None = Field(description="The head that is read; null: a token is.")
+    token: int | None = Field(description="The position of the token that is read.")
+    difference: float = Field(description="The logit difference without this edge.")
+    probability: float = Field(description="The probability of the token without this edge.")
+
+
+class StrongestPathAnswer(Answer):
+    """The strongest path to a prediction, from its end to its beginning."""
+
+    position: int = Field(description="The position that predicts.")
+    token: ChosenToken
+    against: ChosenToken
+    difference: float = Field(description="The logit difference of the pass.")
+    probability: float = Field(description="The probability of the token in the pass.")
+    edges: list[PathEdge]
+    candidates: list[PathHead] = Field(description="The heads that were ablated for the last one.")
+    ablations: TensorAnswer = Field(description="The logit difference without each of them.")
+
+
 class LogitAttributionAnswer(Answer):
     """The parts of a logit difference, in logits; the scale of the final norm is frozen.
 
@@ -673,6 +767,9 @@ class AnalysesAnswer(Answer):
     reward: dict[str, TensorAnswer] | None = None
     alignment: AlignmentAnswer | None = None
     logit_attribution: LogitAttributionAnswer | None = None
+    strongest_path: StrongestPathAnswer | None = None
+    patching: PatchingAnswer | None = None
+    saliency: SaliencyAnswer | None = None
     attention_by_distance: dict[str, TensorAnswer] | None = None
     quantization_sensitivity: SensitivityAnswer | None = None
 

@@ -17,21 +17,26 @@ from headlight.model.analysis import (
     logit_attribution,
     logit_lens,
     next_token,
+    patching,
     quantization_sensitivity,
     residual_stream,
     reward,
     rollout,
     routing,
+    saliency,
+    strongest_path,
     value_weighted,
 )
+from headlight.model.analysis.edited_passes import EditedPasses
 from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.cancellation import check
+from headlight.model.interventions import Intervention
 from headlight.model.quantization import Quantization, parts_of
 from headlight.model.served import Description, Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import NamedArray, Trace
-from headlight.model.tracing import ModelInput
-from headlight.schemas.traces import TraceRequest
+from headlight.model.tracing import ModelInput, PassSpec, run_batch, tokenize
+from headlight.schemas.traces import PatchingRequest, TraceRequest
 from headlight.serialization.trace import Analysis
 
 Arrays = Mapping[str, NamedArray]
@@ -45,7 +50,8 @@ class Choices:
 
     ``top`` and ``ids``: how many of the likeliest tokens `next_token` and `logit_lens` return, and
     which others. ``position``, ``token`` and ``against``: of the logit difference to explain, each
-    None if the trace decides.
+    None if the trace decides. ``patching``: the other text, and the parts. ``interventions``: those
+    of the pass, which further passes of an analysis have too.
     """
 
     top: int = 20
@@ -53,6 +59,12 @@ class Choices:
     position: int | None = None
     token: int | None = None
     against: int | None = None
+    patching: PatchingRequest | None = None
+    interventions: tuple[Intervention, ...] = ()
+
+    def passes(self, trace: Trace, checkpoint: Served) -> EditedPasses:
+        """Further passes over the text of a trace."""
+        return EditedPasses(checkpoint, trace, self.interventions)
 
     def difference(self, trace: Trace, checkpoint: Served) -> LogitDifference:
         """The logit difference to explain in a trace.
@@ -202,13 +214,15 @@ def require_no_edits(names: Sequence[str], edits: Sequence[Any] | None) -> None:
         raise Problem(422, "impossible-edit", detail)
 
 
-def choices_of(request: TraceRequest, checkpoint: Served) -> Choices:
-    """The choices of a request.
+def choices_of(
+    request: TraceRequest, checkpoint: Served, interventions: Sequence[Intervention] = ()
+) -> Choices:
+    """The choices of a request, whose pass has these interventions.
 
     Raises:
         Problem: 422, there is no such token, or a text is not one token.
     """
-    found = Choices()
+    found = Choices(patching=request.patching, interventions=tuple(interventions))
     if (predictions := request.predictions) is not None:
         ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
         found = replace(found, top=predictions.top, ids=ids)
@@ -315,6 +329,56 @@ def _logit_attribution(trace: Trace, checkpoint: Served, chosen: Choices) -> Ana
         "omitted": found.omitted,
     }
     return Analysis(arrays=found.arrays, metadata=metadata)
+
+
+def _patching(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
+    asked = chosen.patching
+    if asked is None:
+        raise ValueError("there is no other text; send it as patching.text")
+    difference = chosen.difference(trace, checkpoint)
+    target = trace.target if asked.target is None else asked.target
+    read = tokenize(checkpoint, asked.text, target)
+    sites = [site for site in trace.tensors if site in set(_patched_sites(checkpoint))]
+    spec = PassSpec(tuple(sites), None, chosen.interventions)
+    (source,) = run_batch(checkpoint, spec, [read])
+    passes = chosen.passes(trace, checkpoint)
+    arrays = patching.patching(passes, source, difference, asked.parts)
+    tokens = [token.text for token in source.tokens]
+    return Analysis(
+        arrays=arrays, metadata={**_spelled(difference, checkpoint), "other_tokens": tokens}
+    )
+
+
+def _patched_sites(checkpoint: Served) -> list[str]:
+    names = [site.name for site in checkpoint.description.sites]
+    globs = (*patching.NEEDS, *patching.ALSO)
+    return [name for glob in globs for name in fnmatch.filter(names, glob)]
+
+
+def _saliency(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
+    difference = chosen.difference(trace, checkpoint)
+    arrays = saliency.saliency(chosen.passes(trace, checkpoint), difference)
+    return Analysis(arrays=arrays, metadata=_spelled(difference, checkpoint))
+
+
+def _strongest_path(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
+    difference = chosen.difference(trace, checkpoint)
+    attribution = logit_attribution.logit_attribution(
+        trace,
+        checkpoint.linear_exit,
+        output_weights(trace, checkpoint),
+        difference,
+        norm_place=checkpoint.config.norm_place,
+    )
+    found = strongest_path.strongest_path(chosen.passes(trace, checkpoint), attribution, difference)
+    metadata = {
+        **_spelled(difference, checkpoint),
+        "difference": found.difference,
+        "probability": found.probability,
+        "edges": strongest_path.spelled(found.edges),
+        "candidates": [dict(vars(head)) for head in found.candidates],
+    }
+    return Analysis(arrays={"ablations": found.ablations}, metadata=metadata)
 
 
 def _spelled(difference: LogitDifference, checkpoint: Served) -> dict[str, Any]:
@@ -425,6 +489,13 @@ ANALYSERS: dict[str, _Analyser] = {
         also=logit_attribution.ALSO,
         reason_against=_normalised_stream,
     ),
+    "strongest_path": _Analyser(
+        (*logit_attribution.NEEDS, "*_attention.weights", "*_attention.values"),
+        _strongest_path,
+        reason_against=_normalised_stream,
+    ),
+    "patching": _Analyser(patching.NEEDS, _patching, also=patching.ALSO),
+    "saliency": _Analyser(saliency.NEEDS, _saliency),
     "attention_by_distance": _Analyser(
         attention_by_distance.NEEDS,
         lambda trace, *_: attention_by_distance.attention_by_distance(trace),

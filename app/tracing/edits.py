@@ -32,6 +32,7 @@ from headlight.schemas.traces import (
     HeadsOffRequest,
     MeanRequest,
     NoScalingRequest,
+    PatchRequest,
     QuantizeRequest,
     SetRequest,
     SourceRequest,
@@ -63,8 +64,15 @@ def intervention_of(edit: EditRequest) -> Intervention:
     }
     if isinstance(edit, MeanRequest):
         return SiteEdit(kind="mean", over=edit.over, **place)
+    if isinstance(edit, PatchRequest):
+        return SiteEdit(kind="set", value=0, **place)
     value = 0 if edit.value is None else np.asarray(edit.value, np.float32)
     return SiteEdit(kind=edit.kind, value=value, **place)
+
+
+def source_of(edit: EditRequest) -> SourceRequest | None:
+    """The trace that an edit takes its values from; None: it has its own."""
+    return edit.source if isinstance(edit, SetRequest | PatchRequest) else None
 
 
 def with_sources(
@@ -91,9 +99,10 @@ def with_sources(
     found = list(spec.interventions)
     read: dict[tuple[str | None, str | None], Trace] = {}
     for number, edit in enumerate(edits):
-        if not isinstance(edit, SetRequest) or edit.source is None:
+        source, bound = source_of(edit), found[number]
+        if source is None:
             continue
-        source, bound = edit.source, found[number]
+        assert isinstance(edit, SetRequest | PatchRequest)
         assert isinstance(bound, SiteEdit)
         key = source.text, source.target
         if source.trace is not None:
@@ -132,12 +141,13 @@ def _source_trace(
 ) -> Trace:
     """The pass of another text without edits, with all sites that edits take from it."""
     key = source.text, source.target
-    sources = [
-        (edit.site, edit.source)
+    sites = dict.fromkeys(
+        edit.site
         for edit in edits
-        if isinstance(edit, SetRequest) and edit.source is not None
-    ]
-    sites = dict.fromkeys(site for site, one in sources if (one.text, one.target) == key)
+        if isinstance(edit, SetRequest | PatchRequest)
+        and (one := edit.source) is not None
+        and (one.text, one.target) == key
+    )
     spec = PassSpec(tuple(sites))
     (read,) = with_translations(checkpoint, [tokenize(checkpoint, source.text, source.target)])
     actual = count_elements(checkpoint.description, spec, read)
@@ -149,7 +159,7 @@ def _source_trace(
 
 def source_texts(edits: Sequence[EditRequest]) -> list[str]:
     """The texts and targets that edits take values from."""
-    sources = [edit.source for edit in edits if isinstance(edit, SetRequest) and edit.source]
+    sources = [source for edit in edits if (source := source_of(edit)) is not None]
     texts = [text for source in sources for text in (source.text, source.target)]
     return [text for text in texts if text is not None]
 

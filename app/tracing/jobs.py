@@ -41,7 +41,7 @@ from headlight.model.tracing import (
     tokenize,
     with_translations,
 )
-from headlight.schemas.traces import SetRequest, TokenizeRequest, TraceRequest
+from headlight.schemas.traces import TokenizeRequest, TraceRequest
 from headlight.serialization.trace import Analysis, Answer
 from headlight.tracing.analyses import (
     analyse,
@@ -55,6 +55,7 @@ from headlight.tracing.edits import (
     Kept,
     intervention_of,
     require_finite,
+    source_of,
     source_texts,
     with_sources,
 )
@@ -107,7 +108,7 @@ class TraceJob:
     def takes_values(self) -> bool:
         """Whether an edit takes its values from another trace."""
         edits = self.request.edits or ()
-        return any(isinstance(edit, SetRequest) and edit.source is not None for edit in edits)
+        return any(source_of(edit) is not None for edit in edits)
 
     @property
     def batch_key(self) -> Hashable | None:
@@ -188,6 +189,8 @@ def trace_id(
         asked += [request.logit_difference.model_dump()]
     if request.is_observed:
         asked += ["observed", request.resolution, request.queries]
+    if request.patching is not None:
+        asked += [request.patching.model_dump()]
     # Not orjson, which rejects half a character; the tokenizer has the better message for it.
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
@@ -208,6 +211,10 @@ def check_texts(request: TokenizeRequest, limit: int, long_limit: int | None = N
         check_text(request.target, limit, "target")
     for text in source_texts(getattr(request, "edits", None) or ()):
         check_text(text, limit)
+    if (patching := getattr(request, "patching", None)) is not None:
+        check_text(patching.text, limit, "patching.text")
+        if patching.target is not None:
+            check_text(patching.target, limit, "patching.target")
 
 
 def check_text(text: str, limit: int, name: str = "text") -> None:
@@ -423,7 +430,7 @@ class _Batch:
         if any(isinstance(one, SiteEdit) for one in self.spec.interventions):
             require_finite(trace)
         began = perf_counter()
-        choices = choices_of(job.request, self.checkpoint)
+        choices = choices_of(job.request, self.checkpoint, self.spec.interventions)
         analyses: dict[str, Analysis] = {}
         with self.checkpoint.with_weights_of(self.spec.interventions):
             for name in job.request.wanted_analyses:

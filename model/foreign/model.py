@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -44,6 +44,7 @@ from headlight.model.foreign.readme import readme_card
 from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writing import ForeignWriter
+from headlight.model.hooks import gradient_leaves
 from headlight.model.interventions import Intervention
 from headlight.model.served import Description, LinearExit, TextTokenizer, Weight
 from headlight.model.streaming import OBSERVED_AXES
@@ -161,6 +162,31 @@ class ForeignModel(ForeignPasses):
         if reason := self.description.omitted.get("logit_lens"):
             raise ValueError(reason)
         return exits_file.linear_exit(self, stream, tokens)
+
+    def gradients(
+        self,
+        text: Sequence[int],
+        target: Sequence[int] | None,
+        *,
+        sites: Sequence[str],
+        position: int,
+        tokens: tuple[int, int],
+        interventions: Sequence[Intervention] = (),
+    ) -> Mapping[str, Tensor]:
+        """As `Served.gradients`."""
+        inputs: dict[str, Any] = {"input_ids": torch.tensor([list(text)], device=self.device)}
+        if target:
+            inputs["decoder_input_ids"] = torch.tensor([list(target)], device=self.device)
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            gradient_leaves(self.points, sites) as leaves,
+            self.passing(1, interventions),
+        ):
+            logits = self.module(**inputs, use_cache=False).logits[0, position].float()
+            difference = logits[tokens[0]] - logits[tokens[1]]
+            found = torch.autograd.grad(difference, list(leaves.values()))
+        return dict(zip(leaves, found, strict=True))
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""

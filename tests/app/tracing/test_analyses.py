@@ -19,7 +19,7 @@ WITHOUT = {
     "turning": {"routing", "reward", "alignment"},
     "slanted": {"routing", "reward", "alignment"},
     "translator": {"reward"},
-    "filler": {"routing", "reward", "alignment", "logit_attribution"},
+    "filler": {"routing", "reward", "alignment", "logit_attribution", "strongest_path"},
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
 BESIDE = {
@@ -29,7 +29,15 @@ BESIDE = {
     "alignment": ["aligner"],
     "logit_attribution": ["position", "token", "against", "part_names", "omitted"],
     "quantization_sensitivity": ["parts"],
+    "saliency": ["position", "token", "against"],
+    "strongest_path": [
+        *("position", "token", "against", "difference", "probability", "edges", "candidates")
+    ],
 }
+
+
+def by_one_text(model):
+    return [name for name in EVERY if name not in WITHOUT[model] | {"patching"}]
 
 
 def post(client, model, accept="application/json", **options):
@@ -70,7 +78,7 @@ def test_a_card_lists_the_analyses_that_its_model_has_the_sites_for(client, mode
 def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
     client, from_safetensors, model
 ):
-    asked = {"capture": ["*"], "analyses": [name for name in EVERY if name not in WITHOUT[model]]}
+    asked = {"capture": ["*"], "analyses": by_one_text(model)}
     body = post(client, model, **asked).json()
     documented = TraceAnswer.model_validate(body, strict=True)
     assert documented.model_dump(exclude_unset=True) == body
@@ -91,7 +99,7 @@ def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
 
 @pytest.mark.parametrize("model", WITHOUT)
 def test_every_number_is_finite_but_masked_scores(client, from_safetensors, model):
-    asked = {"capture": ["*"], "analyses": [name for name in EVERY if name not in WITHOUT[model]]}
+    asked = {"capture": ["*"], "analyses": by_one_text(model)}
     response = post(client, model, **asked, accept="application/x-safetensors")
     arrays, _ = from_safetensors(response.content)
     infinite = {site for site, data in arrays.items() if not np.isfinite(data).all()}
@@ -296,7 +304,7 @@ def test_a_translation_of_nothing_is_analysed_but_not_aligned(client, problem, m
 
 @pytest.mark.parametrize("text", ["[MASK]", "[MASK] [MASK][MASK]"])
 def test_a_text_of_masks_alone_is_analysed(client, zoo, text):
-    names = available(load(zoo / "filler").description)
+    names = [name for name in available(load(zoo / "filler").description) if name != "patching"]
     body = post(client, "filler", text=text, analyses=names).json()
     assert set(body["analyses"]) == set(names)
     assert all(token["is_special"] for token in body["tokens"])
@@ -369,3 +377,51 @@ def test_another_difference_is_another_trace(client):
         for asked in ({}, {"position": 1}, {"position": 1, "token": 9})
     }
     assert len(ids) == 3
+
+
+# --- another text ---------------------------------------------------------------------------------
+
+OTHER_TEXT = "the cat sat on the mat"
+
+
+def patched(client, model="tiny", status=200, **patching):
+    response = post(client, model, analyses=["patching"], patching={"text": OTHER_TEXT, **patching})
+    assert response.status_code == status, response.text
+    return response.json()["analyses"]["patching"] if status == 200 else response.json()
+
+
+@pytest.mark.parametrize("model", ["tiny", "turning", "filler"])
+def test_the_other_text_is_patched_in(client, model):
+    found = patched(client, model, parts=["residual", "attention", "feed_forward", "heads"])
+    stack = "encoder" if model == "filler" else "decoder"
+    shares = array(found[f"{stack}.residual"])
+    assert shares.shape == (2, len(found["other_tokens"]))
+    assert shares[0].sum() == pytest.approx(1, abs=0.3)
+    assert array(found[f"{stack}.self_attention.heads"]).shape == (2, 4)
+    documented = TraceAnswer.model_fields["analyses"].annotation
+    assert documented.model_validate({"patching": found}).patching is not None
+
+
+def test_patching_without_a_text_or_with_one_of_another_length_is_a_problem(client):
+    lacking = post(client, "tiny", analyses=["patching"]).json()
+    assert "send it as patching.text" in lacking["detail"]
+    longer = patched(client, status=422, text=f"{OTHER_TEXT} on the mat")
+    assert longer["type"].endswith("nothing-to-analyse")
+    assert patched(client, status=422, text=" ")["type"].endswith("empty-text")
+    assert patched(client, status=422, parts=[])["type"].endswith("invalid-request")
+
+
+def test_the_edit_patch_is_a_set_from_another_text(client):
+    site = {"site": "decoder.layers.1.residual.before", "positions": [3]}
+    answers = [
+        post(client, "tiny", capture=["logits"], edits=[{"kind": kind, **site, **source}]).json()
+        for kind, source in (
+            ("patch", {"from": {"text": "a cat sat"}}),
+            ("set", {"from": {"text": "a cat sat"}}),
+        )
+    ]
+    assert answers[0]["tensors"] == answers[1]["tensors"]
+    plain = post(client, "tiny", capture=["logits"]).json()
+    assert answers[0]["tensors"] != plain["tensors"]
+    refused = post(client, "tiny", edits=[{"kind": "patch", **site}])
+    assert refused.status_code == 422

@@ -1,0 +1,190 @@
+"""Patching, saliency and the strongest path against passes with one edit each, run one by one."""
+
+import numpy as np
+import pytest
+import torch
+
+from headlight.model.analysis.edited_passes import MAX_TOKENS, EditedPasses, TooManyPasses
+from headlight.model.analysis.logit_attribution import LogitDifference, logit_attribution
+from headlight.model.analysis.patching import patching
+from headlight.model.analysis.saliency import saliency
+from headlight.model.analysis.strongest_path import strongest_path
+from headlight.model.cancellation import Cancelled, cancellable
+from headlight.model.interventions import HeadAblation
+from headlight.model.site_edit import SiteEdit
+from headlight.model.tracing import trace
+
+IDS, OTHER, TARGET = [5, 60, 7, 8, 6], [5, 61, 7, 8, 6], "The cat"
+AT = LogitDifference(position=3, token=17, against=4)
+TARGET_AT = LogitDifference(position=2, token=17, against=4)
+KINDS = ["decoder", "encoder", "encoder-decoder"]
+EVERY = ("residual", "attention", "feed_forward", "heads")
+
+
+@pytest.fixture(scope="module")
+def subject(make_checkpoint):
+    """A model of a kind, a reader of its traces, and the prediction: made once."""
+    made = {}
+
+    def make(kind, **changes):
+        key = (kind, *changes)
+        if key not in made:
+            made[key] = make_checkpoint(kind=kind, **changes)
+        checkpoint = made[key]
+        target = TARGET if kind == "encoder-decoder" else None
+
+        def read(ids, edits=()):
+            return trace(checkpoint, None, target, ids=ids, capture=["*"], interventions=edits)
+
+        return checkpoint, read, TARGET_AT if target else AT
+
+    return make
+
+
+def difference_of(found, at):
+    row = found["logits"][at.position].astype(float)
+    return row[at.token] - row[at.against]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_patching_is_each_edit_run_by_itself(subject, kind):
+    checkpoint, read, at = subject(kind)
+    own, other = read(IDS), read(OTHER)
+    found = patching(EditedPasses(checkpoint, own), other, at, EVERY)
+    start, end = difference_of(own, at), difference_of(other, at)
+    np.testing.assert_allclose(found["differences"].data, [start, end], atol=1e-5)
+    stack = "encoder" if kind != "decoder" else "decoder"
+    context = f"{stack}.layers.1.self_attention.context"
+    for name, site, part in (
+        (f"{stack}.residual", f"{stack}.layers.1.residual.before", {"positions": [1]}),
+        (f"{stack}.self_attention", f"{stack}.layers.0.self_attention.output", {"positions": [1]}),
+        (f"{stack}.feed_forward", f"{stack}.layers.1.experts.output", {"positions": [1]}),
+        (f"{stack}.self_attention.heads", context, {"heads": [1]}),
+    ):
+        patched = read(IDS, [SiteEdit.patch(other, site, **part)])
+        expected = (difference_of(patched, at) - start) / (end - start)
+        layer = int(site.split(".")[2])
+        assert found[name].data[layer, 1] == pytest.approx(expected, abs=1e-3), name
+
+
+def test_the_changed_embedding_carries_everything_and_the_future_nothing(subject):
+    checkpoint, read, at = subject("decoder")
+    found = patching(EditedPasses(checkpoint, read(IDS)), read(OTHER), at, ["residual"])
+    assert set(found) == {"differences", "decoder.residual"}
+    np.testing.assert_allclose(found["decoder.residual"].data[0], [0, 1, 0, 0, 0], atol=1e-4)
+    assert found["decoder.residual"].data[:, 4].tolist() == [0, 0]
+
+
+def test_texts_that_cannot_be_patched_are_refused(subject):
+    checkpoint, read, at = subject("decoder")
+    passes = EditedPasses(checkpoint, read(IDS))
+    with pytest.raises(ValueError, match="has 5 tokens and the other one 4"):
+        patching(passes, read(IDS[:4]), at)
+    with pytest.raises(ValueError, match="same logit difference"):
+        patching(passes, read(IDS), at)
+
+
+def test_rows_of_a_batch_keep_the_interventions_of_the_trace(subject):
+    checkpoint, read, at = subject("decoder")
+    off = (HeadAblation(heads=(0,), layer=0),)
+    edit = SiteEdit(
+        kind="scale", site="decoder.layers.1.residual.before", value=2.0, positions=(3,)
+    )
+    passes = EditedPasses(checkpoint, read(IDS, off), off)
+    found = passes.predict([[], [edit], []], at)
+    alone = [difference_of(read(IDS, edits), at) for edits in (off, (*off, edit), off)]
+    np.testing.assert_allclose(found.differences, alone, atol=1e-5)
+    assert abs(alone[0] - alone[1]) > 1e-3
+
+
+def test_too_many_passes_are_refused_and_a_cancelled_analysis_stops(subject):
+    checkpoint, read, at = subject("decoder")
+    passes = EditedPasses(checkpoint, read(IDS))
+    with pytest.raises(TooManyPasses, match="send a shorter text"):
+        passes.predict([[]] * (MAX_TOKENS // 5 + 1), at)
+    with cancellable(lambda: True), pytest.raises(Cancelled):
+        passes.predict([[]], at)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saliency_is_the_slope_and_the_erasure_of_the_input(subject, kind):
+    checkpoint, read, at = subject(kind)
+    own = read(IDS)
+    found = saliency(EditedPasses(checkpoint, own), at)
+    for stack in [one for one in ("encoder", "decoder") if f"{one}.erasure" in found]:
+        site = f"{stack}.layers.0.residual.before"
+        for position in range(3):
+            erased = SiteEdit(kind="set", site=site, value=0.0, positions=(position,))
+            lost = difference_of(own, at) - difference_of(read(IDS, [erased]), at)
+            assert found[f"{stack}.erasure"].data[position] == pytest.approx(lost, abs=1e-4)
+            up, down = (
+                difference_of(
+                    read(IDS, [SiteEdit(kind="scale", site=site, value=by, positions=(position,))]),
+                    at,
+                )
+                for by in (1.02, 0.98)
+            )
+            slope = found[f"{stack}.gradient_times_input"].data[position]
+            assert slope == pytest.approx((up - down) / 0.04, abs=0.02)
+
+
+def test_the_gradient_leaves_the_model_as_it_was(subject):
+    checkpoint, read, at = subject("decoder")
+    before = read(IDS)["logits"]
+    saliency(EditedPasses(checkpoint, read(IDS)), at)
+    np.testing.assert_array_equal(read(IDS)["logits"], before)
+    assert all(parameter.grad is None for parameter in checkpoint.model.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_edge_of_the_path_is_the_pass_without_it(subject, kind):
+    checkpoint, read, at = subject(kind)
+    own = read(IDS)
+    weights = {
+        site.removesuffix(".context") + ".output_projection.weight": checkpoint.output_weights(
+            site.removesuffix(".context")
+        )
+        for site in own
+        if site.endswith(".context")
+    }
+    parts = logit_attribution(own, checkpoint.linear_exit, weights, at)
+    found = strongest_path(EditedPasses(checkpoint, own), parts, at)
+    row = torch.tensor(own["logits"][at.position]).softmax(-1)
+    assert found.probability == pytest.approx(float(row[at.token]), rel=1e-4)
+    last, *_, token = found.edges
+    silenced = SiteEdit(
+        kind="set",
+        site=f"{last.head.path}.context",
+        value=0.0,
+        heads=(last.head.head,),
+        positions=(at.position,),
+    )
+    assert last.difference == pytest.approx(difference_of(read(IDS, [silenced]), at), abs=1e-4)
+    assert last.difference == pytest.approx(found.ablations.data.min(), abs=1e-5)
+    reader = token.reader
+    seen = own[f"{reader.path}.weights"][reader.head, reader.position].copy()
+    seen[token.token] = 0
+    blind = SiteEdit(
+        kind="set",
+        site=f"{reader.path}.weights",
+        value=seen / seen.sum(),
+        heads=(reader.head,),
+        positions=(reader.position,),
+    )
+    assert token.difference == pytest.approx(difference_of(read(IDS, [blind]), at), abs=1e-4)
+    if len(found.edges) == 3:
+        middle = found.edges[1]
+        assert middle.reader == last.head
+        assert token.reader == middle.head
+        off = SiteEdit(
+            kind="set",
+            site=f"{middle.head.path}.context",
+            value=0.0,
+            heads=(middle.head.head,),
+            positions=(middle.head.position,),
+        )
+        site = f"{last.head.path}.context"
+        without = SiteEdit.patch(
+            read(IDS, [off]), site, heads=[last.head.head], positions=[at.position]
+        )
+        assert middle.difference == pytest.approx(difference_of(read(IDS, [without]), at), abs=1e-4)
