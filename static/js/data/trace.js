@@ -122,6 +122,7 @@ import { partsOf } from './text.js';
  * @property {string[]} [analyses]
  * @property {Edit[]} [edits]
  * @property {{position: number, token?: number, against?: number}} [logit_difference]
+ * @property {{text: string, parts: string[]}} [patching]
  * @property {string|null} [dtype]
  * @property {PositionalAsk} [positional]
  * @property {string} [card]

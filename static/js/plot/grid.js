@@ -32,7 +32,7 @@
  * @property {Call} [call] for numbers that are not part of a trace
  */
 
-/** @typedef {{capture?: string[], layers?: number[], heads?: number[], analyses?: string[], edits?: Edit[], logit_difference?: {position: number, token?: number, against?: number}}} Request */
+/** @typedef {{capture?: string[], layers?: number[], heads?: number[], analyses?: string[], edits?: Edit[], logit_difference?: {position: number, token?: number, against?: number}, patching?: {text: string, parts: string[]}}} Request */
 
 /** @typedef {{readout: string, tint?: Float64Array}} Shown a sentence in words, and weights over the tokens of the columns */
 

@@ -129,7 +129,12 @@ export const VIEWS = [
     title: 'Why this word',
     of: 'logits',
     needs: NEXT_TOKEN,
-    fields: { word_token: count(), word_against: count() },
+    fields: {
+      word_show: choice(['parts', 'path', 'patching', 'saliency']),
+      word_text: text(),
+      word_token: count(),
+      word_against: count(),
+    },
     load: async () => (await import('./word/word.js')).word,
   },
   {

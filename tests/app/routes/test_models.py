@@ -87,6 +87,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
             "patching",
             "saliency",
             "attention_by_distance",
+            "quantization_sensitivity",
         ],
         "examples": [{"title": "A cat", "text": "The cat sat.", "opens": {}}],
     }

@@ -294,7 +294,7 @@ def test_a_translation_of_nothing_is_analysed_but_not_aligned(client, problem, m
         post(client, "translator", analyses=["alignment"], **options), 422, "nothing-to-analyse"
     )
     assert body["detail"] == "alignment: the target has no words to align"
-    names = ("alignment", "reward", "quantization_sensitivity")
+    names = ("alignment", "reward", "quantization_sensitivity", "patching")
     others = [name for name in EVERY if name not in names]
     body = post(client, "translator", analyses=others, **options).json()
     assert body["target"] == ""

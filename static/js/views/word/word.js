@@ -4,7 +4,7 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
+import { hasTwoSides, isFilling, predictingSide, sideOf, tokensOf } from '../../data/attention.js';
 import { percent, signed } from '../../data/format.js';
 import { named, positionLabels } from '../../data/text.js';
 import { isMask } from '../../data/words.js';
@@ -13,6 +13,7 @@ import { matrixAt, rowOf } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
 import { signedBars, withSign } from './bars.js';
+import { pathParts, saliencyParts, sharesFigure } from './more.js';
 import { differenceOf, expertsOf, headsOf, partsOf, sourcesOf, strongestFor } from './parts.js';
 
 /**
@@ -25,6 +26,25 @@ import { differenceOf, expertsOf, headsOf, partsOf, sourcesOf, strongestFor } fr
 
 const CHOICES = 12;
 const ANALYSIS = 'logit_attribution';
+
+const SHOW = [
+  { id: 'parts', title: 'Parts', help: 'What each part adds to the prediction, exactly' },
+  { id: 'path', title: 'Strongest path', help: 'Head, earlier head and token, each edge ablated' },
+  {
+    id: 'patching',
+    title: 'Patching',
+    help: 'Activations of a second sentence, put into this one',
+  },
+  { id: 'saliency', title: 'Saliency', help: 'Gradient × input, and erasure of each token' },
+];
+/** @type {Record<string, string>} */
+const ANALYSES = {
+  parts: ANALYSIS,
+  path: 'strongest_path',
+  patching: 'patching',
+  saliency: 'saliency',
+};
+const PATCHED = ['residual', 'attention', 'heads'];
 
 /** @type {View} */
 export const word = {
@@ -74,7 +94,10 @@ function requestOf(trace, state) {
   const { position, token, against } = subjectOf(trace, state);
   return {
     capture: [],
-    analyses: [ANALYSIS],
+    analyses: [ANALYSES[showOf(state)]],
+    ...(showOf(state) === 'patching' && {
+      patching: { text: state.word_text ?? '', parts: PATCHED },
+    }),
     logit_difference: {
       position,
       ...(token !== null && { token }),
@@ -89,15 +112,27 @@ function requestOf(trace, state) {
  * @returns {Record<string, Ask>}
  */
 function asks(trace, state) {
-  return refusalOf(trace) ? {} : { parts: requestOf(trace, state) };
+  if (refusalOf(trace, state) || isLacking(state)) return {};
+  return { parts: requestOf(trace, state) };
+}
+
+/** @param {ViewState} state */
+function showOf({ word_show: show }) {
+  return show ?? 'parts';
+}
+
+/** @param {ViewState} state */
+function isLacking(state) {
+  return showOf(state) === 'patching' && (state.word_text ?? '').trim() === '';
 }
 
 /**
  * The reason for which the model has no attribution.
  * @param {Trace} trace
+ * @param {ViewState} state
  */
-function refusalOf({ card }) {
-  if (!card || card.analyses.includes(ANALYSIS)) return '';
+function refusalOf({ card }, state) {
+  if (!card || card.analyses.includes(ANALYSES[showOf(state)])) return '';
   return card.norm_place === 'pre'
     ? 'This model does not offer the sites from which a logit can be split.'
     : 'This model normalises what its parts write, so no logit is the sum of their outputs.';
@@ -107,8 +142,8 @@ function refusalOf({ card }) {
  * @param {ViewState} state
  * @returns {Found|null}
  */
-function foundIn({ answers }) {
-  return answers?.parts?.trace?.analyses[ANALYSIS] ?? null;
+function foundIn(state) {
+  return state.answers?.parts?.trace?.analyses[ANALYSES[showOf(state)]] ?? null;
 }
 
 /**
@@ -141,7 +176,6 @@ function guessesAt(trace, position) {
  * @returns {Control[]}
  */
 function controls(trace, state) {
-  if (refusalOf(trace)) return [];
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);
   const { position, token, against } = subjectOf(trace, state);
@@ -155,6 +189,8 @@ function controls(trace, state) {
   const [name] = Object.keys(choosing(trace, side, position));
   const [likeliest] = options;
   return [
+    { kind: 'choice', name: 'word_show', label: 'Show', options: SHOW, value: showOf(state) },
+    ...(showOf(state) === 'patching' ? [secondSentence(state)] : []),
     {
       kind: 'choice',
       name,
@@ -184,6 +220,20 @@ function controls(trace, state) {
 }
 
 /**
+ * @param {ViewState} state
+ * @returns {Control}
+ */
+function secondSentence({ word_text: value }) {
+  return {
+    kind: 'text',
+    name: 'word_text',
+    label: 'Second sentence',
+    value: value ?? '',
+    placeholder: 'As many tokens as the sentence above',
+  };
+}
+
+/**
  * The guesses with the tokens of a link that are not among them.
  * @param {{id: number, text: string, probability: number}[]} guesses
  * @param {(number|null)[]} chosen
@@ -209,7 +259,7 @@ function withChosen(guesses, chosen, found) {
  */
 function wording(trace, state) {
   const found = foundIn(state);
-  if (!found) return {};
+  if (!found || showOf(state) !== 'parts') return { help: HELP[showOf(state)] ?? word.help };
   const { preposition } = wordsFor(trace);
   const tokens = tokensOf(trace, predictingSide(trace));
   const [token, against] = tokensIn(found);
@@ -230,6 +280,15 @@ function wording(trace, state) {
 function tokensIn({ token, against }) {
   return [nameOfGuess(token.text), nameOfGuess(against.text)];
 }
+
+/** @type {Record<string, string>} */
+const HELP = {
+  path: 'From the prediction back to a token: each bar is what the difference loses without that edge, measured by a pass of its own, and the probability that is left.',
+  patching:
+    'One activation of the second sentence at a time is put into the pass of the first: 100 % makes the prediction that of the second sentence, 0 % changes nothing.',
+  saliency:
+    'Gradient × input asks how the difference would change along its tangent; erasure runs the model without the token. They agree only as far as the model is linear, and neither says which part did it.',
+};
 
 /** @type {Record<string, {title: string, help: string, rows: (found: Found, trace: Trace) => Part[]}>} */
 const CHARTS = {
@@ -262,7 +321,16 @@ const CHARTS = {
  */
 function panels(trace, state) {
   const found = foundIn(state);
+  const show = showOf(state);
   if (!found) return [{ id: 'layers', state: { chart: 'layers' } }];
+  if (show === 'path') return [{ id: 'path', state: { chart: 'path' } }];
+  if (show === 'saliency')
+    return ['gradient_times_input', 'erasure'].map((chart) => ({ id: chart, state: { chart } }));
+  if (show === 'patching')
+    return Object.keys(found)
+      .filter((name) => found[name]?.axes?.[0] === 'layer')
+      .sort((a, b) => Number(b.includes('residual')) - Number(a.includes('residual')))
+      .map((chart) => ({ id: chart.replaceAll('.', '-'), state: { chart } }));
   return Object.keys(CHARTS)
     .filter((chart) => CHARTS[chart].rows(found, trace).length > 0)
     .map((chart) => ({ id: chart, state: { chart } }));
@@ -274,14 +342,20 @@ function panels(trace, state) {
  * @returns {Figure}
  */
 function figure(trace, state) {
-  const { title, help, rows } = CHARTS[state.chart ?? 'layers'];
-  const reason = refusalOf(trace);
+  const reason = refusalOf(trace, state);
   if (reason) return { title: 'Why this word', notice: reason };
+  if (isLacking(state))
+    return {
+      title: 'Patching',
+      notice: 'Type a second sentence of as many tokens, such as this one with a word changed.',
+    };
   const found = foundIn(state);
   if (!found) {
     const answer = state.answers?.parts;
-    return { title, notice: noticeOf(answer), isWaiting: !answer?.problem };
+    return { title: 'Why this word', notice: noticeOf(answer), isWaiting: !answer?.problem };
   }
+  if (showOf(state) === 'patching') return patchingFigure(trace, state, found);
+  const { title, help, rows } = chartOf(state.chart ?? 'layers');
   const parts = rows(found, trace);
   const [token, against] = tokensIn(found);
   return {
@@ -290,6 +364,72 @@ function figure(trace, state) {
     summary: `${title}: contributions to the logit of “${token}” minus that of “${against}”, in logits.`,
     ...signedBars(parts, { title: 'logits', ends: [`for “${against}”`, `for “${token}”`] }, state),
     grid: gridOf(trace, state, { found, parts, title }),
+  };
+}
+
+/**
+ * @param {string} chart
+ * @returns {{title: string, help: string, rows: (found: Found, trace: Trace) => Part[]}}
+ */
+function chartOf(chart) {
+  if (chart in CHARTS) return CHARTS[chart];
+  /** @param {Trace} trace @returns {[Token[], Token[]]} */
+  const texts = (trace) => [tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')];
+  if (chart === 'path')
+    return {
+      title: 'The strongest path',
+      help: 'What the difference loses without the edge, and the probability without it.',
+      rows: (found, trace) => pathParts(/** @type {any} */ (found), ...texts(trace)),
+    };
+  const isErasure = chart === 'erasure';
+  return {
+    title: isErasure ? 'Erasure' : 'Gradient × input',
+    help: isErasure
+      ? 'By how much the difference falls if the token’s vector is set to 0.'
+      : 'The gradient of the difference times the token’s vector.',
+    rows: (found, trace) =>
+      saliencyParts(found, isErasure ? 'erasure' : 'gradient_times_input', ...texts(trace)),
+  };
+}
+
+/** @type {Record<string, string>} */
+const PATCHED_TITLES = {
+  residual: 'Stream before each layer',
+  self_attention: 'Attention',
+  cross_attention: 'Cross-attention',
+};
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `chart`, the name of the array
+ * @param {Found} found
+ * @returns {Figure}
+ */
+function patchingFigure(trace, state, found) {
+  const name = found[state.chart]
+    ? state.chart
+    : Object.keys(found).find((one) => found[one]?.axes?.[0] === 'layer');
+  const [stack, part, heads] = name.split('.');
+  const side = sideOf(stack === 'encoder' ? 'encoder' : 'decoder', trace);
+  const array = found[name];
+  const numbered = Array.from({ length: array.shape[1] }, (_, head) => ({
+    ...trace.tokens[0],
+    text: `head ${head}`,
+    part: null,
+  }));
+  const [own, other] = Array.from(found.differences.data, (value) => withSign(value));
+  const before = hasTwoSides(trace) ? `${capital(stack)}: ` : '';
+  const title = `${before}${PATCHED_TITLES[part] ?? part}${heads ? ', by head' : ''}`;
+  return {
+    title,
+    help: `The difference is ${own} logits here and ${other} with the second sentence.`,
+    summary: `${title}: the share of the change that each layer and ${heads ? 'head' : 'position'} carries.`,
+    ...sharesFigure(array, heads ? numbered : tokensOf(trace, side), state, {
+      side,
+      title,
+      request: requestOf(trace, state),
+      where: part === 'cross_attention' ? 'cross' : hasTwoSides(trace) ? stack : '',
+    }),
   };
 }
 

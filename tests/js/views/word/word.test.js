@@ -141,13 +141,13 @@ test('the request names the position, and the tokens if they are chosen', () => 
 test('the choices are the guesses, and a token of a link that is not among them', () => {
   const trace = withCard(sampleTrace());
   const menus = (state) => word.controls(trace, stateOf(trace, state));
-  const [, why, than] = menus({});
+  const [, , why, than] = menus({});
   deepEqual(
     why.options.map(({ id }) => id),
     [null, 6, 9, 5],
   );
   ok(than.options.every(({ id }) => id !== 6));
-  ok(menus({ word_token: 77 })[1].options.some(({ id }) => id === 77));
+  ok(menus({ word_token: 77 })[2].options.some(({ id }) => id === 77));
 });
 
 test('a model without the analysis is told the reason', () => {
@@ -160,4 +160,65 @@ test('until the answer is there, the chart waits', () => {
   const trace = withCard(sampleTrace());
   const { isWaiting } = word.figure(trace, { ...FRAME, answers: { parts: { isWaiting: true } } });
   ok(isWaiting);
+});
+
+function answered(trace, analysis, of, state = {}) {
+  const pair = { position: 1, token: { id: 6, text: ' saw' }, against: { id: 9, text: '<i>&' } };
+  const answers = { parts: { trace: { ...trace, analyses: { [analysis]: { ...pair, ...of } } } } };
+  return { ...FRAME, query: 1, answers, ...state };
+}
+
+const every = (trace) => ({
+  ...trace,
+  card: { ...trace.card, analyses: ['strongest_path', 'patching', 'saliency'] },
+});
+
+test('the path lists its edges, each with what is left without it', () => {
+  const trace = every(withCard(sampleTrace()));
+  const last = { path: 'decoder.layers.1.self_attention', head: 1, position: 1 };
+  const edges = [
+    { reader: null, head: last, token: null, difference: 1, probability: 0.25 },
+    { reader: last, head: null, token: 0, difference: 2.5, probability: 0.4 },
+  ];
+  const state = answered(trace, 'strongest_path', { edges, difference: 3, probability: 0.5 });
+  const figures = figuresOf(trace, { ...state, word_show: 'path' });
+  deepEqual(figures[0].data[0].x, [2, 0.5]);
+  match(figures[0].data[0].text[0], /\+2\.00 · 25\.0 %/);
+  assertContract(figures, FRAME.width);
+});
+
+test('patching asks for a second sentence, and maps the shares', () => {
+  const trace = every(withCard(sampleTrace()));
+  const lacking = { ...FRAME, word_show: 'patching' };
+  deepEqual(word.asks(trace, lacking), {});
+  match(word.figure(trace, lacking).notice, /second sentence/);
+  const asked = word.asks(trace, { ...lacking, word_text: 'it ran' }).parts;
+  equal(asked.patching.text, 'it ran');
+  const shares = {
+    differences: tensor(['text'], [2], 1),
+    'decoder.residual': tensor(['layer', 'position'], [2, 5], (at) => at / 10),
+    'decoder.self_attention.heads': tensor(['layer', 'head'], [2, 2], 0.5),
+  };
+  for (const width of WIDTHS) {
+    const state = answered(trace, 'patching', shares, {
+      word_show: 'patching',
+      word_text: 'it ran',
+      width,
+    });
+    const figures = figuresOf(trace, state);
+    equal(figures.length, 2);
+    assertContract(figures, width);
+  }
+});
+
+test('saliency shows both kinds for each token', () => {
+  const trace = every(withCard(sampleTrace()));
+  const each = (value) => tensor(['position'], [5], value);
+  const found = { 'decoder.gradient_times_input': each(1), 'decoder.erasure': each(-2) };
+  const figures = figuresOf(trace, answered(trace, 'saliency', found, { word_show: 'saliency' }));
+  deepEqual(
+    figures.map(({ data }) => data[0].x[0]),
+    [1, -2],
+  );
+  assertContract(figures, FRAME.width);
 });
