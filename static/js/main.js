@@ -71,6 +71,9 @@ const address = createAddress(FIELDS);
 /** The state that a new text or model resets. */
 /** The page's own choice of a head. */
 const NO_HEAD = { layer: null, head: null, where: '' };
+/** The view that shows texts of any length, and what the page asks of those. */
+const LONG = { id: 'long', ask: { capture: [], analyses: [], resolution: 256 } };
+const ONLY_LONG = 'The text is too long for this view. “Overview” shows its attention.';
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
 /** The views that were opened, by id. @type {Record<string, View>} */
@@ -274,7 +277,8 @@ function change(patch, isTyped = false, note = address.write) {
   const isAnew = isReadAnew(state, before);
   if (trace && !isAnew) normalize();
   note(state, isTyped);
-  if (isAnew) read();
+  const isOpenedLong = state.view === LONG.id && before.view !== LONG.id && (!trace || isBehind);
+  if (isAnew || isOpenedLong) read();
   else show();
 }
 
@@ -315,13 +319,33 @@ async function read() {
     if (card !== wanted && wanted.state !== 'loaded') await refreshCatalogue(signal);
     composer.show({ text, target: state.target, model: card.id, card });
     const asked = { model: card.id, text, ...(state.target !== null && { target: state.target }) };
-    const answer = await fetchAnswer(catalogue, { ...asked, ...request(VIEWS, card) }, signal);
+    const answer = await fetchOf(asked, card, signal);
     if (signal.aborted) return;
     answers.retry();
     arrived({ ...answer, asked });
   } catch (error) {
     if (!signal.aborted) fail(error);
   }
+}
+
+/**
+ * The trace of a text; of one that is too long for the other views, what the overview shows.
+ * @param {Ask} asked
+ * @param {Card} of
+ * @param {AbortSignal} signal
+ */
+async function fetchOf(asked, of, signal) {
+  try {
+    return await fetchAnswer(catalogue, { ...asked, ...request(VIEWS, of) }, signal);
+  } catch (error) {
+    if (state.view !== LONG.id || !isOverviewed(of) || !isTooLong(asProblem(error))) throw error;
+    return await fetchAnswer(catalogue, { ...asked, ...LONG.ask }, signal);
+  }
+}
+
+/** @param {Card} of @returns {boolean} is there an overview of its long texts? */
+function isOverviewed(of) {
+  return Boolean(entryOf(LONG.id).isOffered?.(of)) && (of.longest_text ?? 0) > of.max_tokens;
 }
 
 /**
@@ -408,7 +432,13 @@ function fail(error) {
   else drop();
   composer.translate(isBehind && trace ? trace.target : null);
   pageStatus.showProblem(problem, retrier.after(problem), isBehind);
-  if (isTooLong(problem) && card && state.target === null) offerBeginning(problem, card.id);
+  if (isTooLong(problem) && card && state.target === null) {
+    if (state.view !== LONG.id && isOverviewed(card)) {
+      problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG.id } };
+      pageStatus.showProblem(problem, false, isBehind);
+    }
+    offerBeginning(problem, card.id);
+  }
 }
 
 /**
@@ -447,7 +477,8 @@ function show() {
   grid = null;
   if (view) {
     frame.answers = answersFor(view, trace);
-    const lack = card?.sites ? lackOf(view, card) : '';
+    const isTooFar = Boolean(trace.resolution) && view.id !== LONG.id;
+    const lack = isTooFar ? ONLY_LONG : card?.sites ? lackOf(view, card) : '';
     if (lack) sections[view.id].lacks(lack);
     else grid = sections[view.id].show(view, trace, { ...looking(), ...frame });
   } else open(state.view);
@@ -624,7 +655,7 @@ function answersFor(view, of) {
  * @param {Record<string, Ask>} bodies
  */
 function want(bodies) {
-  const ask = trace?.card && mapAsk(trace.card);
+  const ask = trace?.card && !trace.resolution && mapAsk(trace.card);
   const { ofPage, ofMap, ...found } = answers.want({
     ...bodies,
     ...(card && { ofPage: { card: card.id } }),

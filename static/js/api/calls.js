@@ -37,6 +37,8 @@ export class Problem extends Error {
   texts;
   /** @type {{label: string, patch: Patch}|undefined} a way out, as a button */
   offer;
+  /** @type {{label: string, patch: Patch}|undefined} another way out */
+  further;
 
   /**
    * @param {{type?: string, title: string, detail?: string, status?: number, limit?: number, actual?: number, retryAfter?: number, errors?: {field: string, message: string}[]}} facts `retryAfter` in seconds
@@ -172,6 +174,19 @@ export async function fetchPositional(wanted, signal) {
     signal,
     headers: { Accept: 'application/x-safetensors' },
   });
+  return encodingFromSafetensors(await arrived(answer.arrayBuffer()));
+}
+
+/**
+ * A rectangle of a head's map, exact or pooled.
+ * @param {Record<string, string|number>} wanted
+ * @param {AbortSignal} signal
+ * @returns {Promise<Pick<Encoding, 'tensors'>>}
+ */
+async function fetchTile({ id, ...query }, signal) {
+  const written = Object.entries(query).map(([name, value]) => [name, String(value)]);
+  const path = `${BASE}/traces/${id}/tile?${new URLSearchParams(written)}`;
+  const answer = await call(path, { signal, headers: { Accept: 'application/x-safetensors' } });
   return encodingFromSafetensors(await arrived(answer.arrayBuffer()));
 }
 
@@ -445,6 +460,7 @@ function reasonOf({ models, unavailable = [] }, id) {
  */
 export async function fetchAnswer(catalogue, body, signal) {
   if (body.positional) return fetchPositional(body.positional, signal);
+  if (body.tile) return fetchTile(body.tile, signal);
   if (body.card) return { card: await fetchJson(cardPath(body.card), signal) };
   const { model, text, target } = body;
   const trace = await fetchTrace(body, signal);

@@ -25,6 +25,7 @@ const MOST_NUMBERS = 32e6;
 export function bodyOf(ask, { model, text, target, asked = { model, text } }) {
   if (ask.positional) return { positional: ask.positional };
   if (ask.card) return { card: ask.card };
+  if (ask.tile) return { tile: ask.tile };
   const isOther = 'text' in ask || 'model' in ask;
   const texts = isOther
     ? { model: asked.model, text: asked.text }

@@ -45,6 +45,7 @@ import { partsOf } from './text.js';
  * @property {Record<string, any>} analyses
  * @property {Record<string, number>} timings milliseconds
  * @property {Card} [card] of the model that made it
+ * @property {number} [resolution] the greatest number of bins a side of its maps, if it has maps alone
  * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
  */
 
@@ -70,6 +71,8 @@ import { partsOf } from './text.js';
  * @property {number} d_ff
  * @property {number} vocab_size
  * @property {number} max_tokens
+ * @property {number} [trained_tokens] the longest text of its training
+ * @property {number} [longest_text] tokens that it reads for maps alone
  * @property {string} positional
  * @property {number} n_kv_heads
  * @property {string} norm
@@ -126,6 +129,8 @@ import { partsOf } from './text.js';
  * @property {string|null} [dtype]
  * @property {PositionalAsk} [positional]
  * @property {string} [card]
+ * @property {number} [resolution] bins a side: of a text of any length, maps alone
+ * @property {Record<string, string|number>} [tile] the query of `GET /api/v1/traces/{id}/tile`, and its `id`
  */
 
 /** @typedef {{scheme: string, model: string|null, length: number, tensors: Record<string, NamedArray>}} Encoding of positions, without a text */

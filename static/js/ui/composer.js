@@ -61,6 +61,15 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
   box.addEventListener('scroll', () => {
     surplus.scrollTop = box.scrollTop;
   });
+  takeDrops(document, {
+    onFile: (text) => {
+      box.value = text;
+      ofText.submit();
+    },
+    onRefusal: (reason) => {
+      note.textContent = reason;
+    },
+  });
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
 
@@ -170,6 +179,46 @@ function listen(box, onTyping, onText) {
     submit();
   });
   return { submit: () => submit(), isPending: () => isPending };
+}
+
+/** More than any server of this kind reads by default, in bytes. */
+const LARGEST_FILE = 4e6;
+
+/**
+ * Reads a text file that is dropped on the page.
+ * @param {Document} page
+ * @param {{onFile: (text: string) => void, onRefusal: (reason: string) => void}} handlers
+ */
+function takeDrops(page, { onFile, onRefusal }) {
+  page.addEventListener('dragover', (event) => {
+    if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
+  });
+  page.addEventListener('drop', async (event) => {
+    const file = event.dataTransfer?.files[0];
+    if (!file) return; // dragged words go where they are dropped
+    event.preventDefault();
+    const refused = file.size > LARGEST_FILE;
+    const text = refused ? null : textIn(await file.arrayBuffer());
+    if (text !== null) onFile(text);
+    else if (refused)
+      onRefusal(
+        `${file.name} has ${inBytes(file.size)}; a file may have ${inBytes(LARGEST_FILE)}.`,
+      );
+    else onRefusal(`${file.name} is not text in UTF-8.`);
+  });
+}
+
+/**
+ * @param {ArrayBuffer} bytes
+ * @returns {string|null} null: they are not text in UTF-8
+ */
+export function textIn(bytes) {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return text.includes('\0') ? null : text.replace(/\r\n?/g, '\n');
+  } catch {
+    return null;
+  }
 }
 
 /**

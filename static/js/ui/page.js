@@ -3,7 +3,7 @@
  * for an API key.
  */
 
-import { grouped, inBytes } from '../data/format.js';
+import { counted, grouped, inBytes } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore, keepKey, keyIn } from '../api/calls.js';
 import { element, partOf } from './dom.js';
@@ -113,7 +113,7 @@ export function createNotice(host, { onRetry, onOffer }) {
      */
     show(problem, goesOn) {
       const lines = [problem.message, asSentence(problem.detail), advice(problem, goesOn)];
-      const said = [...lines, problem.offer?.label ?? ''].join('\n');
+      const said = [...lines, problem.offer?.label ?? '', problem.further?.label ?? ''].join('\n');
       host.hidden = false;
       // Writing an alert again announces it again and takes the focus from its button.
       if (told === said) return;
@@ -128,8 +128,9 @@ export function createNotice(host, { onRetry, onOffer }) {
           element('button', { type: 'button', class: 'button', onclick: onRetry }, 'Try again'),
         );
       }
-      if (problem.offer) {
-        const { label, patch } = problem.offer;
+      for (const offer of [problem.offer, problem.further]) {
+        if (!offer) continue;
+        const { label, patch } = offer;
         host.append(
           element(
             'button',
@@ -280,10 +281,11 @@ function remember() {
  * How much was read of how much could be, and how fast: `9 of 256 tokens, 20 ms`.
  * @param {Trace} trace
  */
-export function readInWords({ tokens, target_tokens: target, card, timings }) {
+export function readInWords({ tokens, target_tokens: target, card, timings, resolution }) {
   const most = grouped(card?.max_tokens ?? 0);
   const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
   const time = total > 0 ? `, ${Math.max(1, Math.round(total))} ms` : '';
+  if (resolution) return `${counted(tokens.length, 'token')}${time}`;
   if (!target) return `${grouped(tokens.length)} of ${most} tokens${time}`;
   return `${grouped(tokens.length)} + ${grouped(target.length)} of ${most} tokens each${time}`;
 }

@@ -79,6 +79,7 @@ export function createPanel(name, handlers) {
     help: said = '',
     facts: found = [],
     actions: offered = [],
+    grid,
   }) {
     showFormula(lines);
     help.replaceChildren(...withSymbols(said));
@@ -89,6 +90,7 @@ export function createPanel(name, handlers) {
       ),
     );
     facts.hidden = found.length === 0;
+    facts.setAttribute('aria-live', grid?.move ? 'polite' : 'off');
     actions.hidden = offered.length === 0;
     while (actions.children.length > offered.length) actions.lastElementChild?.remove();
     offered.forEach(({ label, patch }, index) => {

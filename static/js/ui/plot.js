@@ -11,6 +11,7 @@ import { element, palette, plotly } from './dom.js';
 /**
  * @import { Drawing, DrawnFigure, Figure, Lettering } from '../plot/figure.js'
  * @import { Cell, Grid, Highlight } from '../plot/grid.js'
+ * @import { Patch } from '../state/state.js'
  * @import { Box } from './dom.js'
  */
 
@@ -25,6 +26,8 @@ const ZOOM_FROM = 40;
 /** Pixels a press may stray and still be a click: a fingertip rolls. */
 /** @type {Record<string, number>} */
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
+/** Milliseconds between two steps of a wheel that is turned. */
+const WHEEL_PAUSE = 150;
 const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
 
 let count = 0;
@@ -33,9 +36,11 @@ let count = 0;
  * @param {Object} handlers
  * @param {(cell: Cell|null, grid: Grid, isKeyboard: boolean) => void} handlers.onCell the cell under the cursor, or none
  * @param {(cell: Cell, grid: Grid) => void} handlers.onChoose
+ * @param {(patch: Patch) => void} [handlers.onGoingOn] a key or the wheel moves what is shown
  */
-export function createPlot({ onCell, onChoose }) {
+export function createPlot({ onCell, onChoose, onGoingOn }) {
   count += 1;
+  let turned = 0;
   const hint = element('p', { class: 'plot-hint', id: `plot-hint-${count}` });
   const note = element('p', { class: 'plot-note' });
   /** @type {PlotlyElement} */
@@ -150,6 +155,26 @@ export function createPlot({ onCell, onChoose }) {
   plot.addEventListener('blur', () => {
     if (figure) point(null);
   });
+  /** @param {string} key */
+  function move(key) {
+    const patch = figure?.grid.move?.(key, cell);
+    if (patch) onGoingOn?.(patch);
+    return Boolean(patch);
+  }
+
+  // A pinch on a touchpad arrives as a wheel with Ctrl.
+  plot.addEventListener(
+    'wheel',
+    (event) => {
+      if (!figure?.grid.move || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      if (event.timeStamp - turned < WHEEL_PAUSE) return;
+      turned = event.timeStamp;
+      move(event.deltaY < 0 ? '+' : '-');
+    },
+    { passive: false },
+  );
+
   plot.addEventListener('keydown', (event) => {
     if (!figure || event.altKey) return;
     if (event.key === 'Enter' || event.key === ' ') {
@@ -159,6 +184,11 @@ export function createPlot({ onCell, onChoose }) {
     }
     if (event.key === 'Escape') {
       point(null);
+      return;
+    }
+    if (move(event.shiftKey && event.key.startsWith('Arrow') ? `Shift+${event.key}` : event.key)) {
+      event.preventDefault();
+      event.stopPropagation();
       return;
     }
     const from = cell ?? figure.grid.start ?? { row: 0, column: 0 };

@@ -78,6 +78,15 @@ export const VIEWS = [
     load: async () => (await import('./head/head.js')).head,
   },
   {
+    id: 'long',
+    title: 'Overview',
+    of: 'head',
+    isOffered: ({ kind }) => kind !== 'encoder-decoder',
+    needs: [],
+    fields: { long_region: ofText(counts()), long_pool: choice(['mean', 'max']) },
+    load: async () => (await import('./long/long.js')).long,
+  },
+  {
     id: 'positions',
     title: 'Positions',
     of: 'embedding',

@@ -1,0 +1,112 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { callOf } from '../../../../static/js/data/request_code.js';
+import { long } from '../../../../static/js/views/long/long.js';
+import {
+  binsOf,
+  binWidth,
+  moved,
+  regionAfter,
+  regionOf,
+  resolutionInWords,
+  wholeOf,
+  writtenOf,
+  zoomed,
+} from '../../../../static/js/views/long/region.js';
+import { FRAME, sampleTrace } from '../../sample.js';
+import { assertContract, WIDTHS } from '../view_contract.js';
+
+const SITE = 'decoder.layers.1.self_attention';
+
+/** A map whose cells count up, of a text of some tokens. */
+function overviewOf(count) {
+  const trace = sampleTrace();
+  const tokens = Array.from({ length: count }, (_, at) => trace.tokens[1 + (at % 4)]);
+  const bins = Math.ceil(count / binWidth(count));
+  const map = (scale) => ({
+    axes: ['head', 'query_bin', 'key_bin'],
+    shape: [2, bins, bins],
+    data: Float32Array.from({ length: 2 * bins * bins }, (_, at) => at),
+    scale: scale / (2 * bins * bins),
+  });
+  const tensors = { [`${SITE}.mean_map`]: map(0.5), [`${SITE}.max_map`]: map(1) };
+  return { ...trace, id: 'f'.repeat(32), tokens, tensors, resolution: 256 };
+}
+
+const stateOf = (changes) => ({ ...FRAME, long_region: [], long_pool: 'mean', ...changes });
+
+test('a region in a link comes back, and one outside the text is the whole', () => {
+  deepEqual(regionOf([8, 16, 0, 8], 20), { queries: [8, 16], keys: [0, 8] });
+  for (const written of [[], [8, 8, 0, 8], [8, 21, 0, 8], [1, 2, 3]])
+    deepEqual(regionOf(written, 20), wholeOf(20));
+  deepEqual(writtenOf({ queries: [8, 16], keys: [0, 8] }, 20), [8, 16, 0, 8]);
+  deepEqual(writtenOf(wholeOf(20), 20), []);
+});
+
+test('zooming keeps its place in sight, and its sides in the text', () => {
+  deepEqual(zoomed(wholeOf(1000), 0.5, 1000), { queries: [250, 750], keys: [250, 750] });
+  deepEqual(zoomed(wholeOf(1000), 0.5, 1000, { query: 1000, key: 0 }), {
+    queries: [500, 1000],
+    keys: [0, 500],
+  });
+  deepEqual(zoomed({ queries: [500, 1000], keys: [0, 500] }, 2, 1000), wholeOf(1000));
+  deepEqual(zoomed(wholeOf(9), 0.5, 9), { queries: [1, 9], keys: [1, 9] });
+  deepEqual(zoomed(wholeOf(3), 0.5, 3), wholeOf(3));
+});
+
+test('moving stops at the ends of the text', () => {
+  const region = { queries: [0, 100], keys: [880, 980] };
+  deepEqual(moved(region, { down: 1 }, 1000), { queries: [25, 125], keys: [880, 980] });
+  deepEqual(moved(region, { down: -1, right: 1 }, 1000), { queries: [0, 100], keys: [900, 1000] });
+  deepEqual(regionAfter('Shift+ArrowDown', region, 1000), moved(region, { down: 1 }, 1000));
+  deepEqual(regionAfter('0', region, 1000), wholeOf(1000));
+  equal(regionAfter('x', region, 1000), null);
+});
+
+test('bins follow the server’s rule, and say what they are', () => {
+  equal(binWidth(256), 1);
+  equal(binWidth(257), 2);
+  deepEqual(binsOf([100, 612]).slice(-2), [
+    [608, 610],
+    [610, 612],
+  ]);
+  deepEqual(binsOf([100, 613]).slice(-1), [[610, 613]]);
+  equal(resolutionInWords(wholeOf(16384), 'mean'), 'mean of 64 × 64 tokens');
+  equal(resolutionInWords(wholeOf(16384), 'max'), 'maximum of 64 × 64 tokens');
+  equal(resolutionInWords({ queries: [0, 256], keys: [90, 100] }, 'max'), 'exact');
+});
+
+test('the whole map is drawn from the trace of a long text; the future is empty', () => {
+  const trace = overviewOf(700);
+  const figures = WIDTHS.map((width) => long.figure(trace, stateOf({ width })));
+  assertContract(figures.slice(0, 1), WIDTHS[0]);
+  const [{ grid, title }] = figures;
+  match(title, /mean of 3 × 3 tokens/);
+  ok(Number.isNaN(grid.value(0, 1)) && grid.value(1, 1) > 0);
+  const other = long.figure(trace, stateOf({ long_pool: 'max' })).grid;
+  equal(other.value(5, 2), 2 * grid.value(5, 2));
+});
+
+test('a region asks for its tile, and waits for it', () => {
+  const trace = overviewOf(700);
+  const state = stateOf({ long_region: [600, 616, 0, 8] });
+  deepEqual(long.asks(trace, stateOf({})), {});
+  const { tile } = long.asks(trace, state);
+  deepEqual([tile.tile.attention, tile.tile.queries, tile.tile.keys], [SITE, '600:616', '0:8']);
+  ok(long.figure(trace, state).isWaiting);
+  const mean_map = { axes: [], shape: [16, 8], data: new Float32Array(128).fill(0.25), scale: 1 };
+  const answers = { tile: { trace: { tensors: { mean_map } } } };
+  const figure = long.figure(trace, { ...state, answers, long_pool: 'max' });
+  match(figure.title, /exact/);
+  assertContract([figure], 600);
+  equal(
+    callOf(trace, figure.grid).path,
+    `/api/v1/traces/${'f'.repeat(32)}/tile?attention=${SITE}&head=0&queries=600%3A616&keys=0%3A8&resolution=256`,
+  );
+  deepEqual(figure.grid.move('0', null), { long_region: [] });
+});
+
+test('a short text asks for its maps too', () => {
+  const { overview } = long.asks(sampleTrace(), stateOf({}));
+  equal(overview.resolution, 256);
+});
