@@ -228,7 +228,7 @@ function drawn(subject) {
       ['Each cell', resolution],
       ['Strongest', most],
       ...(trained && trained < tokens.length
-        ? [['Trained length', `${grouped(trained)} tokens; what comes later, the model never saw`]]
+        ? [['Trained length', `${grouped(trained)} tokens; no later position was in training`]]
         : []),
     ],
     ...squaresFigure(
@@ -240,7 +240,9 @@ function drawn(subject) {
         scale: {
           bottom: 0,
           top,
-          write: (value) => `${value === top && !isExact ? '≥ ' : ''}${amount(value, 2)}`,
+          ...(!isExact && {
+            ticks: { tickvals: [0, top], ticktext: ['0', `≥ ${amount(top, 2)}`] },
+          }),
           colours: sequential(state.palette.theme),
         },
         quantity,
