@@ -297,8 +297,8 @@ class Settings(BaseSettings):
 
     @property
     def max_body_bytes(self) -> int:
-        """The largest request body: two texts written as 12-byte escapes, and the options."""
-        return 24 * max(self.max_characters, self.max_long_characters) + 32_768
+        """The largest request body: two texts as 12-byte escapes or a long one as UTF-8."""
+        return max(24 * self.max_characters, 4 * self.max_long_characters) + 32_768
 
     @property
     def own_models_dir(self) -> Path:
@@ -413,7 +413,8 @@ def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Li
         "max_body_bytes": fixed(
             settings.max_body_bytes,
             "bytes",
-            "Two texts of the most characters written as 12-byte escapes, and the options.",
+            "Two texts of the most characters written as 12-byte escapes, or a long text as UTF-8, "
+            "and the options.",
             "413 body-too-large",
         ),
         "max_header_bytes": fixed(

@@ -147,6 +147,8 @@ def trace(
     heads: Integers | None = None,
     analyses: Strings | None = None,
     predictions: Mapping[str, Any] | None = None,
+    logit_difference: Mapping[str, Any] | None = None,
+    patching: Mapping[str, Any] | None = None,
     edits: Edits | None = None,
     resolution: SupportsIndex | None = None,
     queries: Integers | None = None,
@@ -166,6 +168,9 @@ def trace(
         heads: of arrays with a head axis, only these.
         analyses: names of quantities to compute from the trace.
         predictions: the tokens of next_token and logit_lens: `{"top": 5, "tokens": [" cat"]}`.
+        logit_difference: the two tokens that logit_attribution, patching, strongest_path and
+            saliency compare, and where: `{"position": 3, "token": " cat", "against": " dog"}`.
+        patching: the second text of the analysis patching: `{"text": "A dog"}`.
         edits: changes to the pass: `{"kind": "heads_off", "heads": [3], "layer": 1}`, or
             `{"kind": "set", "site": "decoder.layers.0.residual.after", "from": {"text": "A dog"}}`.
         resolution: capture `mean_map` and `max_map` of every attention, at most that many bins a
@@ -189,6 +194,8 @@ def traces(
     heads: Integers | None = None,
     analyses: Strings | None = None,
     predictions: Mapping[str, Any] | None = None,
+    logit_difference: Mapping[str, Any] | None = None,
+    patching: Mapping[str, Any] | None = None,
     edits: Edits | None = None,
     resolution: SupportsIndex | None = None,
     queries: Integers | None = None,
@@ -206,6 +213,8 @@ def traces(
         heads: as in `trace`.
         analyses: as in `trace`.
         predictions: as in `trace`.
+        logit_difference: as in `trace`.
+        patching: as in `trace`.
         edits: as in `trace`.
         resolution: as in `trace`.
         queries: as in `trace`.

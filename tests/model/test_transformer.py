@@ -128,7 +128,8 @@ def test_bfloat16_gives_nearly_the_same(make_model, ids):
 
 # --- sites of every kind and scheme ---------------------------------------------------------------
 
-STEPS = {"queries", "keys", "values", "scores", "weights", "context", "output"}
+STATISTICS = {"logsumexp", "entropy", "first_token"}
+STEPS = {"queries", "keys", "values", "scores", "weights", "context", "output"} | STATISTICS
 ADDED, INSIDE = (
     {"sinusoidal", "learned"},
     {"rotary": {"rotated_queries", "rotated_keys"}, "alibi": {"bias"}},
@@ -153,7 +154,7 @@ def test_sites_are_where_their_scheme_and_kind_put_them(make_model, kind, positi
         assert parts_below(model, f"{stack}.embedding") == {"tokens", "output"} | added
         for layer in range(2):
             at = f"{stack}.layers.{layer}"
-            attention = STEPS | INSIDE.get(positional, set())
+            attention = STEPS | {"mean_distance"} | INSIDE.get(positional, set())
             assert parts_below(model, f"{at}.self_attention") == attention
             assert parts_below(model, f"{at}.cross_attention") == (STEPS if has_cross else set())
             between = {"between"} if has_cross else set()

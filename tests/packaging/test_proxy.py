@@ -184,7 +184,7 @@ def test_the_page_comes_over_tls_and_says_that_it_always_will(client):
 @needs_caddy
 def test_who_asks_without_a_key_or_too_much_is_told_by_headlight(client):
     assert_problem(client.post("/api/v1/trace", json={}, headers={"authorization": ""}), 401)
-    assert_problem(trace(client, "word " * 40_000), 413)
+    assert_problem(trace(client, "word " * 170_000), 413)
     assert_problem(trace(client, "word " * 2_000), 422)
     assert_problem(client.get("/nowhere"), 404)
 
