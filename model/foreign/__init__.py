@@ -11,7 +11,11 @@ is loaded and never before.
     loading      config and weights → a model, with nothing missing and nothing left over
     attention    watch each softmax while the model file's own code computes it
     probe        record one pass: the calls of all modules and the attentions
+    layering     find the layers of each stack among the recorded calls
     naming       name the sites by comparing the recorded numbers
+    terms        the scale, cap, window, bias and sink of each softmax
+    streams      the residual stream, the norms and the feed-forward network
+    matrices     W_Q, W_K, W_V and W_O by head, and the tables
     routers      the choices of a mixture of experts
     installing   let the named tensors pass their hook points
     checks       the self-check, which decides what a model offers

@@ -18,7 +18,8 @@ from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.exits import exits
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.loading import quiet, set_attention
-from headlight.model.foreign.passes import ForeignPasses, output_weights
+from headlight.model.foreign.matrices import output_weights
+from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.probe import Recorder
 from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.served import RowCapture

@@ -30,6 +30,7 @@ class _Passage:
     slot: int | str | None
     point: HookPoint
     columns: Tensor | None
+    is_by_head: bool
 
     def passed(self, tensor: Tensor, n_rows: int) -> Tensor:
         """The tensor, or what the edits of the point make of it."""
@@ -45,7 +46,8 @@ class _Passage:
         return tensor if found is seen else found.reshape(tensor.shape).to(tensor.dtype)
 
     def _passed_columns(self, tensor: Tensor) -> Tensor:
-        flat = tensor.flatten(2)
+        by_token = tensor.transpose(1, 2) if self.is_by_head else tensor
+        flat = by_token.flatten(2)
         columns = self.columns.to(flat.device)  # type: ignore[union-attr]
         seen = flat[..., columns].transpose(1, 2)
         found = self.point(seen)
@@ -53,7 +55,8 @@ class _Passage:
             return tensor
         changed = flat.clone()
         changed[..., columns] = found.transpose(1, 2).to(flat.dtype)
-        return changed.reshape(tensor.shape)
+        changed = changed.reshape(by_token.shape)
+        return changed.transpose(1, 2) if self.is_by_head else changed
 
 
 def install(named: Named) -> None:
@@ -119,7 +122,7 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
 
 def _passages(hooks: Sequence[Hook], *, is_output: bool) -> list[_Passage]:
     return [
-        _Passage(hook.call.number, hook.slot, hook.point, hook.columns)
+        _Passage(hook.call.number, hook.slot, hook.point, hook.columns, hook.is_by_head)
         for hook in hooks
         if hook.is_output == is_output
     ]

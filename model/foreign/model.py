@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor
 from headlight.model.card import ModelCard
 from headlight.model.foreign import attention as attention_file
 from headlight.model.foreign import exits as exits_file
+from headlight.model.foreign import matrices
 from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.checks import check
 from headlight.model.foreign.folder import (
@@ -37,7 +37,7 @@ from headlight.model.foreign.loading import (
 )
 from headlight.model.foreign.named import Named
 from headlight.model.foreign.naming import name_sites
-from headlight.model.foreign.passes import Experts, Facts, ForeignPasses, output_weights
+from headlight.model.foreign.passes import Experts, Facts, ForeignPasses
 from headlight.model.foreign.positions import encoding_of, positional_of
 from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
 from headlight.model.foreign.readme import readme_card
@@ -190,36 +190,16 @@ class ForeignModel(ForeignPasses):
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""
-        by_head = output_weights(self.named, path)
+        by_head = matrices.output_weights(self.named, path)
         return NamedArray(("head", "d_head", "d_model"), by_head.float().cpu().numpy())
 
     def weights(self) -> dict[str, Weight]:
-        """As `Served.weights`: W_O of each attention, the embeddings and the unembedding."""
-        found: dict[str, Weight] = {}
-        for path in self.named.projections:
-            shape = tuple(output_weights(self.named, path).shape)
-            read = partial(self._output_weights, path)
-            found[f"{path}.W_O"] = Weight(("head", "d_head", "d_model"), shape, read)
-        stack = "decoder" if self.config.has_decoder else "encoder"
-        tables = {"W_U": self.module.get_output_embeddings()}
-        if self.task != "seq2seq":
-            tables[f"{stack}.embedding.W_E"] = self.module.get_input_embeddings()
-        for name, module in tables.items():
-            if (weight := getattr(module, "weight", None)) is not None and weight.ndim == 2:
-                read = partial(_array, weight)
-                found[name] = Weight(("vocab", "d_model"), tuple(weight.shape), read)
-        return found
-
-    def _output_weights(self, path: str) -> Float[np.ndarray, "head d_head d_model"]:
-        return _array(output_weights(self.named, path))
+        """As `Served.weights`."""
+        return matrices.weights(self)
 
     def positions(self, n: int) -> dict[str, NamedArray]:
         """As `Served.positions`."""
         return encoding_of(self, n)
-
-
-def _array(tensor: Tensor) -> Float[np.ndarray, "*axes"]:
-    return tensor.detach().float().cpu().contiguous().numpy()
 
 
 # --- loading --------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ class Hook:
 
     ``slot`` is where it stands among the inputs, or in the outputs if `is_output`; None: it is the
     output. ``columns`` (head, d_head) are those of each head, in a tensor that has the heads side
-    by side.
+    by side; ``is_by_head``: the tensor has its axis of heads before that of tokens.
     """
 
     call: Call
@@ -26,6 +26,31 @@ class Hook:
     is_output: bool
     point: HookPoint
     columns: Tensor | None = None
+    is_by_head: bool = False
+
+
+@dataclass
+class Source:
+    """The call whose output holds queries, keys or values, and the columns (head, d_head) there.
+
+    They are the columns times ``factor``. ``is_rotated``: they are rotated afterwards.
+    ``is_by_head``: as of a `Hook`.
+    """
+
+    call: Call
+    columns: Tensor
+    factor: float
+    is_rotated: bool
+    is_by_head: bool
+
+
+@dataclass
+class Matrix:
+    """The module of a projection, the chosen columns (head, d_head), and a factor of them."""
+
+    module: nn.Module
+    columns: Tensor
+    factor: float
 
 
 @dataclass
@@ -75,8 +100,9 @@ class Named:
     """The sites of a model, in the order of its tree, and how its tensors pass them.
 
     ``projections`` are the modules of W_O by attention, ``tables`` the modules of learned or
-    sinusoidal positions by stack, with the row of the first position; ``attention_points`` the
-    points of the attention calls in the order of the pass.
+    sinusoidal positions by stack, with the row of the first position; ``embeddings`` those of
+    tokens; ``matrices`` W_Q, W_K and W_V by name; ``attention_points`` the points of the attention
+    calls in the order of the pass.
     """
 
     points: dict[str, HookPoint] = field(default_factory=dict)
@@ -88,6 +114,8 @@ class Named:
     layers: list[NamedLayer] = field(default_factory=list)
     projections: dict[str, nn.Module] = field(default_factory=dict)
     tables: dict[str, tuple[nn.Module, int]] = field(default_factory=dict)
+    embeddings: dict[str, nn.Module] = field(default_factory=dict)
+    matrices: dict[str, Matrix] = field(default_factory=dict)
     routers: list[Router] = field(default_factory=list)
     experts: dict[str, tuple[int, int]] = field(default_factory=dict)
     rotary_factors: list[float] = field(default_factory=list)

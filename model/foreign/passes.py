@@ -236,21 +236,6 @@ class ForeignPasses:
         return next(one for one in range(len(self.avoided) + 1) if one not in self.avoided)
 
 
-def output_weights(named: Named, path: str) -> Tensor:
-    """W_O of an attention (head, d_head, d_model).
-
-    Raises:
-        KeyError: the model has no such attention, or the context is changed before its projection.
-    """
-    if path not in named.projections:
-        raise KeyError(named.omitted.get(f"{path}.output", f"there is no attention {path}"))
-    module = named.projections[path]
-    weight: Tensor = module.weight.detach()  # type: ignore[assignment,operator]
-    rows = weight if type(module).__name__ == "Conv1D" else weight.T
-    n_heads = named.points[f"{path}.context"].sizes["head"]
-    return rows.unflatten(0, (n_heads, -1))
-
-
 def _pairs(
     texts: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None
 ) -> list[tuple[Sequence[int], Sequence[int]]]:

@@ -65,15 +65,3 @@ def test_edits_of_generation_are_those_of_the_whole_text(name, served, edit):
         np.testing.assert_allclose(token.row[STREAM], whole[STREAM][place], rtol=0, atol=1e-4)
         expected = torch.from_numpy(whole["logits"][place]).softmax(dim=-1)
         torch.testing.assert_close(token.model_distribution, expected, rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama", "t5", "bert"])
-def test_weights_have_the_sizes_that_they_announce(name, served):
-    model = served(name)
-    weights = model.weights()
-    assert any(weight.endswith(".W_O") for weight in weights)
-    for weight in weights.values():
-        assert weight.read().shape == weight.shape
-    for path in model.named.projections:
-        by_head = model.output_weights(path).data
-        np.testing.assert_array_equal(weights[f"{path}.W_O"].read(), by_head)

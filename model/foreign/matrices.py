@@ -1,0 +1,223 @@
+"""The trained matrices of a foreign model: W_Q, W_K, W_V and W_O by head, and its tables.
+
+Queries, keys and values are found as columns of a module's output. The rows of that module's weight
+are W_Q, W_K and W_V if the module multiplies by a matrix and is given the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headlight.model.foreign.named import Matrix, Named, Source
+from headlight.model.foreign.probe import Call
+from headlight.model.foreign.terms import same, tolerance_of
+from headlight.model.served import Weight
+
+if TYPE_CHECKING:
+    from headlight.model.foreign.passes import ForeignPasses
+
+
+# --- their modules --------------------------------------------------------------------------------
+
+
+def find_source(
+    tensor: Tensor, inside: Sequence[Call], until: int, factors: Sequence[float]
+) -> Source | None:
+    """The module whose output holds queries, keys or values, before rotation.
+
+    Args:
+        tensor: (batch, head, token, d_head).
+        inside: the calls of modules to search, the last ones first.
+        until: the time before which the module was called.
+        factors: rotation may multiply by one of them, as YaRN's does.
+
+    Returns:
+        None: there is no such module.
+    """
+    n_heads, n_tokens, width = tensor.shape[1:]
+    for call in reversed(inside):
+        if call.start > until or not call.outputs:
+            continue
+        out = call.outputs[0]
+        is_flat = out.ndim in (3, 4) and out.shape[:2] == (len(tensor), n_tokens)
+        is_by_head = not is_flat and out.shape == tensor.shape
+        if is_by_head:
+            out = out.transpose(1, 2)
+        elif not is_flat:
+            continue
+        flat = out.flatten(2)
+        if flat.shape[-1] < n_heads * width:
+            continue
+        for factor in (*factors, width**-0.5):  # some files scale the queries before the product
+            columns = _columns(flat[0, 0] * factor, tensor[0, :, 0])
+            if columns is None:
+                continue
+            found = flat[..., columns].transpose(1, 2) * factor
+            if same(found, tensor):
+                return Source(call, columns, factor, False, is_by_head)
+            if same(found.norm(dim=-1), tensor.norm(dim=-1), 10):
+                return Source(call, columns, factor, True, is_by_head)
+    return None
+
+
+def _columns(row: Tensor, heads: Tensor) -> Tensor | None:
+    """The columns (head, d_head) of a row that hold the vectors of the heads; None: not all do."""
+    width = heads.shape[-1]
+    windows, columns = row.unfold(0, width, 1), []
+    for head in heads:
+        far = (windows - head).abs().amax(dim=-1)
+        start = int(far.argmin())
+        if float(far[start]) > tolerance_of(row) * float(head.abs().max()) or start in columns:
+            return None
+        columns.append(start)
+    starts = torch.tensor(columns, device=row.device)
+    return starts[:, None] + torch.arange(width, device=row.device)
+
+
+def name_matrix(
+    named: Named, name: str, n_heads: int, source: Source | None, inside: Sequence[Call]
+) -> None:
+    """Name W_Q, W_K or W_V, or leave it out with the reason.
+
+    If a norm stands between the projection and the queries, the matrix makes the norm's input.
+    """
+    is_rotated = source is not None and source.is_rotated
+    while source is not None and _matrix_of(source.call.module) is None and source.call.inputs:
+        call, given = source.call, source.call.inputs[0]
+        if given.shape != call.outputs[0].shape:
+            break
+        given = given.transpose(1, 2) if source.is_by_head else given
+        given = given.flatten(2)[..., source.columns].transpose(1, 2)
+        source = find_source(given, inside, call.start - 1, (1.0,))
+    if source is None:
+        named.omitted[name] = "it is not a part of the output of one module"
+        return
+    weight, (read, out) = _matrix_of(source.call.module), _ends(source.call)
+    if weight is None or read is None or out is None:
+        named.omitted[name] = f"a {type(source.call.module).__name__} is not a matrix"
+        return
+    if read.shape[-1] != named.d_model:
+        named.omitted[name] = (
+            f"it is made from {read.shape[-1]} numbers and not from the {named.d_model} of the "
+            "stream"
+        )
+        return
+    product = read.flatten(0, -2).float() @ weight.detach().float()
+    if (bias := getattr(source.call.module, "bias", None)) is not None:
+        product = product + bias.detach().float()
+    if not same(product, out.flatten(0, -2).float(), _factor(out)):
+        named.omitted[name] = "its module does more than multiply by a matrix"
+        return
+    sharers = n_heads // len(source.columns)
+    columns = source.columns.repeat_interleave(sharers, dim=0)
+    factor = 1.0 if is_rotated else source.factor
+    named.matrices[name] = Matrix(source.call.module, columns, factor)
+
+
+def _factor(out: Tensor) -> float:
+    return 10 if out.dtype == torch.float32 else 2e3  # rounding, against that of float32
+
+
+def _ends(call: Call) -> tuple[Tensor | None, Tensor | None]:
+    return next(iter(call.inputs), None), next(iter(call.outputs), None)
+
+
+def _matrix_of(module: nn.Module) -> Tensor | None:
+    """The weight (input, output) of a module that multiplies by it; None: it has none."""
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, Tensor) or weight.ndim != 2 or isinstance(module, nn.Embedding):
+        return None
+    return weight if type(module).__name__ == "Conv1D" else weight.T
+
+
+# --- reading them ---------------------------------------------------------------------------------
+
+
+def output_weights(named: Named, path: str) -> Tensor:
+    """W_O of an attention (head, d_head, d_model).
+
+    Raises:
+        KeyError: the model has no such attention, or the context is changed before its projection.
+    """
+    if path not in named.projections:
+        raise KeyError(named.omitted.get(f"{path}.output", f"there is no attention {path}"))
+    rows = _matrix_of(named.projections[path])
+    assert rows is not None
+    return rows.detach().unflatten(0, (named.points[f"{path}.context"].sizes["head"], -1))
+
+
+def weights(model: ForeignPasses) -> dict[str, Weight]:
+    """As `Served.weights`; ``named.omitted`` has the reason for each that is missing."""
+    named, found = model.named, dict[str, Weight]()
+    by_token = ("vocab", "d_model")
+    for stack, table in named.embeddings.items():
+        rows: Tensor = table.weight  # type: ignore[assignment]
+        _add(found, f"{stack}.embedding.W_E", by_token, rows.shape, partial(_of, rows))
+    for stack, (table, start) in named.tables.items():
+        rows = table.weight[start:]  # type: ignore[index]
+        axes = ("position", "d_model")
+        _add(found, f"{stack}.embedding.W_pos", axes, rows.shape, partial(_of, rows))
+    for _, points in named.attention_points:
+        for letter in "QKV":
+            name = f"{points.path}.W_{letter}"
+            if name in named.matrices:
+                _add_projection(found, name, named.matrices[name])
+        if points.path in named.projections:
+            by_head = partial(output_weights, named, points.path)
+            name, axes = f"{points.path}.W_O", ("head", "d_head", "d_model")
+            _add(found, name, axes, by_head().shape, by_head)
+            bias = getattr(named.projections[points.path], "bias", None)
+            _add_bias(found, name, ("d_model",), bias)
+    unembedding = getattr(model.module.get_output_embeddings(), "weight", None)
+    if unembedding is not None and unembedding.ndim == 2:
+        _add(found, "W_U", by_token, unembedding.shape, partial(_of, unembedding))
+    return found
+
+
+def _add_projection(found: dict[str, Weight], name: str, matrix: Matrix) -> None:
+    n_heads, width = matrix.columns.shape
+    weight = _matrix_of(matrix.module)
+    assert weight is not None
+
+    def by_head() -> Tensor:
+        return weight.detach()[:, matrix.columns].transpose(0, 1) * matrix.factor
+
+    axes = ("head", "d_model", "d_head")
+    _add(found, name, axes, (n_heads, len(weight), width), by_head)
+    if (bias := getattr(matrix.module, "bias", None)) is not None:
+        _add_bias(found, name, ("head", "d_head"), bias[matrix.columns] * matrix.factor)
+
+
+def _add_bias(
+    found: dict[str, Weight],
+    name: str,
+    axes: tuple[str, ...],
+    bias: Tensor | None,
+) -> None:
+    if bias is not None:
+        _add(found, name.replace(".W_", ".b_"), axes, bias.shape, partial(_of, bias))
+
+
+def _add(
+    found: dict[str, Weight],
+    name: str,
+    axes: tuple[str, ...],
+    shape: Sequence[int],
+    read: Callable[[], Tensor],
+) -> None:
+    found[name] = Weight(axes, tuple(shape), lambda: _array(read()))
+
+
+def _of(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _array(tensor: Tensor) -> Float[np.ndarray, "*axes"]:
+    return tensor.detach().float().cpu().contiguous().numpy()

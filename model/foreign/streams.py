@@ -1,0 +1,204 @@
+"""Name the residual stream of a layer, its norms and its feed-forward network."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from headlight.model.foreign.named import Hook, Named, NamedLayer
+from headlight.model.foreign.probe import N_ROWS, AttentionCall, Call
+from headlight.model.foreign.terms import same, tolerance_of
+from headlight.model.hooks import HookPoint
+
+_ACTIVATIONS = ("gelu", "silu", "relu", "swish", "mish", "tanh", "sigmoid", "activation", "laplace")
+
+
+def name_feed_forward(named: Named, layer: NamedLayer) -> None:
+    """The feed-forward network: the projection back to the stream, what it reads, and before it."""
+    last = max((one.time for one in layer.attentions.values()), default=layer.call.start)
+    later = [one for one in layer.inner if one.outputs and one.start > last]
+    of_attention = {id(hook.call) for hook in named.hooks if hook.point in _points_of(named, layer)}
+    downs = [
+        one
+        for one in later
+        if id(one) not in of_attention
+        and one.inputs
+        and getattr(getattr(one.module, "weight", None), "ndim", 0) == 2
+        and one.outputs[0].shape[-1] == named.d_model
+        and one.inputs[0].shape[-1] >= named.d_model
+        and one.outputs[0].numel() == N_ROWS * _n_tokens(layer) * named.d_model
+    ]
+    path = f"{layer.path}.feed_forward"
+    if not downs or layer.before is None:
+        named.omitted[path] = "no matrix that follows leads from a wider vector to the stream"
+        return
+    down = downs[-1]
+    width = down.inputs[0].shape[-1]
+    named.d_ff = max(named.d_ff, width)
+    activations = [
+        one
+        for one in later
+        if one.start < down.start
+        and one.outputs
+        and one.outputs[0].shape[-1] in (width, 2 * width)
+        and any(part in type(one.module).__name__.lower() for part in _ACTIVATIONS)
+        and not list(one.module.parameters(recurse=False))
+        and not list(one.module.children())
+    ]
+    if activations and activations[-1].inputs:
+        call = activations[-1]
+        named.activation = type(call.module).__name__
+        size = call.inputs[0].shape[-1]
+        point = named.point(f"{path}.preactivation", "batch query d_ff", d_ff=size)
+        named.hooks.append(Hook(call, call.slots[0], False, point))
+    else:
+        named.omitted[f"{path}.preactivation"] = (
+            "the activation is no module of its own, so nothing that could be watched is given it"
+        )
+    point = named.point(f"{path}.hidden", "batch query d_ff", d_ff=width)
+    named.hooks.append(Hook(down, down.slots[0], False, point))
+    point = named.point(f"{path}.output", "batch query d_model", d_model=named.d_model)
+    named.hooks.append(Hook(down, down.places[0], True, point))
+
+
+def _points_of(named: Named, layer: NamedLayer) -> set[HookPoint]:
+    return {point for name, point in named.points.items() if name.startswith(f"{layer.path}.")}
+
+
+def _n_tokens(layer: NamedLayer) -> int:
+    return 0 if layer.before is None else layer.before.shape[1]
+
+
+def name_stream(named: Named, layer: NamedLayer) -> None:
+    """The residual stream before, between, in the middle of and after a layer; and its norms."""
+    path, width = f"{layer.path}.residual", named.d_model
+    if layer.before is None or layer.after is None:
+        named.omitted[path] = "the layers of this model are no modules that are given the stream"
+        return
+    axes = "batch query d_model"
+    point = named.point(f"{path}.before", axes, d_model=width)
+    named.hooks.append(Hook(layer.call, slot_of(layer.call, layer.before), False, point))
+    base = layer.before
+    attentions = list(layer.attentions.values())
+    for order, attention in enumerate(attentions):
+        until = attentions[order + 1].time if order + 1 < len(attentions) else layer.call.end
+        name = "between" if order + 1 < len(attentions) else "middle"
+        found = _sum_after(layer, base, attention, until)
+        if found is None:
+            named.omitted[f"{path}.{name}"] = (
+                "attention and feed-forward network read the same stream, so there is none"
+            )
+            break
+        call, is_output = found
+        tensor = call.outputs[0] if is_output else call.inputs[0]
+        if is_output:
+            named.norm_place = "post"
+        slot = call.places[0] if is_output else call.slots[0]
+        point = named.point(f"{path}.{name}", axes, d_model=width)
+        named.hooks.append(Hook(call, slot, is_output, point))
+        base = tensor
+    place = next(
+        place
+        for place, out in zip(layer.call.places, layer.call.outputs, strict=True)
+        if out.shape == layer.before.shape
+    )
+    point = named.point(f"{path}.after", axes, d_model=width)
+    named.hooks.append(Hook(layer.call, place, True, point))
+    _name_norms(named, layer)
+
+
+def _name_norms(named: Named, layer: NamedLayer) -> None:
+    """The outputs of the norms of attention and of the feed-forward network."""
+    norms = [one for one in layer.inner if is_norm(one) and _has_stream_shape(one, layer)]
+    norms = [one for one in norms if not _is_of_attention(one, layer)]
+    if norms:
+        kind = type(norms[0].module).__name__.lower()
+        named.norm = "rms_norm" if "rms" in kind or "t5" in kind else "layer_norm"
+    parts = ["attention", *(["cross_attention"] * (len(layer.attentions) > 1)), "feed_forward"]
+    first = next(iter(layer.attentions.values()), None)
+    n_before = 0 if first is None else sum(one.end < first.time for one in norms)
+    if named.norm_place == "pre" and n_before > 0 and len(norms) > len(parts):
+        named.norm_place = "both"
+    names = [f"{part}_norm" for part in parts]
+    if first is not None and len(norms) == 2 * len(parts) and named.norm_place == "both":
+        names = [f"{part}_{which}" for part in parts for which in ("norm", "output_norm")]
+    if first is not None and len(norms) == 1 and n_before == 1:
+        names = names[:1]
+        named.omitted[f"{layer.path}.feed_forward_norm"] = (
+            "the feed-forward network is given what the one norm of the layer gives to attention"
+        )
+    if first is None or len(norms) != len(names):
+        named.omitted[f"{layer.path}.norms"] = (
+            f"the layer has {len(norms)} norms of the stream and {len(layer.attentions)} "
+            "attentions, so which norm is whose is not known"
+        )
+        return
+    for name, call in zip(names, norms, strict=True):
+        point = named.point(f"{layer.path}.{name}", "batch query d_model", d_model=named.d_model)
+        named.hooks.append(Hook(call, call.places[0], True, point))
+
+
+def _is_of_attention(call: Call, layer: NamedLayer) -> bool:
+    """Whether a norm is one of queries or keys, within a module that attends."""
+    attentions = layer.attentions.values()
+    return any(call.is_within(one.call) and call.end < one.time for one in attentions)
+
+
+def is_norm(call: Call) -> bool:
+    """Whether a module is a norm, by its class's name."""
+    return "norm" in type(call.module).__name__.lower() and not list(call.module.children())
+
+
+def _has_stream_shape(call: Call, layer: NamedLayer) -> bool:
+    return (
+        layer.before is not None
+        and bool(call.outputs)
+        and bool(call.inputs)
+        and call.outputs[0].numel() == layer.before.numel()
+        and call.outputs[0].shape[-1] == layer.before.shape[-1]
+    )
+
+
+def _sum_after(
+    layer: NamedLayer, base: Tensor, attention: AttentionCall, until: int
+) -> tuple[Call, bool] | None:
+    """The first module after an attention that is given the stream plus what was written to it.
+
+    Returns:
+        Its call, and whether the stream is its output: a norm of the sum itself. None: there is
+        none.
+    """
+    entering = [one for one in attention.call.inputs if one.shape == base.shape]
+    is_normed_first = bool(entering) and not same(base, entering[0])
+    written = [
+        one.outputs[0]
+        for one in layer.inner
+        if one.outputs and one.end > attention.time and one.outputs[0].shape == base.shape
+    ]
+    for call in layer.inner:
+        if call.start < attention.time or call.start > until or not _has_stream_shape(call, layer):
+            continue
+        if call.inputs[0].numel() != base.numel():
+            continue
+        read = call.inputs[0].reshape(base.shape)
+        difference = read - base
+        if float(difference.abs().max()) <= tolerance_of(base) * float(base.abs().max()):
+            continue
+        if any(_is_multiple(difference, one) for one in written if not same(one, read)):
+            is_output = is_norm(call) and not is_normed_first
+            return call, is_output
+    return None
+
+
+def _is_multiple(first: Tensor, second: Tensor) -> bool:
+    one, other = first.double().flatten(), second.double().flatten()
+    product = float(one.norm() * other.norm())
+    least = 1 - 0.1 * tolerance_of(first)
+    return product > 0 and abs(float(one @ other)) > least * product
+
+
+def slot_of(call: Call, tensor: Tensor) -> int | str:
+    """The place of a tensor among the inputs of a call; of another tensor the first place."""
+    for slot, one in zip(call.slots, call.inputs, strict=True):
+        if one is tensor:
+            return slot
+    return call.slots[0]
