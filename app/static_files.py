@@ -77,6 +77,8 @@ def _content_hash() -> str:
 
 STATIC_URL = f"/static/{_content_hash()}"
 PLOTLY_URL = f"{STATIC_URL}/plotly.min.js"
+THEME_SCRIPT = (SCRIPTS / "theme_first.js").read_text()
+"""Stands in the pages themselves: a file of its own would hold up the first drawing."""
 DOCS_URL = f"/docs/files/{version('fastapi-swagger')}"
 
 

@@ -1,11 +1,19 @@
 """Headers that keep the page safe, on every response."""
 
+import hashlib
+from base64 import b64encode
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Plotly sets styles on elements, which only style-src-attr allows; nothing is evaluated, and
-# nothing is loaded from another host. `blob:` and `data:` images are what plots are saved as.
+from headlight.static_files import THEME_SCRIPT
+
+# Plotly sets styles on elements, which only style-src-attr allows; nothing is evaluated, nothing is
+# loaded from another host, and the one inline script is named by its hash. `blob:` and `data:`
+# images are what plots are saved as.
+_THEME_HASH = b64encode(hashlib.sha256(THEME_SCRIPT.encode()).digest()).decode()
 CONTENT_SECURITY_POLICY = (
-    "default-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; "
+    f"default-src 'self'; script-src 'self' 'sha256-{_THEME_HASH}'; "
+    "style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 

@@ -10,17 +10,21 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.templating import Jinja2Templates
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from headlight.errors import described
 from headlight.model.card import flatten, to_markdown
 from headlight.services import ServicesDep
 from headlight.settings import HOME
-from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, modules_of
+from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, THEME_SCRIPT, modules_of
 
 router = APIRouter(include_in_schema=False)
 
 _templates = Jinja2Templates(HOME / "templates")
-_templates.env.globals["static_url"] = STATIC_URL
+_templates.env.globals |= {
+    "static_url": STATIC_URL,
+    "theme_first": Markup(THEME_SCRIPT),  # a file of ours  # nosec B704
+}
 _REVALIDATE = {"Cache-Control": "no-cache"}
 
 # The modules of the first drawing, so that a browser need not find them one by one.
