@@ -1,13 +1,9 @@
 /**
- * Keys of the whole page, and the dialog that lists every key. Letters act on their own, so they can
- * be switched off (WCAG 2.1.4), and they never act while something is typed.
+ * The dialog that lists every key, with the switch for those of one letter. Loaded when it is first
+ * opened.
  */
 
 import { element } from './dom.js';
-
-/** @typedef {{onStep: (what: 'head'|'layer', by: number) => void, onText: () => void, onMap: () => void}} Handlers */
-
-const KEPT = 'headlight.keys';
 
 /** @type {[string, [string, string][]][]} */
 const LISTED = [
@@ -48,56 +44,10 @@ const LISTED = [
 ];
 
 /**
- * @param {HTMLElement} button opens the list
- * @param {Handlers} handlers
- */
-export function createKeys(button, { onStep, onText, onMap }) {
-  let isOn = kept();
-  /** @type {HTMLDialogElement|null} */
-  let dialog = null;
-  /** @type {Record<string, () => void>} */
-  const acts = {
-    h: () => onStep('head', -1),
-    l: () => onStep('head', 1),
-    k: () => onStep('layer', -1),
-    j: () => onStep('layer', 1),
-    m: onMap,
-    '/': onText,
-    '?': open,
-  };
-
-  function open() {
-    dialog ??= createDialog(isOn, (chosen) => {
-      isOn = chosen;
-      keep(chosen);
-    });
-    if (!dialog.open) dialog.showModal();
-  }
-  button.addEventListener('click', open);
-  document.addEventListener('keydown', (event) => {
-    const { key, target, altKey, ctrlKey, metaKey, isComposing } = event;
-    if (altKey || ctrlKey || metaKey || isComposing || event.defaultPrevented) return;
-    if (!isOn || !acts[key] || isTypedIn(target) || document.querySelector('dialog[open]')) return;
-    event.preventDefault();
-    acts[key]();
-  });
-}
-
-/** @param {EventTarget|null} target */
-function isTypedIn(target) {
-  return (
-    target instanceof Element &&
-    target.closest(
-      'textarea, select, [role="menu"], input:not([type="radio"], [type="checkbox"])',
-    ) !== null
-  );
-}
-
-/**
  * @param {boolean} isOn
  * @param {(isOn: boolean) => void} onSwitch
  */
-function createDialog(isOn, onSwitch) {
+export function createKeysDialog(isOn, onSwitch) {
   const made = element(
     'dialog',
     { class: 'keys', 'aria-labelledby': 'keys-title' },
@@ -132,21 +82,4 @@ function createDialog(isOn, onSwitch) {
   );
   document.body.append(made);
   return made;
-}
-
-function kept() {
-  try {
-    return localStorage.getItem(KEPT) !== 'off';
-  } catch {
-    return true; // Storage may be forbidden.
-  }
-}
-
-/** @param {boolean} isOn */
-function keep(isOn) {
-  try {
-    localStorage.setItem(KEPT, isOn ? 'on' : 'off');
-  } catch {
-    // The choice then lasts until the page is left.
-  }
 }
