@@ -31,8 +31,7 @@ import {
   standardsOfText,
   createAddress,
 } from './state/state.js';
-import { lackOf, request } from './data/trace.js';
-import { anatomyOf, litParts, mapAsk, openingOf, readingsOf } from './data/model_parts.js';
+import { anatomyOf, litParts, MAP, openingOf, readingsOf } from './data/model_parts.js';
 import { insightOf, tellingOf } from './data/telling.js';
 import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, palette, partOf } from './ui/dom.js';
@@ -40,6 +39,7 @@ import {
   askForKey,
   loadingInWords,
   readInWords,
+  createKeys,
   createRetrier,
   createSkip,
   createTourStart,
@@ -47,11 +47,10 @@ import {
   watchSticky,
 } from './ui/page.js';
 import { createModelMap, createViewList } from './ui/model_map.js';
-import { createKeys } from './ui/keys.js';
 import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';
 import { isShown, switchesOf } from './state/attention_switches.js';
-import { entryOf, VIEWS, viewsFor } from './views/registry.js';
+import { entryOf, lackOf, request, VIEWS, viewsFor } from './views/registry.js';
 
 /**
  * @import { Problem } from './api/calls.js'
@@ -88,8 +87,6 @@ let card = null;
 let shownCard = null;
 /** @type {Trace|null} */
 let trace = null;
-/** The same pass with the analyses that the map shows; null until they arrive. @type {Trace|null} */
-let mapTrace = null;
 let controller = new AbortController();
 /** Whether the results are of an earlier text, because the server did not respond. */
 let isBehind = false;
@@ -336,7 +333,7 @@ async function read() {
  */
 async function fetchOf(asked, of, signal) {
   try {
-    return await fetchAnswer(catalogue, { ...asked, ...request(VIEWS, of) }, signal);
+    return await fetchAnswer(catalogue, { ...asked, ...request([...VIEWS, MAP], of) }, signal);
   } catch (error) {
     if (state.view !== LONG.id || !isOverviewed(of) || !isTooLong(asProblem(error))) throw error;
     return await fetchAnswer(catalogue, { ...asked, ...LONG.ask }, signal);
@@ -601,7 +598,6 @@ function showMap(of) {
     read: readingsOf(
       own,
       of,
-      mapTrace,
       off ? { heads: whole.compare_heads, layer: whole.compare_layer } : undefined,
     ),
     lit: litParts(anatomy, openKind(), whole, of, (head) => isShown(switches, whole, head)),
@@ -650,18 +646,14 @@ function answersFor(view, of) {
 }
 
 /**
- * Answers by name. The card of the model in use and the numbers of its map stay wanted, but nothing
- * is held up for them.
+ * Answers by name. The card of the model in use stays wanted, but nothing is held up for it.
  * @param {Record<string, Ask>} bodies
  */
 function want(bodies) {
-  const ask = trace?.card && !trace.resolution && mapAsk(trace.card);
-  const { ofPage, ofMap, ...found } = answers.want({
+  const { ofPage, ...found } = answers.want({
     ...bodies,
     ...(card && { ofPage: { card: card.id } }),
-    ...(trace && ask && { ofMap: bodyOf(ask, trace) }),
   });
-  mapTrace = ofMap?.trace ?? null;
   return found;
 }
 

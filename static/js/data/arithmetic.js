@@ -12,7 +12,9 @@
  * PE(p + k). Rotary positions rotate (even, odd) the other way, by −θ.
  */
 
-import { rowOf } from './trace.js';
+import { highestIn, rowOf } from './trace.js';
+
+export { extent, highestIn } from './trace.js';
 
 /**
  * @import { Cell } from '../plot/grid.js'
@@ -30,28 +32,6 @@ export function transposed({ rows, columns, data }) {
       turned[column * rows + row] = data[row * columns + column];
   }
   return { rows: columns, columns: rows, data: turned };
-}
-
-/**
- * @param {{data: Float64Array}} matrix
- * @returns {number} the largest of its absolute values; 0 if it is empty
- */
-export function extent({ data }) {
-  let most = 0;
-  for (const value of data) if (Math.abs(value) > most) most = Math.abs(value);
-  return most;
-}
-
-/**
- * @param {ArrayLike<number>} values NaN: none
- * @returns {number} index of the highest, the first of several; 0 if there is none
- */
-export function highestIn(values) {
-  let best = 0;
-  for (let at = 1; at < values.length; at += 1)
-    if (values[at] > values[best] || (Number.isNaN(values[best]) && !Number.isNaN(values[at])))
-      best = at;
-  return best;
 }
 
 /**

@@ -57,17 +57,8 @@ import { layersWith, matrixAt } from './trace.js';
  * @property {boolean} [isOff] switched off in the comparison that is open
  */
 
-/** The analyses whose numbers the map shows, beyond those of the page's trace. */
-const ANALYSES = ['head_norms', 'residual_stream'];
-
-/**
- * What the map asks for beyond the page's trace; null if the model has none of it.
- * @param {Card} card
- */
-export function mapAsk({ analyses = ANALYSES }) {
-  const wanted = ANALYSES.filter((name) => analyses.includes(name));
-  return wanted.length > 0 ? { capture: [], analyses: wanted } : null;
-}
+/** What the map reads of a trace, as the views say it of themselves. */
+export const MAP = { needs: ['analyses.head_norms', 'analyses.residual_stream'] };
 
 /**
  * @param {Card} card
@@ -136,13 +127,12 @@ const FAMILIES = { layer: 'head', network: 'stream', tokens: 'embedding' };
  * The numbers of a pass, for the words and colours of all parts.
  * @param {Card} card
  * @param {Trace} trace
- * @param {Trace|null} further with the analyses of `mapAsk`; null while they are on their way
  * @param {{heads: number[], layer: number|null}} [off] heads that the open comparison switches off
  * @returns {(part: Part) => Reading}
  */
-export function readingsOf(card, trace, further, off = { heads: [], layer: null }) {
-  const norms = further?.analyses.head_norms ?? {};
-  const streams = further?.analyses.residual_stream ?? {};
+export function readingsOf(card, trace, off = { heads: [], layer: null }) {
+  const norms = trace.analyses.head_norms ?? {};
+  const streams = trace.analyses.residual_stream ?? {};
   const labels = new Map(
     placesOf(trace).flatMap((place) =>
       labelledHeads(trace, place).flatMap(({ heads }) =>

@@ -129,7 +129,8 @@ const CONSTANTS = new Map([
  */
 export function pythonOf(origin, calls, { quantity, made }) {
   const name = NAMES.get(calls[0].path.split('?')[0]) ?? 'answer';
-  const lead = made?.steps ? '' : 'The arrays of: ';
+  const steps = made?.steps ?? (made?.map && mapSteps(made.map));
+  const lead = steps ? '' : 'The arrays of: ';
   return [
     `# ${lead}${quantity.replace(/\s+/g, ' ')}`,
     ...(made ? [`# ${made.said}`] : []),
@@ -144,7 +145,7 @@ export function pythonOf(origin, calls, { quantity, made }) {
           '',
         ])),
     ...({
-      trace: [...SHOW, ...(made?.steps ? [...made.steps, 'show(shown)'] : READING)],
+      trace: [...SHOW, ...(steps ? [...steps, 'show(shown)'] : READING)],
       answer: ['print(json.dumps(answer, indent=1))'],
     }[name] ?? []),
     '',
@@ -247,6 +248,7 @@ export function literal(value, indent = '') {
 /**
  * @typedef {Object} Made
  * @property {string[]} [steps] Python that makes `shown`, rows of numbers, of the answers `trace` and `before`
+ * @property {MadeMap} [map] the map that is drawn, in place of steps
  * @property {string} said what is done with the answer, in plain words that do no harm in a shell
  */
 
@@ -272,20 +274,27 @@ function spans(units) {
 }
 
 /** @param {string[]} keys @param {string} [answer] @returns {string} the numbers of an array of an answer */
-export function dataAt(keys, answer = 'trace') {
+function dataAt(keys, answer = 'trace') {
   return `${answer}${keys.map((key) => `[${literal(key)}]`).join('')}["data"]`;
 }
 
 /**
- * @param {Object} of
- * @param {string} of.heads Python for a list of maps
- * @param {Unit[]} of.rows those that are shown
- * @param {Unit[]} of.columns
- * @param {boolean} of.isMax the largest of the heads, else their mean
- * @param {boolean} of.isRenormalised
- * @returns {string[]}
+ * An attention map made of the heads of one array of the answer.
+ * @typedef {Object} MadeMap
+ * @property {string[]} keys of the array
+ * @property {number|null} layer of an array by layer; null: all of its maps, one for each head
+ * @property {Unit[]} rows those that are shown
+ * @property {Unit[]} columns
+ * @property {boolean} isMax the largest of the heads, else their mean
+ * @property {boolean} isRenormalised
  */
-export function mapSteps({ heads, rows, columns, isMax, isRenormalised }) {
+
+/**
+ * @param {MadeMap} map
+ * @returns {string[]} Python that makes `shown`
+ */
+export function mapSteps({ keys, layer, rows, columns, isMax, isRenormalised }) {
+  const heads = layer === null ? dataAt(keys) : `[${dataAt(keys)}[${layer}]]`;
   return [
     ...MERGED,
     `rows = ${spans(rows)}  # first and last token of each`,

@@ -4,7 +4,7 @@
  * or the heads win, and a switch that is incompatible with them counts as not set.
  */
 
-import { extent } from '../data/arithmetic.js';
+import { extent } from '../data/trace.js';
 import { share, signed } from '../data/format.js';
 import { choice, counts, flag, number, standardsOf } from './state.js';
 

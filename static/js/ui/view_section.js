@@ -173,6 +173,11 @@ export function createViewSection(entry, handlers) {
         const whole = { ...state, ...overview?.state?.() };
         const wanted = (view.panels ?? ONE_PANEL)(trace, whole);
         arrange(wanted);
+        view.prepare?.(trace, state)?.then(handlers.onRedraw, (error) =>
+          guarded(panels[0].panel, () => {
+            throw error;
+          }),
+        );
         stage.className = classOf(arrangementOf(view, trace, whole));
         wanted.forEach((request, index) => {
           const { panel } = panels[index];

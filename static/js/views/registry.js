@@ -9,7 +9,6 @@
  */
 
 import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
-import { weightSites } from '../data/trace.js';
 import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
 /**
@@ -218,4 +217,61 @@ export function entryOf(id) {
  */
 export function viewsFor(kind, card) {
   return VIEWS.filter(({ of, isOffered }) => of === kind && (isOffered?.(card) ?? true));
+}
+
+/**
+ * Globs for all attention weights of a model. A glob that names no site is an error of the request.
+ * @param {{kind?: string}} card
+ */
+export function weightSites({ kind }) {
+  const own = '*.self_attention.weights';
+  return kind === 'encoder-decoder' ? [own, '*.cross_attention.weights'] : [own];
+}
+
+/**
+ * The globs and analyses to request, so that each view has what it needs and nothing more.
+ * @param {{needs: string[], also?: (card: Card) => string[]}[]} views
+ * @param {Card} card
+ * @returns {{capture: string[], analyses: string[]}}
+ */
+export function request(views, card) {
+  const needs = [
+    ...new Set(views.flatMap((view) => [...view.needs, ...(view.also?.(card) ?? [])])),
+  ].filter((need) => hasPart(card, need));
+  const analyses = needs.filter(isAnalysis).map((need) => need.split('.')[1]);
+  const capture = needs.filter((need) => !isAnalysis(need));
+  return { capture, analyses: [...new Set(analyses)] };
+}
+
+/** @param {string} need */
+const isAnalysis = (need) => need.startsWith('analyses.');
+
+/**
+ * Whether a model has a site or an analysis; a short card does not tell its sites.
+ * @param {Card} card
+ * @param {string} need a glob over sites, or `analyses.<id>.<array>`
+ */
+function hasPart({ analyses, sites }, need) {
+  if (isAnalysis(need)) return analyses?.includes(need.split('.')[1]) ?? true;
+  if (!sites) return true;
+  const pattern = need.split('*').map((part) => part.replace(/[.]/g, '\\.'));
+  const glob = new RegExp(`^${pattern.join('.*')}$`);
+  return sites.some(({ name }) => glob.test(name));
+}
+
+/**
+ * A sentence on the first thing that a view needs and a model lacks, with the reason on its card.
+ * @param {{title: string, needs: string[]}} view
+ * @param {Card} card
+ * @returns {string} empty if it lacks nothing
+ */
+export function lackOf({ title, needs }, card) {
+  const lacking = needs.find((need) => !hasPart(card, need));
+  if (lacking === undefined) return '';
+  const name = isAnalysis(lacking) ? lacking.split('.')[1] : lacking;
+  const [, reason = 'its self-check found no such tensor'] =
+    Object.entries(card.omitted ?? {}).find(([part]) => part.includes(name.replace(/^\*\./, ''))) ??
+    Object.entries(card.omitted ?? {})[0] ??
+    [];
+  return `“${title}” is not available for this model, which has no ${name.replace(/_/g, ' ')}: ${reason}.`;
 }

@@ -1,12 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  anatomyOf,
-  litParts,
-  mapAsk,
-  openingOf,
-  readingsOf,
-} from '../../../static/js/data/model_parts.js';
+import { anatomyOf, litParts, openingOf, readingsOf } from '../../../static/js/data/model_parts.js';
 import { FRAME, plain, sampleTrace, tensor } from '../sample.js';
 
 const CARD = {
@@ -16,10 +10,11 @@ const CARD = {
   positional: 'sinusoidal',
   moe: { n_experts: 4, top_k: 2, layers: [1] },
 };
-const TRACE = { ...sampleTrace(), card: CARD };
-const FURTHER = {
-  ...TRACE,
+const BARE = { ...sampleTrace(), card: CARD };
+const TRACE = {
+  ...BARE,
   analyses: {
+    ...BARE.analyses,
     head_norms: {
       'decoder.layers.0.self_attention': tensor(['head', 'query'], [2, 5], (at) =>
         at < 5 ? 3 : 1,
@@ -40,7 +35,7 @@ const anatomy = anatomyOf(CARD);
 const [{ layers }] = anatomy.stacks;
 
 test('a part is read out with what it does in this pass', () => {
-  const read = readingsOf(CARD, TRACE, FURTHER);
+  const read = readingsOf(CARD, TRACE);
   equal(read(layers[0].heads[0]).words, 'layer 0, head 0: writes 75 %');
   equal(read(layers[0].heads[1]).words, 'layer 0, head 1: writes 25 %');
   equal(
@@ -72,13 +67,13 @@ test('a label is read out where the heads are labelled', () => {
       },
     },
   };
-  const read = readingsOf(CARD, labelled, FURTHER);
+  const read = readingsOf(CARD, labelled);
   equal(read(layers[0].heads[0]).words, 'layer 0, head 0: previous token, writes 75 %');
   equal(read(layers[0].heads[0]).note, 'prev');
 });
 
-test('before its numbers arrive a part has its name and no colour', () => {
-  const read = readingsOf(CARD, TRACE, null);
+test('without its numbers a part has its name and no colour', () => {
+  const read = readingsOf(CARD, BARE);
   deepEqual(read(layers[0].heads[1]), {
     level: null,
     words: 'layer 0, head 1',
@@ -90,15 +85,10 @@ test('before its numbers arrive a part has its name and no colour', () => {
 });
 
 test('a head that the comparison switches off is read out as off', () => {
-  const read = readingsOf(CARD, TRACE, FURTHER, { heads: [1], layer: 0 });
+  const read = readingsOf(CARD, TRACE, { heads: [1], layer: 0 });
   match(read(layers[0].heads[1]).words, /switched off/);
   ok(!read(layers[1].heads[1]).isOff);
-  ok(readingsOf(CARD, TRACE, FURTHER, { heads: [1], layer: null })(layers[1].heads[1]).isOff);
-});
-
-test('only analyses that the model has are asked for', () => {
-  deepEqual(mapAsk({ analyses: ['routing', 'head_norms'] }).analyses, ['head_norms']);
-  equal(mapAsk({ analyses: ['next_token'] }), null);
+  ok(readingsOf(CARD, TRACE, { heads: [1], layer: null })(layers[1].heads[1]).isOff);
 });
 
 test('choosing a part leads to its place', () => {

@@ -140,6 +140,7 @@ test('events are read line by line, and each token is told', () => {
   );
 });
 
+const ALL = { keys: ['w'], layer: null };
 const unit = (first, last = first) => ({ first, last });
 
 function shownBy(steps, answers) {
@@ -148,25 +149,24 @@ function shownBy(steps, answers) {
 }
 
 test('columns of a word are summed, its rows averaged, and renormalised rows sum to 1', () => {
-  const heads = '[[[1, None, None], [0.5, 0.5, None], [0.25, 0.25, 0.5]]]';
+  const answers = [
+    'trace = {"w": {"data": [[[1, None, None], [0.5, 0.5, None], [0.25, 0.25, 0.5]]]}}',
+  ];
   const steps = (units, isRenormalised) =>
-    mapSteps({ heads, rows: units, columns: units, isMax: false, isRenormalised });
-  deepEqual(shownBy(steps([unit(1, 2)], false), []), [[0.625]]);
-  const sums = shownBy(steps([unit(1), unit(2)], true), []).map(([a, b]) =>
+    mapSteps({ ...ALL, rows: units, columns: units, isMax: false, isRenormalised });
+  deepEqual(shownBy(steps([unit(1, 2)], false), answers), [[0.625]]);
+  const sums = shownBy(steps([unit(1), unit(2)], true), answers).map(([a, b]) =>
     Math.round(3 * (a + b)),
   );
   deepEqual(sums, [3, 3]);
 });
 
 test('several heads are their mean, or cell by cell the largest', () => {
-  const of = {
-    heads: '[[[0.0, 1.0]], [[0.5, 0.5]]]',
-    rows: [unit(0)],
-    columns: [unit(0), unit(1)],
-    isRenormalised: false,
-  };
-  deepEqual(shownBy(mapSteps({ ...of, isMax: false }), []), [[0.25, 0.75]]);
-  deepEqual(shownBy(mapSteps({ ...of, isMax: true }), []), [[0.5, 1]]);
+  const answers = ['trace = {"w": {"data": [[[0.0, 1.0]], [[0.5, 0.5]]]}}'];
+  const of = { ...ALL, rows: [unit(0)], columns: [unit(0), unit(1)], isRenormalised: false };
+  deepEqual(shownBy(mapSteps({ ...of, isMax: false }), answers), [[0.25, 0.75]]);
+  deepEqual(shownBy(mapSteps({ ...of, isMax: true }), answers), [[0.5, 1]]);
+  deepEqual(shownBy(mapSteps({ ...of, layer: 1, isMax: true }), answers), [[0.5, 0.5]]);
 });
 
 test('a difference is B less A, of the tokens that both have', () => {

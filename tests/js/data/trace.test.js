@@ -4,12 +4,9 @@ import {
   encodingFromSafetensors,
   matrixAt,
   parseSafetensors,
-  lackOf,
-  request,
   rowOf,
   traceFromSafetensors,
 } from '../../../static/js/data/trace.js';
-import { VIEWS } from '../../../static/js/views/registry.js';
 import { arrays, safetensorsFile, TEXT, TOKENS } from '../sample.js';
 
 function metadata(named) {
@@ -137,46 +134,4 @@ test('offsets that contradict the shape are refused', () => {
     () => parseSafetensors(Uint8Array.from(text, (c) => c.charCodeAt(0)).buffer),
     /b needs 18 bytes for shape \[9\]/,
   );
-});
-
-test('a request asks for what the views need and the model has', () => {
-  const dense = { kind: 'decoder', positional: 'none', moe: null };
-  deepEqual(request(VIEWS, dense), {
-    capture: ['*.self_attention.weights'],
-    analyses: ['head_labels', 'next_token'],
-  });
-  const more = (facts) =>
-    request(VIEWS, { ...dense, ...facts })
-      .capture.slice(1)
-      .map((site) => site.split('.').at(-1));
-  deepEqual(more({ kind: 'encoder-decoder' }), ['weights']);
-  deepEqual(more({ positional: 'sinusoidal' }), ['positional']);
-  deepEqual(more({ positional: 'learned' }), ['positional']);
-  deepEqual(more({ positional: 'alibi' }), ['bias']);
-  deepEqual(more({ positional: 'rotary' }), ['rotated_queries', 'queries']);
-  deepEqual(more({ moe: { layers: [0] } }), ['router_probs', 'expert_indices', 'expert_weights']);
-});
-
-const FOREIGN = {
-  kind: 'decoder',
-  positional: 'learned',
-  analyses: ['next_token'],
-  sites: [{ name: 'decoder.layers.0.self_attention.weights', axes: [] }],
-  omitted: { head_labels: 'its attention has no maps' },
-};
-
-test('a request leaves out what the full card of a model lacks', () => {
-  deepEqual(request(VIEWS, FOREIGN), {
-    capture: ['*.self_attention.weights'],
-    analyses: ['next_token'],
-  });
-});
-
-test('a view says which part the model lacks, and the reason of its card', () => {
-  const view = { title: 'Attention', needs: ['analyses.head_labels'] };
-  deepEqual(
-    lackOf(view, FOREIGN),
-    '“Attention” is not available for this model, which has no head labels: its attention has no maps.',
-  );
-  deepEqual(lackOf({ ...view, needs: ['*.self_attention.weights'] }, FOREIGN), '');
 });

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, notEqual, ok, throws } from 'node:assert/strict';
 import { test } from 'node:test';
+import { MAP } from '../../../static/js/data/model_parts.js';
 import { callOf } from '../../../static/js/data/request_code.js';
 import {
   standardsOf,
@@ -8,7 +9,7 @@ import {
   writeFragment,
 } from '../../../static/js/state/state.js';
 import { csvOf } from '../../../static/js/ui/exports.js';
-import { entryOf, VIEWS } from '../../../static/js/views/registry.js';
+import { entryOf, lackOf, request, VIEWS } from '../../../static/js/views/registry.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';
 import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from './view_contract.js';
 
@@ -100,3 +101,49 @@ function anotherValueOf({ standard, read, values = [] }) {
     .map((text) => read(text))
     .find((value) => value !== undefined && JSON.stringify(value) !== JSON.stringify(standard));
 }
+
+test('a request asks for what the views need and the model has', () => {
+  const dense = { kind: 'decoder', positional: 'none', moe: null };
+  deepEqual(request(VIEWS, dense), {
+    capture: ['*.self_attention.weights'],
+    analyses: ['head_labels', 'next_token'],
+  });
+  deepEqual(
+    request([...VIEWS, MAP], { ...dense, analyses: ['next_token', 'head_norms'] }).analyses,
+    ['next_token', 'head_norms'],
+  );
+  const more = (facts) =>
+    request(VIEWS, { ...dense, ...facts })
+      .capture.slice(1)
+      .map((site) => site.split('.').at(-1));
+  deepEqual(more({ kind: 'encoder-decoder' }), ['weights']);
+  deepEqual(more({ positional: 'sinusoidal' }), ['positional']);
+  deepEqual(more({ positional: 'learned' }), ['positional']);
+  deepEqual(more({ positional: 'alibi' }), ['bias']);
+  deepEqual(more({ positional: 'rotary' }), ['rotated_queries', 'queries']);
+  deepEqual(more({ moe: { layers: [0] } }), ['router_probs', 'expert_indices', 'expert_weights']);
+});
+
+const FOREIGN = {
+  kind: 'decoder',
+  positional: 'learned',
+  analyses: ['next_token'],
+  sites: [{ name: 'decoder.layers.0.self_attention.weights', axes: [] }],
+  omitted: { head_labels: 'its attention has no maps' },
+};
+
+test('a request leaves out what the full card of a model lacks', () => {
+  deepEqual(request(VIEWS, FOREIGN), {
+    capture: ['*.self_attention.weights'],
+    analyses: ['next_token'],
+  });
+});
+
+test('a view says which part the model lacks, and the reason of its card', () => {
+  const view = { title: 'Attention', needs: ['analyses.head_labels'] };
+  deepEqual(
+    lackOf(view, FOREIGN),
+    '“Attention” is not available for this model, which has no head labels: its attention has no maps.',
+  );
+  deepEqual(lackOf({ ...view, needs: ['*.self_attention.weights'] }, FOREIGN), '');
+});

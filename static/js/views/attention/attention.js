@@ -2,11 +2,10 @@
  * Attention: the weights of one head by query and key, its scores, or several heads combined.
  */
 
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf, READING } from '../../api/request_cache.js';
 import { counted, percent } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
 import { capitalised, quoted } from '../../data/text.js';
-import { linesFigure } from '../../plot/line_map.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { choosing } from '../../state/state.js';
 import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
@@ -82,6 +81,13 @@ function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
 }
 
+/** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesFigure|null} */
+let linesFigure = null;
+
+async function loadLines() {
+  ({ linesFigure } = await import('../../plot/line_map.js'));
+}
+
 /** @type {View} */
 export const attention = {
   ...entryOf('attention'),
@@ -93,6 +99,8 @@ export const attention = {
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,
   asks,
+  prepare: (trace, state) =>
+    settingOf(trace, state)?.switches.as === 'lines' && !linesFigure ? loadLines() : undefined,
   controls: (trace, state) => {
     const setting = settingOf(trace, state);
     return setting ? controlsFor(setting) : [];
@@ -112,6 +120,9 @@ function figure(trace, state) {
     .map((name) => noticeOf(state.answers?.[name]))
     .find(Boolean);
   if (awaited) return { title: 'Attention', notice: awaited };
+  const drawLines = setting.switches.as === 'lines' ? linesFigure : null;
+  if (setting.switches.as === 'lines' && !drawLines)
+    return { title: 'Attention', notice: READING, isWaiting: true };
   const subject = subjectOf(trace, state, setting);
   const { name, quantity, matrix } = subject;
   if (matrix.rows * matrix.columns === 0)
@@ -123,7 +134,9 @@ function figure(trace, state) {
   return {
     title: capitalised(name) + quantity.suffix,
     summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
-    ...(subject.switches.as === 'lines' ? asLines : asMatrix)(trace, state, subject, chosen),
+    ...(drawLines
+      ? asLines(drawLines, trace, state, subject, chosen)
+      : asMatrix(trace, state, subject)),
     actions: actionsFor(trace, state, subject, chosen),
   };
 }
@@ -143,14 +156,15 @@ function asMatrix(trace, state, subject) {
 
 /**
  * The lines of the chosen query are emphasised.
+ * @param {typeof import('../../plot/line_map.js').linesFigure} drawLines
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
  * @param {ReturnType<typeof chosenIn>} chosen
  */
-function asLines(trace, state, subject, { row }) {
+function asLines(drawLines, trace, state, subject, { row }) {
   const grid = gridOf(trace, state, subject);
-  const { data, layout, geometry, left } = linesFigure({
+  const { data, layout, geometry, left } = drawLines({
     rows: grid.rowLabels,
     columns: grid.columnLabels,
     weights: subject.matrix,

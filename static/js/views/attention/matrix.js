@@ -2,9 +2,8 @@
  * An attention map as a matrix of square cells, and the grid behind it.
  */
 
-import { highestIn } from '../../data/arithmetic.js';
 import { tokensOf } from '../../data/attention.js';
-import { columnOf, rowOf } from '../../data/trace.js';
+import { columnOf, highestIn, rowOf } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor, nested } from '../../plot/figure.js';

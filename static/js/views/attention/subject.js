@@ -6,7 +6,6 @@
 
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { isCausal, matrixAt } from '../../data/trace.js';
-import { dataAt, mapSteps } from '../../data/request_code.js';
 import { enumerated } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
@@ -196,10 +195,16 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
     threshold > 0 && 'values under the threshold are not drawn but are included here';
   if (done.length === 0)
     return isDrawnLess ? { said: `These are the numbers of the pass: ${isDrawnLess}` } : undefined;
-  const heads = which === 'rollout' ? `[${dataAt(keys)}[${layer}]]` : dataAt(keys);
   return {
     said: `From the response: ${enumerated(isDrawnLess ? [...done, isDrawnLess] : done)}`,
-    steps: mapSteps({ heads, rows, columns, isMax: which === 'max', isRenormalised }),
+    map: {
+      keys,
+      layer: which === 'rollout' ? layer : null,
+      rows,
+      columns,
+      isMax: which === 'max',
+      isRenormalised,
+    },
   };
 }
 

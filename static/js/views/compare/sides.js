@@ -6,9 +6,9 @@
 import { modelName } from '../../api/calls.js';
 import { counted } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { request, weightSites } from '../../data/trace.js';
 import { shortened } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
+import { request, weightSites } from '../registry.js';
 import { raterOf } from './reward.js';
 
 /**

@@ -38,6 +38,8 @@ const ANSWERS = {
   rollout: { tensors: {}, analyses: { rollout: { decoder: ROLLED } } },
 };
 
+await attention.prepare?.(sampleTrace(), { ...FRAME, attention_as: 'lines' });
+
 function shown(state = {}, trace = sampleTrace()) {
   const wished = state.attention_which === 'rollout' ? 'rollout' : state.attention_what;
   const answers = ANSWERS[wished] ? { attention: { trace: ANSWERS[wished] } } : {};
