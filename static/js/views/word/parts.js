@@ -1,8 +1,11 @@
 /**
- * A logit difference by its parts: the analysis `logit_attribution` as rows of a chart.
+ * A logit difference by its parts, by the edges of its strongest path and by the saliency of each
+ * token, as rows of a chart.
  */
 
+import { percent } from '../../data/format.js';
 import { nameOf } from '../../data/text.js';
+import { withSign } from './bars.js';
 
 /**
  * @import { Card, NamedArray, Token } from '../../data/trace.js'
@@ -200,4 +203,76 @@ export function strongestFor(parts) {
     .filter(({ value, label }) => value > 0 && label !== NAMES.bias[0])
     .sort((a, b) => b.value - a.value);
   return best;
+}
+
+/** @typedef {{path: string, head: number, position: number}} HeadAt */
+/** @typedef {{reader: HeadAt|null, head: HeadAt|null, token: number|null, difference: number, probability: number}} Edge */
+
+/**
+ * The edges of the strongest path as bars: by how much the logit difference falls without each.
+ * @param {{edges: Edge[], difference: number, probability: number}} found
+ * @param {Token[]} tokens that the decoder, or the only stack, reads
+ * @param {Token[]} sources
+ * @returns {Part[]} from the prediction to the token
+ */
+export function pathParts(found, tokens, sources) {
+  return found.edges.map(({ reader, head, token, difference, probability }) => {
+    const readsSource =
+      reader !== null &&
+      (reader.path.includes('cross_attention') || reader.path.startsWith('encoder'));
+    const from = head
+      ? headName(head)
+      : `“${nameOf((readsSource ? sources : tokens)[token ?? 0])}” (token ${token})`;
+    const to = reader ? headName(reader) : 'the prediction';
+    const where = head && {
+      layer: Number(head.path.split('.')[2]),
+      head: head.head,
+      where: head.path.includes('cross') ? 'cross' : '',
+    };
+    return {
+      label: head ? from : `${from.replace(/ \(.*/, '')} → ${reader ? shortName(reader) : ''}`,
+      name: `${from} → ${to}: without this edge ${percent(probability)}`,
+      value: found.difference - difference,
+      written: `${withSign(found.difference - difference)} · ${percent(probability)}`,
+      ...where,
+    };
+  });
+}
+
+/** @param {HeadAt} head */
+function headName({ path, head }) {
+  const [stack, , layer, kind] = path.split('.');
+  const before =
+    kind === 'cross_attention' ? 'cross-attention ' : stack === 'encoder' ? 'encoder ' : '';
+  return `${before}layer ${layer}, head ${head}`;
+}
+
+/** @param {HeadAt} head */
+function shortName({ path, head }) {
+  return `${path.split('.')[2]}.${head}`;
+}
+
+/**
+ * The saliency of each token, source and target apart.
+ * @param {Record<string, NamedArray>} found
+ * @param {'gradient_times_input'|'erasure'} kind
+ * @param {Token[]} tokens
+ * @param {Token[]} sources
+ * @returns {Part[]}
+ */
+export function saliencyParts(found, kind, tokens, sources) {
+  const hasBoth = `encoder.${kind}` in found && `decoder.${kind}` in found;
+  return ['encoder', 'decoder']
+    .filter((stack) => `${stack}.${kind}` in found)
+    .flatMap((stack) => {
+      const isSource = hasBoth && stack === 'encoder';
+      const read = isSource ? sources : tokens;
+      return Array.from(found[`${stack}.${kind}`].data, (value, token) => ({
+        label: `${isSource ? 'source ' : ''}${token} ${nameOf(read[token])}`,
+        name: `token ${token}, “${nameOf(read[token])}”${isSource ? ' of the source' : ''}`,
+        value,
+        token,
+        side: isSource ? 'source' : undefined,
+      }));
+    });
 }

@@ -4,47 +4,31 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { hasTwoSides, isFilling, predictingSide, sideOf, tokensOf } from '../../data/attention.js';
-import { percent, signed } from '../../data/format.js';
-import { named, positionLabels } from '../../data/text.js';
-import { isMask } from '../../data/words.js';
+import { hasTwoSides, predictingSide, tokensOf } from '../../data/attention.js';
+import { signed } from '../../data/format.js';
+import { capitalised, named } from '../../data/text.js';
 import { nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
-import { choosing, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
 import { signedBars, withSign } from './bars.js';
-import { pathParts, saliencyParts, sharesFigure } from './more.js';
-import { differenceOf, expertsOf, headsOf, partsOf, sourcesOf, strongestFor } from './parts.js';
+import {
+  differenceOf,
+  expertsOf,
+  headsOf,
+  partsOf,
+  pathParts,
+  saliencyParts,
+  sourcesOf,
+  strongestFor,
+} from './parts.js';
+import { patchingFigure } from './patching.js';
+import { asks, controls, foundIn, isLacking, refusalOf, requestOf, showOf } from './subject.js';
 
 /**
- * @import { Ask, Token, Trace } from '../../data/trace.js'
+ * @import { Token, Trace } from '../../data/trace.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
- * @import { Control } from '../../ui/controls.js'
  * @import { Found, Part } from './parts.js'
  */
-
-const CHOICES = 12;
-const ANALYSIS = 'logit_attribution';
-
-const SHOW = [
-  { id: 'parts', title: 'Parts', help: 'What each part adds to the prediction, exactly' },
-  { id: 'path', title: 'Strongest path', help: 'Head, earlier head and token, each edge ablated' },
-  {
-    id: 'patching',
-    title: 'Patching',
-    help: 'Activations of a second sentence, put into this one',
-  },
-  { id: 'saliency', title: 'Saliency', help: 'Gradient × input, and erasure of each token' },
-];
-/** @type {Record<string, string>} */
-const ANALYSES = {
-  parts: ANALYSIS,
-  path: 'strongest_path',
-  patching: 'patching',
-  saliency: 'saliency',
-};
-const PATCHED = ['residual', 'attention', 'heads'];
 
 /** @type {View} */
 export const word = {
@@ -71,186 +55,6 @@ export const word = {
   panels,
   figure,
 };
-
-/**
- * The prediction that is explained: its position, and the two tokens that were chosen, or null.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function subjectOf(trace, state) {
-  return {
-    position: queryOf(state, trace),
-    token: state.word_token ?? null,
-    against: state.word_against === state.word_token ? null : (state.word_against ?? null),
-  };
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Ask}
- */
-function requestOf(trace, state) {
-  const { position, token, against } = subjectOf(trace, state);
-  return {
-    capture: [],
-    analyses: [ANALYSES[showOf(state)]],
-    ...(showOf(state) === 'patching' && {
-      patching: { text: state.word_text ?? '', parts: PATCHED },
-    }),
-    logit_difference: {
-      position,
-      ...(token !== null && { token }),
-      ...(against !== null && { against }),
-    },
-  };
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Record<string, Ask>}
- */
-function asks(trace, state) {
-  if (refusalOf(trace, state) || isLacking(state)) return {};
-  return { parts: requestOf(trace, state) };
-}
-
-/** @param {ViewState} state */
-function showOf({ word_show: show }) {
-  return show ?? 'parts';
-}
-
-/** @param {ViewState} state */
-function isLacking(state) {
-  return showOf(state) === 'patching' && (state.word_text ?? '').trim() === '';
-}
-
-/**
- * The reason for which the model has no attribution.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function refusalOf({ card }, state) {
-  if (!card || card.analyses.includes(ANALYSES[showOf(state)])) return '';
-  return card.norm_place === 'pre'
-    ? 'This model does not offer the sites from which a logit can be split.'
-    : 'This model normalises what its parts write, so no logit is the sum of their outputs.';
-}
-
-/**
- * @param {ViewState} state
- * @returns {Found|null}
- */
-function foundIn(state) {
-  return state.answers?.parts?.trace?.analyses[ANALYSES[showOf(state)]] ?? null;
-}
-
-/**
- * The likeliest tokens at the position, and the one that came.
- * @param {Trace} trace
- * @param {number} position
- * @returns {{id: number, text: string, probability: number}[]} likeliest first
- */
-function guessesAt(trace, position) {
-  const found = trace.analyses.next_token;
-  if (!found?.ids) return [];
-  const ids = rowOf(matrixAt(found.ids), position);
-  const probabilities = rowOf(matrixAt(found.probabilities), position);
-  const guesses = Array.from(ids, (id, rank) => ({
-    id,
-    text: found.texts[position][rank],
-    probability: probabilities[rank],
-  }));
-  const tokens = tokensOf(trace, predictingSide(trace));
-  const came = isFilling(trace) ? tokens[position] : tokens[position + 1];
-  const rank = guesses.findIndex(({ id }) => id === came?.id);
-  if (!came || isMask(came) || (rank >= 0 && rank < CHOICES)) return guesses.slice(0, CHOICES);
-  const one = { id: came.id, text: came.text, probability: guesses[rank]?.probability ?? NaN };
-  return [...guesses.slice(0, CHOICES), one];
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
-function controls(trace, state) {
-  const side = predictingSide(trace);
-  const tokens = tokensOf(trace, side);
-  const { position, token, against } = subjectOf(trace, state);
-  const guesses = withChosen(guessesAt(trace, position), [token, against], foundIn(state));
-  const options = guesses.map(({ id, text, probability }) => ({
-    id,
-    title: Number.isNaN(probability)
-      ? nameOfGuess(text)
-      : `${nameOfGuess(text)}  ${percent(probability)}`,
-  }));
-  const [name] = Object.keys(choosing(trace, side, position));
-  const [likeliest] = options;
-  return [
-    { kind: 'choice', name: 'word_show', label: 'Show', options: SHOW, value: showOf(state) },
-    ...(showOf(state) === 'patching' ? [secondSentence(state)] : []),
-    {
-      kind: 'choice',
-      name,
-      label: isFilling(trace) ? 'Word at' : 'Word after',
-      options: positionLabels(tokens).map((title, id) => ({ id, title })),
-      value: position,
-      help: 'The position whose prediction is explained',
-    },
-    {
-      kind: 'choice',
-      name: 'word_token',
-      label: 'Why',
-      options: [{ id: null, title: `the likeliest: ${likeliest?.title ?? ''}` }, ...options],
-      value: token,
-    },
-    {
-      kind: 'choice',
-      name: 'word_against',
-      label: 'rather than',
-      options: [
-        { id: null, title: 'the runner-up' },
-        ...options.filter(({ id }) => id !== (token ?? likeliest?.id)),
-      ],
-      value: against,
-    },
-  ];
-}
-
-/**
- * @param {ViewState} state
- * @returns {Control}
- */
-function secondSentence({ word_text: value }) {
-  return {
-    kind: 'text',
-    name: 'word_text',
-    label: 'Second sentence',
-    value: value ?? '',
-    placeholder: 'As many tokens as the sentence above',
-  };
-}
-
-/**
- * The guesses with the tokens of a link that are not among them.
- * @param {{id: number, text: string, probability: number}[]} guesses
- * @param {(number|null)[]} chosen
- * @param {Found|null} found
- */
-function withChosen(guesses, chosen, found) {
-  const known = new Map([found?.token, found?.against].map((one) => [one?.id, one?.text]));
-  const lacking = chosen.filter((id) => id !== null && guesses.every((one) => one.id !== id));
-  return [
-    ...guesses,
-    ...lacking.map((id) => ({
-      id: id ?? 0,
-      text: known.get(id ?? 0) ?? `token ${id}`,
-      probability: NaN,
-    })),
-  ];
-}
 
 /**
  * The difference in words, and the part that adds most to it.
@@ -392,47 +196,6 @@ function chartOf(chart) {
   };
 }
 
-/** @type {Record<string, string>} */
-const PATCHED_TITLES = {
-  residual: 'Stream before each layer',
-  self_attention: 'Attention',
-  cross_attention: 'Cross-attention',
-};
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state with the panel’s `chart`, the name of the array
- * @param {Found} found
- * @returns {Figure}
- */
-function patchingFigure(trace, state, found) {
-  const name = found[state.chart]
-    ? state.chart
-    : Object.keys(found).find((one) => found[one]?.axes?.[0] === 'layer');
-  const [stack, part, heads] = name.split('.');
-  const side = sideOf(stack === 'encoder' ? 'encoder' : 'decoder', trace);
-  const array = found[name];
-  const numbered = Array.from({ length: array.shape[1] }, (_, head) => ({
-    ...trace.tokens[0],
-    text: `head ${head}`,
-    part: null,
-  }));
-  const [own, other] = Array.from(found.differences.data, (value) => withSign(value));
-  const before = hasTwoSides(trace) ? `${capital(stack)}: ` : '';
-  const title = `${before}${PATCHED_TITLES[part] ?? part}${heads ? ', by head' : ''}`;
-  return {
-    title,
-    help: `The difference is ${own} logits here and ${other} with the second sentence.`,
-    summary: `${title}: the share of the change that each layer and ${heads ? 'head' : 'position'} carries.`,
-    ...sharesFigure(array, heads ? numbered : tokensOf(trace, side), state, {
-      side,
-      title,
-      request: requestOf(trace, state),
-      where: part === 'cross_attention' ? 'cross' : hasTwoSides(trace) ? stack : '',
-    }),
-  };
-}
-
 /**
  * @param {Trace} trace
  * @param {ViewState} state
@@ -446,8 +209,8 @@ function gridOf(trace, state, { found, parts, title }) {
   const say = (row) => {
     const { name, value } = parts[row];
     const amount = `${signed(Math.abs(value), 2)} logits`;
-    if (value === 0) return `${capital(name)}: nothing for “${token}” or “${against}”`;
-    return `${capital(name)}: ${amount} for “${value > 0 ? token : against}” against “${value > 0 ? against : token}”`;
+    if (value === 0) return `${capitalised(name)}: nothing for “${token}” or “${against}”`;
+    return `${capitalised(name)}: ${amount} for “${value > 0 ? token : against}” against “${value > 0 ? against : token}”`;
   };
   const first = parts.reduce((best, { value }, row) => (value > parts[best].value ? row : best), 0);
   const isOfTokens = parts.some(({ token: place }) => place !== undefined);
@@ -501,9 +264,4 @@ function opening(parts) {
     chooseHint: 'Enter opens the head',
     note: 'Choose a bar to open the head.',
   };
-}
-
-/** @param {string} text */
-function capital(text) {
-  return `${text[0].toUpperCase()}${text.slice(1)}`;
 }

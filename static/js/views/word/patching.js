@@ -1,0 +1,139 @@
+/**
+ * Activation patching: by how much the prediction changes if one activation of a second sentence
+ * takes the place of that of the first.
+ */
+
+import { hasTwoSides, sideOf, tokensOf } from '../../data/attention.js';
+import { signed } from '../../data/format.js';
+import { capitalised, tokenLabels } from '../../data/text.js';
+import { transposedGrid } from '../../plot/grid.js';
+import { depthMap, isDown } from '../stream/depth_drawing.js';
+import { withSign } from './bars.js';
+import { requestOf } from './subject.js';
+
+/**
+ * @import { NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { Drawing, Figure, Frame, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Side } from '../../data/attention.js'
+ * @import { Found } from './parts.js'
+ */
+
+/** @type {Record<string, string>} */
+const PATCHED_TITLES = {
+  residual: 'Stream before each layer',
+  self_attention: 'Attention',
+  cross_attention: 'Cross-attention',
+};
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `chart`, the name of the array
+ * @param {Found} found
+ * @returns {Figure}
+ */
+export function patchingFigure(trace, state, found) {
+  const name = found[state.chart]
+    ? state.chart
+    : Object.keys(found).find((one) => found[one]?.axes?.[0] === 'layer');
+  const [stack, part, heads] = name.split('.');
+  const side = sideOf(stack === 'encoder' ? 'encoder' : 'decoder', trace);
+  const array = found[name];
+  const numbered = Array.from({ length: array.shape[1] }, (_, head) => ({
+    ...trace.tokens[0],
+    text: `head ${head}`,
+    part: null,
+  }));
+  const [own, other] = Array.from(found.differences.data, (value) => withSign(value));
+  const before = hasTwoSides(trace) ? `${capitalised(stack)}: ` : '';
+  const title = `${before}${PATCHED_TITLES[part] ?? part}${heads ? ', by head' : ''}`;
+  return {
+    title,
+    help: `The difference is ${own} logits here and ${other} with the second sentence.`,
+    summary: `${title}: the share of the change that each layer and ${heads ? 'head' : 'position'} carries.`,
+    ...sharesFigure(array, heads ? numbered : tokensOf(trace, side), state, {
+      side,
+      title,
+      request: requestOf(trace, state),
+      where: part === 'cross_attention' ? 'cross' : hasTwoSides(trace) ? stack : '',
+    }),
+  };
+}
+
+/**
+ * A map of shares, layers by positions or by heads, and its grid.
+ * @param {NamedArray} array
+ * @param {Token[]} columns
+ * @param {Frame} state
+ * @param {{side: Side, title: string, request: Record<string, any>, where: string}} of
+ * @returns {Drawing & {grid: Grid}}
+ */
+function sharesFigure(array, columns, state, { side, title, request, where }) {
+  const { shape, data } = array;
+  const isOfHeads = array.axes[1] === 'head';
+  const labels = tokenLabels(columns);
+  /** @param {number} row @param {number} column */
+  const value = (row, column) => data[row * shape[1] + column];
+  /** @param {number} row @param {number} column */
+  const say = (row, column) =>
+    `${title}, layer ${row}, ${isOfHeads ? '' : 'token '}${labels[column]}: it carries ${percentOf(value(row, column))} of what the other sentence changes`;
+  const best = Array.from(data).reduce((most, one, at) => (one > data[most] ? at : most), 0);
+  const start = { row: Math.floor(best / shape[1]), column: best % shape[1] };
+  /** @type {Grid} */
+  const grid = {
+    rows: shape[0],
+    columns: shape[1],
+    sides: { rows: side, columns: side },
+    rowTitle: 'layer',
+    columnTitle: isOfHeads ? 'head' : 'token',
+    rowLabels: Array.from({ length: shape[0] }, (_, layer) => `layer ${layer}`),
+    columnLabels: labels,
+    quantity: 'share of the change in the logit difference',
+    request,
+    value,
+    format: (share) => percentOf(share),
+    describe: say,
+    tip: (row, column) => [`layer ${row}, ${labels[column]}`, percentOf(value(row, column))],
+    tokens: (_, column) => (isOfHeads ? {} : { key: column }),
+    query: null,
+    start,
+    rest: { readout: say(start.row, start.column) },
+    ...(isOfHeads && {
+      choose: (layer, head) => ({ view: 'attention', layer, head, ...(where && { where }) }),
+      chooseHint: 'Enter opens the head',
+    }),
+  };
+  return {
+    ...shareMap(array, columns, state),
+    grid: isDown(state.width) ? transposedGrid(grid) : grid,
+  };
+}
+
+/** @param {number} share @returns {string} `97 %`, `−12 %` */
+function percentOf(share) {
+  return `${signed(100 * share, 0)} %`;
+}
+
+/**
+ * @param {NamedArray} array
+ * @param {Token[]} columns
+ * @param {Frame} state
+ * @returns {Drawing}
+ */
+function shareMap({ shape, data }, columns, state) {
+  const [rows, width] = shape;
+  const most = Math.max(1, ...Array.from(data, Math.abs));
+  const steps = Array.from({ length: rows }, (_, layer) => ({
+    title: `layer ${layer}`,
+    name: `layer ${layer}`,
+  }));
+  return depthMap(
+    { steps, matrix: { rows, columns: width, data: Float64Array.from(data) } },
+    {
+      tokens: columns,
+      scale: { least: -most, most, isSigned: true, short: (value) => signed(value, 2) },
+      quantity: 'share of the change',
+    },
+    state,
+  );
+}

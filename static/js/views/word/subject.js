@@ -1,0 +1,221 @@
+/**
+ * The prediction that is explained, chosen by the switches of the view, and what is asked of the
+ * server about it.
+ */
+
+import { isFilling, predictingSide, tokensOf } from '../../data/attention.js';
+import { percent } from '../../data/format.js';
+import { positionLabels } from '../../data/text.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+import { isMask } from '../../data/words.js';
+import { nameOfGuess } from '../../plot/guess_bars.js';
+import { choosing, queryOf } from '../../state/state.js';
+
+/**
+ * @import { Ask, Trace } from '../../data/trace.js'
+ * @import { ViewState } from '../../plot/figure.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Found } from './parts.js'
+ */
+
+const CHOICES = 12;
+const ANALYSIS = 'logit_attribution';
+
+const SHOW = [
+  { id: 'parts', title: 'Parts', help: 'What each part adds to the prediction, exactly' },
+  { id: 'path', title: 'Strongest path', help: 'Head, earlier head and token, each edge ablated' },
+  {
+    id: 'patching',
+    title: 'Patching',
+    help: 'Activations of a second sentence, put into this one',
+  },
+  { id: 'saliency', title: 'Saliency', help: 'Gradient × input, and erasure of each token' },
+];
+/** @type {Record<string, string>} */
+const ANALYSES = {
+  parts: ANALYSIS,
+  path: 'strongest_path',
+  patching: 'patching',
+  saliency: 'saliency',
+};
+const PATCHED = ['residual', 'attention', 'heads'];
+
+/**
+ * The prediction that is explained: its position, and the two tokens that were chosen, or null.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function subjectOf(trace, state) {
+  return {
+    position: queryOf(state, trace),
+    token: state.word_token ?? null,
+    against: state.word_against === state.word_token ? null : (state.word_against ?? null),
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Ask}
+ */
+export function requestOf(trace, state) {
+  const { position, token, against } = subjectOf(trace, state);
+  return {
+    capture: [],
+    analyses: [ANALYSES[showOf(state)]],
+    ...(showOf(state) === 'patching' && {
+      patching: { text: state.word_text ?? '', parts: PATCHED },
+    }),
+    logit_difference: {
+      position,
+      ...(token !== null && { token }),
+      ...(against !== null && { against }),
+    },
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Record<string, Ask>}
+ */
+export function asks(trace, state) {
+  if (refusalOf(trace, state) || isLacking(state)) return {};
+  return { parts: requestOf(trace, state) };
+}
+
+/** @param {ViewState} state */
+export function showOf({ word_show: show }) {
+  return show ?? 'parts';
+}
+
+/** @param {ViewState} state */
+export function isLacking(state) {
+  return showOf(state) === 'patching' && (state.word_text ?? '').trim() === '';
+}
+
+/**
+ * The reason for which the model has no attribution.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+export function refusalOf({ card }, state) {
+  if (!card || card.analyses.includes(ANALYSES[showOf(state)])) return '';
+  return card.norm_place === 'pre'
+    ? 'This model does not offer the sites from which a logit can be split.'
+    : 'This model normalises what its parts write, so no logit is the sum of their outputs.';
+}
+
+/**
+ * @param {ViewState} state
+ * @returns {Found|null}
+ */
+export function foundIn(state) {
+  return state.answers?.parts?.trace?.analyses[ANALYSES[showOf(state)]] ?? null;
+}
+
+/**
+ * The likeliest tokens at the position, and the one that came.
+ * @param {Trace} trace
+ * @param {number} position
+ * @returns {{id: number, text: string, probability: number}[]} likeliest first
+ */
+function guessesAt(trace, position) {
+  const found = trace.analyses.next_token;
+  if (!found?.ids) return [];
+  const ids = rowOf(matrixAt(found.ids), position);
+  const probabilities = rowOf(matrixAt(found.probabilities), position);
+  const guesses = Array.from(ids, (id, rank) => ({
+    id,
+    text: found.texts[position][rank],
+    probability: probabilities[rank],
+  }));
+  const tokens = tokensOf(trace, predictingSide(trace));
+  const came = isFilling(trace) ? tokens[position] : tokens[position + 1];
+  const rank = guesses.findIndex(({ id }) => id === came?.id);
+  if (!came || isMask(came) || (rank >= 0 && rank < CHOICES)) return guesses.slice(0, CHOICES);
+  const one = { id: came.id, text: came.text, probability: guesses[rank]?.probability ?? NaN };
+  return [...guesses.slice(0, CHOICES), one];
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
+export function controls(trace, state) {
+  const side = predictingSide(trace);
+  const tokens = tokensOf(trace, side);
+  const { position, token, against } = subjectOf(trace, state);
+  const guesses = withChosen(guessesAt(trace, position), [token, against], foundIn(state));
+  const options = guesses.map(({ id, text, probability }) => ({
+    id,
+    title: Number.isNaN(probability)
+      ? nameOfGuess(text)
+      : `${nameOfGuess(text)}  ${percent(probability)}`,
+  }));
+  const [name] = Object.keys(choosing(trace, side, position));
+  const [likeliest] = options;
+  return [
+    { kind: 'choice', name: 'word_show', label: 'Show', options: SHOW, value: showOf(state) },
+    ...(showOf(state) === 'patching' ? [secondSentence(state)] : []),
+    {
+      kind: 'choice',
+      name,
+      label: isFilling(trace) ? 'Word at' : 'Word after',
+      options: positionLabels(tokens).map((title, id) => ({ id, title })),
+      value: position,
+      help: 'The position whose prediction is explained',
+    },
+    {
+      kind: 'choice',
+      name: 'word_token',
+      label: 'Why',
+      options: [{ id: null, title: `the likeliest: ${likeliest?.title ?? ''}` }, ...options],
+      value: token,
+    },
+    {
+      kind: 'choice',
+      name: 'word_against',
+      label: 'rather than',
+      options: [
+        { id: null, title: 'the runner-up' },
+        ...options.filter(({ id }) => id !== (token ?? likeliest?.id)),
+      ],
+      value: against,
+    },
+  ];
+}
+
+/**
+ * @param {ViewState} state
+ * @returns {Control}
+ */
+function secondSentence({ word_text: value }) {
+  return {
+    kind: 'text',
+    name: 'word_text',
+    label: 'Second sentence',
+    value: value ?? '',
+    placeholder: 'As many tokens as the sentence above',
+  };
+}
+
+/**
+ * The guesses with the tokens of a link that are not among them.
+ * @param {{id: number, text: string, probability: number}[]} guesses
+ * @param {(number|null)[]} chosen
+ * @param {Found|null} found
+ */
+function withChosen(guesses, chosen, found) {
+  const known = new Map([found?.token, found?.against].map((one) => [one?.id, one?.text]));
+  const lacking = chosen.filter((id) => id !== null && guesses.every((one) => one.id !== id));
+  return [
+    ...guesses,
+    ...lacking.map((id) => ({
+      id: id ?? 0,
+      text: known.get(id ?? 0) ?? `token ${id}`,
+      probability: NaN,
+    })),
+  ];
+}
