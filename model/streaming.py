@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -60,6 +62,9 @@ Bias = Callable[[slice, Block, Block], Float[Tensor, "#head query key"]]
 Visible = Callable[[int, Block, Block], Tensor | None]
 """The mask of a row of the batch at a block, True where a query sees a key; None: everywhere."""
 
+Hidden = tuple[slice, Tensor]
+"""Some columns of a block, and the mask of them, True where a query does not see a key."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreTerms:
@@ -92,8 +97,8 @@ class ScoreTerms:
     is_token: Tensor | None = None
     sinks: Float[Tensor, " head"] | None = None
 
-    def visible_keys(self, queries: Block, n_keys: int) -> Block:
-        """The keys from the first to the last that any of these queries may see."""
+    def near_keys(self, queries: Block, n_keys: int) -> Block:
+        """The keys from the first to the last that are near enough to any of these queries."""
         (start, stop), first, last = queries, 0, n_keys
         if self.is_causal:
             last = min(last, stop)
@@ -104,15 +109,61 @@ class ScoreTerms:
             last = min(last, -(-stop // self.chunk) * self.chunk)
         return first, max(first, last)
 
+    def seen(
+        self, row: int, at: Block, n_keys: int, device: torch.device
+    ) -> tuple[Block, Hidden | None]:
+        """The keys from the first to the last that some of the queries see, and what is hidden.
+
+        The same for all heads. Keys that no query sees cost nothing.
+        """
+        to = self.near_keys(at, n_keys)
+        if self.visible is None and self.is_token is None:
+            return to, self.hidden(row, at, to, device)
+        mask = self._mask(row, at, to, device)
+        if mask is None or not bool(mask.any()):
+            return (to if mask is None else (to[0], to[0])), None
+        first, last = _ends(mask.any(0))
+        return (to[0] + first, to[0] + last), _hidden_of(mask[:, first:last])
+
+    def hidden(self, row: int, at: Block, to: Block, device: torch.device) -> Hidden | None:
+        """What is hidden from queries among these keys; None: nothing is."""
+        others = (self.window, self.chunk, self.is_token, self.visible)
+        if all(one is None for one in others):
+            if not self.is_causal or to[1] <= at[0] + 1:
+                return None
+            first = max(to[0], at[0] + 1)  # every query sees the keys before
+            later = torch.arange(first, to[1], device=device)
+            queries = torch.arange(*at, device=device)
+            return slice(first - to[0], to[1] - to[0]), later > queries[:, None]
+        mask = self._mask(row, at, to, device)
+        return None if mask is None else _hidden_of(mask)
+
+    def _mask(self, row: int, at: Block, to: Block, device: torch.device) -> Tensor | None:
+        """True where a query sees a key; None: everywhere."""
+        queries = torch.arange(*at, device=device)[:, None]
+        keys = torch.arange(*to, device=device)
+        parts: list[Tensor] = []
+        if self.is_causal:
+            parts.append(keys <= queries)
+        if self.window is not None:
+            parts.append((queries - keys).abs() < self.window)
+        if self.chunk is not None:
+            parts.append(queries // self.chunk == keys // self.chunk)
+        if self.is_token is not None:
+            parts.append(self.is_token[row, to[0] : to[1]].expand(len(queries), -1))
+        if self.visible is not None and (mask := self.visible(row, at, to)) is not None:
+            parts.append(mask)
+        return reduce(torch.logical_and, parts) if parts else None
+
     def scores(
         self,
         queries: Float[Tensor, "head query d_head"],
         keys: Float[Tensor, "head key d_head"],
         *,
-        row: int,
         heads: slice,
         at: Block,
         to: Block,
+        hidden: Hidden | None,
         out: Tensor | None = None,
     ) -> Float[Tensor, "head query key"]:
         """The scores of a block, `MASKED` at keys that are not visible.
@@ -120,10 +171,10 @@ class ScoreTerms:
         Args:
             queries: of the heads, at the positions `at`, in float32 or better.
             keys: of the heads, at the positions `to`.
-            row: of the batch.
             heads: which heads these are.
             at: the positions of the queries.
             to: the positions of the keys.
+            hidden: what the queries do not see among these keys.
             out: the memory for the result.
         """
         scores = torch.bmm(queries * self.scale, keys.transpose(-2, -1), out=out)
@@ -135,35 +186,25 @@ class ScoreTerms:
                 head.sub_(distance, alpha=slope)
         if self.bias is not None:
             scores += self.bias(heads, at, to)
-        self._hide(scores, row, at, to)
+        if hidden is not None:
+            columns, mask = hidden
+            scores[..., columns].masked_fill_(mask, MASKED)
         return scores
 
-    def _hide(self, scores: Tensor, row: int, at: Block, to: Block) -> None:
-        if self.window is not None or self.chunk is not None:
-            scores.masked_fill_(~self._is_near(at, to, scores.device), MASKED)
-        elif self.is_causal and to[1] > at[0] + 1:  # only keys after the first query can be hidden
-            first = max(to[0], at[0] + 1)
-            later = _positions((first, to[1]), scores) > _positions(at, scores)[:, None]
-            scores[..., first - to[0] :].masked_fill_(later, MASKED)
-        if self.is_token is not None:
-            scores.masked_fill_(~self.is_token[row, to[0] : to[1]], MASKED)
-        if self.visible is not None and (mask := self.visible(row, at, to)) is not None:
-            scores.masked_fill_(~mask, MASKED)
 
-    def _is_near(self, at: Block, to: Block, device: torch.device) -> Tensor:
-        queries = torch.arange(*at, device=device)[:, None]
-        keys = torch.arange(*to, device=device)
-        distance = queries - keys
-        near = distance >= 0 if self.is_causal else torch.ones_like(distance, dtype=torch.bool)
-        if self.window is not None:
-            near &= distance.abs() < self.window
-        if self.chunk is not None:
-            near &= queries // self.chunk == keys // self.chunk
-        return near
+def _ends(chosen: Tensor) -> Block:
+    """The first place that is chosen, and the one after the last."""
+    places = chosen.nonzero()
+    return int(places[0]), int(places[-1]) + 1
 
 
-def _positions(block: Block, like: Tensor) -> Tensor:
-    return torch.arange(*block, device=like.device)
+def _hidden_of(mask: Tensor) -> Hidden | None:
+    """The columns from the first to the last in which a query does not see a key."""
+    is_partial = ~mask.all(0)
+    if not bool(is_partial.any()):
+        return None
+    first, last = _ends(is_partial)
+    return slice(first, last), ~mask[:, first:last]
 
 
 def _distances(at: Block, to: Block, like: Tensor) -> Tensor:
@@ -260,6 +301,7 @@ class Watch:
         keeps: whether queries, keys and logsumexp of each observed attention are kept for tiles.
         n_attentions: the number of attentions that the pass observes.
         on_progress: called with the share of them that is done, from 0 to 1.
+        block_rows: the most queries of a block on a processor.
     """
 
     resolution: int = 256
@@ -267,6 +309,7 @@ class Watch:
     keeps: bool = False
     n_attentions: int = 0
     on_progress: Callable[[float], object] | None = None
+    block_rows: int = BLOCK_ROWS
     kept: dict[str, KeptAttention] = field(default_factory=dict)
     n_done: int = 0
 
@@ -302,12 +345,21 @@ class Observer:
         watch: the resolution and the chosen queries.
         shape: (batch, head, query, key) of the whole weights.
         like: a tensor of the device and the dtype.
+        has_sink: whether what a row lacks to 1 is the weight of a sink, of rows that come without
+            their normaliser.
     """
 
     def __init__(
-        self, names: Sequence[str], watch: Watch, shape: tuple[int, int, int, int], like: Tensor
+        self,
+        names: Sequence[str],
+        watch: Watch,
+        shape: tuple[int, int, int, int],
+        like: Tensor,
+        *,
+        has_sink: bool = False,
     ) -> None:
-        self.names, self.queries = frozenset(names), watch.queries
+        self.names, self.queries, self.has_sink = frozenset(names), watch.queries, has_sink
+        self.block_rows = watch.block_rows
         batch, heads, n_queries, n_keys = shape
         self.found: dict[str, Tensor] = {
             name: like.new_zeros(batch, heads, n_queries) for name in STATISTICS if name in names
@@ -346,8 +398,19 @@ class Observer:
             self.found["mean_distance"][row, heads, queries] = _mean_distance(weights, at, to)
         if normaliser is not None and "logsumexp" in self.names:
             self.found["logsumexp"][row, heads, queries] = normaliser.logsumexp
-        if normaliser is not None and scores is not None and "entropy" in self.names:
-            self.found["entropy"][row, heads, queries] = normaliser.entropy(weights, scores)
+        if "entropy" in self.names:
+            if normaliser is None or scores is None:
+                found = self._entropy(weights)
+            else:
+                found = normaliser.entropy(weights, scores)
+            self.found["entropy"][row, heads, queries] = found
+
+    def _entropy(self, weights: Tensor) -> Tensor:
+        """−Σ w·ln w in nats, what a row lacks to 1 counted as a key if there is a sink."""
+        found = torch.special.entr(weights).sum(-1)
+        if self.has_sink:
+            found += torch.special.entr((1 - weights.sum(-1)).clamp_(min=0))
+        return found
 
     def results(self) -> dict[str, Tensor]:
         """All that was asked for, by name."""
@@ -437,21 +500,27 @@ def stream_attention(
     )
     step, n_together = _block_sizes(n_heads, n_queries, n_keys, observer, queries.device)
     memory = [like.new_empty(n_together * step * n_keys) for _ in range(1 + observer.needs_scores)]
-    n_blocks, n_finished = batch * -(-n_heads // n_together) * -(-n_queries // step), 0
+    n_blocks, n_finished = batch * -(-n_queries // step), 0
     for row in range(batch):
-        for begin in range(0, n_heads, n_together):
-            heads = slice(begin, min(begin + n_together, n_heads))
-            own = _shared(keys[row], heads, sharers).to(like.dtype)
-            own_values = _shared(values[row], heads, sharers).to(like.dtype)
-            for start in range(0, n_queries, step):
-                check()
-                at = (start, min(start + step, n_queries))
-                block = queries[row, heads, slice(*at)].to(like.dtype)
+        own_keys, own_values = keys[row].to(like.dtype), values[row].to(like.dtype)
+        for start in range(0, n_queries, step):
+            check()
+            at = (start, min(start + step, n_queries))
+            to, hidden = terms.seen(row, at, n_keys, queries.device)
+            for begin in range(0, n_heads, n_together):
+                heads = slice(begin, min(begin + n_together, n_heads))
+                block = _Block(row, heads, at, to, hidden)
                 context[row, heads, slice(*at)] = _attend_block(
-                    block, own, own_values, terms, observer, memory, (row, heads, at)
+                    queries[row, heads, slice(*at)].to(like.dtype),
+                    _shared(own_keys, heads, sharers)[:, slice(*to)],
+                    _shared(own_values, heads, sharers)[:, slice(*to)],
+                    terms,
+                    observer,
+                    memory,
+                    block,
                 ).to(context.dtype)
-                n_finished += 1
-                watch.report(n_finished / n_blocks)
+            n_finished += 1
+            watch.report(n_finished / n_blocks)
     watch.n_done += 1
     found = observer.results()
     if keeps and path is not None:
@@ -462,6 +531,16 @@ def stream_attention(
     return context, found
 
 
+class _Block(NamedTuple):
+    """The place of a block: row of the batch, heads, queries, keys and what is hidden of them."""
+
+    row: int
+    heads: slice
+    at: Block
+    to: Block
+    hidden: Hidden | None
+
+
 def _attend_block(
     queries: Tensor,
     keys: Tensor,
@@ -469,17 +548,15 @@ def _attend_block(
     terms: ScoreTerms,
     observer: Observer,
     memory: Sequence[Tensor],
-    place: tuple[int, slice, Block],
+    place: _Block,
 ) -> Tensor:
-    row, heads, at = place
-    to = terms.visible_keys(at, keys.shape[-2])
+    row, heads, at, to, hidden = place
     shape = (*queries.shape[:2], to[1] - to[0])
     if shape[-1] == 0:
         return queries.new_zeros(*shape[:2], values.shape[-1])
-    part = slice(*to)
     # 1. The scores of the rows.
     into = memory[0][: math.prod(shape)].view(shape)
-    scores = terms.scores(queries, keys[:, part], row=row, heads=heads, at=at, to=to, out=into)
+    scores = terms.scores(queries, keys, heads=heads, at=at, to=to, hidden=hidden, out=into)
     # 2. The weights, beside the scores or in their place.
     greatest = None
     is_partial = any(one is not None for one in (terms.is_token, terms.visible, terms.sinks))
@@ -492,7 +569,7 @@ def _attend_block(
     if greatest is not None:
         normaliser = _normalise(weights, greatest, terms, heads)
     # 4. All that is observed, and the context.
-    context = torch.bmm(weights, values[:, part])
+    context = torch.bmm(weights, values)
     kept = scores if observer.needs_scores else None
     observer.add(row, heads, at, to, weights, kept, normaliser)
     return context
@@ -518,7 +595,7 @@ def _block_sizes(
 ) -> tuple[int, int]:
     """The queries of a block, a multiple of the bins if it holds several, and its heads."""
     n_together = 1 if device.type == "cpu" else n_heads
-    rows = BLOCK_ROWS
+    rows = observer.block_rows
     if n_together > 1:
         rows = max(1, ACCELERATOR_ELEMENTS // (n_heads * max(1, n_keys)))
     if observer.map is not None and (width := observer.map.rows) <= rows:
@@ -553,9 +630,10 @@ def observe_whole(
     """
     watch = current_watch()
     has_sink = has_sink or sinks is not None
-    names = [name for name in observed if name not in ("entropy", "logsumexp")]
-    n_queries, n_keys = weights.shape[-2:]
-    observer = Observer(names, watch, tuple(weights.shape), weights)  # type: ignore[arg-type]
+    names = [name for name in observed if name != "logsumexp"]
+    batch, n_heads, n_queries, n_keys = weights.shape
+    shape = (batch, n_heads, n_queries, n_keys)
+    observer = Observer(names, watch, shape, weights, has_sink=has_sink)
     every = slice(weights.shape[1])
     for row in range(len(weights)):
         at, to = (0, n_queries), (0, n_keys)
@@ -563,10 +641,6 @@ def observe_whole(
     watch.n_done += 1
     watch.report(0)
     found = observer.results()
-    if "entropy" in observed:
-        found["entropy"] = torch.special.entr(weights).sum(-1)
-        rest = 1 - weights.sum(-1)
-        found["entropy"] += torch.special.entr(rest.clamp(min=0)) if has_sink else 0
     if "logsumexp" in observed and scores is not None:
         found["logsumexp"] = scores.logsumexp(-1).clamp(min=MASKED)
         if sinks is not None:
@@ -637,8 +711,8 @@ class KeptAttention:
             check()
             at = (start, min(start + rows, queries[1]))
             block = self.queries[head : head + 1, slice(*at)].to(like.dtype)
-            heads = slice(head, head + 1)
-            scores = self.terms.scores(block, own, row=0, heads=heads, at=at, to=keys)
+            heads, hidden = slice(head, head + 1), self.terms.hidden(0, at, keys, own.device)
+            scores = self.terms.scores(block, own, heads=heads, at=at, to=keys, hidden=hidden)
             lse = self.logsumexp[head, slice(*at), None]
             weights = (scores[0] - lse).exp_()
             if not bool((lse > MASKED / 2).all()):

@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
 
 from headlight.model.cancellation import check
+from headlight.model.foreign.deferred import Deferral, deferred, record, rows, whole
+from headlight.model.foreign.streamed import ObservedBlocks, by_formula
 from headlight.model.hooks import HookPoint, is_hooked
 from headlight.model.streaming import observe_whole
 
@@ -46,10 +49,14 @@ _ADDED = {torch.baddbmm, Tensor.baddbmm}
 
 @dataclass
 class PassState:
-    """The state of one pass: its rows, the calls of each module, attentions without scaling."""
+    """The state of one pass: its rows, the calls of each module, attentions without scaling.
+
+    ``is_streamed``: attentions whose weights are not asked for whole run in blocks of queries.
+    """
 
     n_rows: int = 1
     unscaled: frozenset[str] = frozenset()
+    is_streamed: bool = False
     n_calls: dict[Hashable, int] = field(default_factory=dict)
 
     def next_call(self, key: Hashable) -> int:
@@ -64,12 +71,15 @@ observer: ContextVar[Any] = ContextVar("headlight_foreign_observer", default=Non
 
 
 @contextmanager
-def new_pass(n_rows: int = 1, unscaled: frozenset[str] = frozenset()) -> Iterator[PassState]:
+def new_pass(
+    n_rows: int = 1, unscaled: frozenset[str] = frozenset(), *, is_streamed: bool = False
+) -> Iterator[PassState]:
     """Begin a pass; every call of the model happens inside the ``with`` block."""
-    begun = PassState(n_rows, unscaled)
+    begun = PassState(n_rows, unscaled, is_streamed)
     token = state.set(begun)
     try:
-        yield begun
+        with Deferral() if is_streamed else nullcontext():
+            yield begun
     finally:
         state.reset(token)
 
@@ -92,7 +102,8 @@ class AttentionPoints:
 
     ``scale`` is the factor of Q·Kᵀ, if the scores follow from it; None: it is not known. ``order``
     finds the attention among the operations of an older file. ``observed`` are the points of the
-    numbers of rows, the maps and the rows, by name (`streaming.OBSERVED_AXES`).
+    numbers of rows, the maps and the rows, by name (`streaming.OBSERVED_AXES`). ``has_formula``:
+    blocks follow from the terms of the scores; otherwise the model file computes each block.
     """
 
     path: str
@@ -109,6 +120,7 @@ class AttentionPoints:
     scale: float | None = None
     order: Order | None = None
     observed: dict[str, HookPoint] = field(default_factory=dict)
+    has_formula: bool = False
 
     @property
     def has_interface(self) -> bool:
@@ -128,15 +140,42 @@ class AttentionPoints:
         found = (self.weights, self.sink, *self.observed.values())
         return [point for point in found if point is not None]
 
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the current pass needs neither scores nor weights of this attention whole."""
+        current = state.get()
+        whole = (self.scores, self.weights, self.sink)
+        return (
+            current is not None
+            and current.is_streamed
+            and not any(point is not None and is_hooked(point) for point in whole)
+        )
+
+    @property
+    def observed_names(self) -> list[str]:
+        """The names of the numbers of rows, the maps and the rows that the pass observes."""
+        return [name for name, point in self.observed.items() if is_hooked(point)]
+
     def observe(self, weights: Tensor) -> None:
         """Pass what is observed of the weights (batch, head, query, key) through its points."""
-        names = [name for name, point in self.observed.items() if is_hooked(point)]
-        if not names:
-            return
-        check()
-        found = observe_whole(weights, None, names, has_sink=self.sink is not None)
+        if names := self.observed_names:
+            check()
+            self.report(observe_whole(weights, None, names, has_sink=self.sink is not None))
+
+    def report(self, found: Mapping[str, Tensor]) -> None:
+        """Pass what was observed through its points."""
         for name, tensor in found.items():
             self.observed[name](tensor)
+
+    def blocks(self, queries: Tensor, n_keys: int) -> ObservedBlocks:
+        """The blocks of queries (…, query, d_head), in which the model file computes weights."""
+        n_queries, n_rows = queries.shape[-2], math.prod(queries.shape[:-2]) // self.n_heads
+        return ObservedBlocks(
+            self.observed_names,
+            (n_rows, self.n_heads, n_queries, n_keys),
+            queries.device,
+            has_sink=self.sink is not None,
+        )
 
     # --- tensors on their way --------------------------------------------------------------------
 
@@ -179,11 +218,18 @@ class AttentionPoints:
         return found.clamp(min=lowest).reshape(scores.shape).to(scores.dtype)
 
     def softened(
-        self, softmax: Callable[..., Tensor], scores: Tensor, n_keys: int, *args: Any, **kwargs: Any
+        self,
+        softmax: Callable[..., Tensor],
+        scores: Tensor,
+        n_keys: int,
+        *args: Any,
+        blocks: ObservedBlocks | None = None,
+        **kwargs: Any,
     ) -> Tensor:
         """The softmax of scores, passed through the points of the weights and of the sink.
 
-        In a lower precision the points see the softmax of the same scores in float32.
+        In a lower precision the points see the softmax of the same scores in float32. The weights
+        of a block of queries are observed.
         """
         weights = softmax(scores, *args, **kwargs)
         if not any(map(is_hooked, self.weight_points)):
@@ -191,6 +237,9 @@ class AttentionPoints:
         exact = weights if weights.dtype == torch.float32 else scores.float().softmax(dim=-1)
         by_head = self._by_head(exact)
         n_tokens = by_head.shape[-1]
+        if blocks is not None:
+            blocks.add(by_head[..., :n_keys])
+            return weights
         if self.sink is not None and n_tokens > n_keys:
             self.sink(by_head[..., -1])
             by_head = by_head[..., :n_keys]
@@ -260,14 +309,54 @@ def attend(
     current = state.get()
     if current is not None and points.path in current.unscaled:
         kwargs["scaling"] = 1.0
+    if current is not None and current.is_streamed:
+        if points.is_streamed:
+            out = _streamed(points, module, eager, (query, key, value, attention_mask), kwargs)
+            return _context(points, out), None
+        attention_mask, kwargs = tree_map(_whole, (attention_mask, kwargs))
     if points.is_fused and not any(map(is_hooked, (points.scores, *points.weight_points))):
         out = _fused(query, key, value, attention_mask, kwargs.get("scaling"))
     else:
         with SoftmaxTap(points, key.shape[-2]):
             out, _ = eager(module, query, key, value, attention_mask, **kwargs)
+    return _context(points, out), None
+
+
+def _context(points: AttentionPoints, out: Tensor) -> Tensor:
     if is_hooked(points.context):
-        out = points.context(out.transpose(1, 2)).transpose(1, 2)
-    return out, None
+        return points.context(out.transpose(1, 2)).transpose(1, 2)
+    return out
+
+
+def _whole(one: object) -> object:
+    return whole(one) if isinstance(one, Tensor) else one
+
+
+def _streamed(
+    points: AttentionPoints,
+    module: nn.Module,
+    eager: Callable[..., tuple[Tensor, Tensor]],
+    tensors: tuple[Tensor, Tensor, Tensor, Tensor | None],
+    options: dict[str, Any],
+) -> Tensor:
+    """The context (batch, query, head, d_head), by blocks of queries."""
+    query, key, value, mask = tensors
+    if points.has_formula:
+        out, found = by_formula(*tensors, options, points.observed_names, points.path)
+        points.report(found)
+        return out
+    blocks = points.blocks(query, key.shape[-2])
+    parts = []
+    for at in blocks:
+        own = {
+            name: rows(one, at) if isinstance(one, Tensor) and one.ndim == 4 else one
+            for name, one in options.items()
+        }
+        with SoftmaxTap(points, key.shape[-2], blocks):
+            part = query[..., slice(*at), :], key, value, None if mask is None else rows(mask, at)
+            parts.append(eager(module, *part, **own)[0])
+    points.report(blocks.results())
+    return torch.cat(parts, dim=1)
 
 
 def _fused(
@@ -285,9 +374,11 @@ def _fused(
 class SoftmaxTap(TorchFunctionMode):
     """Passes the scores and the weights of the softmax inside the block through their points."""
 
-    def __init__(self, points: AttentionPoints, n_keys: int) -> None:
+    def __init__(
+        self, points: AttentionPoints, n_keys: int, blocks: ObservedBlocks | None = None
+    ) -> None:
         super().__init__()
-        self.points, self.n_keys = points, n_keys
+        self.points, self.n_keys, self.blocks = points, n_keys, blocks
 
     def __torch_function__(
         self,
@@ -305,7 +396,9 @@ class SoftmaxTap(TorchFunctionMode):
             scores = args[0] if args else kwargs.pop("input")
             if scores.shape[-1] == self.n_keys:
                 scores = self.points.scored(scores)
-            return self.points.softened(func, scores, self.n_keys, *args[1:], **kwargs)
+            return self.points.softened(
+                func, scores, self.n_keys, *args[1:], blocks=self.blocks, **kwargs
+            )
         return func(*args, **kwargs)
 
 
@@ -321,8 +414,10 @@ def watch_operations(module: nn.Module) -> None:
             return own(*args, **kwargs)
         points = points_of(module)
         current = state.get()
-        is_unscaled = points and current and points.path in current.unscaled
-        if points is None or not (is_unscaled or any(map(is_hooked, points.all))):
+        is_changed = current and (
+            current.is_streamed or (points and points.path in current.unscaled)
+        )
+        if points is None or not (is_changed or any(map(is_hooked, points.all))):
             return own(*args, **kwargs)
         assert points.order is not None
         with OperationTap(points, points.order):
@@ -408,6 +503,7 @@ class OperationTap(TorchFunctionMode):
         self.points, self.order = points, order
         self._factors: tuple[Tensor, Tensor] | None = None
         self._n_products = self._n_softmaxes = 0
+        self._blocks: ObservedBlocks | None = None
 
     def __torch_function__(
         self,
@@ -429,7 +525,10 @@ class OperationTap(TorchFunctionMode):
                 product = _product(func, args, kwargs)
                 assert product is not None
                 right = self.points.shared(self.points.values, product.right)
-                context = product.arrange(product.of(product.left, right))
+                if self._blocks is None:
+                    context = product.arrange(product.of(product.left, right))
+                else:
+                    context = self._average(product, right, self._blocks)
                 return product.restore(self.points.through(self.points.context, context))
         return func(*args, **kwargs)
 
@@ -445,14 +544,36 @@ class OperationTap(TorchFunctionMode):
             right = self.points.shared(self.points.keys, right.transpose(-1, -2))
             right = right.transpose(-1, -2)
         self._factors = (left, right)
+        if self.points.is_streamed:
+            self._blocks = self.points.blocks(left, right.shape[-1])
+            left = deferred(
+                left.to("meta"), lambda start, stop: self._factors[0][..., start:stop, :]
+            )
         return product.of(left, right)
+
+    def _average(self, product: _Product, right: Tensor, blocks: ObservedBlocks) -> Tensor:
+        """The context, by blocks of queries."""
+        parts = [product.arrange(product.of(rows(product.left, at), right)) for at in blocks]
+        self.points.report(blocks.results())
+        return torch.cat(parts, dim=-2)
 
     def _soften(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Tensor:
         scores = args[0] if args else kwargs.pop("input")
+        if self._blocks is not None:
+            return record(partial(self._softened, func), (scores, *args[1:]), kwargs)
         scores = self.points.scored(self._unscaled(scores))
         return self.points.softened(func, scores, scores.shape[-1], *args[1:], **kwargs)
+
+    def _softened(
+        self, softmax: Callable[..., Tensor], scores: Tensor, *args: Any, **kwargs: Any
+    ) -> Tensor:
+        """The weights of a block of queries, or of no memory."""
+        if scores.is_meta:
+            return softmax(scores, *args, **kwargs)
+        n_keys = scores.shape[-1]
+        return self.points.softened(softmax, scores, n_keys, *args, blocks=self._blocks, **kwargs)
 
     def _unscaled(self, scores: Tensor) -> Tensor:
         """The scores with Q·Kᵀ itself in place of scale·Q·Kᵀ, where the pass asks for it."""

@@ -21,6 +21,7 @@ from headlight.model.foreign.loading import quiet, set_attention
 from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.probe import Recorder
+from headlight.model.foreign.streaming_check import check_streaming
 from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.served import RowCapture
 
@@ -82,6 +83,7 @@ class _Checks:
             self.features.add("translate")
         if self.model.task == "masked":
             self.features.add("fill")
+        check_streaming(self.model, self.inputs, self.found)
 
     def _refuse(self, reason: str) -> ForeignFolderError:
         kind = type(self.model.module).__name__

@@ -6,16 +6,19 @@ other threads never see each other's tensors.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from headlight.model.cancellation import check
 from headlight.model.foreign.attention import observer, set_points, state, watch_operations
+from headlight.model.foreign.deferred import deferred
 from headlight.model.foreign.named import Hook, Named, NamedLayer
 from headlight.model.hooks import HookPoint, is_any_hooked, is_hooked
 
@@ -73,6 +76,9 @@ def install(named: Named) -> None:
             older[id(attention.call.module)] = attention.call.module
     for module in older.values():
         watch_operations(module)
+    for attention, _ in named.attention_points:
+        if attention is not None:
+            _defer_bias(attention.call.module)
     stepped: set[int] = set()
     for layer in named.layers:
         if layer.before is not None and id(layer.call.module) not in stepped:
@@ -174,3 +180,51 @@ def _step_over(layer: NamedLayer) -> None:
         return stream if n_outputs is None else (stream, *[None] * (n_outputs - 1))
 
     layer.call.module.forward = forward  # type: ignore[method-assign]
+
+
+# --- masks and biases -----------------------------------------------------------------------------
+
+
+def attention_mask(make: Callable[..., Tensor | None], **sizes: Any) -> Tensor | None:
+    """The mask of a model (batch, 1, query, key), deferred in a pass that streams.
+
+    Args:
+        make: of Transformers' mask interface, for eager attention.
+        sizes: its arguments.
+    """
+    current = state.get()
+    if current is None or not current.is_streamed:
+        return make(**sizes)
+    start, n_queries = sizes.get("q_offset", 0), sizes["q_length"]
+
+    def some(first: int, last: int) -> Any:
+        return make(**sizes | {"q_length": last - first, "q_offset": start + first})
+
+    one = some(0, 1)
+    if one is None:  # nothing is masked
+        return None
+    shape = (*one.shape[:2], n_queries, one.shape[-1])
+    return deferred(torch.empty(shape, dtype=one.dtype, device="meta"), some)
+
+
+def _defer_bias(module: nn.Module) -> None:
+    """Let a relative bias (1, head, query, key), as that of T5, be computed by rows."""
+    own = getattr(module, "compute_bias", None)
+    if own is None or "past_seen_tokens" not in inspect.signature(own).parameters:
+        return
+
+    def compute_bias(
+        query_length: int, key_length: int, device: Any = None, past_seen_tokens: int = 0
+    ) -> Tensor:
+        current = state.get()
+        if current is None or not current.is_streamed:
+            return own(query_length, key_length, device, past_seen_tokens)  # type: ignore[no-any-return]
+
+        def some(first: int, last: int) -> Any:
+            return own(last - first, key_length, device, past_seen_tokens + first)
+
+        one = some(0, 1)
+        shape = (*one.shape[:2], query_length, key_length)
+        return deferred(torch.empty(shape, dtype=one.dtype, device="meta"), some)
+
+    module.compute_bias = compute_bias  # type: ignore[assignment]

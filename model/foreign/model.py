@@ -26,7 +26,7 @@ from headlight.model.foreign.folder import (
     read_folder,
     revision_of,
 )
-from headlight.model.foreign.installing import install
+from headlight.model.foreign.installing import attention_mask, install
 from headlight.model.foreign.loading import (
     build,
     class_of,
@@ -47,7 +47,6 @@ from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.hooks import gradient_leaves
 from headlight.model.interventions import Intervention
 from headlight.model.served import Description, LinearExit, TextTokenizer, Weight
-from headlight.model.streaming import OBSERVED_AXES
 from headlight.model.trace import NamedArray
 
 _IMPORTED, _BUILT = 0.2, 0.8
@@ -72,7 +71,7 @@ class ForeignModel(ForeignPasses):
         self, passes: ForeignPasses, description: Description, tokenizer: TextTokenizer | None
     ) -> None:
         super().__init__(passes.module, passes.task, passes.named, passes.config, passes.avoided)
-        self.batches = passes.batches
+        self.batches, self.is_streamed = passes.batches, passes.is_streamed
         self._description, self._tokenizer = description, tokenizer
 
     def __repr__(self) -> str:
@@ -298,7 +297,6 @@ def serve_module(
     for hook in named.hooks:  # the recorded tensors are not needed any more
         hook.call.inputs, hook.call.outputs = [], []
     named.attention_points = [(None, points) for _, points in named.attention_points]
-    _observe(named)
     features = found.features
     if tokenizer is not None and tokenizer.mask_id is None:
         features = features - {"fill"}
@@ -314,25 +312,9 @@ def serve_module(
         features=frozenset(features),
         omitted=found.omitted,
         checks=found.measured,
-        is_streamed=False,
+        is_streamed=passes.is_streamed,
     )
     return ForeignModel(passes, description, tokenizer)
-
-
-def _observe(named: Named) -> None:
-    """Add the points of rows and maps to each attention whose weights proved right.
-
-    logsumexp is none of them: a file may subtract a row's maximum before its softmax.
-    """
-    for _, points in named.attention_points:
-        if f"{points.path}.weights" not in named.points:
-            continue
-        for name, axes in OBSERVED_AXES.items():
-            is_cross = points.path.endswith("cross_attention")
-            if name == "logsumexp" or (is_cross and name == "mean_distance"):
-                continue
-            site = f"{points.path}.{name}"
-            points.observed[name] = named.point(site, axes, head=points.n_heads)
 
 
 def special_ids(config: Any) -> frozenset[int]:
@@ -349,7 +331,8 @@ def _register() -> None:
     library = transformers_library()
     masks = import_module("transformers.masking_utils")
     library.AttentionInterface.register(attention_file.NAME, attention_file.attend)
-    masks.AttentionMaskInterface.register(attention_file.NAME, masks.eager_mask)
+    for name in (attention_file.NAME, "eager"):  # older files make theirs by that name
+        masks.AttentionMaskInterface.register(name, partial(attention_mask, masks.eager_mask))
 
 
 def _recorded(module: Any, inputs: dict[str, Any], task: str) -> Recorder:

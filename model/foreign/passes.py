@@ -22,6 +22,10 @@ from headlight.model.interventions import (
     unscaled_paths,
 )
 from headlight.model.served import UnwatchedPass, pad
+from headlight.model.streaming import OBSERVED_AXES
+
+_WHOLE = (".scores", ".weights", ".sink")
+"""The sites that need the weights of every query at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +97,7 @@ class ForeignPasses:
         self.points = Points(named.points)
         self.avoided = avoided
         self.batches = False
+        self.is_streamed = False
 
     @property
     def config(self) -> Facts:
@@ -149,15 +154,35 @@ class ForeignPasses:
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
             captured = stack.enter_context(self.points.capture_sites(sites, heads))
-            stack.enter_context(self.passing(len(texts), interventions))
+            is_streamed = self._streams(sites, interventions)
+            stack.enter_context(self.passing(len(texts), interventions, is_streamed=is_streamed))
             batch = pad(texts, self.device, self._padding_id)
             inputs: dict[str, Any] = {"input_ids": batch.ids, "use_cache": False}
             if batch.is_token is not None:
                 inputs["attention_mask"] = batch.is_token.long()
             if targets:
                 inputs["decoder_input_ids"] = pad(targets, self.device, self._padding_id).ids
-            self.points.hook_points["logits"](self.module(**inputs).logits)
+            if is_streamed and "logits" not in sites:
+                self.module.base_model(**inputs)  # the logits of a book take gigabytes
+            else:
+                self.points.hook_points["logits"](self.module(**inputs).logits)
         return captured
+
+    def _streams(self, sites: Sequence[str], interventions: Sequence[Intervention]) -> bool:
+        """Whether a pass runs its attentions in blocks of queries.
+
+        An older model file whose weights are captured or changed computes them whole.
+        """
+        if not self.is_streamed or not any(map(_is_observed, sites)):
+            return False
+        edited = (site for site, _ in site_edits(self.config, _edits(interventions), self.paths))
+        unscaled = unscaled_paths(self.config, interventions, self.paths)
+        whole = {site.rpartition(".")[0] for site in (*sites, *edited) if site.endswith(_WHOLE)}
+        return not any(
+            points.path in whole or points.path in unscaled
+            for _, points in self.named.attention_points
+            if not points.has_interface
+        )
 
     def _require_whole(
         self,
@@ -187,7 +212,12 @@ class ForeignPasses:
 
     @contextmanager
     def passing(
-        self, n_rows: int = 1, interventions: Sequence[Intervention] = (), start: int = 0
+        self,
+        n_rows: int = 1,
+        interventions: Sequence[Intervention] = (),
+        start: int = 0,
+        *,
+        is_streamed: bool = False,
     ) -> Iterator[None]:
         """A pass of some rows with interventions; `start` is the position of its first query.
 
@@ -197,11 +227,10 @@ class ForeignPasses:
         listed = bound(self.points.sites, interventions, start)
         unscaled = unscaled_paths(self.config, listed, self.paths)
         self._require_scales(unscaled)
-        others = [one for one in listed if not isinstance(one, NoScaling)]
         with ExitStack() as stack:
-            for site, edit in site_edits(self.config, others, self.paths):
+            for site, edit in site_edits(self.config, _edits(listed), self.paths):
                 stack.enter_context(self.points.edit(site, edit))
-            stack.enter_context(new_pass(n_rows, frozenset(unscaled)))
+            stack.enter_context(new_pass(n_rows, frozenset(unscaled), is_streamed=is_streamed))
             yield
 
     def _require_scales(self, unscaled: Iterable[str]) -> None:
@@ -234,6 +263,14 @@ class ForeignPasses:
     def dummy_id(self) -> int:
         """A token that changes nothing of how a text is read."""
         return next(one for one in range(len(self.avoided) + 1) if one not in self.avoided)
+
+
+def _is_observed(site: str) -> bool:
+    return site.rpartition(".")[2] in OBSERVED_AXES
+
+
+def _edits(interventions: Iterable[Intervention]) -> list[Intervention]:
+    return [one for one in interventions if not isinstance(one, NoScaling)]
 
 
 def _pairs(

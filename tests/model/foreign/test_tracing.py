@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
+from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -19,9 +21,14 @@ from headlight.model.analysis import (
     routing,
     value_weighted,
 )
-from headlight.model.tracing import count_elements, pass_spec, tokenize, trace
+from headlight.model.foreign import attention, installing
+from headlight.model.foreign.model import serve_module
+from headlight.model.foreign.streaming_check import WholeMatrices
+from headlight.model.streaming import Watch
+from headlight.model.tracing import count_elements, pass_spec, run_batch, tokenize, trace
 from headlight.tracing.analyses import available, output_weights, sites_of
 from tests.model.foreign.conftest import ARCHITECTURES
+from tests.tiny_checkpoints import make_model
 
 TEXT = "The cat sat by the dog."
 
@@ -164,11 +171,13 @@ def test_transformers_is_not_imported_for_a_model_that_ships():
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_rows_and_maps_are_those_of_the_weights(name, served, traced):
+def test_rows_and_maps_are_those_of_the_weights(name, served, traced, monkeypatch):
     model, whole = served(name), traced(name)
+    monkeypatch.setattr(Watch, "__init__", partialmethod(Watch.__init__, block_rows=5))
     found = trace(model, TEXT, whole.target, resolution=3, queries=[2], capture=["*.entropy"])
     paths = model.description.observed
     assert paths
+    assert model.description.is_streamed
     for path in paths:
         weights = whole[f"{path}.weights"]
         width, columns = (-(-size // 3) for size in weights.shape[1:])
@@ -181,3 +190,34 @@ def test_rows_and_maps_are_those_of_the_weights(name, served, traced):
         entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)
         if f"{path}.sink" not in whole:
             np.testing.assert_allclose(found[f"{path}.entropy"], entropy, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_padded_row_is_observed_as_it_is_alone(name, served):
+    model = served(name)
+    texts = [TEXT, "The dog."]
+    targets = ["A cat.", "A"] if name == "t5" else [None, None]
+    spec = pass_spec(model.description, capture=["*.entropy", "*.first_token"])
+    inputs = [tokenize(model, *pair) for pair in zip(texts, targets, strict=True)]
+    together = run_batch(model, spec, inputs)[1]
+    (alone,) = run_batch(model, spec, inputs[1:])
+    assert alone.tensors
+    for site, array in alone.tensors.items():
+        np.testing.assert_allclose(together[site], array.data, atol=1e-5)
+
+
+def test_nothing_as_large_as_the_whole_matrix_is_made_of_a_long_text(served):
+    model = served("bloom")
+    ids = list(range(3, 303)) * 2
+    with WholeMatrices({(600, 600)}) as made:
+        found = trace(model, ids=ids, resolution=8)
+    assert made.found == []
+    assert found["decoder.layers.1.self_attention.mean_map"].shape == (4, 8, 8)
+
+
+def test_a_file_that_makes_whole_matrices_is_not_streamed(monkeypatch):
+    monkeypatch.setattr(attention, "Deferral", nullcontext)
+    monkeypatch.setattr(installing, "deferred", lambda like, compute: compute(0, like.shape[-2]))
+    model = serve_module(make_model("gpt2"), "causal", "tiny")
+    assert not model.description.is_streamed
+    assert "its file makes a matrix of every query" in model.description.omitted["streaming"]

@@ -1,0 +1,129 @@
+"""Prove that a foreign model's attention in blocks gives the numbers of whole matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.streaming import OBSERVED_AXES, Watch, watching
+
+STREAMED, IN_LOWER_PRECISION = 1e-5, 4e-2
+_WATCH = {"resolution": 3, "queries": (0, 5), "block_rows": 4}
+
+
+class _Found(Protocol):
+    """The results of the self-check (`checks.Checked`)."""
+
+    measured: dict[str, float]
+    omitted: dict[str, str]
+
+
+class WholeMatrices(TorchDispatchMode):
+    """Records the operations that allocate a tensor of every query and every key."""
+
+    def __init__(self, sizes: set[tuple[int, int]]) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.found: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        for one in tree_leaves(found):
+            if isinstance(one, Tensor) and not one.is_meta and one.shape[-2:] in self.sizes:
+                is_whole = one.untyped_storage().nbytes() >= one.numel() * one.element_size()
+                if is_whole and not func.is_view:
+                    self.found.append(str(func))
+        return found
+
+
+def check_streaming(model: ForeignPasses, inputs: dict[str, Any], found: _Found) -> None:
+    """Add the points of rows and maps, and let attention run in blocks if that proves right.
+
+    The formula is tried first, then the model file's own code.
+
+    Args:
+        model: the model.
+        inputs: of the pass by which its sites were named.
+        found: ``streamed`` is added to what was measured, or the reason to what is left out.
+    """
+    sites = _observe(model)
+    if not sites:
+        return
+    expected = _read(model, inputs, sites)
+    reason = ""
+    for has_formula in (True, False):
+        for _, points in model.named.attention_points:
+            points.has_formula = has_formula and points.has_interface
+        model.is_streamed = True
+        try:
+            with WholeMatrices(_sizes(inputs)) as allocated:
+                streamed = _read(model, inputs, sites)
+            far = _distance(streamed, expected)
+        except Exception as error:  # whatever a model file does with a tensor without memory
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+            model.is_streamed = False
+            continue
+        is_exact = model.precision == "float32"
+        if far <= (STREAMED if is_exact else IN_LOWER_PRECISION) and not allocated.found:
+            found.measured["streamed"] = far
+            return
+        model.is_streamed = False
+        reason = f"blocks differ from the whole by {far:.1e}"
+        if allocated.found:
+            reason = f"its file makes a matrix of every query and key ({allocated.found[0]})"
+    found.omitted["streaming"] = f"long texts cannot be read in blocks: {reason}"
+
+
+def _observe(model: ForeignPasses) -> list[str]:
+    """Add the points of rows and maps to each attention whose weights proved right.
+
+    logsumexp is none of them: a file may subtract a row's maximum before its softmax.
+    """
+    sites = []
+    for _, points in model.named.attention_points:
+        if f"{points.path}.weights" not in model.named.points:
+            continue
+        for name, axes in OBSERVED_AXES.items():
+            is_cross = points.path.endswith("cross_attention")
+            if name == "logsumexp" or (is_cross and name == "mean_distance"):
+                continue
+            site = f"{points.path}.{name}"
+            points.observed[name] = model.named.point(site, axes, head=points.n_heads)
+            sites.append(site)
+    return sites
+
+
+def _read(model: ForeignPasses, inputs: dict[str, Any], sites: list[str]) -> Mapping[str, Tensor]:
+    targets = inputs.get("decoder_input_ids")
+    with watching(Watch(**_WATCH)):  # type: ignore[arg-type]
+        return model.read(
+            inputs["input_ids"].tolist(),
+            None if targets is None else targets.tolist(),
+            sites=(*sites, "logits"),
+            is_first=True,
+        )
+
+
+def _sizes(inputs: dict[str, Any]) -> set[tuple[int, int]]:
+    """The queries and keys of the attentions of a pass."""
+    n_source = inputs["input_ids"].shape[1]
+    n_target = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]
+    return {(n_source, n_source), (n_target, n_target), (n_target, n_source)}
+
+
+def _distance(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
+    """The greatest difference, of the logits and of distances in parts of their scale."""
+    far = 0.0
+    for site, whole in expected.items():
+        if found[site].shape != whole.shape:
+            return float("inf")
+        scale = max(1.0, float(whole.abs().max()))
+        far = max(far, float((found[site].double() - whole.double()).abs().max()) / scale)
+    return far if far == far else float("inf")
