@@ -5,6 +5,7 @@ a request, so the server's default applies.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar
@@ -83,8 +84,7 @@ class Call(Generic[Answer]):
         content = None
         if self.body is not None:
             headers["Content-Type"] = JSON
-            # ASCII escapes carry lone surrogates, which UTF-8 cannot: the server reports them.
-            content = f"{{{', '.join(map(_json_member, self.body.items()))}}}".encode("ascii")
+            content = f"{{{', '.join(map(_json_member, self.body.items()))}}}".encode()
         given = {"params": self.params, "headers": headers, "content": content}
         return {"method": self.method, "url": self.path, **given}
 
@@ -376,6 +376,9 @@ def metrics() -> Call[str]:
     return Call(method="GET", path="/metrics", read=bytes.decode, accept="text/plain")
 
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def _given(arguments: Mapping[str, Any], lists: Set[str] = _LISTS) -> dict[str, Any]:
     """The arguments that are not None; a single item where a list belongs becomes a list."""
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -386,12 +389,22 @@ def _given(arguments: Mapping[str, Any], lists: Set[str] = _LISTS) -> dict[str, 
 
 
 def _json_member(member: tuple[str, Any]) -> str:
-    """A member of a request as JSON; raises ValueError for NaN and infinities."""
+    """A member of a request as JSON; raises ValueError for NaN and infinities.
+
+    A letter beyond ASCII takes two to four bytes, and not the six or twelve of an escape, so that
+    a long text in any script fits a body. A lone surrogate, which UTF-8 does not have, is escaped;
+    the server reports it.
+    """
     name, value = member
     try:
-        return f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_plain)}"
+        text = json.dumps(value, allow_nan=False, default=_plain, ensure_ascii=False)
     except ValueError as error:
         raise ValueError(f"{name} is {value!r}; JSON holds finite numbers only") from error
+    return f"{json.dumps(name)}: {_LONE_SURROGATE.sub(_escaped, text)}"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Client and AsyncClient against a real server: the same answers as plain numbers."""
 
 import inspect
+import json
 import socket
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from headlight.client import (
     TimedOut,
     TokenWritten,
     Unavailable,
+    endpoints,
     named_array,
 )
 from headlight.model import tracing
@@ -353,3 +355,10 @@ def test_a_method_takes_what_its_request_takes(method, schema):
     taken = [inspect.signature(getattr(kind, method)).parameters for kind in (Client, AsyncClient)]
     assert list(taken[0].values()) == list(taken[1].values())
     assert set(taken[0]) - {"self"} == set(schema.model_fields)
+
+
+def test_a_text_of_another_script_is_sent_without_escapes():
+    text = "ж" * 1000 + "\ud800"  # a lone surrogate is one that UTF-8 does not have
+    body = endpoints.trace(text).request()["content"]
+    assert len(body) < 2100
+    assert json.loads(body)["text"] == text
