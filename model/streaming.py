@@ -126,7 +126,7 @@ class ScoreTerms:
         return (to[0] + first, to[0] + last), _hidden_of(mask[:, first:last])
 
     def hidden(self, row: int, at: Block, to: Block, device: torch.device) -> Hidden | None:
-        """What is hidden from queries among these keys; None: nothing is."""
+        """The keys among these that are hidden from some of the queries; None: nothing is."""
         others = (self.window, self.chunk, self.is_token, self.visible)
         if all(one is None for one in others):
             if not self.is_causal or to[1] <= at[0] + 1:
