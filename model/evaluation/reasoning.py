@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headlight.model.checkpoint import Checkpoint
 from headlight.model.training.arithmetic import Marking, Problem, split
-from headlight.model.training.reinforcement import solve
+from headlight.model.training.chains import solve
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 N_TOKENS = 40

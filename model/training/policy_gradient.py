@@ -19,8 +19,10 @@ from torch import Tensor
 
 from headlight.model.transformer import Transformer
 
+# The share of the value head's statistics that each step keeps, and its ridge.
+MEMORY, RIDGE = 0.9, 1.0
 LogProbs = Float[Tensor, "row token"]
-IsSampled = Bool[Tensor, "row token"]
+TokenWeights = Float[Tensor, "row token"] | Bool[Tensor, "row token"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +32,24 @@ class Continuations:
     ``ids`` (row, prompt + token) holds prompts and continuations, and the stop token after a row's
     end. ``log_probs`` (row, token) is that of each token when it was sampled, in nats;
     ``is_sampled`` (row, token) is False after a row's stop token. ``has_ended`` (row) is whether
-    the row has sampled it.
+    the row has sampled it. ``counts`` (row) is how often the row was sampled; None: each once.
     """
 
     ids: Tensor
     log_probs: Tensor
     is_sampled: Tensor
     has_ended: Tensor
+    counts: Tensor | None = None
+
+    @property
+    def row_counts(self) -> Int[Tensor, " row"]:
+        """How often each row was sampled."""
+        return torch.ones_like(self.ids[:, 0]) if self.counts is None else self.counts
+
+    @property
+    def weights(self) -> Float[Tensor, "row token"]:
+        """How often each token was sampled: the row's count, and 0 after the row's end."""
+        return self.is_sampled.float() * self.row_counts[:, None]
 
     @property
     def n_prompt(self) -> int:
@@ -56,6 +69,7 @@ class Continuations:
             log_probs=self.log_probs[chosen],
             is_sampled=self.is_sampled[chosen],
             has_ended=self.has_ended[chosen],
+            counts=None if self.counts is None else self.counts[chosen],
         )
 
 
@@ -111,6 +125,107 @@ def sample_continuations(
     )
 
 
+@torch.no_grad()
+def sample_tree(
+    model: Transformer,
+    prompts: Int[Tensor, "prompt token"],
+    *,
+    n_samples: int,
+    n_tokens: int,
+    stop_id: int,
+    temperature: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> Continuations:
+    """Sample several continuations of each prompt, and compute what they have in common once.
+
+    The samples are independent, as those of `sample_continuations`. Samples of a prompt that are
+    equal so far share one row with their count, and a row whose samples differ in the next token
+    becomes one row for each such token. A model that is sure of most tokens so writes many
+    samples at the cost of a few.
+
+    Args:
+        model: a decoder; dropout is the caller's to switch off.
+        prompts: start token included, all of one length.
+        n_samples: the samples of each prompt.
+        n_tokens: the most tokens of a continuation.
+        stop_id: the token after which a sample ends.
+        temperature: divides the logits; positive.
+        generator: of the random numbers, on the device of the prompts.
+
+    Returns:
+        The different continuations in the order of their prompts, with their counts, which add up
+        to `n_samples` for each prompt.
+    """
+    device, n_prompt = prompts.device, prompts.shape[1]
+    cache, read = model.new_cache(), prompts
+    # The living rows: their prompt, count, ids and log-probabilities so far.
+    owner = torch.arange(len(prompts), device=device)
+    counts = torch.full_like(owner, n_samples)
+    ids, log_probs = prompts, torch.zeros(len(prompts), 0, device=device)
+    ended: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+    for number in range(n_tokens):
+        # 1. Draw a token for each sample, and find the different ones of each row.
+        policy = model.decode(read, cache=cache).logits[:, -1].float() / temperature
+        policy = policy.log_softmax(-1)
+        parents = torch.arange(len(policy), device=device).repeat_interleave(counts)
+        drawn = _draw(policy, parents, generator)
+        drawn, counts = torch.unique(parents * policy.shape[1] + drawn, return_counts=True)
+        parents, tokens = drawn // policy.shape[1], drawn % policy.shape[1]
+        # 2. Make a row of each.
+        owner = owner[parents]
+        ids = torch.cat([ids[parents], tokens[:, None]], dim=1)
+        log_probs = torch.cat([log_probs[parents], policy[parents, tokens][:, None]], dim=1)
+        # 3. Set those aside that have ended.
+        lives = tokens != stop_id if number + 1 < n_tokens else torch.zeros_like(tokens).bool()
+        ended.append((owner[~lives], counts[~lives], ids[~lives], log_probs[~lives]))
+        owner, counts, ids, log_probs = owner[lives], counts[lives], ids[lives], log_probs[lives]
+        if not len(owner):
+            break
+        kept = parents[lives]
+        if len(kept) != len(policy) or not torch.equal(
+            kept, torch.arange(len(kept), device=device)
+        ):
+            for layer in cache:
+                layer.self_attention.select(kept)
+        read = ids[:, -1:]
+    width = ended[-1][2].shape[1]
+    order = torch.cat([each[0] for each in ended]).argsort(stable=True)
+    lengths = torch.cat([torch.full_like(each[0], each[3].shape[1]) for each in ended])[order]
+    whole = torch.cat(
+        [F.pad(each[2], (0, width - each[2].shape[1]), value=stop_id) for each in ended]
+    )
+    chances = torch.cat(
+        [F.pad(each[3], (0, width - n_prompt - each[3].shape[1])) for each in ended]
+    )
+    whole, chances = whole[order], chances[order]
+    last = whole.gather(1, n_prompt + lengths[:, None] - 1)[:, 0]
+    return Continuations(
+        ids=whole,
+        log_probs=chances,
+        is_sampled=torch.arange(width - n_prompt, device=device) < lengths[:, None],
+        has_ended=last == stop_id,
+        counts=torch.cat([each[1] for each in ended])[order],
+    )
+
+
+def _draw(
+    policy: Float[Tensor, "row vocab"],
+    parents: Int[Tensor, " sample"],
+    generator: torch.Generator | None,
+) -> Int[Tensor, " sample"]:
+    """Draw a token for each sample from the log-probabilities of its row, by inverse transform."""
+    sums = policy.double().exp().cumsum(-1)
+    n_rows, n_vocab = sums.shape
+    # The rows one after another, so that row r has the chances from r to r + 1.
+    ladder = sums / sums[:, -1:] + torch.arange(n_rows, device=sums.device)[:, None]
+    chances = torch.rand(
+        len(parents), generator=generator, device=policy.device, dtype=torch.float64
+    )
+    # right=True: a token without probability is not drawn, even by a chance of 0.
+    found = torch.searchsorted(ladder.flatten(), parents + chances, right=True)
+    return (found - parents * n_vocab).clamp(max=n_vocab - 1)
+
+
 def log_probs_of(
     logits: Float[Tensor, "row all vocab"], sampled: Continuations, *, temperature: float = 1.0
 ) -> LogProbs:
@@ -129,25 +244,109 @@ def log_probs_of(
     )
 
 
-def group_advantages(
-    rewards: Float[Tensor, "prompt sample"], *, is_normalised: bool = False
-) -> Float[Tensor, "prompt sample"]:
-    """Subtract from each reward the mean of its prompt's samples.
+def shared_log_probs(
+    model: Transformer, sampled: Continuations, *, temperature: float = 1.0
+) -> LogProbs:
+    """Compute what `log_probs_of` does, with one pass over the beginnings that rows share.
 
-    Normalised, also divide by their standard deviation, as in GRPO (Shao et al. 2024, section
-    4.1.2, https://arxiv.org/abs/2402.03300). Samples that all have one reward have advantage 0.
+    The rows are cut at one place: the different beginnings are read once, and then the rest of
+    every row, behind the cached keys and values of its beginning. The place is the one with the
+    fewest tokens to read.
+
+    Args:
+        model: a decoder whose positions are absolute; with gradients, as the caller asks.
+        sampled: the continuations.
+        temperature: the one they were sampled at; divides the logits.
     """
-    advantages = rewards - rewards.mean(dim=1, keepdim=True)
-    if is_normalised:
-        advantages = advantages / (rewards.std(dim=1, keepdim=True, correction=0) + 1e-6)
-    return advantages
+    ids, n_prompt = sampled.ids[:, :-1], sampled.n_prompt
+    ordered = ids.unique(dim=0)
+    n_beginnings = 1 + (ordered[1:] != ordered[:-1]).cummax(1).values.sum(0)
+    saved = torch.arange(1, ids.shape[1] + 1, device=ids.device) * (len(ids) - n_beginnings)
+    cut = n_prompt + int(saved[n_prompt - 1 : -1].argmax())
+    beginnings, parents = ids[:, :cut].unique(dim=0, return_inverse=True)
+    cache = model.new_cache()
+    first = model.decode(beginnings, cache=cache).logits[:, n_prompt - 1 :]
+    for layer in cache:
+        layer.self_attention.select(parents)
+    rest = model.decode(ids[:, cut:], cache=cache).logits
+    first, rest = ((each.float() / temperature).log_softmax(-1) for each in (first, rest))
+    inside = first[:, :-1].gather(2, beginnings[:, n_prompt:, None])[..., 0]
+    rest = torch.cat([first[parents, -1:], rest], dim=1)
+    found = rest.gather(2, sampled.ids[:, cut:, None])[..., 0]
+    return torch.cat([inside[parents], found], dim=1)
+
+
+def group_advantages(
+    rewards: Float[Tensor, "prompt sample"], *, divisor: str = "none"
+) -> Float[Tensor, "prompt sample"]:
+    """Subtract from each reward the mean of its prompt's samples, and divide by the divisor.
+
+    Samples that all have one reward have advantage 0.
+
+    Args:
+        rewards: of each sample.
+        divisor: ``none``. ``deviation``: the standard deviation of the prompt's rewards, as in GRPO
+            (Shao et al. 2024, section 4.1.2, https://arxiv.org/abs/2402.03300). ``mean``: their
+            mean, so that rewards of 0 and 1 give the gradient of log E[r], the logarithm of the
+            chance to be right, in place of that of E[r].
+
+    Raises:
+        KeyError: the divisor is unknown.
+    """
+    mean = rewards.mean(dim=1, keepdim=True)
+    deviation = rewards.std(dim=1, keepdim=True, correction=0)
+    advantages = rewards - mean
+    return (
+        advantages
+        / {
+            "none": torch.ones_like(mean),
+            "deviation": deviation + 1e-6,
+            "mean": mean.clamp(min=1e-6),
+        }[divisor]
+    )
+
+
+class ValueHead:
+    """Predicts the reward of a chain from the last layer's output, by ridge regression.
+
+    Each step adds its tokens to the regression, whose older part fades. The trunk gets no gradient
+    from it.
+
+    Args:
+        width: d_model.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.tensors = {"gram": torch.zeros(width + 1, width + 1), "moment": torch.zeros(width + 1)}
+
+    def predict(self, x: Float[Tensor, "row token d_model"]) -> Float[Tensor, "row token"]:
+        """Predict the reward at every token; 0 before the first fit."""
+        gram = self.tensors["gram"] + RIDGE * torch.eye(len(self.tensors["gram"]))
+        return _with_one(x) @ torch.linalg.solve(gram, self.tensors["moment"])
+
+    def fit(
+        self,
+        x: Float[Tensor, "row token d_model"],
+        rewards: Float[Tensor, " row"],
+        weights: Float[Tensor, "row token"],
+    ) -> None:
+        """Add the tokens of some chains, each with its weight and the reward of its chain."""
+        features = _with_one(x).flatten(0, 1)
+        weighted = features * weights.view(-1, 1)
+        targets = rewards[:, None].expand(weights.shape).flatten()
+        for name, found in (("gram", weighted.T @ features), ("moment", weighted.T @ targets)):
+            self.tensors[name].mul_(MEMORY).add_(found)
+
+
+def _with_one(x: Tensor) -> Tensor:
+    return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)
 
 
 def policy_loss(
     log_probs: LogProbs,
     sampled_log_probs: LogProbs,
     advantages: Float[Tensor, "row column"],
-    is_sampled: IsSampled,
+    weights: TokenWeights,
     *,
     clip: float | None = None,
 ) -> Float[Tensor, ""]:
@@ -164,18 +363,18 @@ def policy_loss(
         log_probs: under the model that is trained.
         sampled_log_probs: under the model that sampled, without gradient.
         advantages: (row, 1) of each row, or (row, token) of each token.
-        is_sampled: the tokens that count.
+        weights: how often each token counts, such as `Continuations.weights`.
         clip: ε; None: no clipping.
     """
     ratio = (log_probs - sampled_log_probs).exp()
     gain = ratio * advantages
     if clip is not None:
         gain = torch.minimum(gain, ratio.clamp(1 - clip, 1 + clip) * advantages)
-    return -(gain * is_sampled).sum() / is_sampled.sum()
+    return -(gain * weights).sum() / weights.sum()
 
 
 def kl_to_reference(
-    log_probs: LogProbs, reference: LogProbs, is_sampled: IsSampled
+    log_probs: LogProbs, reference: LogProbs, weights: TokenWeights
 ) -> Float[Tensor, ""]:
     """Estimate KL(π ‖ π_reference) in nats a token, from tokens that π sampled.
 
@@ -185,7 +384,7 @@ def kl_to_reference(
     Args:
         log_probs: under π.
         reference: under the reference, without gradient.
-        is_sampled: the tokens that count.
+        weights: how often each token counts, such as `Continuations.weights`.
     """
     log_ratio = reference - log_probs
-    return ((log_ratio.exp() - 1 - log_ratio) * is_sampled).sum() / is_sampled.sum()
+    return ((log_ratio.exp() - 1 - log_ratio) * weights).sum() / weights.sum()

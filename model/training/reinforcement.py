@@ -22,19 +22,28 @@ from torch import Tensor
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import load, save
 from headlight.model.tokenizer import Tokenizer
-from headlight.model.training.arithmetic import Marking, Problem, mark
+from headlight.model.training.arithmetic import Problem
 from headlight.model.training.batches import Batch, Batches, generator_of
+from headlight.model.training.chains import (
+    WrittenChains,
+    join,
+    marks,
+    mean,
+    reward_of,
+    solve,
+    write_chains,
+)
 from headlight.model.training.config import LoopConfig
 from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import STATE, Loop, StepReport
-from headlight.model.training.optimizers import make_optimizers
+from headlight.model.training.optimizers import OPTIMIZERS, make_optimizers
 from headlight.model.training.policy_gradient import (
     Continuations,
+    ValueHead,
     group_advantages,
     kl_to_reference,
-    log_probs_of,
     policy_loss,
-    sample_continuations,
+    shared_log_probs,
 )
 from headlight.model.training.schedule import SCHEDULES
 from headlight.model.transformer import Transformer
@@ -42,10 +51,9 @@ from headlight.model.transformer import Transformer
 BEFORE = "imitation"
 """The folder in a run's folder that keeps the model as it was before reinforcement."""
 METHODS, BASELINES = ("reinforce", "expert"), ("group", "value")
+DIVISORS = ("none", "deviation", "mean")
 WARMUP = 10
-CHAINS_TOGETHER = 512
-# The share of the value head's statistics that each step keeps, and its ridge.
-MEMORY, RIDGE = 0.9, 1.0
+PROBLEMS_TOGETHER = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +69,17 @@ class ReinforcementConfig:
         cycle: the steps of a cycle of expert iteration, in which the learning rate falls to 0.
         problems: problems in a step, or in a cycle.
         chains: chains that the model writes for each problem.
+        draws: the most times that a step draws problems, until `problems` of them have chains with
+            different rewards: the dynamic sampling of Yu et al. 2025, section 3.2,
+            https://arxiv.org/abs/2503.14476. 1: problems without an advantage are not replaced.
         updates: updates of the weights in a step, each from a part of its chains.
-        rate: the learning rate at its peak: AdamW's, or the loop's optimizer's for the method
-            ``expert``.
+        optimizer: of the method ``reinforce``; ``expert`` has the loop's.
+        rate: its learning rate at its peak.
         temperature: of the chains.
         baseline: ``group``: the mean reward of the problem's chains. ``value``: a value head, which
             predicts the reward of the chain before each of its tokens.
-        is_normalised: whether advantages are divided by a standard deviation: of the problem's
-            rewards, or of all advantages of the step with a value head.
+        divisor: of advantages: ``none``, ``deviation`` or ``mean``, see `group_advantages`. With a
+            value head ``deviation`` is that of all advantages of the step, and ``mean`` is none.
         negative: weight of negative advantages, in [0, 1]. 1: REINFORCE. 0: chains better than
             their baseline become more probable, and none less: self-imitation (Oh et al. 2018,
             https://arxiv.org/abs/1806.05635).
@@ -80,30 +91,37 @@ class ReinforcementConfig:
         ValueError: a number is out of its range, or a name is unknown.
     """
 
-    imitation: int = 340
+    imitation: int = 290
     method: str = "reinforce"
     cycle: int = 50
-    problems: int = 32
-    chains: int = 8
+    problems: int = 64
+    chains: int = 32
+    draws: int = 1
     updates: int = 2
-    rate: float = 1.5e-4
+    optimizer: str = "muon"
+    rate: float = 1e-3
     temperature: float = 1.0
     baseline: str = "group"
-    is_normalised: bool = True
+    divisor: str = "deviation"
     negative: float = 1.0
     clip: float = 0.2
     kl: float = 0.0
     process: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("problems", "chains", "updates", "cycle"):
+        for name in ("problems", "chains", "draws", "updates", "cycle"):
             self._require(name, 1 <= getattr(self, name) <= 2**16, "lie between 1 and 65,536")
         for name in ("imitation", "clip", "kl", "process"):
             self._require(name, getattr(self, name) >= 0, "be at least 0")
         for name in ("rate", "temperature"):
             self._require(name, getattr(self, name) > 0, "be positive")
         self._require("negative", 0 <= self.negative <= 1, "lie in [0, 1]")
-        for name, known in (("method", METHODS), ("baseline", BASELINES)):
+        for name, known in (
+            ("method", METHODS),
+            ("baseline", BASELINES),
+            ("optimizer", OPTIMIZERS),
+            ("divisor", DIVISORS),
+        ):
             if getattr(self, name) not in known:
                 raise ValueError(
                     f"{name} {getattr(self, name)!r} is unknown; choose one of {', '.join(known)}"
@@ -123,89 +141,13 @@ class ProblemSource(Batches, Protocol):
     valid_problems: Sequence[Problem]
     n_tokens: int
 
-    def asked(self, step: int) -> list[Problem]:
-        """Return the problems of a step of reinforcement, all with questions of one length."""
+    def asked(self, step: int, draw: int = 0) -> list[Problem]:
+        """Return the problems of a step of reinforcement, all with questions of one length.
 
-
-def solve(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    problems: Sequence[Problem],
-    *,
-    n_tokens: int,
-    temperature: float = 0.0,
-    generator: torch.Generator | None = None,
-) -> tuple[Continuations, list[Marking]]:
-    """Let a model write a chain for each problem, and mark the chains.
-
-    Args:
-        model: in eval mode.
-        tokenizer: of characters.
-        problems: with questions of one length.
-        n_tokens: the most tokens of a chain.
-        temperature: 0 for the likeliest tokens.
-        generator: of the random numbers.
-    """
-    device = model.vectors.device
-    questions = tokenizer.encode_ids([problem.question for problem in problems])
-    prompts = torch.tensor([[tokenizer.start_id, *ids] for ids in questions], device=device)
-    sampled = sample_continuations(
-        model,
-        prompts,
-        n_tokens=n_tokens,
-        stop_id=tokenizer.end_id,
-        temperature=temperature,
-        generator=generator,
-    )
-    marked = [
-        mark(problem, tokenizer.decode(ids), has_ended=has_ended)
-        for problem, ids, has_ended in zip(
-            problems, sampled.written(), sampled.has_ended.tolist(), strict=True
-        )
-    ]
-    return sampled, marked
-
-
-def reward_of(marking: Marking, process: float) -> float:
-    """Compute the reward of a chain: 1 for the right answer, and the process reward.
-
-    Args:
-        marking: of the chain.
-        process: the reward for all partial products; a share of them gives that share.
-    """
-    return float(marking.is_right) + process * marking.product_share
-
-
-class ValueHead:
-    """Predicts the reward of a chain from the last layer's output, by ridge regression.
-
-    Each step adds its tokens to the regression, whose older part fades. The trunk gets no gradient
-    from it.
-
-    Args:
-        width: d_model.
-    """
-
-    def __init__(self, width: int) -> None:
-        self.tensors = {"gram": torch.zeros(width + 1, width + 1), "moment": torch.zeros(width + 1)}
-
-    def predict(self, x: Float[Tensor, "row token d_model"]) -> Float[Tensor, "row token"]:
-        """Predict the reward at every token; 0 before the first fit."""
-        gram = self.tensors["gram"] + RIDGE * torch.eye(len(self.tensors["gram"]))
-        return _with_one(x) @ torch.linalg.solve(gram, self.tensors["moment"])
-
-    def fit(
-        self, x: Float[Tensor, "row token d_model"], rewards: Float[Tensor, " row"], mask: Tensor
-    ) -> None:
-        """Add the tokens of some chains, each with the reward of its chain."""
-        features = _with_one(x)[mask]
-        targets = rewards[:, None].expand(mask.shape)[mask]
-        for name, found in (("gram", features.T @ features), ("moment", features.T @ targets)):
-            self.tensors[name].mul_(MEMORY).add_(found)
-
-
-def _with_one(x: Tensor) -> Tensor:
-    return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)
+        Args:
+            step: the step.
+            draw: the number of earlier draws of the step.
+        """
 
 
 class ReasoningLoop(Loop):
@@ -264,8 +206,8 @@ class ReasoningLoop(Loop):
         )
         self.model.train()
         return {
-            "valid_right": _mean(marking.is_right for marking in marked),
-            "valid_sound": _mean(marking.is_right and marking.is_sound for marking in marked),
+            "valid_right": mean(marking.is_right for marking in marked),
+            "valid_sound": mean(marking.is_right and marking.is_sound for marking in marked),
         }
 
     def _factor(self) -> float:
@@ -310,9 +252,9 @@ class ReasoningLoop(Loop):
 
     def _begin_reinforcement(self) -> None:
         """Replace the optimizers, and load the reference if a KL divergence is asked for."""
-        # Muon makes updates of one size however noisy the gradient, and rewards are noisy: at 8e-4
-        # it took a model from 43 % to 36 % in 40 steps.
-        optimizer = self.config.optimizer if self.rows.method == "expert" else "adamw"
+        # Muon's updates have one size however noisy the gradient: with 8 chains for each of 32
+        # problems 8e-4 took a model from 43 % to 36 % in 40 steps; 32 chains for 64 carry 1e-3.
+        optimizer = self.config.optimizer if self.rows.method == "expert" else self.rows.optimizer
         self.optimizers = make_optimizers(
             self.model,
             optimizer,
@@ -333,45 +275,51 @@ class ReasoningLoop(Loop):
             The mean loss of its updates, the tokens sampled, and its figures.
         """
         rows = self.rows
-        # 1. Write chains, and mark them.
+        # 1. Write chains and mark them, until enough problems have an advantage.
         generator = generator_of(self.batches.seed, self.step, 1)
-        asked = [each for each in self.batches.asked(self.step) for _ in range(rows.chains)]
         self.model.eval()
-        sampled, marked = solve(
+        draws: list[WrittenChains] = []
+        for number in range(rows.draws):
+            draws.append(self._draw(self.batches.asked(self.step, number), generator))
+            if sum(len(draw.used_problems) for draw in draws) >= rows.problems:
+                break
+        written = join(draws, stop_id=self.batches.tokenizer.end_id)
+        # 2. Update on each part of them.
+        losses, kl = [], []
+        numbers = written.used_problems[: rows.problems]
+        for part in numbers.chunk(rows.updates) if len(numbers) else ():
+            chosen = written.is_used & torch.isin(written.problems, part)
+            loss, part_kl = self._policy_update(
+                written.sampled.rows(chosen), written.advantages[chosen]
+            )
+            losses.append(loss)
+            kl.append(part_kl)
+        figures = written.figures()
+        if rows.kl:
+            figures["kl"] = mean(kl)
+        n_tokens = int(written.sampled.weights.sum())
+        return mean(losses), n_tokens, figures
+
+    def _draw(self, asked: Sequence[Problem], generator: torch.Generator) -> WrittenChains:
+        """Write chains for some problems, and compute their advantages."""
+        rows = self.rows
+        sampled, problems = write_chains(
             self.model,
             self.batches.tokenizer,
             asked,
+            n_chains=rows.chains,
             n_tokens=self.batches.n_tokens,
             temperature=rows.temperature,
             generator=generator,
         )
+        marked = marks(
+            self.batches.tokenizer, [asked[number] for number in problems.tolist()], sampled
+        )
         rewards = torch.tensor([reward_of(marking, rows.process) for marking in marked])
-        # 2. Advantages, and the chains that have one. Without a KL divergence the others have no
-        # gradient.
         advantages = self._advantages(sampled, rewards)
-        is_used = torch.ones(len(rewards), dtype=torch.bool)
-        if not rows.kl:
-            is_used = advantages.abs().amax(dim=1) > 0
-        numbers = is_used.nonzero()[:, 0]
-        numbers = numbers[torch.randperm(len(numbers), generator=generator)]
-        # 3. Update on each part.
-        losses, kl = [], []
-        for part in numbers.chunk(rows.updates) if len(numbers) else ():
-            loss, part_kl = self._policy_update(sampled.rows(part), advantages[part])
-            losses.append(loss)
-            kl.append(part_kl)
-        n_tokens = int(sampled.is_sampled.sum())
-        figures = {
-            "reward": float(rewards.mean()),
-            "right": _mean(marking.is_right for marking in marked),
-            "wrong_reason": _mean(marking.is_right_for_wrong_reason for marking in marked),
-            "used": float(is_used.float().mean()),
-            "entropy": -float((sampled.log_probs * sampled.is_sampled).sum() / n_tokens),
-            "length": n_tokens / len(marked),
-        }
-        if rows.kl:
-            figures["kl"] = _mean(kl)
-        return _mean(losses), n_tokens, figures
+        # Without a KL divergence, chains without an advantage have no gradient.
+        is_used = (advantages != 0).any(1) | bool(rows.kl)
+        return WrittenChains(sampled, marked, rewards, advantages, is_used, problems)
 
     def _imitate_experts(self) -> tuple[float, int, dict[str, float]]:
         """Make one step of expert iteration; the first of a cycle writes the chains.
@@ -396,42 +344,20 @@ class ReasoningLoop(Loop):
     def _write_pool(self) -> tuple[int, dict[str, float]]:
         """Write chains for the problems of a cycle, and keep the right ones, each once."""
         generator = generator_of(self.batches.seed, self.step, 1)
-        asked = [each for each in self.batches.asked(self.step) for _ in range(self.rows.chains)]
-        width = 0
-        kept: dict[tuple[int, ...], None] = {}
-        every: list[Marking] = []
-        n_tokens = n_prompt = 0
+        asked, stop = self.batches.asked(self.step), self.batches.tokenizer.end_id
         self.model.eval()
-        for first in range(0, len(asked), CHAINS_TOGETHER):
-            sampled, marked = solve(
-                self.model,
-                self.batches.tokenizer,
-                asked[first : first + CHAINS_TOGETHER],
-                n_tokens=self.batches.n_tokens,
-                temperature=self.rows.temperature,
-                generator=generator,
-            )
-            n_prompt = sampled.n_prompt
-            ends = (n_prompt + sampled.is_sampled.sum(1)).tolist()
-            for row, end, marking in zip(sampled.ids.tolist(), ends, marked, strict=True):
-                if marking.is_right:
-                    kept[tuple(row[:end])] = None
-                    width = max(width, end)
-            n_tokens += int(sampled.is_sampled.sum())
-            every += marked
-        stop = self.batches.tokenizer.end_id
-        self.pool = {
-            "ids": torch.tensor([[*row, *[stop] * (width - len(row))] for row in kept]),
-            "lengths": torch.tensor([len(row) for row in kept]),
-            "n_prompt": torch.tensor(n_prompt),
-        }
-        return n_tokens, {
-            "reward": _mean(reward_of(marking, self.rows.process) for marking in every),
-            "right": _mean(marking.is_right for marking in every),
-            "wrong_reason": _mean(marking.is_right_for_wrong_reason for marking in every),
-            "used": len(kept) / len(every),
-            "length": n_tokens / len(every),
-        }
+        parts = [
+            asked[first : first + PROBLEMS_TOGETHER]
+            for first in range(0, len(asked), PROBLEMS_TOGETHER)
+        ]
+        written = join([self._draw(part, generator) for part in parts], stop_id=stop)
+        sampled = written.sampled
+        is_right = torch.tensor([marking.is_right for marking in written.marked])
+        rows = sampled.ids[is_right].unique(dim=0)
+        lengths = sampled.n_prompt + (rows[:, sampled.n_prompt :] != stop).sum(1) + 1
+        self.pool = {"ids": rows, "lengths": lengths, "n_prompt": torch.tensor(sampled.n_prompt)}
+        n_chains = len(asked) * self.rows.chains
+        return int(sampled.weights.sum()), written.figures() | {"used": len(rows) / n_chains}
 
     def _advantages(
         self, sampled: Continuations, rewards: Float[Tensor, " row"]
@@ -439,16 +365,16 @@ class ReasoningLoop(Loop):
         """Compute the advantages (row, 1) of each chain, or (row, token) with a value head."""
         rows = self.rows
         if rows.baseline == "group":
-            groups = rewards.view(-1, rows.chains)
-            advantages = group_advantages(groups, is_normalised=rows.is_normalised).view(-1, 1)
-            return self._weighted(advantages)
+            groups = rewards.repeat_interleave(sampled.row_counts).view(-1, rows.chains)
+            advantages = group_advantages(groups, divisor=rows.divisor).view(-1, 1)
+            return self._weighted(advantages[sampled.row_counts.cumsum(0) - 1])
         with torch.no_grad():
             x, _ = self.model.decoder(sampled.ids[:, :-1])
         x = x[:, sampled.n_prompt - 1 :]
         advantages = rewards[:, None] - self.value_head.predict(x)
-        self.value_head.fit(x, rewards, sampled.is_sampled)
+        self.value_head.fit(x, rewards, sampled.weights)
         advantages = advantages * sampled.is_sampled
-        if rows.is_normalised:
+        if rows.divisor == "deviation":
             advantages = advantages / (advantages[sampled.is_sampled].std() + 1e-6)
         return self._weighted(advantages)
 
@@ -457,26 +383,19 @@ class ReasoningLoop(Loop):
 
     def _policy_update(self, sampled: Continuations, advantages: Tensor) -> tuple[float, float]:
         """Update the weights once; return the loss and the KL divergence, 0 if not asked for."""
-        rows, ids = self.rows, sampled.ids[:, :-1]
+        rows = self.rows
         self.model.zero_grad()
-        found = log_probs_of(self.model(ids).logits, sampled, temperature=rows.temperature)
-        loss = policy_loss(
-            found, sampled.log_probs, advantages, sampled.is_sampled, clip=rows.clip or None
-        )
+        found = shared_log_probs(self.model, sampled, temperature=rows.temperature)
+        weights = sampled.weights
+        loss = policy_loss(found, sampled.log_probs, advantages, weights, clip=rows.clip or None)
         kl = loss.new_zeros(())
         if self.reference is not None:
             with torch.no_grad():
-                logits = self.reference(ids).logits
-            before = log_probs_of(logits, sampled, temperature=rows.temperature)
-            kl = kl_to_reference(found, before, sampled.is_sampled)
+                before = shared_log_probs(self.reference, sampled, temperature=rows.temperature)
+            kl = kl_to_reference(found, before, weights)
         (loss + rows.kl * kl).backward()
         self._descend()
         return loss.item(), kl.item()
-
-
-def _mean(values: Any) -> float:
-    numbers = [float(value) for value in values]
-    return sum(numbers) / max(1, len(numbers))
 
 
 def _saved_step(path: Path) -> int:

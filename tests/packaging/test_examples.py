@@ -22,10 +22,12 @@ LOOKS_AT = {
     ("translate", "A name, copied piece by piece"): ("of", 0.9),
     ("fill", "A verb of speech"): ('?"', 0.9),
     ("fill", "The token before"): (" the", 0.9),
-    ("sums", "The multiplier's tens digit"): ("2", 0.9),
-    ("sums", "The multiplier's ones digit"): ("3", 0.95),
+    ("sums", "The multiplier's tens digit"): ("2", 0.8),
+    ("sums", "The multiplier's ones digit"): ("3", 0.9),
+    ("sums", "The sum's ones digit"): ("1", 0.98),
     ("sums-imitation", "The multiplier's tens digit"): ("2", 0.85),
     ("sums-imitation", "The multiplier's ones digit"): ("3", 0.95),
+    ("sums-imitation", "The sum's ones digit"): ("1", 0.98),
     ("sums-direct", "The multiplier, before the first digit"): ("2", 0.95),
 }
 # By model: the least mean weight of the head that looks at the token before.

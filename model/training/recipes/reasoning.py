@@ -1,7 +1,7 @@
 """The recipe `reasoning`: a small decoder that learns to multiply, step by step.
 
     headlight train reasoning --out runs/sums
-    headlight train reasoning --out runs/direct --set rows.form=direct --set rows.imitation=640
+    headlight train reasoning --out runs/direct --set rows.form=direct --set rows.imitation=1590
 
 It makes its problems itself and takes no corpus. Tokens are characters. The first
 ``rows.imitation`` steps learn from solutions written out by the rule; the steps after them are
@@ -83,9 +83,9 @@ class ReasoningBatches:
         known = single_products() if is_easy else split().train
         return self._solutions(self._draw(known, self.config.count, step))
 
-    def asked(self, step: int) -> list[Problem]:
-        """Return the training problems of a step of reinforcement."""
-        return self._draw(split().train, self.config.problems, step)
+    def asked(self, step: int, draw: int = 0) -> list[Problem]:
+        """Return the training problems of a draw of a step of reinforcement."""
+        return self._draw(split().train, self.config.problems, step, *[draw] * bool(draw))
 
     def validation(self) -> list[Batch]:
         """Return the solutions of the validation problems."""
@@ -101,8 +101,8 @@ class ReasoningBatches:
         """The most tokens that a chain may have: four more than the longest solution."""
         return len(Problem(99, 99).solution(self.config.form)) + 5
 
-    def _draw(self, problems: Sequence[Problem], count: int, step: int) -> list[Problem]:
-        numbers = torch.randint(len(problems), (count,), generator=generator_of(self.seed, step))
+    def _draw(self, problems: Sequence[Problem], count: int, *key: int) -> list[Problem]:
+        numbers = torch.randint(len(problems), (count,), generator=generator_of(self.seed, *key))
         return [problems[number] for number in numbers.tolist()]
 
     def _solutions(self, problems: Sequence[Problem]) -> Batch:
@@ -145,7 +145,7 @@ def _batches(
 RECIPE = Recipe(
     model=CONFIG,
     rows=ReasoningConfig(),
-    loop=LoopConfig(steps=640, learning_rate=4e-3, warmup=50, validate_every=20, save_every=20),
+    loop=LoopConfig(steps=1590, learning_rate=4e-3, warmup=50, validate_every=20, save_every=20),
     read=_read,
     texts=lambda corpus: (),
     batches=_batches,

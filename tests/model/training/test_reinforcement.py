@@ -8,10 +8,12 @@ import torch
 
 from headlight.model.checkpoint import CheckpointError, load
 from headlight.model.training.arithmetic import Marking, Problem, mark
+from headlight.model.training.chains import reward_of, solve
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.loop import METRICS
+from headlight.model.training.policy_gradient import ValueHead
 from headlight.model.training.recipes.reasoning import CONFIG, RECIPE
-from headlight.model.training.reinforcement import BEFORE, ValueHead, reward_of, solve
+from headlight.model.training.reinforcement import BEFORE
 from headlight.model.training.run import finish, make_run, resume, start
 
 SETTINGS = {
@@ -143,6 +145,34 @@ def test_a_finished_run_is_a_model_that_writes_chains(tmp_path):
     assert len(marked) == len(sampled.ids) == 2
     assert sampled.ids.shape[1] == 7 + 9
     assert [token.text for token in checkpoint.tokenizer.encode("47*23=")[1:]] == [*"47*23="]
+
+
+def test_problems_without_an_advantage_are_replaced(tmp_path, monkeypatch):
+    """Chains get one reward for all of a problem unless its first factor is even."""
+    from headlight.model.training import reinforcement
+
+    def reward_of(marking, process):
+        return float(marking.problem.first % 2 == 0 and len(marking.steps[0].text) % 2)
+
+    monkeypatch.setattr(reinforcement, "reward_of", reward_of)
+    loop = make(tmp_path, imitation=0, problems=4, chains=8, draws=9)
+    seen = []
+    monkeypatch.setattr(
+        loop,
+        "_policy_update",
+        lambda sampled, advantages: seen.append((sampled, advantages)) or (0.0, 0.0),
+    )
+    _, n_tokens, figures = loop._reinforce()
+    sampled = [part for part, _ in seen]
+    questions = {tuple(row) for part in sampled for row in part.ids[:, :3].tolist()}
+    asked = [loop.batches.tokenizer.decode(list(row[1:])) for row in questions]
+    assert len(asked) >= 3  # four, unless a problem was drawn twice
+    assert all(int(first) % 2 == 0 for first in asked)
+    assert len(sampled) == 2
+    totals = [(each.row_counts[:, None] * advantages).sum() for each, advantages in seen]
+    assert all(abs(total) < 1e-3 for total in totals)  # whole groups
+    assert figures["used"] < 0.7
+    assert n_tokens > sum(int(part.weights.sum()) for part in sampled)
 
 
 def test_the_reward_is_computed_from_the_marks():
