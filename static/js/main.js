@@ -50,7 +50,7 @@ import { createModelMap, createViewList } from './ui/model_map.js';
 import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';
 import { isShown, switchesOf } from './state/attention_switches.js';
-import { entryOf, lackOf, request, VIEWS, viewsFor } from './views/registry.js';
+import { entryOf, lackOf, overviewAsk, request, VIEWS, viewsFor } from './views/registry.js';
 
 /**
  * @import { Problem } from './api/calls.js'
@@ -70,8 +70,8 @@ const address = createAddress(FIELDS);
 /** The state that a new text or model resets. */
 /** The page's own choice of a head. */
 const NO_HEAD = { layer: null, head: null, where: '' };
-/** The view that shows texts of any length, and what the page asks of those. */
-const LONG = { id: 'long', ask: { capture: [], analyses: [], resolution: 256 } };
+/** The view that shows texts of any length. */
+const LONG_VIEW = 'long';
 const ONLY_LONG = 'The text is too long for this view. “Overview” shows its attention.';
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
@@ -97,6 +97,8 @@ let frame = { palette: palette(), height: plotHeight(window.innerHeight), cards:
 /** @type {Grid|null} */
 let grid = null;
 let width = 0;
+/** The text of the last file; if it is too long for the other views, the overview opens. */
+let fileText = '';
 /** Whether the reader just opened the view: then it is brought into sight. */
 let isNewView = false;
 /** Whether the reader chose layer, head or place; until then the page chooses them for each text. */
@@ -126,6 +128,10 @@ const composer = createComposer(partOf(document, '#composer', HTMLFormElement), 
   },
   onText: (text, isTyped) =>
     submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
+  onFile: (text) => {
+    fileText = text;
+    submit({ text, words: '' }, false);
+  },
   onExample: follow,
   onTarget: (target, isTyped) => submit({ target: target.trim() === '' ? null : target }, isTyped),
   onModel: chooseModel,
@@ -274,7 +280,8 @@ function change(patch, isTyped = false, note = address.write) {
   const isAnew = isReadAnew(state, before);
   if (trace && !isAnew) normalize();
   note(state, isTyped);
-  const isOpenedLong = state.view === LONG.id && before.view !== LONG.id && (!trace || isBehind);
+  const isOpenedLong =
+    state.view === LONG_VIEW && before.view !== LONG_VIEW && (!trace || isBehind);
   if (isAnew || isOpenedLong) read();
   else show();
 }
@@ -335,14 +342,16 @@ async function fetchOf(asked, of, signal) {
   try {
     return await fetchAnswer(catalogue, { ...asked, ...request([...VIEWS, MAP], of) }, signal);
   } catch (error) {
-    if (state.view !== LONG.id || !isOverviewed(of) || !isTooLong(asProblem(error))) throw error;
-    return await fetchAnswer(catalogue, { ...asked, ...LONG.ask }, signal);
+    if (!isOverviewed(of) || !isTooLong(asProblem(error)) || signal.aborted) throw error;
+    if (asked.text === fileText) state = { ...state, view: LONG_VIEW };
+    if (state.view !== LONG_VIEW) throw error;
+    return await fetchAnswer(catalogue, { ...asked, ...overviewAsk(of) }, signal);
   }
 }
 
 /** @param {Card} of @returns {boolean} is there an overview of its long texts? */
 function isOverviewed(of) {
-  return Boolean(entryOf(LONG.id).isOffered?.(of)) && (of.longest_text ?? 0) > of.max_tokens;
+  return (of.longest_text ?? 0) > of.max_tokens;
 }
 
 /**
@@ -430,8 +439,8 @@ function fail(error) {
   composer.translate(isBehind && trace ? trace.target : null);
   pageStatus.showProblem(problem, retrier.after(problem), isBehind);
   if (isTooLong(problem) && card && state.target === null) {
-    if (state.view !== LONG.id && isOverviewed(card)) {
-      problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG.id } };
+    if (state.view !== LONG_VIEW && isOverviewed(card)) {
+      problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG_VIEW } };
       pageStatus.showProblem(problem, false, isBehind);
     }
     offerBeginning(problem, card.id);
@@ -474,7 +483,7 @@ function show() {
   grid = null;
   if (view) {
     frame.answers = answersFor(view, trace);
-    const isTooFar = Boolean(trace.resolution) && view.id !== LONG.id;
+    const isTooFar = Boolean(trace.resolution) && view.id !== LONG_VIEW;
     const lack = isTooFar ? ONLY_LONG : card?.sites ? lackOf(view, card) : '';
     if (lack) sections[view.id].lacks(lack);
     else grid = sections[view.id].show(view, trace, { ...looking(), ...frame });

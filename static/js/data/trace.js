@@ -46,6 +46,7 @@ import { partsOf } from './text.js';
  * @property {Record<string, number>} timings milliseconds
  * @property {Card} [card] of the model that made it
  * @property {number} [resolution] the greatest number of bins a side of its maps, if it has maps alone
+ * @property {string[]} [tiles] paths of the attentions of which the server computes tiles
  * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
  */
 
@@ -130,6 +131,7 @@ import { partsOf } from './text.js';
  * @property {PositionalAsk} [positional]
  * @property {string} [card]
  * @property {number} [resolution] bins a side: of a text of any length, maps alone
+ * @property {number[]} [queries] positions whose rows of attention are returned, of a text of any length
  * @property {Record<string, string|number>} [tile] the query of `GET /api/v1/traces/{id}/tile`, and its `id`
  */
 

@@ -5,7 +5,7 @@
 /**
  * @import { Side } from '../data/attention.js'
  * @import { Call, Made } from '../data/request_code.js'
- * @import { Edit } from '../data/trace.js'
+ * @import { Edit, Matrix } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  * @import { Lettering } from './figure.js'
  */
@@ -28,6 +28,7 @@
  * @property {string} [writtenNote] explains the marks in it
  * @property {Request & {model?: string, text?: string, target?: string|null}} [request] the trace of the API that holds these numbers
  * @property {Request & {model?: string, text?: string, target?: string|null}} [before] the same of the pass that it is compared with
+ * @property {{label: string, value: (row: number) => number, format: (value: number) => string}[]} [ofRows] further numbers of each row
  * @property {Made} [made] how the numbers are computed from the answer, if the answer does not hold them
  * @property {Call} [call] for numbers that are not part of a trace
  */
@@ -61,6 +62,7 @@
  * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
  * @property {(row: number, column: number) => Patch} [choose] the change of state when a cell is chosen
  * @property {(key: string, cell: Cell|null) => Patch|null} [move] the change of state that `+`, `-`, `0` and Shift with an arrow key (`Shift+ArrowUp`) make
+ * @property {Pan} [pan] moves the map under the fingers
  * @property {string} [chooseHint] names what Enter does, if not choosing the cell’s token
  * @property {string} [note] further things to do with the drawing
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
@@ -74,6 +76,19 @@
 /** @typedef {NumberGrid & SentenceLink & CellCursor} Grid */
 
 /** @typedef {{x0: number, x1: number, y0: number, y1: number}} Box */
+
+/**
+ * A map that can be moved under the fingers, over numbers that are at hand. Boxes count the cells of
+ * the whole map.
+ * @typedef {Object} Pan
+ * @property {Box} box what is shown
+ * @property {{across: number, down: number}} most cells of the whole map
+ * @property {number} least cells a side
+ * @property {{matrix: Matrix, box: Box}[]} layers the coarsest first; NaN: nothing
+ * @property {Uint8Array} colours
+ * @property {number} top the value at the end of the colours
+ * @property {(box: Box) => Patch} patch the change of state that shows a box
+ */
 
 /**
  * The position of the cells, in the coordinates of the axes.

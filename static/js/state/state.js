@@ -239,10 +239,14 @@ export function beginning(state, example) {
 export function normalized(state, trace, views) {
   const place = placeOf(state, trace);
   const layers = weightsAt(place, trace);
-  const places = placesOf(trace).map(({ id }) => id);
+  const { n_layers: nLayers = 0, n_heads: nHeads = 0 } = (trace.resolution && trace.card) || {};
+  // A long text has maps in place of weights; the overview falls back on a place that it has.
+  const places = trace.resolution
+    ? ['encoder', 'decoder', 'cross']
+    : placesOf(trace).map(({ id }) => id);
   const within = clamp(state, {
-    layers: layers.length,
-    heads: layers.length > 0 ? trace.tensors[layers[0].site].shape[0] : 0,
+    layers: layers.length || nLayers,
+    heads: layers.length > 0 ? trace.tensors[layers[0].site].shape[0] : nHeads,
     tokens: (trace.target_tokens ?? trace.tokens).length,
     sources: hasTwoSides(trace) ? trace.tokens.length : 0,
     keys: tokensOf(trace, place?.columns ?? 'source').length,

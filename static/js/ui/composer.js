@@ -3,7 +3,7 @@
  * chosen model.
  */
 
-import { modelName } from '../api/calls.js';
+import { messageOf, modelName } from '../api/calls.js';
 import { counted, inBytes, percent, rounded } from '../data/format.js';
 import { MASK } from '../data/words.js';
 import { element, partOf } from './dom.js';
@@ -29,11 +29,12 @@ const KINDS = [
  * @param {Object} handlers
  * @param {() => void} handlers.onTyping
  * @param {(text: string, isTyped: boolean) => void} handlers.onText
+ * @param {(text: string) => void} handlers.onFile the text of a file
  * @param {(example: Example) => void} handlers.onExample
  * @param {(target: string, isTyped: boolean) => void} handlers.onTarget '' for the model's own
  * @param {(id: string) => void} handlers.onModel
  */
-export function createComposer(form, { onTyping, onText, onExample, onTarget, onModel }) {
+export function createComposer(form, { onTyping, onText, onFile, onExample, onTarget, onModel }) {
   const box = partOf(form, '#text', HTMLTextAreaElement);
   const target = partOf(form, '#target', HTMLTextAreaElement);
   const translation = partOf(form, '#translation', HTMLElement);
@@ -61,14 +62,22 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
   box.addEventListener('scroll', () => {
     surplus.scrollTop = box.scrollTop;
   });
-  takeDrops(document, {
-    onFile: (text) => {
+  /** @param {Promise<File>} choosing a text file; one that cannot be read changes nothing */
+  async function take(choosing) {
+    const { readTextFile } = await import('./text_file.js');
+    try {
+      const text = await readTextFile(await choosing);
       box.value = text;
-      ofText.submit();
-    },
-    onRefusal: (reason) => {
-      note.textContent = reason;
-    },
+      onFile(text);
+      note.textContent = '';
+    } catch (error) {
+      note.textContent = messageOf(error);
+    }
+  }
+  takeDrops(document, (file) => take(Promise.resolve(file)));
+  partOf(form, '#file', HTMLElement).addEventListener('click', async () => {
+    const { chooseFile } = await import('./text_file.js');
+    await take(chooseFile());
   });
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
@@ -181,44 +190,21 @@ function listen(box, onTyping, onText) {
   return { submit: () => submit(), isPending: () => isPending };
 }
 
-/** More than any server of this kind reads by default, in bytes. */
-const LARGEST_FILE = 4e6;
-
 /**
- * Reads a text file that is dropped on the page.
+ * Hands on a file that is dropped on the page.
  * @param {Document} page
- * @param {{onFile: (text: string) => void, onRefusal: (reason: string) => void}} handlers
+ * @param {(file: File) => void} onFile
  */
-function takeDrops(page, { onFile, onRefusal }) {
+function takeDrops(page, onFile) {
   page.addEventListener('dragover', (event) => {
     if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
   });
-  page.addEventListener('drop', async (event) => {
+  page.addEventListener('drop', (event) => {
     const file = event.dataTransfer?.files[0];
     if (!file) return; // dragged words go where they are dropped
     event.preventDefault();
-    const refused = file.size > LARGEST_FILE;
-    const text = refused ? null : textIn(await file.arrayBuffer());
-    if (text !== null) onFile(text);
-    else if (refused)
-      onRefusal(
-        `${file.name} has ${inBytes(file.size)}; a file may have ${inBytes(LARGEST_FILE)}.`,
-      );
-    else onRefusal(`${file.name} is not text in UTF-8.`);
+    onFile(file);
   });
-}
-
-/**
- * @param {ArrayBuffer} bytes
- * @returns {string|null} null: they are not text in UTF-8
- */
-export function textIn(bytes) {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return text.includes('\0') ? null : text.replace(/\r\n?/g, '\n');
-  } catch {
-    return null;
-  }
 }
 
 /**

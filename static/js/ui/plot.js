@@ -26,8 +26,6 @@ const ZOOM_FROM = 40;
 /** Pixels a press may stray and still be a click: a fingertip rolls. */
 /** @type {Record<string, number>} */
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
-/** Milliseconds between two steps of a wheel that is turned. */
-const WHEEL_PAUSE = 150;
 const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
 
 let count = 0;
@@ -40,7 +38,6 @@ let count = 0;
  */
 export function createPlot({ onCell, onChoose, onGoingOn }) {
   count += 1;
-  let turned = 0;
   const hint = element('p', { class: 'plot-hint', id: `plot-hint-${count}` });
   const note = element('p', { class: 'plot-note' });
   /** @type {PlotlyElement} */
@@ -70,6 +67,19 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
   let pressed = null;
   /** @type {{asked: Pick<DrawnFigure, 'data'> & {layout: Record<string, unknown>}, done: Promise<unknown>}|null} */
   let painted = null;
+  /** @type {ReturnType<typeof import('./pan_zoom.js').createPanZoom>|null} */
+  let panZoom = null;
+
+  /** @param {Grid} grid */
+  async function letMove({ pan }) {
+    if (!pan && !panZoom) return;
+    const { createPanZoom } = await import('./pan_zoom.js');
+    panZoom ??= createPanZoom(plot, {
+      area: () => areaOf(drawing),
+      onMoved: (patch) => onGoingOn?.(patch),
+    });
+    panZoom.show(figure?.grid.pan);
+  }
 
   /**
    * An unchanged drawing, as when another cell is chosen, is not drawn again.
@@ -127,7 +137,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
     if (figure && event.pointerType !== 'touch') point(null);
   });
   plot.addEventListener('pointerdown', (event) => {
-    pressed = { clientX: event.clientX, clientY: event.clientY };
+    pressed = event.isPrimary ? { clientX: event.clientX, clientY: event.clientY } : null;
   });
   plot.addEventListener('pointercancel', () => {
     pressed = null;
@@ -161,19 +171,6 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
     if (patch) onGoingOn?.(patch);
     return Boolean(patch);
   }
-
-  // A pinch on a touchpad arrives as a wheel with Ctrl.
-  plot.addEventListener(
-    'wheel',
-    (event) => {
-      if (!figure?.grid.move || !(event.ctrlKey || event.metaKey)) return;
-      event.preventDefault();
-      if (event.timeStamp - turned < WHEEL_PAUSE) return;
-      turned = event.timeStamp;
-      move(event.deltaY < 0 ? '+' : '-');
-    },
-    { passive: false },
-  );
 
   plot.addEventListener('keydown', (event) => {
     if (!figure || event.altKey) return;
@@ -221,6 +218,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
       if (cell && !isSameKind(before, figure.grid, cell)) cell = null;
       keepLabels(Plotly, drawing, () => figure?.grid ?? wanted.grid, showMarks);
       showMarks();
+      await letMove(figure.grid);
       if (cell) onCell(cell, figure.grid, false);
     },
 
@@ -250,6 +248,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
 
     destroy() {
       gone.abort();
+      panZoom?.destroy();
       if (drawing.classList.contains('js-plotly-plot')) window.Plotly.purge(drawing);
     },
   };

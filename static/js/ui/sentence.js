@@ -216,6 +216,8 @@ function atRest(grid) {
 }
 
 const MARGIN = 5;
+/** The chips of longer texts are on the page in blocks. */
+const MOST_WHOLE = 1024;
 
 /**
  * @param {HTMLElement} host
@@ -228,9 +230,22 @@ const MARGIN = 5;
 export function createChips(host, label, { onChoose, onPress, onPoint }) {
   /** @type {HTMLElement[]} */
   let chips = [];
+  /** Of a long text those near the visible part exist; `chips` has holes for the rest. */
+  /** @type {ReturnType<typeof import('./chip_blocks.js').createBlocks>|null} */
+  let blocks = null;
+  /** @type {Token[]} */
+  let shown = [];
+  /** @type {{query: number|null, roving: number, queries: number[], keys: number[], weights?: Float64Array|null, scale?: Uint8Array, ceiling: number}} */
+  const look = { query: null, roving: 0, queries: [], keys: [], ceiling: 1 };
   /** @param {EventTarget|null} target */
   const indexOf = (target) =>
-    chips.findIndex((node) => target instanceof Node && node.contains(target));
+    chips.findIndex((node) => target instanceof Node && node?.contains(target));
+  /** @param {number|undefined} index */
+  const chipAt = (index) => {
+    if (index === undefined) return undefined;
+    blocks?.need(index);
+    return chips[index];
+  };
   host.setAttribute('role', 'listbox');
   host.setAttribute('aria-label', label);
   host.setAttribute('aria-orientation', 'horizontal');
@@ -247,7 +262,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
       return;
     }
     onChoose(to);
-    chips[to].focus();
+    chipAt(to)?.focus();
   });
   host.addEventListener('pointerover', ({ target, pointerType }) => {
     if (pointerType !== 'touch' && indexOf(target) >= 0) onPoint(indexOf(target));
@@ -266,9 +281,16 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
      * @param {string} text
      */
     show(tokens, text) {
-      const hadFocus = chips.findIndex((node) => node === document.activeElement);
+      const hadFocus = chips.findIndex((node) => node && node === document.activeElement);
       host.dir = directionOf(text);
       if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
+      blocks?.destroy();
+      blocks = null;
+      shown = tokens;
+      if (tokens.length > MOST_WHOLE) {
+        showBlocks(tokens);
+        return;
+      }
       chips = tokens.map(chip);
       host.replaceChildren(...outlined(tokens, chips));
       if (hadFocus >= 0) {
@@ -283,15 +305,16 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
      * @param {boolean} [isRevealed] whether a long sentence is scrolled to it
      */
     choose(query, isRevealed) {
-      chips.forEach((node, index) => node.setAttribute('aria-selected', String(index === query)));
+      look.query = query;
+      chips.forEach(select);
       rove(
         query ??
           Math.max(
             0,
-            chips.findIndex((node) => node === document.activeElement),
+            chips.findIndex((node) => node && node === document.activeElement),
           ),
       );
-      if (isRevealed) reveal(host, [chips[query ?? -1]]);
+      if (isRevealed) reveal(host, [chipAt(query ?? undefined)]);
     },
 
     /**
@@ -300,12 +323,10 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
      */
     mark({ query = [], key = [] } = {}) {
       const [queries, keys] = [[query].flat(), [key].flat()];
+      Object.assign(look, { queries, keys });
       host.classList.toggle('is-pointed', queries.length + keys.length > 0);
-      chips.forEach((node, index) => {
-        node.classList.toggle('is-query', queries.includes(index));
-        node.classList.toggle('is-key', keys.includes(index));
-      });
-      reveal(host, [chips[queries.at(-1) ?? -1], chips[keys.at(-1) ?? -1]]);
+      chips.forEach(mark);
+      reveal(host, [chipAt(queries.at(-1)), chipAt(keys.at(-1))]);
     },
 
     /**
@@ -314,18 +335,60 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
      * @param {number} [ceiling] weight at the top of the scale
      */
     tint(weights, scale, ceiling = 1) {
-      chips.forEach((node, index) => tintChip(node, weights?.[index], scale, ceiling));
+      Object.assign(look, { weights, scale, ceiling });
+      chips.forEach(tint);
     },
   };
+
+  /** @param {HTMLElement} node @param {number} index */
+  function select(node, index) {
+    node.setAttribute('aria-selected', String(index === look.query));
+    node.tabIndex = index === look.roving ? 0 : -1;
+  }
+
+  /** @param {HTMLElement} node @param {number} index */
+  function mark(node, index) {
+    node.classList.toggle('is-query', look.queries.includes(index));
+    node.classList.toggle('is-key', look.keys.includes(index));
+  }
+
+  /** @param {HTMLElement} node @param {number} index */
+  function tint(node, index) {
+    tintChip(node, look.weights?.[index], look.scale, look.ceiling);
+  }
+
+  /** @param {Token[]} tokens of a long text */
+  async function showBlocks(tokens) {
+    chips = new Array(tokens.length);
+    host.replaceChildren();
+    const { createBlocks } = await import('./chip_blocks.js');
+    if (shown !== tokens) return;
+    blocks = createBlocks(host, {
+      count: tokens.length,
+      build(first, last) {
+        const nodes = tokens.slice(first, last).map((token, at) => chip(token, first + at));
+        nodes.forEach((node, at) => {
+          chips[first + at] = node;
+          select(node, first + at);
+          mark(node, first + at);
+          tint(node, first + at);
+        });
+        return outlined(tokens.slice(first, last), nodes);
+      },
+      drop(first, last) {
+        for (let at = first; at < last; at += 1) delete chips[at];
+      },
+    });
+  }
 
   /**
    * One of the chips is reached by Tab.
    * @param {number} to
    */
   function rove(to) {
-    chips.forEach((node, index) => {
-      node.tabIndex = index === to ? 0 : -1;
-    });
+    look.roving = to;
+    chipAt(to);
+    chips.forEach(select);
   }
 }
 
@@ -359,7 +422,8 @@ function outlined(tokens, nodes) {
   tokens.forEach(({ part }, index) => {
     if (!part) parts.push(nodes[index]);
     else if (part.from === 1) parts.push(outline(part.whole, nodes[index]));
-    else parts.at(-1)?.append(nodes[index]);
+    else if (parts.length > 0) parts.at(-1)?.append(nodes[index]);
+    else parts.push(nodes[index]); // its character began in an earlier block
   });
   return parts;
 }

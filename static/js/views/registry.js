@@ -80,9 +80,12 @@ export const VIEWS = [
     id: 'long',
     title: 'Overview',
     of: 'head',
-    isOffered: ({ kind }) => kind !== 'encoder-decoder',
     needs: [],
-    fields: { long_region: ofText(counts()), long_pool: choice(['mean', 'max']) },
+    fields: {
+      long_region: ofText(counts()),
+      long_cell: ofText(counts()),
+      long_pool: choice(['mean', 'max']),
+    },
     load: async () => (await import('./long/long.js')).long,
   },
   {
@@ -274,4 +277,19 @@ export function lackOf({ title, needs }, card) {
     Object.entries(card.omitted ?? {})[0] ??
     [];
   return `“${title}” is not available for this model, which has no ${name.replace(/_/g, ' ')}: ${reason}.`;
+}
+
+/** The numbers that one answer of a server of default settings may hold. */
+const MOST_NUMBERS = 8e6;
+
+/**
+ * The request for the maps of all heads, as fine as one answer holds: mean and maximum, at most 256
+ * bins a side.
+ * @param {Card} [card]
+ * @returns {import('../data/trace.js').Ask & {resolution: number}}
+ */
+export function overviewAsk({ kind, n_layers: layers, n_heads: heads } = /** @type {Card} */ ({})) {
+  const maps = 2 * (layers ?? 1) * (heads ?? 1) * (kind === 'encoder-decoder' ? 3 : 1);
+  const fits = [256, 192, 128, 96, 64, 48].find((bins) => maps * bins ** 2 <= MOST_NUMBERS);
+  return { capture: [], analyses: [], resolution: fits ?? 32 };
 }

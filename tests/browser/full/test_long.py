@@ -29,3 +29,66 @@ def test_the_keys_zoom_in_and_out(reader):
     expect(reader.view.locator(".plot").first).to_be_visible()
     reader.page.keyboard.press("0")
     reader.page.wait_for_function("!location.hash.includes('long_region')")
+
+
+BOOK = "the cat sat on the mat, and a little light " * 40
+
+
+def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(reader, tmp_path):
+    book = tmp_path / "book.txt"
+    book.write_text(BOOK)
+    reader.open()
+    with reader.page.expect_file_chooser() as chooser:
+        reader.page.get_by_role("button", name="File…").click()
+    chooser.value.set_files(book)
+    reader.page.wait_for_function("location.hash.includes('view=long')")
+    reader.wait_until_plotted()
+    facts = reader.view.locator(".panel-facts")
+    expect(facts).to_contain_text("mean of")
+    expect(facts).to_contain_text("Trained length")
+    x, y = reader.cell(1, 1, 2, 2)
+    reader.page.mouse.move(x, y)
+    reader.page.keyboard.down("Control")
+    for _ in range(5):
+        reader.page.mouse.wheel(0, -200)
+    reader.page.keyboard.up("Control")
+    reader.page.wait_for_function("location.hash.includes('long_region')")
+    reader.wait_until_drawn()
+    zoomed = region_of(reader)
+    reader.page.mouse.down()
+    reader.page.mouse.move(x - 60, y - 30, steps=4)
+    reader.page.mouse.up()
+    reader.page.wait_for_function(f"!location.hash.includes('{zoomed[0]}')")
+    before, after = ([int(n) for n in found[0].split(".")] for found in (zoomed, region_of(reader)))
+    assert after[0] >= before[0]
+    assert after[2] > before[2]
+    assert after[1] - after[0] == before[1] - before[0]
+
+
+def test_a_file_that_cannot_be_read_changes_nothing(reader, tmp_path):
+    reader.open_view("long")
+    text = reader.page.locator("#text").input_value()
+    for name, content, said in (
+        ("book.pdf", b"\0\1\2\xff", "not text"),
+        ("empty.txt", b" \n", "is empty"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with reader.page.expect_file_chooser() as chooser:
+            reader.page.locator("#file").click()
+        chooser.value.set_files(path)
+        expect(reader.page.locator("#text-note")).to_contain_text(said)
+    assert reader.page.locator("#text").input_value() == text
+
+
+def test_an_exact_cell_is_marked_by_keyboard_and_by_link(reader):
+    reader.open_view("long")
+    plot = reader.view.locator(".plot").first
+    plot.focus()
+    reader.page.keyboard.press("Enter")
+    reader.page.wait_for_function("location.hash.includes('long_cell')")
+    expect(reader.view.locator(".plot-mark.is-picked.is-shown")).to_be_attached()
+    assert "entropy of the row" in reader.announced
+    reader.page.reload()
+    reader.wait_until_plotted()
+    expect(reader.view.locator(".plot-mark.is-picked.is-shown")).to_be_attached()

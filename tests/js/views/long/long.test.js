@@ -16,6 +16,8 @@ import {
 import { FRAME, sampleTrace } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
+const sized = (count) => ({ queries: count, keys: count });
+
 const SITE = 'decoder.layers.1.self_attention';
 
 /** A map whose cells count up, of a text of some tokens. */
@@ -36,31 +38,40 @@ function overviewOf(count) {
 const stateOf = (changes) => ({ ...FRAME, long_region: [], long_pool: 'mean', ...changes });
 
 test('a region in a link comes back, and one outside the text is the whole', () => {
-  deepEqual(regionOf([8, 16, 0, 8], 20), { queries: [8, 16], keys: [0, 8] });
+  deepEqual(regionOf([8, 16, 0, 8], sized(20)), { queries: [8, 16], keys: [0, 8] });
   for (const written of [[], [8, 8, 0, 8], [8, 21, 0, 8], [1, 2, 3]])
-    deepEqual(regionOf(written, 20), wholeOf(20));
-  deepEqual(writtenOf({ queries: [8, 16], keys: [0, 8] }, 20), [8, 16, 0, 8]);
-  deepEqual(writtenOf(wholeOf(20), 20), []);
+    deepEqual(regionOf(written, sized(20)), wholeOf(sized(20)));
+  deepEqual(writtenOf({ queries: [8, 16], keys: [0, 8] }, sized(20)), [8, 16, 0, 8]);
+  deepEqual(writtenOf(wholeOf(sized(20)), sized(20)), []);
 });
 
 test('zooming keeps its place in sight, and its sides in the text', () => {
-  deepEqual(zoomed(wholeOf(1000), 0.5, 1000), { queries: [250, 750], keys: [250, 750] });
-  deepEqual(zoomed(wholeOf(1000), 0.5, 1000, { query: 1000, key: 0 }), {
+  deepEqual(zoomed(wholeOf(sized(1000)), 0.5, sized(1000)), {
+    queries: [250, 750],
+    keys: [250, 750],
+  });
+  deepEqual(zoomed(wholeOf(sized(1000)), 0.5, sized(1000), { query: 1000, key: 0 }), {
     queries: [500, 1000],
     keys: [0, 500],
   });
-  deepEqual(zoomed({ queries: [500, 1000], keys: [0, 500] }, 2, 1000), wholeOf(1000));
-  deepEqual(zoomed(wholeOf(9), 0.5, 9), { queries: [1, 9], keys: [1, 9] });
-  deepEqual(zoomed(wholeOf(3), 0.5, 3), wholeOf(3));
+  deepEqual(zoomed({ queries: [500, 1000], keys: [0, 500] }, 2, sized(1000)), wholeOf(sized(1000)));
+  deepEqual(zoomed(wholeOf(sized(9)), 0.5, sized(9)), { queries: [1, 9], keys: [1, 9] });
+  deepEqual(zoomed(wholeOf(sized(3)), 0.5, sized(3)), wholeOf(sized(3)));
 });
 
 test('moving stops at the ends of the text', () => {
   const region = { queries: [0, 100], keys: [880, 980] };
-  deepEqual(moved(region, { down: 1 }, 1000), { queries: [25, 125], keys: [880, 980] });
-  deepEqual(moved(region, { down: -1, right: 1 }, 1000), { queries: [0, 100], keys: [900, 1000] });
-  deepEqual(regionAfter('Shift+ArrowDown', region, 1000), moved(region, { down: 1 }, 1000));
-  deepEqual(regionAfter('0', region, 1000), wholeOf(1000));
-  equal(regionAfter('x', region, 1000), null);
+  deepEqual(moved(region, { down: 1 }, sized(1000)), { queries: [25, 125], keys: [880, 980] });
+  deepEqual(moved(region, { down: -1, right: 1 }, sized(1000)), {
+    queries: [0, 100],
+    keys: [900, 1000],
+  });
+  deepEqual(
+    regionAfter('Shift+ArrowDown', region, sized(1000)),
+    moved(region, { down: 1 }, sized(1000)),
+  );
+  deepEqual(regionAfter('0', region, sized(1000)), wholeOf(sized(1000)));
+  equal(regionAfter('x', region, sized(1000)), null);
 });
 
 test('bins follow the server’s rule, and say what they are', () => {
@@ -71,9 +82,9 @@ test('bins follow the server’s rule, and say what they are', () => {
     [610, 612],
   ]);
   deepEqual(binsOf([100, 613]).slice(-1), [[610, 613]]);
-  equal(resolutionInWords(wholeOf(16384), 'mean'), 'mean of 64 × 64 tokens');
-  equal(resolutionInWords(wholeOf(16384), 'max'), 'maximum of 64 × 64 tokens');
-  equal(resolutionInWords({ queries: [0, 256], keys: [90, 100] }, 'max'), 'exact');
+  equal(resolutionInWords({ down: 64, across: 64 }, 'mean'), 'mean of 64 × 64 tokens');
+  equal(resolutionInWords({ down: 64, across: 64 }, 'max'), 'maximum of 64 × 64 tokens');
+  equal(resolutionInWords({ down: 1, across: 1 }, 'max'), 'exact');
 });
 
 test('the whole map is drawn from the trace of a long text; the future is empty', () => {
@@ -90,7 +101,7 @@ test('the whole map is drawn from the trace of a long text; the future is empty'
 test('a region asks for its tile, and waits for it', () => {
   const trace = overviewOf(700);
   const state = stateOf({ long_region: [600, 616, 0, 8] });
-  deepEqual(long.asks(trace, stateOf({})), {});
+  deepEqual(Object.keys(long.asks(trace, stateOf({}))), ['rows']);
   const { tile } = long.asks(trace, state);
   deepEqual([tile.tile.attention, tile.tile.queries, tile.tile.keys], [SITE, '600:616', '0:8']);
   ok(long.figure(trace, state).isWaiting);

@@ -1,0 +1,247 @@
+/**
+ * Pan and zoom by hand: while a map is dragged, pinched or wheeled, a canvas over it shows the
+ * numbers that are at hand; the place where the movement ends is requested. Loaded with the first
+ * map that can be moved.
+ */
+
+import { levelOf } from '../plot/colour.js';
+import { element } from './dom.js';
+
+/**
+ * @import { Box, Pan } from '../plot/grid.js'
+ * @import { Matrix } from '../data/trace.js'
+ * @import { Patch } from '../state/state.js'
+ * @import { Area } from './plot.js'
+ */
+
+/** @typedef {{x: number, y: number}} Point */
+
+/** Pixels after which a press is a drag. */
+const SLOP = 4;
+/** Milliseconds after the last turn of the wheel at which the place is requested. */
+const PAUSE = 160;
+/** Zoom by a pixel of the wheel; browsers send some 100 for a notch, and few for a pinch. */
+const WHEEL = 0.004;
+const MOST_TURN = 60;
+
+/**
+ * The box after a movement of one or two fingers, which keep the cells that they touched.
+ * @param {Pick<Pan, 'most'|'least'>} pan
+ * @param {Box} box as the movement began
+ * @param {Point[]} from where the fingers touched, as shares of the map
+ * @param {Point[]} to where they are
+ * @param {number} [zoom] a further factor of the sides
+ * @returns {Box} inside the text
+ */
+export function boxAfter({ most, least }, box, from, to, zoom = 1) {
+  const factor = (zoom * spread(from)) / spread(to);
+  /** @param {'x'|'y'} axis @param {number} first @param {number} last @param {number} end */
+  const side = (axis, first, last, end) => {
+    const length = Math.max(Math.min(least, end), Math.min(end, (last - first) * factor));
+    const start = first + middle(from, axis) * (last - first) - middle(to, axis) * length;
+    const begin = Math.max(0, Math.min(end - length, start));
+    return [begin, begin + length];
+  };
+  const [x0, x1] = side('x', box.x0, box.x1, most.across);
+  const [y0, y1] = side('y', box.y0, box.y1, most.down);
+  return { x0, x1, y0, y1 };
+}
+
+/** @param {Point[]} points @param {'x'|'y'} axis */
+function middle(points, axis) {
+  return points.reduce((sum, point) => sum + point[axis], 0) / points.length;
+}
+
+/** @param {Point[]} points the distance of two; of one there is none */
+function spread([one, other]) {
+  return other ? Math.max(0.02, Math.hypot(one.x - other.x, one.y - other.y)) : 1;
+}
+
+/**
+ * @param {HTMLElement} plot
+ * @param {{area: () => Area|null, onMoved: (patch: Patch) => void}} handlers
+ */
+export function createPanZoom(plot, { area, onMoved }) {
+  const canvas = element('canvas', { class: 'plot-pan', 'aria-hidden': 'true' });
+  plot.append(canvas);
+  /** @type {Pan|undefined} */
+  let pan;
+  /** @type {{image: HTMLCanvasElement, box: Box}[]} */
+  let layers = [];
+  /** Where the map is, which the server may not have answered yet. @type {Box} */
+  let box = { x0: 0, x1: 1, y0: 0, y1: 1 };
+  /** @type {Map<number, Point>} */
+  const fingers = new Map();
+  /** @type {{box: Box, from: Point[]}|null} */
+  let grip = null;
+  let isMoving = false;
+  let frame = 0;
+  let timer = 0;
+
+  /** @param {{clientX: number, clientY: number}} event @returns {Point} a share of the map */
+  function placeOf({ clientX, clientY }) {
+    const found = area();
+    const { left, top } = plot.getBoundingClientRect();
+    if (!found) return { x: 0.5, y: 0.5 };
+    return {
+      x: (clientX - left - found.left) / found.width,
+      y: (clientY - top - found.top) / found.height,
+    };
+  }
+
+  /** @param {Box} to */
+  function moveTo(to) {
+    box = to;
+    if (!isMoving)
+      layers = (pan?.layers ?? []).map(({ matrix, box: of }) => ({
+        image: painted(matrix),
+        box: of,
+      }));
+    isMoving = true;
+    plot.classList.add('is-panning');
+    if (!frame) frame = requestAnimationFrame(draw);
+  }
+
+  /** @param {Matrix} matrix */
+  function painted({ rows, columns, data }) {
+    const image = element('canvas', { width: columns, height: rows });
+    const pixels = new ImageData(columns, rows);
+    const { colours, top } = /** @type {Pan} */ (pan);
+    data.forEach((value, at) => {
+      if (Number.isNaN(value)) return;
+      const level = 3 * levelOf(value, top);
+      pixels.data.set([colours[level], colours[level + 1], colours[level + 2], 255], 4 * at);
+    });
+    image.getContext('2d')?.putImageData(pixels, 0, 0);
+    return image;
+  }
+
+  function draw() {
+    frame = 0;
+    const found = area();
+    const context = canvas.getContext('2d');
+    if (!found || !context || !isMoving) return;
+    const [width, height] = [Math.round(found.width), Math.round(found.height)];
+    if (canvas.width !== width || canvas.height !== height)
+      Object.assign(canvas, { width, height });
+    canvas.style.transform = `translate(${found.left}px, ${found.top}px)`;
+    context.clearRect(0, 0, width, height);
+    context.imageSmoothingEnabled = false;
+    for (const layer of layers) drawLayer(context, layer, { box, width, height });
+  }
+
+  function end() {
+    grip = null;
+    clearTimeout(timer);
+    if (!isMoving || !pan) return;
+    onMoved(pan.patch(box));
+  }
+
+  /** @param {PointerEvent} event */
+  function grab(event) {
+    if (!pan || event.button > 0) return;
+    fingers.set(event.pointerId, placeOf(event));
+    grip = { box, from: [...fingers.values()] };
+    if (fingers.size > 1) clearTimeout(timer);
+  }
+
+  /** @param {PointerEvent} event */
+  function drag(event) {
+    if (!pan || !grip || !fingers.has(event.pointerId)) return;
+    // One finger scrolls the page, two move the map.
+    if (event.pointerType === 'touch' && fingers.size < 2) return;
+    fingers.set(event.pointerId, placeOf(event));
+    const to = [...fingers.values()];
+    const found = area();
+    const far = Math.hypot(
+      (to[0].x - grip.from[0].x) * (found?.width ?? 0),
+      (to[0].y - grip.from[0].y) * (found?.height ?? 0),
+    );
+    if (isMoving || to.length > 1 || far > SLOP) moveTo(boxAfter(pan, grip.box, grip.from, to));
+  }
+
+  /** @param {PointerEvent} event */
+  function letGo({ pointerId }) {
+    if (!fingers.delete(pointerId)) return;
+    if (fingers.size > 0) grip = { box, from: [...fingers.values()] };
+    else end();
+  }
+
+  const gone = new AbortController(); // the window outlives the drawing
+  plot.addEventListener('pointerdown', grab);
+  for (const [type, act] of /** @type {[string, (event: any) => void][]} */ ([
+    ['pointermove', drag],
+    ['pointerup', letGo],
+    ['pointercancel', letGo],
+  ]))
+    window.addEventListener(type, act, { signal: gone.signal });
+  for (const type of ['touchstart', 'touchmove'])
+    plot.addEventListener(
+      type,
+      (event) => {
+        const { touches } = /** @type {TouchEvent} */ (event);
+        if (pan && touches.length > 1 && event.cancelable) event.preventDefault();
+      },
+      { passive: false },
+    );
+  // A pinch on a touchpad arrives as a wheel with Ctrl.
+  plot.addEventListener(
+    'wheel',
+    (event) => {
+      if (!pan || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      const turn = Math.max(-MOST_TURN, Math.min(MOST_TURN, event.deltaY));
+      const at = [placeOf(event)];
+      moveTo(boxAfter(pan, box, at, at, Math.exp(turn * WHEEL * 2)));
+      clearTimeout(timer);
+      timer = setTimeout(end, PAUSE);
+    },
+    { passive: false },
+  );
+
+  return {
+    /** @param {Pan|undefined} wanted of the figure that was just drawn */
+    show(wanted) {
+      pan = wanted;
+      plot.classList.toggle('is-movable', Boolean(pan));
+      if (grip && isMoving) return; // still under the fingers
+      isMoving = false;
+      plot.classList.remove('is-panning');
+      if (pan) box = pan.box;
+    },
+
+    destroy() {
+      gone.abort();
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+    },
+  };
+}
+
+/**
+ * The part of a layer that is in sight.
+ * @param {CanvasRenderingContext2D} context
+ * @param {{image: HTMLCanvasElement, box: Box}} layer
+ * @param {{box: Box, width: number, height: number}} shown
+ */
+function drawLayer(context, { image, box: of }, { box, width, height }) {
+  const [x0, x1] = [Math.max(box.x0, of.x0), Math.min(box.x1, of.x1)];
+  const [y0, y1] = [Math.max(box.y0, of.y0), Math.min(box.y1, of.y1)];
+  if (x0 >= x1 || y0 >= y1) return;
+  const source = { x: image.width / (of.x1 - of.x0), y: image.height / (of.y1 - of.y0) };
+  const target = { x: width / (box.x1 - box.x0), y: height / (box.y1 - box.y0) };
+  const place = [(x0 - box.x0) * target.x, (y0 - box.y0) * target.y];
+  const size = [(x1 - x0) * target.x, (y1 - y0) * target.y];
+  context.clearRect(place[0], place[1], size[0], size[1]);
+  context.drawImage(
+    image,
+    (x0 - of.x0) * source.x,
+    (y0 - of.y0) * source.y,
+    (x1 - x0) * source.x,
+    (y1 - y0) * source.y,
+    place[0],
+    place[1],
+    size[0],
+    size[1],
+  );
+}

@@ -1,0 +1,282 @@
+/**
+ * The map of a region as a figure: its cells, the numbers of its rows, and its cursor.
+ */
+
+import { largestIn } from '../../data/arithmetic.js';
+import { amount, grouped, share } from '../../data/format.js';
+import { positionLabels, quoted } from '../../data/text.js';
+import { sequential } from '../../plot/colour.js';
+import { isNarrow } from '../../plot/figure.js';
+import { squaresFigure } from '../../plot/square_map.js';
+import { overviewAsk } from '../registry.js';
+import { LEAST, regionAfter, resolutionInWords, writtenOf } from './region.js';
+import { columnsOf, stripRoom, stripsInWords, stripsOf, withStrips } from './strips.js';
+import { sizeOf, textsOf } from './subject.js';
+
+/**
+ * @import { Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Drawing, Figure, ViewState } from '../../plot/figure.js'
+ * @import { Box, Grid } from '../../plot/grid.js'
+ * @import { Part, Region } from './region.js'
+ * @import { Strip } from './strips.js'
+ * @import { Shown } from './subject.js'
+ */
+
+/** The share of the pooled values that have a colour of their own. */
+const COLOURED = 0.995;
+/** Marks in the sentence are of single tokens; bins of more would mark a page of it. */
+const MOST_MARKED = 16;
+
+/** @typedef {{title: string, trace: Trace, state: ViewState, pool: 'mean'|'max', attention: string, whole: Shown, shown: Shown, tile: Record<string, string|number>|null}} Subject */
+
+/**
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
+export function mapFigure(subject) {
+  const { title, trace, state, pool, attention, shown } = subject;
+  const { matrix, region, rows, columns, width } = shown;
+  const texts = textsOf(trace, state);
+  const trained = trace.card?.trained_tokens ?? 0;
+  const resolution = resolutionInWords(width, pool);
+  const isExact = resolution === 'exact';
+  const top = isExact && state.range === 'one' ? 1 : topOf(matrix, isExact ? 1 : COLOURED);
+  const strips = stripsOf(state.answers?.rows?.trace?.tensors, attention, state.head, rows);
+  const grid = gridOf(subject, strips, top);
+  const strongest = grid.start ?? { row: 0, column: 0 };
+  const most = grid.tip(strongest.row, strongest.column).join(', ');
+  const place = placeInWords(region, texts);
+  const isPast = trained > 0 && trained < Math.max(texts.rows.length, texts.columns.length);
+  const drawing = squaresFigure(
+    {
+      matrix,
+      rows: labelsOf(rows, texts.rows),
+      columns: labelsOf(columns, texts.columns),
+      titles: { rows: 'query: attends', columns: 'key: attended to' },
+      scale: {
+        bottom: 0,
+        top,
+        ...(!isExact && { ticks: { tickvals: [0, top], ticktext: ['0', `≥ ${amount(top, 2)}`] } }),
+        colours: sequential(state.palette.theme),
+      },
+      quantity: isExact ? 'attention weight' : `weight, ${resolution}`,
+    },
+    { ...state, width: state.width - stripRoom(strips.length, state.width).all },
+  );
+  return {
+    title: `${title}, ${resolution}`,
+    summary: `${place}; ${resolution}. Strongest: ${most}.`,
+    facts: [
+      ['Region', place],
+      ['Each cell', resolution],
+      ['Strongest', most],
+      ...(isPast
+        ? [
+            [
+              'Trained length',
+              `${grouped(trained)} tokens, the line; no later position was in training`,
+            ],
+          ]
+        : []),
+    ],
+    ...withTrainedLine(withStrips(drawing, strips, state), shown, isPast ? trained : 0, state),
+    grid,
+  };
+}
+
+/**
+ * A line after the last position that was in training, on both sides of the map.
+ * @param {Drawing} drawing
+ * @param {Shown} shown
+ * @param {number} trained 0: none
+ * @param {ViewState} state
+ * @returns {Drawing}
+ */
+function withTrainedLine({ data, layout }, { region, rows, columns, width }, trained, { palette }) {
+  /** @param {Part} part @param {number} of @returns {number|null} in cells; null: not in sight */
+  const edge = ([first, last], of) =>
+    trained > first && trained < last ? (trained - first) / of - 0.5 : null;
+  const [down, across] = [edge(region.queries, width.down), edge(region.keys, width.across)];
+  const line = { color: palette.beam, width: 1.5, dash: 'dash' };
+  const shapes = [
+    ...(down === null
+      ? []
+      : [{ type: 'line', x0: -0.5, x1: columns.length - 0.5, y0: down, y1: down, line }]),
+    ...(across === null
+      ? []
+      : [{ type: 'line', x0: across, x1: across, y0: -0.5, y1: rows.length - 0.5, line }]),
+  ];
+  return { data, layout: { ...layout, shapes: [...(layout.shapes ?? []), ...shapes] } };
+}
+
+/**
+ * The value at the end of the colours: a few strong bins, the first token's above all, would leave
+ * all others pale.
+ * @param {Matrix} matrix
+ * @param {number} share of the positive values that are not above it
+ */
+function topOf({ data }, share) {
+  const found = data.filter((value) => value > 0).sort();
+  return found[Math.ceil(share * found.length) - 1] || 1;
+}
+
+/**
+ * @param {Subject} subject
+ * @param {Strip[]} strips
+ * @param {number} top of the colours
+ * @returns {Grid}
+ */
+function gridOf({ trace, state, pool, whole, shown, tile }, strips, top) {
+  const { matrix, region, rows, columns, width } = shown;
+  const texts = textsOf(trace, state);
+  const size = sizeOf(trace, state);
+  const resolution = resolutionInWords(width, pool);
+  const isExact = resolution === 'exact';
+  const much = isExact ? 'weight' : pool === 'max' ? 'at most' : 'mean weight';
+  const request = overviewAsk(trace.card);
+  /** @type {(row: number, column: number) => number} */
+  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  /** @type {(row: number, column: number) => string} */
+  const written = (row, column) =>
+    Number.isNaN(value(row, column)) ? 'not yet read' : share(value(row, column), 6);
+  /** @type {(row: number, column: number) => string} */
+  const name = (row, column) =>
+    `${binInWords(rows[row], texts.rows)} → ${binInWords(columns[column], texts.columns)}`;
+  /** @type {(key: string, at: {row: number, column: number}|null) => {long_region: number[]}|null} */
+  const move = (key, at) => {
+    const about = at && { query: middle(rows[at.row]), key: middle(columns[at.column]) };
+    const next = regionAfter(key, region, size, about ?? undefined);
+    return next && { long_region: writtenOf(next, size) };
+  };
+  /** @type {(row: number, column: number) => string} */
+  const describe = (row, column) => {
+    const own = stripsInWords(strips, row);
+    return `${name(row, column)}, ${much} ${written(row, column)}${own && `; ${own}`}`;
+  };
+  const picked = cellOf(state.long_cell ?? [], rows, columns);
+  return {
+    rows: rows.length,
+    columns: columns.length,
+    rowTitle: 'query',
+    columnTitle: 'key',
+    rowLabels: labelsOf(rows, texts.rows),
+    columnLabels: labelsOf(columns, texts.columns),
+    quantity: `attention weight, ${resolution}, layer ${state.layer}, head ${state.head}`,
+    request,
+    ...(tile && { call: { path: pathOf(tile) } }),
+    ofRows: columnsOf(strips),
+    value,
+    format: (number) => share(number, 6),
+    describe,
+    tip: (row, column) => [name(row, column), written(row, column)],
+    tokens: (row, column) =>
+      Math.max(rows[row][1] - rows[row][0], columns[column][1] - columns[column][0]) > MOST_MARKED
+        ? {}
+        : { query: positionsOf(rows[row]), key: positionsOf(columns[column]) },
+    choose: (row, column) =>
+      isExact
+        ? { long_cell: [rows[row][0], columns[column][0]] }
+        : (move('+', { row, column }) ?? {}),
+    chooseHint: `Enter ${isExact ? 'marks the cell, +' : 'or +'} zooms in on it, − out, 0 to the whole text, Shift and arrows move`,
+    note: `${isExact ? 'Click to mark a cell.' : 'Click to zoom in.'} ${isNarrow(state.width) ? 'Two fingers move and zoom.' : 'Drag to move; Ctrl and the wheel, or a pinch, zooms.'}`,
+    start: picked ?? largestIn(matrix),
+    picked,
+    query: null,
+    move,
+    pan: {
+      box: boxOf(region),
+      most: { across: size.keys, down: size.queries },
+      least: LEAST,
+      layers: [whole, shown].map((one) => ({ matrix: one.matrix, box: boxOf(one.region) })),
+      colours: sequential(state.palette.theme),
+      top,
+      patch: ({ x0, x1, y0, y1 }) => ({
+        long_region: writtenOf(
+          { queries: rounded(y0, y1, size.queries), keys: rounded(x0, x1, size.keys) },
+          size,
+        ),
+      }),
+    },
+  };
+}
+
+/** @param {Region} region @returns {Box} */
+function boxOf({ queries: [y0, y1], keys: [x0, x1] }) {
+  return { x0, x1, y0, y1 };
+}
+
+/** @param {number} from @param {number} to @param {number} count @returns {Part} */
+function rounded(from, to, count) {
+  const length = Math.min(count, Math.max(1, Math.round(to - from)));
+  const first = Math.max(0, Math.min(count - length, Math.round(from)));
+  return [first, first + length];
+}
+
+/**
+ * The cell of a query and a key, or the bin that holds it.
+ * @param {number[]} written
+ * @param {Part[]} rows
+ * @param {Part[]} columns
+ */
+function cellOf([query, key], rows, columns) {
+  /** @param {Part[]} bins @param {number} at */
+  const find = (bins, at) => bins.findIndex(([first, last]) => first <= at && at < last);
+  const found = { row: find(rows, query), column: find(columns, key) };
+  return found.row >= 0 && found.column >= 0 ? found : null;
+}
+
+/** @param {Record<string, string|number>} tile */
+function pathOf({ id, ...query }) {
+  const written = Object.entries(query).map(([name, value]) => [name, String(value)]);
+  return `/api/v1/traces/${id}/tile?${new URLSearchParams(written)}`;
+}
+
+/**
+ * @param {Region} region
+ * @param {{rows: Token[], columns: Token[]}} texts
+ */
+function placeInWords({ queries, keys }, { rows, columns }) {
+  const of =
+    rows === columns
+      ? `of ${grouped(rows.length)} tokens`
+      : `of ${grouped(rows.length)} × ${grouped(columns.length)} tokens`;
+  return `Queries ${partInWords(queries)}, keys ${partInWords(keys)}, ${of}`;
+}
+
+/** @param {Part} part */
+function middle([first, last]) {
+  return (first + last) / 2;
+}
+
+/** @param {Part} part */
+function positionsOf([first, last]) {
+  return Array.from({ length: last - first }, (_, index) => first + index);
+}
+
+/** @param {Part} part */
+function partInWords([first, last]) {
+  return `${grouped(first)} to ${grouped(last - 1)}`;
+}
+
+/**
+ * @param {Part} part
+ * @param {Token[]} tokens
+ */
+function binInWords([first, last], tokens) {
+  return last - first === 1
+    ? `${quoted(tokens[first])} at ${grouped(first)}`
+    : `tokens ${partInWords([first, last])}`;
+}
+
+/**
+ * A token by its name; a bin by its first position.
+ * @param {Part[]} bins
+ * @param {Token[]} tokens
+ */
+function labelsOf(bins, tokens) {
+  if (bins.some(([first, last]) => last - first > 1)) return bins.map(([first]) => grouped(first));
+  return positionLabels(
+    bins.map(([first]) => tokens[first]),
+    (_, index) => bins[index][0],
+  );
+}

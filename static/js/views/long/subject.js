@@ -1,0 +1,205 @@
+/**
+ * What the overview shows: the attention of a place, its region and the numbers at hand for it.
+ */
+
+import { tokensOf } from '../../data/attention.js';
+import { isCausal, matrixAt } from '../../data/trace.js';
+import { binsOf, binWidth, isTile, regionOf, snapped, wholeOf, writtenOf } from './region.js';
+
+/**
+ * @import { Side } from '../../data/attention.js'
+ * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { ViewState } from '../../plot/figure.js'
+ * @import { Part, Region, Size } from './region.js'
+ */
+
+/** @typedef {{id: string, title: string, stack: string, ending: string, rows: Side, columns: Side}} LongPlace */
+
+/**
+ * @typedef {Object} Shown one map, whole or a part
+ * @property {Matrix} matrix NaN: after the query
+ * @property {Region} region
+ * @property {Part[]} rows bins of queries
+ * @property {Part[]} columns bins of keys
+ * @property {{down: number, across: number}} width tokens of a bin
+ */
+
+/** @type {Omit<LongPlace, 'rows'|'columns'>[]} */
+const PLACES = [
+  { id: 'encoder', title: 'Encoder', stack: 'encoder', ending: 'self_attention' },
+  { id: 'decoder', title: 'Decoder', stack: 'decoder', ending: 'self_attention' },
+  { id: 'cross', title: 'Cross', stack: 'decoder', ending: 'cross_attention' },
+];
+
+/**
+ * The attentions of a model, of which a translator has three.
+ * @param {Trace} trace
+ * @returns {LongPlace[]} the one that is shown first, first
+ */
+export function placesIn({ card, target_tokens: target }) {
+  const kind = card?.kind ?? 'decoder';
+  /** @param {string} stack @returns {Side} */
+  const side = (stack) => (stack === 'decoder' && target ? 'target' : 'source');
+  return PLACES.filter(({ id }) => kind === 'encoder-decoder' || id === kind).map((place) => ({
+    ...place,
+    rows: side(place.stack),
+    columns: place.id === 'cross' ? 'source' : side(place.stack),
+  }));
+}
+
+/**
+ * @param {Trace} trace
+ * @param {{where: string}} state
+ * @returns {LongPlace}
+ */
+export function placeIn(trace, { where }) {
+  const places = placesIn(trace);
+  return places.find(({ id }) => id === where) ?? places[places.length - 1];
+}
+
+/**
+ * The trace with the whole maps: the page's own, if its text is too long for any other view.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Trace|undefined}
+ */
+export function overviewOf(trace, state) {
+  return trace.resolution ? trace : state.answers?.overview?.trace;
+}
+
+/**
+ * The path of an attention.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {number} [layer]
+ */
+export function attentionOf(trace, state, layer = state.layer) {
+  const { stack, ending } = placeIn(trace, state);
+  return `${stack}.layers.${Math.min(layer, (trace.card?.n_layers ?? Infinity) - 1)}.${ending}`;
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {{rows: Token[], columns: Token[]}}
+ */
+export function textsOf(trace, state) {
+  const { rows, columns } = placeIn(trace, state);
+  return { rows: tokensOf(trace, rows), columns: tokensOf(trace, columns) };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Size}
+ */
+export function sizeOf(trace, state) {
+  const { rows, columns } = textsOf(trace, state);
+  return { queries: rows.length, keys: columns.length };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+export function regionIn(trace, state) {
+  return regionOf(state.long_region ?? [], sizeOf(trace, state));
+}
+
+/**
+ * The region for which a tile is asked; null: it is part of the whole map, or no finer.
+ * @param {Trace} overview
+ * @param {ViewState} state
+ * @returns {Region|null}
+ */
+export function tiledRegion(overview, state) {
+  const region = regionIn(overview, state);
+  const size = sizeOf(overview, state);
+  const bins = overview.resolution ?? 1;
+  const isFine =
+    writtenOf(region, size).length === 0 &&
+    binWidth(size.queries, bins) === binWidth(size.queries) &&
+    binWidth(size.keys, bins) === binWidth(size.keys);
+  const isKept = overview.tiles?.includes(attentionOf(overview, state)) ?? true;
+  return isFine || !isKept || !isTile(region) ? null : region;
+}
+
+/**
+ * Where every cell is exact, the server sends the weights once, as their mean.
+ * @param {Record<string, NamedArray>} tensors
+ * @param {string} prefix
+ * @param {'mean'|'max'} pool
+ */
+export function mapOf(tensors, prefix, pool) {
+  return tensors[`${prefix}${pool}_map`] ?? tensors[`${prefix}mean_map`];
+}
+
+/**
+ * The part of the whole map that a region covers, in whole bins.
+ * @param {Trace} overview
+ * @param {ViewState} state
+ * @param {Region} wanted
+ * @returns {Shown|null}
+ */
+export function ofWhole(overview, state, wanted) {
+  const attention = attentionOf(overview, state);
+  const found = mapOf(overview.tensors, `${attention}.`, state.long_pool ?? 'mean');
+  if (!found) return null;
+  const size = sizeOf(overview, state);
+  const bins = overview.resolution ?? 1;
+  const width = { down: binWidth(size.queries, bins), across: binWidth(size.keys, bins) };
+  const region = snapped(wanted, size, bins);
+  const whole = matrixAt(found, state.head);
+  const rows = binsOf(region.queries, width.down);
+  const columns = binsOf(region.keys, width.across);
+  const [top, left] = [region.queries[0] / width.down, region.keys[0] / width.across];
+  const data = new Float64Array(rows.length * columns.length);
+  rows.forEach((_, row) => {
+    const start = (top + row) * whole.columns + left;
+    data.set(whole.data.subarray(start, start + columns.length), row * columns.length);
+  });
+  const matrix = { rows: rows.length, columns: columns.length, data };
+  return withoutFuture({ matrix, region, rows, columns, width }, attention);
+}
+
+/**
+ * @param {Pick<Trace, 'tensors'>} tile
+ * @param {Region} region
+ * @param {string} attention
+ * @param {'mean'|'max'} pool
+ * @returns {Shown|null}
+ */
+export function ofTile({ tensors }, region, attention, pool) {
+  const found = mapOf(tensors, '', pool);
+  if (!found) return null;
+  const { queries, keys } = region;
+  const shown = {
+    matrix: matrixAt(found),
+    region,
+    rows: binsOf(queries),
+    columns: binsOf(keys),
+    width: { down: binWidth(queries[1] - queries[0]), across: binWidth(keys[1] - keys[0]) },
+  };
+  return withoutFuture(shown, attention);
+}
+
+/** @param {Trace} overview @param {ViewState} state @returns {Shown|null} */
+export function wholeShown(overview, state) {
+  return ofWhole(overview, state, wholeOf(sizeOf(overview, state)));
+}
+
+/**
+ * Cells whose keys all come after their queries hold no weight.
+ * @param {Shown} shown
+ * @param {string} attention
+ * @returns {Shown}
+ */
+function withoutFuture(shown, attention) {
+  if (!isCausal(`${attention}.weights`)) return shown;
+  const { matrix, rows, columns } = shown;
+  const data = matrix.data.map((value, at) => {
+    const [key] = columns[at % matrix.columns];
+    return key >= rows[Math.floor(at / matrix.columns)][1] ? NaN : value;
+  });
+  return { ...shown, matrix: { ...matrix, data } };
+}
