@@ -85,7 +85,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {(trace: Trace, state: ViewState) => Record<string, Ask>} [asks] bodies of the further requests that this state needs, by name
  * @property {(trace: Trace, state: ViewState) => Promise<void>|undefined} [prepare] loads modules that only some states need; undefined: nothing is left to load
  * @property {(trace: Trace, state: ViewState) => Control[]} [controls] its switches
- * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
+ * @property {'heads'|'maps'|'generation'} [overview] the part of the view that is not a figure
  * @property {(handlers: Handlers) => Overview} [createOverview] builds that part
  * @property {Arrangement | ((trace: Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch}[]} [panels] several figures, each with state of its own

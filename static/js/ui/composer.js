@@ -11,6 +11,8 @@ import { element, partOf } from './dom.js';
 /** @import { Card, Example } from '../data/trace.js' */
 
 const PAUSE = 250;
+/** Characters of a text of which the box shows the beginning. */
+const LONG_TEXT = 2000;
 
 const STALE =
   'The sentence has changed since you wrote this translation; the model still reads yours.';
@@ -104,6 +106,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
         target.value = own ?? '';
       if (own !== written.own) written = { own, text };
       stale.textContent = own !== null && text !== written.text ? STALE : '';
+      box.classList.toggle('is-long', text.length > LONG_TEXT);
       translation.hidden = card.kind !== 'encoder-decoder';
       translation.classList.toggle('is-own', own !== null);
       menu.value = model;

@@ -312,7 +312,8 @@ function cellsOf({ rows, columns }, value) {
  * @returns {string}
  */
 export function csvOf(grid) {
-  const header = [cornerOf(grid), ...grid.columnLabels];
+  const ofRows = grid.ofRows ?? [];
+  const header = [cornerOf(grid), ...grid.columnLabels, ...ofRows.map(({ label }) => label)];
   /**
    * @param {(row: number, column: number) => number|undefined} value
    * @param {string} suffix
@@ -321,9 +322,15 @@ export function csvOf(grid) {
     cellsOf(grid, value).map((cells, row) => [
       grid.rowLabels[row] + suffix,
       ...cells.map((cell) => (cell === null ? '' : String(cell))),
+      ...(suffix ? [] : ofRows.map(({ value: own }) => filled(own(row)))),
     ]);
   const weights = grid.chosenWeight ? body(grid.chosenWeight, ': weight where chosen') : [];
   return csv([header, ...body(grid.value, ''), ...weights]);
+}
+
+/** @param {number} value @returns {string} empty for none */
+function filled(value) {
+  return Number.isNaN(value) ? '' : exact(value);
 }
 
 /** @param {Grid} grid what rows and columns are */
@@ -345,6 +352,14 @@ export function numbersOf(trace, grid, cards) {
     rows: grid.rowLabels,
     columns: grid.columnLabels,
     values: cellsOf(grid, grid.value),
+    ...(grid.ofRows && {
+      of_rows: Object.fromEntries(
+        grid.ofRows.map(({ label, value }) => [
+          label,
+          grid.rowLabels.map((_, row) => (Number.isNaN(value(row)) ? null : value(row))),
+        ]),
+      ),
+    }),
     ...(grid.chosenWeight && { weights_where_chosen: cellsOf(grid, grid.chosenWeight) }),
   };
 }

@@ -78,6 +78,7 @@ function tableOf(grid, first, count) {
           'tr',
           {},
           corner,
+          ...(grid.ofRows ?? []).map(({ label }) => header(label, 'col', false)),
           ...columns.map((column) =>
             header(grid.columnLabels[column], 'col', grid.chosen?.column === column),
           ),
@@ -91,6 +92,7 @@ function tableOf(grid, first, count) {
             'tr',
             { class: grid.chosen?.row === row ? 'is-chosen' : null },
             header(grid.rowLabels[row], 'row', false),
+            ...(grid.ofRows ?? []).map(({ value, format }) => ofRow(value(row), format)),
             ...columns.map((column) => cellOf(grid, row, column)),
           ),
         ),
@@ -113,6 +115,17 @@ function captionOf({ quantity, chosenWeight, writtenNote }) {
  */
 function header(label, scope, isChosen) {
   return element('th', { scope, class: isChosen ? 'is-chosen' : null }, element('bdi', {}, label));
+}
+
+/**
+ * A further number of a row.
+ * @param {number} value
+ * @param {(value: number) => string} format
+ */
+function ofRow(value, format) {
+  return Number.isNaN(value)
+    ? element('td', { 'aria-label': 'empty' }, '')
+    : element('td', {}, format(value));
 }
 
 /**

@@ -29,7 +29,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  */
 
 /**
- * @param {{id: string, title: string, overview?: 'heads'|'generation'}} entry of the view
+ * @param {{id: string, title: string, overview?: 'heads'|'maps'|'generation'}} entry of the view
  * @param {Handlers} handlers
  */
 export function createViewSection(entry, handlers) {
@@ -67,8 +67,8 @@ export function createViewSection(entry, handlers) {
   function open(view) {
     if (overview || !view.createOverview) return;
     overview = view.createOverview({ ...handlers, onSight: bringDrawing });
-    if (entry.overview === 'heads') body.append(overview.element);
-    else body.prepend(overview.element);
+    if (entry.overview === 'generation') body.prepend(overview.element);
+    else body.append(overview.element);
   }
 
   /** Brings the first drawing into sight, if it is out of it. */

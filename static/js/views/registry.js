@@ -28,7 +28,7 @@ import { choice, count, counts, flag, number, ofText, text } from '../state/stat
  * @property {string[]} needs globs over sites that every model has, or `analyses.<id>.<array>`
  * @property {(card: Card) => string[]} [also] globs over sites that only some models have
  * @property {Record<string, Field<any>>} fields its own part of the state
- * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
+ * @property {'heads'|'maps'|'generation'} [overview] the part of the view that is not a figure
  * @property {() => Promise<View>} load
  */
 
@@ -85,8 +85,16 @@ export const VIEWS = [
       long_region: ofText(counts()),
       long_cell: ofText(counts()),
       long_pool: choice(['mean', 'max']),
+      long_show: choice(['map', 'blocks']),
+      long_block: ofText(count()),
     },
-    load: async () => (await import('./long/long.js')).long,
+    overview: 'maps',
+    load: async () => {
+      const { long } = await import('./long/long.js');
+      const { smallMapsOf } = await import('./long/subject.js');
+      const { createMapHeads } = await import('../ui/map_heads.js');
+      return { ...long, createOverview: (handlers) => createMapHeads(handlers, smallMapsOf) };
+    },
   },
   {
     id: 'positions',

@@ -5,7 +5,9 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
+import { grouped } from '../../data/format.js';
 import { entryOf, overviewAsk } from '../registry.js';
+import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure } from './map.js';
 import { BINS, regionAfter, writtenOf } from './region.js';
 import { STATISTICS } from './strips.js';
@@ -18,6 +20,7 @@ import {
   placesIn,
   regionIn,
   sizeOf,
+  textsOf,
   tiledRegion,
   wholeShown,
 } from './subject.js';
@@ -56,6 +59,11 @@ function asks(trace, state) {
   const overview = trace.resolution ? {} : { overview: overviewAsk(trace.card) };
   const found = overviewOf(trace, state);
   if (!found) return overview;
+  if (state.long_show === 'blocks')
+    return {
+      ...overview,
+      blocks: blocksAsk(attentionOf(trace, state), queryOf(trace, state), state.head),
+    };
   const tile = tileOf(found, state);
   return { ...overview, ...(tile && { tile: { tile } }), rows: rowsAsk(trace, state) };
 }
@@ -73,6 +81,18 @@ function rowsAsk(trace, state) {
     layers: [Number(attention.match(/\d+/)?.[0])],
     queries: [0],
   };
+}
+
+/**
+ * The row that is computed block by block: the chosen token's, the marked cell's, or the last one.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function queryOf(trace, state) {
+  const { rows } = placeIn(trace, state);
+  const chosen = rows === 'source' && trace.target_tokens ? state.source : state.query;
+  const last = textsOf(trace, state).rows.length - 1;
+  return Math.min(last, chosen ?? state.long_cell?.[0] ?? last);
 }
 
 /**
@@ -100,6 +120,40 @@ function tileOf(overview, state) {
  * @returns {Control[]}
  */
 function controls(trace, state) {
+  const show = {
+    kind: 'choice',
+    name: 'long_show',
+    label: 'Show',
+    value: state.long_show,
+    options: [
+      { id: 'map', title: 'Map', help: 'The weights of the head' },
+      {
+        id: 'blocks',
+        title: 'Block by block',
+        help: 'How a row is computed without ever holding the whole matrix',
+      },
+    ],
+  };
+  return [show, ...(state.long_show === 'blocks' ? blockControls : mapControls)(trace, state)];
+}
+
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
+function blockControls(trace, state) {
+  const size = blockFor(textsOf(trace, state));
+  const sizes = [size / 2, size, size * 2, size * 4].filter(Number.isInteger);
+  return [
+    {
+      kind: 'choice',
+      name: 'long_block',
+      label: 'Keys of a block',
+      value: state.long_block ?? size,
+      options: sizes.map((id) => ({ id, title: grouped(id) })),
+    },
+  ];
+}
+
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
+function mapControls(trace, state) {
   const size = sizeOf(trace, state);
   const region = regionIn(trace, state);
   const now = writtenOf(region, size);
@@ -144,6 +198,13 @@ function figure(trace, state) {
   const overview = overviewOf(trace, state);
   if (!overview) return waiting(title, state, 'overview');
   const attention = attentionOf(overview, state);
+  if (state.long_show === 'blocks') {
+    const tensors = state.answers?.blocks?.trace?.tensors;
+    if (!tensors) return waiting(title, state, 'blocks');
+    const query = queryOf(trace, state);
+    const texts = textsOf(trace, state);
+    return blocksFigure({ title, attention, query, texts, trace, state }, tensors);
+  }
   const whole = wholeShown(overview, state);
   if (!whole) return { title, notice: `The trace has no map of ${attention}.` };
   const region = tiledRegion(overview, state);

@@ -4,6 +4,7 @@
  */
 
 import { amount, grouped, percent } from '../../data/format.js';
+import { translucent } from '../../plot/colour.js';
 import { isNarrow } from '../../plot/figure.js';
 
 /**
@@ -16,6 +17,8 @@ import { isNarrow } from '../../plot/figure.js';
 /** @typedef {{id: string, title: string, short: string, label: string, values: Float64Array, format: (value: number) => string}} Strip the mean of each bin of queries; NaN: none */
 
 const TEXT_SIZE = 11;
+/** Pixels after the map into which its last slanted label reaches. */
+const LABELS = 34;
 
 /** The sites of an attention whose numbers are shown, the unit of each and how it is written. */
 export const STATISTICS = [
@@ -101,11 +104,11 @@ export function columnsOf(strips) {
 /**
  * @param {number} count of strips
  * @param {number} width pixels of the drawing
- * @returns {{each: number, gap: number, all: number}} pixels
+ * @returns {{each: number, gap: number, lead: number, all: number}} pixels
  */
 export function stripRoom(count, width) {
-  const [each, gap] = isNarrow(width) ? [20, 5] : [64, 14];
-  return { each, gap, all: count * (each + gap) };
+  const [each, gap, lead] = isNarrow(width) ? [20, 5, 5] : [64, 14, LABELS];
+  return { each, gap, lead, all: lead + count * each + (count - 1) * gap };
 }
 
 /**
@@ -122,7 +125,7 @@ export function withStrips({ data, layout }, strips, { palette, width }) {
   const narrow = isNarrow(width);
   /** @param {number} at @returns {[number, number]} */
   const domain = (at) => {
-    const start = across + room.gap + at * (room.each + room.gap);
+    const start = across + room.lead + at * (room.each + room.gap);
     return [start / all, (start + room.each) / all];
   };
   const axes = strips.map(({ values }, at) => [
@@ -190,6 +193,7 @@ function curve({ values }, at, color) {
     x: [...values].map((value) => (Number.isNaN(value) ? null : value)),
     y: [...values.keys()],
     fill: 'tozerox',
+    fillcolor: translucent(color, 0.22),
     line: { color, width: 1, shape: 'hvh' },
     hoverinfo: 'none',
   };

@@ -3,7 +3,7 @@
  */
 
 import { tokensOf } from '../../data/attention.js';
-import { isCausal, matrixAt } from '../../data/trace.js';
+import { isCausal, layersWith, matrixAt } from '../../data/trace.js';
 import { binsOf, binWidth, isTile, regionOf, snapped, wholeOf, writtenOf } from './region.js';
 
 /**
@@ -202,4 +202,34 @@ function withoutFuture(shown, attention) {
     return key >= rows[Math.floor(at / matrix.columns)][1] ? NaN : value;
   });
   return { ...shown, matrix: { ...matrix, data } };
+}
+
+/**
+ * The whole maps of all heads of a place, layer by layer.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {{layers: import('../../ui/map_heads.js').MapLayer[], name: string}|null} null: not there yet
+ */
+export function smallMapsOf(trace, state) {
+  const overview = overviewOf(trace, state);
+  if (!overview || state.long_show === 'blocks') return null;
+  const { stack, ending, title } = placeIn(overview, state);
+  const pool = state.long_pool ?? 'mean';
+  const site = `${ending}.${pool}_map`;
+  const layers = layersWith(overview.tensors, site, stack).map(({ layer, site: path }) => {
+    const { data, shape, scale } = overview.tensors[path];
+    const [heads, rows, columns] = shape;
+    const isHidden = isCausal(path);
+    const maps = Array.from({ length: heads }, (_, head) => ({
+      data,
+      offset: head * rows * columns,
+      rows,
+      columns,
+      scale,
+      isCausal: isHidden,
+    }));
+    return { layer, maps };
+  });
+  const name = `${pool === 'max' ? 'strongest weights' : 'mean weights'}${placesIn(overview).length > 1 ? ` of ${title.toLowerCase()} attention` : ''}`;
+  return layers.length > 0 ? { layers, name } : null;
 }
