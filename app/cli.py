@@ -333,6 +333,12 @@ def evaluate(
         Files,
         option("Held-out text, or held-out pairs for a translator; repeat it for more.", "FILE"),
     ] = None,
+    other: Annotated[
+        Files,
+        option(
+            "Held-out text of another kind, such as other authors'; repeat it for more.", "FILE"
+        ),
+    ] = None,
     pairs: Annotated[
         Path | None, option("Minimal pairs: JSON lines of paradigm, good and bad.", "FILE")
     ] = None,
@@ -379,7 +385,7 @@ def evaluate(
             from headlight.commands.heads import profile_model
             from headlight.commands.options import UsageError
 
-            if pairs or corpus or gold or bits:
+            if other or pairs or corpus or gold or bits:
                 raise UsageError("--heads takes --text alone; leave the other options out")
             profile_model(
                 model, text or [], sentences, device or settings.device, settings.models_dir
@@ -389,7 +395,11 @@ def evaluate(
         from headlight.model.evaluation.figures import Evidence
 
         evidence = Evidence(
-            text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
+            text=tuple(text or ()),
+            other=tuple(other or ()),
+            corpus=tuple(corpus or ()),
+            minimal_pairs=pairs,
+            gold=gold,
         )
         evaluate_model(model, evidence, device or settings.device, settings.models_dir, bits or ())
 

@@ -23,6 +23,8 @@ from headlight.schemas.models import (
     ModelAnswer,
     ModelsAnswer,
     ModelSummary,
+    NormalizationAnswer,
+    ReplacementAnswer,
     SiteAnswer,
     UnavailableModel,
 )
@@ -187,6 +189,13 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
         **status._asdict(),
         revision=description.revision,
         licence=card.licence,
+        normalization=NormalizationAnswer(
+            replacements=[
+                ReplacementAnswer(**found._asdict())
+                for found in description.normalization.replacements
+            ],
+            lowers_capitals=description.normalization.lowers_capitals,
+        ),
         analyses=available(description),
         examples=[example_answer(title, found) for title, found in card.examples.items()],
     )
@@ -198,10 +207,6 @@ def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
     facts = dict(model_summary(description, status)) | {
         "trained_on": card.trained_on,
         "attribution": card.attribution,
-        "normalization": {
-            "replacements": [found._asdict() for found in description.normalization.replacements],
-            "lowers_capitals": description.normalization.lowers_capitals,
-        },
         "corpus": card.corpus,
         "metrics": card.metrics,
         "expert_tokens": card.expert_tokens or None,

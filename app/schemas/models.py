@@ -188,6 +188,7 @@ class ModelSummary(Answer):
     )
     revision: str
     licence: str
+    normalization: NormalizationAnswer
     analyses: list[str] = Field(description="The analyses that its sites support.")
     examples: list[ExampleAnswer]
 
@@ -197,7 +198,6 @@ class ModelAnswer(ModelSummary):
 
     trained_on: list[str]
     attribution: list[str]
-    normalization: NormalizationAnswer
     corpus: dict[str, Any] = Field(
         description="The figures of the training text that `headlight data report` measured; may "
         "be empty."

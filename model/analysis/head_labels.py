@@ -6,17 +6,17 @@ https://arxiv.org/abs/1906.04341 (previous, next and special tokens, broad heads
 2022, https://arxiv.org/abs/2209.11895 (induction):
 
 - ``previous``, ``next``, ``current``: the weight on the token before, after, or itself.
-- ``sink``: on the first token of the text and, unless the attention is causal, on the last one if
-  it is a boundary token (special, and spelling nothing). In cross-attention on the first and the
-  last token if they are boundary tokens. Never on the query itself. Xiao et al. 2023,
-  https://arxiv.org/abs/2309.17453.
+- ``sink``: on the first token of the text, on the first word (for queries after it) and,
+  unless the attention is causal, on the last token if it is a boundary token (special, and spelling
+  nothing). In cross-attention on the first and the last token if they are boundary tokens. Never on
+  the query itself. Xiao et al. 2023, https://arxiv.org/abs/2309.17453.
 - ``same_token``: on other tokens with the query's id. Wang et al. 2022,
   https://arxiv.org/abs/2211.00593, duplicate token heads.
 - ``induction``: on tokens that follow an earlier token with the query's id, except the previous
   token, which has its own score. The prefix matching score of Olsson et al.
 
-A key that is a sink counts for no other of these scores. The mean is over the queries that see such
-a key and at least one other.
+The first token and a boundary token count for no other of these scores; the first word does. The
+mean is over the queries that see such a key and at least one other.
 
 Measures of how the weights are distributed, defined by this project:
 
@@ -149,8 +149,10 @@ def _targets(
     }
     if not attention.is_causal:
         named["next"] = key == query + 1
+    is_first_word = _first_word(keys)
+    rests = is_sink | (is_first_word & ~is_first_word[:, None] & (key < query))
     return {label: targets & ~is_sink for label, targets in named.items()} | {
-        "sink": is_sink & (key != query)
+        "sink": rests & (key != query)
     }
 
 
@@ -159,6 +161,11 @@ def _sinks(attention: Attention, keys: Sequence[Token]) -> Bool[np.ndarray, " ke
     is_sink[0] = not attention.is_cross or _is_boundary(keys[0])
     is_sink[-1] |= not attention.is_causal and _is_boundary(keys[-1])
     return is_sink
+
+
+def _first_word(tokens: Sequence[Token]) -> Bool[np.ndarray, " token"]:
+    first = next((token.word for token in tokens if token.word is not None), None)
+    return np.array([token.word is not None and token.word == first for token in tokens])
 
 
 def _is_boundary(token: Token) -> bool:

@@ -24,6 +24,7 @@ from headlight.model.evaluation import (
 )
 from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.model.evaluation.moe import expert_tokens
+from headlight.model.evaluation.robustness import robustness
 from headlight.model.evaluation.translations import bleu
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
@@ -39,13 +40,14 @@ class Evidence:
     """The files to measure on.
 
     ``text`` is held-out text, held-out pairs for `translate`, or comparisons that were not trained
-    on for `reward`. ``corpus`` is the training
-    corpus: `stories` counts there which tokens each expert takes, and `translate` trains the IBM
-    models on it. ``minimal_pairs`` are grammatical sentences and their ungrammatical twins,
-    ``gold`` a second word alignment.
+    on for `reward`. ``other`` are texts of another kind, of unseen authors for instance. ``corpus``
+    is the training corpus: `stories` counts there which tokens each expert takes, and `translate`
+    trains the IBM models on it. ``minimal_pairs`` are grammatical sentences and their
+    ungrammatical twins, ``gold`` a second word alignment.
     """
 
     text: tuple[Path, ...] = ()
+    other: tuple[Path, ...] = ()
     corpus: tuple[Path, ...] = ()
     minimal_pairs: Path | None = None
     gold: Path | None = None
@@ -80,7 +82,11 @@ def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
             raise ValueError(
                 f"a model of the recipe '{recipe}' is not measured on {called}; leave it out"
             )
+    if evidence.other and not evidence.text:
+        raise ValueError("another text is measured beside a held-out one; name it with --text")
     figures = rounded(_MEASURED[recipe].on(checkpoint, evidence))
+    if evidence.text and recipe in _QUALITY:
+        figures["robustness"] = _robustness(checkpoint, evidence)
     with suppress(CorpusError):
         figures["sample"] = sample_figures(checkpoint)
     return figures
@@ -169,7 +175,17 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
         return rounded(translate.evaluate(checkpoint, pairs))
     if recipe == "reward":
         return rounded(preference.evaluate_reward(checkpoint, read_comparisons([COMPARISONS])))
-    return rounded(_MEASURED[recipe].on(checkpoint, Evidence(text=(SAMPLE,))))
+    evidence = Evidence(text=(SAMPLE,))
+    figures = rounded(_MEASURED[recipe].on(checkpoint, evidence))
+    if recipe in _QUALITY:
+        figures["robustness"] = _robustness(checkpoint, evidence)
+    return figures
+
+
+def _robustness(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    others = {path.name: read_documents([path]) for path in evidence.other}
+    found: dict[str, Any] = rounded(robustness(checkpoint, read_documents(evidence.text), others))
+    return found
 
 
 def rounded(figures: Any) -> Any:
@@ -182,7 +198,7 @@ def rounded(figures: Any) -> Any:
 
 
 def _stories(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    if evidence == Evidence(corpus=evidence.corpus):
+    if not evidence.text and not evidence.minimal_pairs:
         return {}
     pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
     return stories.evaluate(checkpoint, read_documents(evidence.text), pairs)
@@ -237,14 +253,21 @@ class _Measured:
     on: Callable[[Checkpoint, Evidence], dict[str, Any]]
 
 
-_OPTIONAL = {"corpus": "a corpus", "minimal_pairs": "minimal pairs", "gold": "a word alignment"}
+_OPTIONAL = {
+    "other": "another text",
+    "corpus": "a corpus",
+    "minimal_pairs": "minimal pairs",
+    "gold": "a word alignment",
+}
 _MEASURED = {
-    "stories": _Measured("decoder", frozenset({"text", "corpus", "minimal_pairs"}), _stories),
+    "stories": _Measured(
+        "decoder", frozenset({"text", "other", "corpus", "minimal_pairs"}), _stories
+    ),
     "translate": _Measured("encoder-decoder", frozenset({"text", "corpus", "gold"}), _translate),
-    "fill": _Measured("encoder", frozenset({"text"}), _fill),
-    "positions": _Measured("decoder", frozenset({"text"}), _positions),
+    "fill": _Measured("encoder", frozenset({"text", "other"}), _fill),
+    "positions": _Measured("decoder", frozenset({"text", "other"}), _positions),
     "reasoning": _Measured("decoder", frozenset(), _reasoning),
-    "distill": _Measured("decoder", frozenset({"text"}), _distill),
+    "distill": _Measured("decoder", frozenset({"text", "other"}), _distill),
     "reward": _Measured("decoder", frozenset({"text"}), _reward),
-    "rlhf": _Measured("decoder", frozenset({"text"}), _rlhf),
+    "rlhf": _Measured("decoder", frozenset({"text", "other"}), _rlhf),
 }

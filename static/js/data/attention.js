@@ -175,7 +175,7 @@ const TITLES = {
   sink: [
     'sink',
     'sink',
-    'mean weight on the first token or on end tokens, where idle heads put it',
+    'mean weight on the first token, the first word or end tokens, where idle heads put it',
   ],
   broad: ['broad', 'broad', 'entropy of the weights, as a share of its maximum'],
   positional: ['positional', 'pos', 'the share of the weights that distance alone explains'],

@@ -45,6 +45,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   const menu = partOf(form, '#model', HTMLSelectElement);
   const examples = partOf(form, '#examples', HTMLElement);
   const exact = partOf(form, '#exact', HTMLElement);
+  const reads = partOf(form, '#reads', HTMLElement);
   const surplus = partOf(form, '#surplus', HTMLElement);
   const note = partOf(form, '#text-note', HTMLElement);
   let offered = '';
@@ -114,6 +115,9 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       note.textContent = unsuited(text, card);
       exact.textContent = exactness(card);
       exact.hidden = exact.textContent === '';
+      reads.textContent = readInText(text, card.normalization);
+      reads.hidden = reads.textContent === '';
+      reads.title = `${modelName(card)} was trained without these characters, so its tokenizer replaces them.`;
       if (offered !== card.id)
         examples.replaceChildren(
           ...card.examples.map((example) => exampleButton(example, onExample)),
@@ -351,6 +355,23 @@ function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) 
     .filter(({ characters }) => characters.trim())
     .map(({ characters, text }) => `${[...characters].join(' ')} as ${text}`);
   return [...read, ...(lowers ? ['a text in capitals in small letters'] : [])].join('; ');
+}
+
+/**
+ * The characters of a text that the tokenizer reads as others.
+ *
+ * @param {string} text
+ * @param {import('../data/trace.js').Normalization} [normalization]
+ * @returns {string} empty if it reads the text as it is
+ */
+export function readInText(text, { replacements, lowers_capitals: lowers } = NOTHING_CHANGED) {
+  const read = replacements.flatMap(({ characters, text: as }) => {
+    const typed = [...characters].filter((one) => one.trim() && text.includes(one));
+    return typed.length > 0 ? [`${typed.join(' ')} as ${as}`] : [];
+  });
+  const isUpper = text === text.toUpperCase() && text !== text.toLowerCase();
+  if (lowers && isUpper && /\p{L}{2}/u.test(text)) read.push('capitals as small letters');
+  return read.length > 0 ? `reads ${read.join(', ')}` : '';
 }
 
 /** The reasons for which documents would be dropped, in words. */

@@ -16,7 +16,7 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
     assert body["unavailable"] == []
 
 
-LONG = {"normalization", "sites", "metrics", "expert_tokens", "trained_on", "attribution"} | {
+LONG = {"sites", "metrics", "expert_tokens", "trained_on", "attribution"} | {
     "heads",
     "corpus",
     "features",

@@ -1,9 +1,9 @@
-/** The model's card: its training text in one line. */
+/** The model's card in one line, and the characters that its tokenizer replaces. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { corpusOf } from '../../../static/js/ui/composer.js';
+import { corpusOf, readInText } from '../../../static/js/ui/composer.js';
 
 const CORPUS = {
   by: 'passage',
@@ -25,4 +25,24 @@ test('a text without duplicates says so, and a card without figures says nothing
   assert.match(corpusOf({ ...CORPUS, dropped: {}, topics: {} }), /words; no duplicates found$/);
   assert.equal(corpusOf({}), '');
   assert.equal(corpusOf(undefined), '');
+});
+
+const NORMALIZATION = {
+  replacements: [
+    { characters: '‘’', text: "'" },
+    { characters: '“”', text: '"' },
+    { characters: '\u00a0', text: ' ' },
+  ],
+  lowers_capitals: true,
+};
+
+test('the characters of a text that are read as others are named, and no more of them', () => {
+  const read = (/** @type {string} */ text) => readInText(text, NORMALIZATION);
+  assert.equal(read("I don't."), '');
+  assert.equal(read('“I don’t,” she said.'), `reads ’ as ', “ ” as "`);
+  assert.equal(read('a\u00a0b'), '');
+  assert.equal(read('I’M HERE'), "reads ’ as ', capitals as small letters");
+  assert.equal(read('I'), '');
+  assert.equal(read('12:30 日本'), '');
+  assert.equal(readInText('“HERE”'), '');
 });

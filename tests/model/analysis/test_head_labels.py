@@ -54,7 +54,7 @@ def test_a_causal_head_by_hand(make_trace):
         {
             "previous": (0.3 + 0.3 + 0.1 + 0.1) / 4,  # not a's, whose previous token is the sink
             "current": (0.5 + 0.5 + 0.4 + 0.2 + 0.1) / 5,
-            "sink": (0.5 + 0.2 + 0.1 + 0.1 + 0.5) / 5,
+            "sink": (0.5 + 0.2 + 0.1 + 0.1 + 0.5 + 0.3 + 0.2 + 0.2 + 0.1) / 5,  # on <s> and on a
             "same_token": 0.2,  # the second a's, on the first
             "induction": 0.4,  # the second a's, on what came after the first
         }
@@ -99,6 +99,15 @@ def test_a_head_that_copies_where_it_can_and_rests_elsewhere_is_an_induction_hea
     assert scores["sink"] == pytest.approx(8 / 11)
     assert scores["induction"] == 1
     assert labels_of(found, DECODER) == ["induction"]
+
+
+def test_a_head_that_rests_on_the_first_word_is_a_sink(make_trace):
+    first_word = looking_at(8, lambda query: 1 if query > 1 else 0)
+    second_word = looking_at(8, lambda query: 2 if query > 2 else 0)
+    heads = [first_word, second_word]
+    found = head_labels(make_trace({f"{DECODER}.weights": heads}, "<s> a b c d e f g"))
+    assert scores_of(found, DECODER)["sink"] == 1
+    assert labels_of(found, DECODER) == ["sink", "narrow"]
 
 
 def test_a_chance_repetition_makes_no_induction_head(make_trace):
@@ -158,7 +167,7 @@ def test_a_mask_at_the_end_is_no_sink(make_trace):
     trace = make_trace({f"{ENCODER}.weights": [weights]}, "<s> a b")
     mask = replace(trace.tokens[-1], text="[MASK]", word=None, is_special=True)
     trace = replace(trace, tokens=(*trace.tokens[:-1], mask))
-    assert scores_of(head_labels(trace), ENCODER)["sink"] == pytest.approx((0.3 + 0.5) / 2)
+    assert scores_of(head_labels(trace), ENCODER)["sink"] == pytest.approx((0.3 + 0.5 + 0.4) / 2)
 
 
 def test_a_monotonic_score_by_hand(make_trace):
