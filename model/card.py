@@ -26,9 +26,10 @@ FIGURES = "## Figures"
 EXPERTS = "## Tokens by expert"
 HEADS = "## Heads"
 CORPUS = "## Training text"
+ROBUSTNESS = "## How far the figures carry"
 TABLES = [
     re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE)
-    for heading in (FIGURES, HEADS, EXPERTS, CORPUS)
+    for heading in (FIGURES, HEADS, EXPERTS, CORPUS, ROBUSTNESS)
 ]
 LISTS = ("trained_on", "attribution")
 MAPPINGS = ("examples", "training", "corpus", "metrics", "heads", "expert_tokens")
@@ -162,11 +163,13 @@ def write_card(path: Path, card: ModelCard) -> None:
 
 def to_markdown(card: ModelCard) -> str:
     """The Markdown of a card: its prose and the tables generated from its figures."""
+    robustness = card.metrics.get("robustness")
+    reach = _robustness_section(robustness) if isinstance(robustness, Mapping) else ""
     experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
     corpus = _table_section(CORPUS, card.corpus) if card.corpus else ""
     heads = _heads_section(card.heads) if card.heads else ""
     figures = _table_section(FIGURES, card.metrics) if card.metrics else ""
-    return f"{card.prose}\n{corpus}{experts}{heads}{figures}"
+    return f"{card.prose}\n{reach}{corpus}{experts}{heads}{figures}"
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -181,6 +184,33 @@ def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any
 def _table_section(heading: str, figures: Mapping[str, Any]) -> str:
     rows = "".join(f"| {name} | {value} |\n" for name, value in flatten(figures))
     return f"\n{heading}\n\n| figure | value |\n|---|---|\n{rows}"
+
+
+def _robustness_section(robustness: Mapping[str, Any]) -> str:
+    """The figures of `headlight.model.evaluation.robustness`, one line each."""
+    main = str(robustness.get("figure", "figure")).replace("_", " ")
+    by_length = "nats a token" if main == "bits per byte" else main
+    lines = [
+        *((_plainly(form), main, value) for form, value in _group(robustness, "forms")),
+        *((f"`{name}`", main, value) for name, value in _group(robustness, "other_texts")),
+        *((_plainly(span), by_length, value) for span, value in _group(robustness, "length")),
+        *(
+            (f"{place} mention of a {kind} name", "bits", value)
+            for kind, places in _group(robustness, "names")
+            for place, value in flatten(places)
+        ),
+    ]
+    rows = "".join(f"| {text} | {figure} | {value} |\n" for text, figure, value in lines)
+    return f"\n{ROBUSTNESS}\n\n| measured on | figure | value |\n|---|---|---|\n{rows}"
+
+
+def _group(robustness: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
+    found = robustness.get(name)
+    return found.items() if isinstance(found, Mapping) else ()
+
+
+def _plainly(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _heads_section(heads: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -79,27 +80,30 @@ def robustness(
         others: further texts by name, of other authors for instance.
 
     Returns:
-        ``bytes``, those of the text that were read. ``forms``: the figure by form of `FORMS`.
+        ``figure``: its name. ``bytes``, those of the text that were read. ``forms``: the figure by
+        form of `FORMS`; an encoder has none of a form without a word of one token.
         ``other_texts``: the figure by name. ``length``: of a decoder the loss in nats a token by
         the position in the context, of an encoder the figure by the paragraph's number of tokens.
         ``names``, of a decoder alone: as `names_twice`.
 
     Raises:
-        CorpusError: a text is shorter than one context, or has no word of one token.
+        CorpusError: a text is shorter than one context.
     """
     is_encoder = checkpoint.config.kind == "encoder"
     measured = _accuracy if is_encoder else _bits
     written = beginning(documents)
     figures: dict[str, Any] = {
+        "figure": "masked_word_accuracy" if is_encoder else "bits_per_byte",
         "bytes": _size(written),
-        "forms": {
-            name: measured(checkpoint, [typed(one) for one in written], _size(written))
-            for name, typed in FORMS.items()
-        },
+        "forms": {},
         "length": _by_paragraph(checkpoint, written)
         if is_encoder
         else _by_position(checkpoint, written),
     }
+    for name, typed in FORMS.items():
+        with suppress(CorpusError):  # a word in capitals may have several tokens, for instance
+            form = [typed(one) for one in written]
+            figures["forms"][name] = measured(checkpoint, form, _size(written))
     if others:
         read = {name: beginning(texts) for name, texts in others.items()}
         figures["other_texts"] = {

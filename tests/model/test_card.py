@@ -60,6 +60,28 @@ def test_figures_of_the_training_text_are_a_table_before_those_of_the_model(tmp_
     assert "corpus:" not in path.read_text(encoding="utf-8")
 
 
+def test_how_far_a_figure_carries_is_a_table_after_the_prose(tmp_path):
+    robustness = {
+        "figure": "bits_per_byte",
+        "bytes": 900,
+        "forms": {"lower_case": 1.5},
+        "other_texts": {"other_authors.txt": 1.75},
+        "length": {"1_to_16_tokens": 4.25},
+        "names": {"rare": {"first": 20.5, "second": 6.25}},
+    }
+    card = replace(FULL, metrics={"robustness": robustness})
+    write_card(tmp_path / "CARD.md", card)
+    written = (tmp_path / "CARD.md").read_text()
+    for line in (
+        "| lower case | bits per byte | 1.5 |",
+        "| `other_authors.txt` | bits per byte | 1.75 |",
+        "| 1 to 16 tokens | nats a token | 4.25 |",
+        "| second mention of a rare name | bits | 6.25 |",
+    ):
+        assert written.index(line) < written.index("## Figures")
+    assert read_card(tmp_path / "CARD.md") == card
+
+
 def test_new_figures_replace_the_old(tmp_path):
     path = tmp_path / "CARD.md"
     write_card(path, FULL)

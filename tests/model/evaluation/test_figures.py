@@ -21,6 +21,7 @@ from headlight.model.evaluation.figures import (
 )
 from headlight.model.evaluation.minimal_pairs import MinimalPair
 from headlight.model.evaluation.moe import expert_tokens
+from headlight.model.evaluation.robustness import robustness
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents
@@ -76,11 +77,14 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
     assert len(documents) == 1
     storyteller = make_named()
     assert measure(storyteller, Evidence()) == {"sample": sample_figures(storyteller)}
-    assert sample_figures(storyteller) == rounded(stories.evaluate(storyteller, documents, []))
-    twin = make_named("positions")
-    assert sample_figures(twin) == rounded(positions.evaluate(twin, documents))
-    encoder = make_named(kind="encoder")
-    assert sample_figures(encoder) == rounded(fill.evaluate(encoder, documents))
+    twin, encoder = make_named("positions"), make_named(kind="encoder")
+    for checkpoint, expected in [
+        (storyteller, stories.evaluate(storyteller, documents, [])),
+        (twin, positions.evaluate(twin, documents)),
+        (encoder, fill.evaluate(encoder, documents)),
+    ]:
+        reach = robustness(checkpoint, documents, {})
+        assert sample_figures(checkpoint) == rounded(expected | {"robustness": reach})
 
 
 def test_a_translator_is_measured_on_the_projects_own_pairs(make_named, monkeypatch):
@@ -125,9 +129,18 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
     make_named, text, monkeypatch, kind, recipe, module
 ):
     monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
-    figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,)))
-    sample = {"read": read_documents([SAMPLE])}
-    assert figures == {"read": read_documents([text]), "sample": sample}
+    reach = "headlight.model.evaluation.figures.robustness"
+    monkeypatch.setattr(reach, lambda _, documents, others: [documents, others])
+    other = text.with_name("other.txt")
+    other.write_text("Another text.\n")
+    figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,), other=(other,)))
+    read, sample = read_documents([text]), read_documents([SAMPLE])
+    others = {"other.txt": read_documents([other])}
+    assert figures == {
+        "read": read,
+        "robustness": [read, others],
+        "sample": {"read": sample, "robustness": [sample, {}]},
+    }
 
 
 def test_evidence_is_measured_beside_the_sample(make_named, text, tmp_path):
@@ -138,6 +151,7 @@ def test_evidence_is_measured_beside_the_sample(make_named, text, tmp_path):
     sample = figures.pop("sample")
     assert sample == sample_figures(checkpoint)
     minimal = [MinimalPair("verbs", "a cat", "cat a")]
+    assert figures.pop("robustness")["bytes"] == text.stat().st_size
     assert figures == rounded(stories.evaluate(checkpoint, read_documents([text]), minimal))
 
 
@@ -162,6 +176,7 @@ def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
         ("decoder", "positions", {"minimal_pairs": Path("a")}, "minimal pairs"),
         ("encoder", "fill", {"minimal_pairs": Path("a")}, "minimal pairs"),
         ("encoder-decoder", "translate", {"minimal_pairs": Path("a")}, "minimal pairs"),
+        ("encoder-decoder", "translate", {"other": (Path("a"),)}, "another text"),
     ],
 )
 def test_evidence_that_a_recipe_has_no_use_for_is_rejected(
@@ -169,6 +184,11 @@ def test_evidence_that_a_recipe_has_no_use_for_is_rejected(
 ):
     with pytest.raises(ValueError, match=f"'{recipe}' is not measured on {thing}"):
         measure(make_named(recipe, kind=kind), Evidence(**evidence))
+
+
+def test_another_text_is_measured_beside_a_text_alone(make_named):
+    with pytest.raises(ValueError, match="--text"):
+        measure(make_named(), Evidence(other=(SAMPLE,)))
 
 
 def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, text):
