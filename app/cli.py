@@ -388,7 +388,7 @@ def evaluate(
             if other or pairs or corpus or gold or bits:
                 raise UsageError("--heads takes --text alone; leave the other options out")
             profile_model(
-                model, text or [], sentences, device or settings.device, settings.models_dir
+                model, text or [], sentences, device or settings.device, settings.own_models_dir
             )
             return
         from headlight.commands.training import evaluate_model
@@ -401,7 +401,8 @@ def evaluate(
             minimal_pairs=pairs,
             gold=gold,
         )
-        evaluate_model(model, evidence, device or settings.device, settings.models_dir, bits or ())
+        device = device or settings.device
+        evaluate_model(model, evidence, device, settings.own_models_dir, bits or ())
 
 
 @app.command(cls=Command)
@@ -444,7 +445,7 @@ def quantize(
         quantize_model(
             model,
             out,
-            models_dir=settings.models_dir,
+            models_dir=settings.own_models_dir,
             bits=bits,
             parts=tuple(parts or ()),
             per=per,

@@ -1,22 +1,23 @@
 """Models in memory within a budget: the least recently used goes first, never one in use.
 
-The weights decide: parameters × bytes of the precision. A pass needs memory beside them, which
-`max_cells` bounds.
+The budget holds the weights of all models, parameters × bytes of the precision, and the largest
+pass of any of them: there is one pass at a time.
 """
 
 import gc
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
 import torch
 
 from headlight.model.checkpoint_files import memory_bytes
+from headlight.model.config import Architecture
 from headlight.model.served import Served
 
 SHARE = 0.75
-"""The part of the machine's memory that models may take: passes and answers need the rest."""
+"""The part of the machine's memory that models and a pass may take: answers need the rest."""
 
 
 class NoRoom(ValueError):
@@ -47,6 +48,7 @@ class ModelMemory:
         self.limit = limit
         self._models: OrderedDict[str, Served] = OrderedDict()
         self._bytes: dict[str, int] = {}
+        self._passes: dict[str, int] = {}
         self._uses: Counter[str] = Counter()
         self._lock = Lock()
 
@@ -55,8 +57,8 @@ class ModelMemory:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all models, with those that are being loaded."""
-        return sum(list(self._bytes.values()))
+        """Bytes of all models and of a pass, with those that are being loaded."""
+        return sum(list(self._bytes.values())) + max(list(self._passes.values()), default=0)
 
     def get(self, model: str) -> Served | None:
         """A model that is loaded; it counts as used now."""
@@ -65,17 +67,22 @@ class ModelMemory:
                 self._models.move_to_end(model)
             return self._models.get(model)
 
-    def reserve(self, model: str, n_bytes: int) -> None:
+    def reserve(self, model: str, n_bytes: int, pass_bytes: int = 0) -> None:
         """Make room for a model that is about to be loaded: others that nobody uses may go.
+
+        Args:
+            model: its id.
+            n_bytes: of its weights.
+            pass_bytes: of its largest pass.
 
         Raises:
             NoRoom: the model does not fit; then none goes.
         """
         with self._lock:
-            going = self._going(n_bytes)
+            going = self._going(n_bytes, pass_bytes)
             for other in going:
                 self._drop(other)
-            self._bytes[model] = n_bytes
+            self._bytes[model], self._passes[model] = n_bytes, pass_bytes
         if going:
             collect()
 
@@ -105,23 +112,48 @@ class ModelMemory:
     def _drop(self, model: str) -> None:
         self._models.pop(model, None)
         self._bytes.pop(model, None)
+        self._passes.pop(model, None)
 
-    def _going(self, n_bytes: int) -> list[str]:
-        """The models that have to go for one of `n_bytes`, the least recently used first."""
+    def _going(self, n_bytes: int, pass_bytes: int) -> list[str]:
+        """The models that have to go for another one, the least recently used first."""
         if self.limit is None:
             return []
         idle = [model for model in self._models if model not in self._uses]
-        free = self.limit - self.n_bytes
-        going: list[str] = []
-        for model in idle:
-            if free >= n_bytes:
-                break
-            free += self._bytes[model]
-            going.append(model)
-        if free < n_bytes:
-            in_use = self.n_bytes - sum(self._bytes[model] for model in idle)
-            raise NoRoom(n_bytes, self.limit, in_use if n_bytes <= self.limit else 0)
-        return going
+        staying = dict.fromkeys(self._bytes)
+        for going in range(len(idle) + 1):
+            needed = self._needed(staying, n_bytes, pass_bytes)
+            if needed <= self.limit:
+                return idle[:going]
+            if going < len(idle):
+                del staying[idle[going]]
+        alone = n_bytes + pass_bytes
+        in_use = needed - alone if alone <= self.limit else 0
+        raise NoRoom(alone, self.limit, in_use)
+
+    def _needed(self, staying: Iterable[str], n_bytes: int, pass_bytes: int) -> int:
+        """Bytes of some models and of another one, with the largest pass of any."""
+        models = list(staying)
+        weights = sum(self._bytes[model] for model in models)
+        passes = [self._passes[model] for model in models]
+        return weights + n_bytes + max([pass_bytes, *passes])
+
+
+def pass_bytes_of(config: Architecture, n_tokens: int, max_elements: int, itemsize: int) -> int:
+    """Bytes that the largest pass over a text takes beside the weights.
+
+    They are those of the captured numbers, and of the larger of two: the logits, or one layer with
+    the scores, the mask and the weights of its heads in float32.
+
+    Args:
+        config: of the model.
+        n_tokens: of the longest text.
+        max_elements: the numbers that a request may capture.
+        itemsize: bytes of a number of the weights.
+    """
+    layer = 12 * config.n_heads * n_tokens**2
+    layer += itemsize * n_tokens * (4 * config.d_model + 3 * config.d_ff)
+    logits = (4 + itemsize) * n_tokens * config.vocab_size
+    return 4 * max_elements + max(layer, logits)
 
 
 def budget_of(device: torch.device, *, limit: int = 0, workers: int = 1) -> int | None:

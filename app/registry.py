@@ -8,7 +8,7 @@ of memory. A damaged folder is reported with its reason and does not affect the 
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,7 +26,7 @@ from headlight.model.device import choose_device, choose_precision
 from headlight.model.foreign.folder import is_foreign
 from headlight.model.head_profiles import read_profile
 from headlight.model.served import Description, Served
-from headlight.model_memory import ModelMemory, NoRoom, budget_of
+from headlight.model_memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.settings import Settings
 
@@ -58,6 +58,7 @@ class Registry:
         device: of the weights.
         precision: of the weights.
         memory: of the loaded models.
+        pass_bytes: the bytes of a model's largest pass; None: they are not counted.
     """
 
     def __init__(
@@ -68,11 +69,13 @@ class Registry:
         device: torch.device,
         precision: torch.dtype = torch.float32,
         memory: ModelMemory | None = None,
+        pass_bytes: Callable[[Description], int] | None = None,
     ) -> None:
         self.default = default
         self.device = device
         self.precision = precision
         self.memory = memory or ModelMemory()
+        self._pass_bytes = pass_bytes or (lambda _: 0)
         self.descriptions: dict[str, Description] = {}
         self.unavailable: dict[str, str] = {}
         self._parents = tuple(parents)
@@ -209,7 +212,7 @@ class Registry:
     def _load(self, model: str) -> Served:
         folder, known = self._folders[model], self.descriptions[model]
         try:
-            self.memory.reserve(model, self._bytes_of(known))
+            self.memory.reserve(model, self._bytes_of(known), self._pass_bytes(known))
         except NoRoom as error:
             raise _no_room(model, error) from error
         self._loading[model] = 0.0
@@ -267,12 +270,19 @@ def registry_of(settings: Settings) -> Registry:
     if settings.threads:
         torch.set_num_threads(settings.threads)
     budget = budget_of(device, limit=settings.memory_bytes, workers=settings.workers)
+    precision = choose_precision(settings.precision, device)
+
+    def pass_bytes(found: Description) -> int:
+        n_tokens = min(found.config.max_tokens, settings.max_characters)
+        return pass_bytes_of(found.config, n_tokens, settings.max_cells, precision.itemsize)
+
     registry = Registry(
         parents,
         default=settings.default_model,
         device=device,
-        precision=choose_precision(settings.precision, device),
+        precision=precision,
         memory=ModelMemory(budget),
+        pass_bytes=pass_bytes,
     )
     if settings.models_dir is None:
         registry.watch(settings.own_models_dir)

@@ -10,15 +10,15 @@ Settings are read once, in `create_app`, from the environment variables `HEADLIG
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from platformdirs import user_data_path
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from headlight.model.checkpoint_files import added_models_dir
 from headlight.schemas import generation, traces
 
 ENV_PREFIX = "HEADLIGHT_"
@@ -198,9 +198,9 @@ class Settings(BaseSettings):
     memory_bytes: int = _limit(
         0,
         "bytes",
-        "Memory for the weights of all loaded models; the model used least recently makes room, "
-        "never one in use. 0: three quarters of the machine's or the accelerator's memory, shared "
-        "by the workers.",
+        "Memory for the weights of all loaded models and for the largest pass of any; the model "
+        "used least recently makes room, never one in use. Set to 0 for three quarters of the "
+        "machine's or the accelerator's memory, shared by the workers.",
         refusal="503 model-too-large",
         ge=0,
     )
@@ -303,7 +303,7 @@ class Settings(BaseSettings):
     @property
     def own_models_dir(self) -> Path:
         """The directory that `headlight add` adds models to."""
-        return self.models_dir or user_data_path("headlight", appauthor=False) / "models"
+        return self.models_dir or added_models_dir()
 
     def answering_to(self, host: str) -> Self:
         """These settings, answering also to the name of the address that is listened on."""
@@ -401,15 +401,26 @@ def warnings_of(names: Iterable[str]) -> Iterator[str]:
         yield f"{name} sets nothing; {way_out}"
 
 
-def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Limit]:
-    """Every limit in force: of the settings, fixed ones, and of each model."""
+def limits_of(
+    settings: Settings, max_tokens: Mapping[str, int], memory_bytes: int | None = None
+) -> dict[str, Limit]:
+    """Every limit in force: of the settings, fixed ones, and of each model.
+
+    Args:
+        settings: of the server.
+        max_tokens: the longest text of each model.
+        memory_bytes: what the models may take, if the settings leave it to the machine.
+    """
 
     def fixed(
         value: float | dict[str, int], unit: str, reason: str, refusal: str = "422 invalid-request"
     ) -> Limit:
         return Limit(value=value, unit=unit, reason=reason, refusal=refusal, env=None)
 
-    return settings.limits() | {
+    found = settings.limits()
+    if memory_bytes is not None:
+        found["memory_bytes"] = replace(found["memory_bytes"], value=memory_bytes)
+    return found | {
         "max_body_bytes": fixed(
             settings.max_body_bytes,
             "bytes",

@@ -35,6 +35,7 @@ from headlight.model.checkpoint_files import (
     TOKENIZER,
     WEIGHTS,
     CheckpointError,
+    added_models_dir,
     require_file,
     require_finished,
     require_memory,
@@ -348,25 +349,37 @@ def _named(tensor: Tensor) -> NamedArray:
 
 
 def find_model(model: Path | str, models_dir: Path | None = None) -> Path:
-    """The folder of a model: of a shipped model if `model` is its name, else `model` itself.
+    """The folder of a model: of one that ships or was added if `model` is its name, else `model`.
 
-    A name takes precedence over a folder of that name; write ``./stories`` for the folder. Names
-    in `models_dir` come after those of the shipped models.
+    A name takes precedence over a folder of that name; write ``./stories`` for the folder.
+
+    Args:
+        model: a name or a folder.
+        models_dir: of the models that were added; None: `added_models_dir`.
 
     Raises:
-        CheckpointError: there is neither a shipped model nor a folder of that name.
+        CheckpointError: there is neither a model nor a folder of that name.
     """
-    shipped = sorted(path.name for path in ZOO.iterdir() if (path / CONFIG).is_file())
+    shipped = _names_in(ZOO)
     if model in shipped:
         return ZOO / model
-    if models_dir and model in [path.name for path in models_dir.iterdir() if path.is_dir()]:
+    models_dir = models_dir or added_models_dir()
+    added = _names_in(models_dir)
+    if model in added:
         return models_dir / model
     if not Path(model).is_dir():
         raise CheckpointError(
             f"there is no model or folder {str(model)!r}; "
-            f"the models that ship are {', '.join(shipped)}"
+            f"the models are {', '.join([*shipped, *added])}"
         )
     return Path(model)
+
+
+def _names_in(directory: Path) -> list[str]:
+    if not directory.is_dir():
+        return []
+    names = (path.name for path in directory.iterdir() if (path / CONFIG).is_file())
+    return sorted(name for name in names if not name.startswith((".", "_")))
 
 
 def load(
@@ -379,8 +392,8 @@ def load(
     """Load a model in eval mode: ``load("stories")``, ``load("runs/mine")``, ``load("./gpt2")``.
 
     Args:
-        model: the name of a shipped model, a folder with the four files, or the folder of a
-            checkpoint of Transformers (`foreign`); see `find_model`.
+        model: the name of a model that ships or that `headlight add` added, a folder with the four
+            files, or the folder of a checkpoint of Transformers (`foreign`); see `find_model`.
         device: of the weights.
         dtype: float32 or bfloat16; independent of the dtype in the file.
         on_progress: called with the share that is done, from 0 to 1, of a checkpoint of

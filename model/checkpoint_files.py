@@ -10,6 +10,8 @@ import os
 import stat
 from pathlib import Path
 
+from platformdirs import user_data_path
+
 CONFIG, TOKENIZER, WEIGHTS, CARD = "config.json", "tokenizer.json", "model.safetensors", "CARD.md"
 
 # Several times the largest known: a config has a dozen lines, a card some pages with tables, and a
@@ -18,6 +20,12 @@ MAX_BYTES = {CONFIG: 2**16, CARD: 2**17, TOKENIZER: 2**26}
 
 RUN = "run.json"
 """The file of a training run, which is there from its start."""
+
+
+def added_models_dir() -> Path:
+    """The directory that `headlight add` adds models to, if the command names none."""
+    named = os.environ.get("HEADLIGHT_MODELS_DIR")
+    return Path(named) if named else user_data_path("headlight", appauthor=False) / "models"
 
 
 class CheckpointError(ValueError):

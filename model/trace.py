@@ -37,8 +37,8 @@ class AttentionFacts:
         weights = exp(scores) / (exp(sink) + Σ exp(scores))
 
     ``path`` is ``decoder.layers.0.self_attention``. ``scale`` None: it is not known. ``window``: a
-    query sees only the last `window` keys, itself included; ``chunk``: only the keys of its own
-    chunk. ``is_exact``: the formula gives the scores of this attention to 1e-6 of their scale.
+    query sees only keys less than this far away; ``chunk``: only those of its own chunk of this
+    length. ``is_exact``: the formula gives the scores of this attention to 1e-6 of their scale.
     """
 
     path: str

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
 from rich.text import Text
 
 from headlight.commands.options import UsageError
@@ -85,11 +86,12 @@ def add_model(source: str, settings: Settings, *, name: str | None = None) -> st
             description = _check(staged, target.name, folder.resolve())
             _publish(staged, target)
     else:
-        staged, origin = _download(source, target.parent)
-        with _discarded_if_refused(staged):
-            description = _check(staged, target.name, origin)
-        shutil.rmtree(staged / ".cache", ignore_errors=True)
-        _publish(staged, target)
+        with _alone(target.parent, source):
+            staged, origin = _download(source, target.parent)
+            with _discarded_if_refused(staged):
+                description = _check(staged, target.name, origin)
+            shutil.rmtree(staged / ".cache", ignore_errors=True)
+            _publish(staged, target)
     _report(description, target)
     return target.name
 
@@ -177,6 +179,27 @@ def _copy(folder: Path, staged: Path) -> None:
 
 
 # --- from the hub ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def _alone(directory: Path, source: str) -> Iterator[None]:
+    """Keep other processes from fetching the same repository into the same hidden folder.
+
+    Raises:
+        UsageError: another process does.
+    """
+    repository = source.partition("@")[0]
+    path = directory / f"{STAGED}{hashlib.sha256(repository.encode()).hexdigest()[:16]}.lock"
+    try:
+        with FileLock(path, timeout=0):
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+    except Timeout as error:
+        raise UsageError(
+            f"another `headlight add` fetches {repository} at this moment; wait until it ends"
+        ) from error
 
 
 def _download(source: str, directory: Path) -> tuple[Path, str]:

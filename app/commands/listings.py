@@ -39,7 +39,8 @@ def write_models(settings: Settings) -> None:
 
 def write_limits(settings: Settings, *, as_json: bool = False) -> None:
     """Print every limit, as a list or as the answer of `GET /api/v1/limits`."""
-    limits = limits_of(settings, registry_of(settings).max_tokens)
+    registry = registry_of(settings)
+    limits = limits_of(settings, registry.max_tokens, registry.memory.limit)
     if as_json:
         _write_json({name: asdict(limit) for name, limit in limits.items()})
         return

@@ -37,6 +37,7 @@ from headlight.model.evaluation.figures import (
     measure_bits,
     measure_expert_tokens,
 )
+from headlight.model.foreign import is_foreign
 from headlight.model.training import run
 from headlight.model.training.config import merge
 from headlight.model.training.corpus import CorpusError, read_documents
@@ -419,6 +420,10 @@ def evaluate_model(
         raise UsageError(str(error)) from error
     with usage_errors():
         place = choose_device(device)
+    if is_foreign(folder):
+        raise UsageError(
+            f"'{model}' is a checkpoint of Transformers; only its heads are measured: add --heads"
+        )
     checkpoint = load_checkpoint(folder, device=place)
     card = checkpoint.description.card
     if bits:

@@ -23,7 +23,8 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 @router.get("/api/v1/limits", tags=["limits"])
 async def limits(services: ServicesDep) -> dict[str, LimitAnswer]:
     """Every limit in force."""
-    found = limits_of(services.settings, services.registry.max_tokens)
+    registry = services.registry
+    found = limits_of(services.settings, registry.max_tokens, registry.memory.limit)
     return {name: LimitAnswer.model_validate(asdict(limit)) for name, limit in found.items()}
 
 

@@ -95,9 +95,7 @@ class Attention:
         if self.facts is not None and not self.is_cross:
             queries, keys = np.indices(seen.shape)
             if (window := self.facts.window) is not None:
-                # A causal window ends at the query; any other lies on both sides of it.
-                reach = window if self.is_causal else window // 2 + 1
-                seen = seen & (np.abs(queries - keys) < reach)
+                seen = seen & (np.abs(queries - keys) < window)
             if (chunk := self.facts.chunk) is not None:
                 seen = seen & (queries // chunk == keys // chunk)
         return seen

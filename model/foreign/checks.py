@@ -90,10 +90,9 @@ class _Checks:
         return ForeignFolderError(f"{self.name}: a {kind} is not served: {reason}")
 
     def _require_all_seen(self) -> None:
-        if self.recorded.n_unnamed_softmaxes > 0:
+        if (n_unseen := self.recorded.n_unseen_softmaxes) > 0:
             raise self._refuse(
-                f"{self.recorded.n_unnamed_softmaxes} of its softmaxes belong to no attention that "
-                "was recognised"
+                f"{n_unseen} of its softmaxes belong to no attention that was recognised"
             )
         for each in self.recorded.attentions:
             if each.n_softmaxes != 1:

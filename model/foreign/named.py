@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -105,6 +106,7 @@ class Named:
     calls in the order of the pass.
     """
 
+    text_config: Any = None
     points: dict[str, HookPoint] = field(default_factory=dict)
     hooks: list[Hook] = field(default_factory=list)
     attention_points: list[tuple[AttentionCall | None, AttentionPoints]] = field(

@@ -20,7 +20,7 @@ from headlight.model.foreign.named import Hook, Named, NamedLayer
 from headlight.model.foreign.probe import N_ROWS, AttentionCall, Call, Recorder
 from headlight.model.foreign.routers import find_router, name_router
 from headlight.model.foreign.streams import name_feed_forward, name_stream, slot_of
-from headlight.model.foreign.terms import facts_of, same
+from headlight.model.foreign.terms import facts_of, same, span_of
 from headlight.model.hooks import HookPoint
 
 
@@ -35,7 +35,7 @@ def name_sites(model: Any, task: str, recorded: Recorder) -> Named:
     Raises:
         ValueError: the model has no attention that could be named.
     """
-    named = Named()
+    named = Named(text_config=model.config.get_text_config())
     if not recorded.attentions:
         raise ValueError("no softmax attention was found in a pass of the model")
     named.kind = kind_of(task, recorded.attentions)
@@ -188,7 +188,7 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
     )
     named.attention_points.append((attention, points))
     _name_output(named, layer, path, attention)
-    facts = facts_of(path, kind, attention, n_groups)
+    facts = facts_of(path, kind, attention, n_groups, span_of(named.text_config, layer.number))
     points.scale = facts.scale if facts.is_exact else None
     named.facts.append(facts)
 

@@ -6,6 +6,7 @@ of its own. A pass of 11 source tokens and 7 target tokens tells the axes apart 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -111,10 +112,25 @@ class Recorder:
         self.calls: list[Call] = []
         self.attentions: list[AttentionCall] = []
         self.n_unnamed_softmaxes = 0
+        self._n_small_softmaxes: Counter[int] = Counter()
         self._stack: list[Call] = []
         self._clock = 0
         self._counts: dict[int, int] = {}
         self._is_inside = False
+
+    @property
+    def n_unseen_softmaxes(self) -> int:
+        """The softmaxes of the pass that are no attention's that was recorded, and no router's.
+
+        A softmax of two or three axes is a router's if it is of as many numbers as are chosen, or
+        as a matrix makes, and not of as many as there are tokens.
+        """
+        made = {size for one in self.model.parameters() for size in one.shape[:1]}
+        made -= {n_keys for _, n_keys in self.lengths}
+        choices = (choice for call in self.calls for choice in call.choices)
+        made |= {size for shape, count in choices for size in (shape[-1], count)}
+        others = (n for size, n in self._n_small_softmaxes.items() if size not in made)
+        return self.n_unnamed_softmaxes + sum(others)
 
     # --- modules ---------------------------------------------------------------------------------
 
@@ -249,8 +265,8 @@ class Recorder:
         if func in SOFTMAXES:
             scores = args[0] if args else kwargs["input"]
             is_attention = is_attention_shape(scores) and tuple(scores.shape[-2:]) in self.lengths
-            # One of two or three axes may be a router's; of more it is an attention by blocks.
             self.n_unnamed_softmaxes += is_attention or scores.ndim >= 4
+            self._n_small_softmaxes[scores.shape[-1]] += not is_attention and scores.ndim < 4
         if func in SOFTMAXES or func in PRODUCTS:
             for one in self._stack:
                 if one is not call:

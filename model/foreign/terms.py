@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -31,7 +33,25 @@ def is_causal(weights: Tensor) -> bool:
     return n_queries == n_keys and not bool(weights.triu(diagonal=1).any())
 
 
-def facts_of(path: str, kind: str, attention: AttentionCall, n_groups: int) -> AttentionFacts:
+class Span(NamedTuple):
+    """How far a query sees: a window and the length of a chunk, as in `AttentionFacts`."""
+
+    window: int | None = None
+    chunk: int | None = None
+
+
+def span_of(config: Any, layer: int) -> Span:
+    """The span that a config gives to a layer, where the attention is not told it."""
+    kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None) or ()
+    kind = kinds[layer] if layer < len(kinds) else None
+    chunk = getattr(config, "attention_chunk_size", None) if kind == "chunked_attention" else None
+    window = getattr(config, "window_size", None) if kind == "local" else None
+    return Span(window, chunk)
+
+
+def facts_of(
+    path: str, kind: str, attention: AttentionCall, n_groups: int, span: Span
+) -> AttentionFacts:
     """The terms of the softmax of a recorded attention.
 
     Args:
@@ -39,6 +59,7 @@ def facts_of(path: str, kind: str, attention: AttentionCall, n_groups: int) -> A
         kind: ``self_attention`` or ``cross_attention``.
         attention: as it was recorded.
         n_groups: heads of keys and values.
+        span: of its layer by the config.
     """
     options, queries, keys = attention.options, attention.queries, attention.keys
     scores = attention.scores
@@ -51,7 +72,7 @@ def facts_of(path: str, kind: str, attention: AttentionCall, n_groups: int) -> A
         ),
         None,
     )
-    window = options.get("sliding_window")
+    window = options.get("sliding_window", span.window)
     scale = options.get("scaling")
     if scale is None and queries is not None:
         scale = queries.shape[-1] ** -0.5 if attention.has_interface else None
@@ -80,6 +101,7 @@ def facts_of(path: str, kind: str, attention: AttentionCall, n_groups: int) -> A
         scale=None if scale is None else float(scale),
         softcap=softcap,
         window=window if isinstance(window, int) and not isinstance(window, bool) else None,
+        chunk=span.chunk if causal else None,
         has_bias=has_bias,
         has_sink=attention.has_sink,
         is_exact=is_exact,

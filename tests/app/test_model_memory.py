@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headlight.errors import Problem
-from headlight.model_memory import ModelMemory, NoRoom, budget_of, in_gb
+from headlight.model_memory import ModelMemory, NoRoom, budget_of, in_gb, pass_bytes_of
 from headlight.registry import Registry
 
 CPU = torch.device("cpu")
@@ -69,6 +69,28 @@ def test_a_reservation_counts_until_it_is_dropped():
         memory.reserve("b", 8)
     memory.drop("a")
     memory.reserve("b", 8)
+
+
+def test_the_largest_pass_counts_once():
+    memory = ModelMemory(10)
+    memory.reserve("a", 3, pass_bytes=2)
+    memory.reserve("b", 3, pass_bytes=4)
+    assert memory.n_bytes == 10
+    with pytest.raises(NoRoom):
+        memory.reserve("c", 1)
+    memory.drop("b")
+    memory.reserve("c", 5, pass_bytes=1)
+    with pytest.raises(NoRoom) as caught:
+        memory.reserve("d", 4, pass_bytes=7)
+    assert (caught.value.needed, caught.value.in_use) == (11, 0)
+
+
+def test_a_pass_takes_its_scores_or_its_logits(zoo):
+    config = Registry([zoo], default="tiny", device=CPU).describe("tiny").config
+    sizes = [pass_bytes_of(config, n, 0, itemsize=4) for n in (100, 1000, 2000)]
+    assert sizes[0] >= 8 * 100 * config.vocab_size
+    assert sizes[2] / sizes[1] > 3  # the scores grow with the square of the length
+    assert pass_bytes_of(config, 100, 50, itemsize=4) == sizes[0] + 200
 
 
 def test_the_budget_is_that_of_the_settings_or_a_share_of_the_machine(monkeypatch):

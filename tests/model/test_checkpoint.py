@@ -173,6 +173,15 @@ def test_a_name_is_a_model_that_ships_and_a_path_is_a_folder(make_folder, monkey
         load("storeys")
 
 
+def test_a_name_is_also_that_of_a_model_that_was_added(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    monkeypatch.setenv("HEADLIGHT_MODELS_DIR", str(tmp_path))
+    assert find_model("mine") == tmp_path / "mine"
+    with pytest.raises(CheckpointError, match=r"stories.*, mine"):
+        find_model("other")
+
+
 def test_a_run_without_its_model_is_unfinished(make_folder):
     folder = make_folder()
     (folder / "run.json").write_text("{}")

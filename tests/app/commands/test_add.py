@@ -301,6 +301,15 @@ def test_an_interrupted_download_lists_nothing_and_goes_on(hub, models_dir):
     assert not [line for line in handler.asked if line.startswith("GET") and "config.json" in line]
 
 
+def test_a_repository_is_fetched_by_one_process_at_a_time(run, models_dir):
+    models_dir.mkdir()
+    with add_module._alone(models_dir, "org/tiny"):
+        result = run("add", "org/tiny@main")
+    assert result.exit_code == 2
+    assert "another `headlight add` fetches org/tiny" in result.stderr
+    assert list(models_dir.iterdir()) == []
+
+
 def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(models_dir):
     result = headlight_add("http://127.0.0.1:9", models_dir)
     assert result.returncode == 1

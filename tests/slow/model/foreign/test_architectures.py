@@ -9,6 +9,7 @@ import torch
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
+from headlight.model.analysis._layers import Attention
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
 from headlight.model.interventions import ExpertAblation, HeadAblation
@@ -159,6 +160,14 @@ def test_softmax_and_average_follow(model, whole):
             average = weights @ whole[f"{path}.values"].double()
             limit = 1e-6 * scale_of(context)
             torch.testing.assert_close(average, context, rtol=0, atol=limit)
+
+
+def test_a_query_sees_what_the_description_says(model, whole):
+    for facts in model.description.attentions:
+        stack, _, layer, kind = facts.path.split(".")
+        weights = whole[f"{facts.path}.weights"].numpy()
+        expected = Attention(stack, int(layer), kind, weights, facts).visible
+        np.testing.assert_array_equal((weights > 0).any(axis=0), expected, err_msg=facts.path)
 
 
 def test_an_unwatched_pass_gives_the_same_logits(model, whole):
