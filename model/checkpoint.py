@@ -59,6 +59,7 @@ from headlight.model.quantization import (
     stored_layout,
     stored_weights,
 )
+from headlight.model.run_curves import read_curves
 from headlight.model.served import Description, LinearExit, Weight, pad
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, NamedArray
@@ -265,6 +266,7 @@ def describe(folder: Path | str) -> Description:
         matrices=tuple(matrices_of(bare)),
         quantization=quantization,
         heads=read_profile(folder, revision),
+        curves=read_curves(folder),
     )
 
 

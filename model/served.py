@@ -45,8 +45,9 @@ class Description:
     ``normalization`` are the changes that the tokenizer makes to a text. ``matrices`` are the names
     of the weights that can be quantized, none of a foreign model; ``quantization`` is that of the
     weights as they are stored, None if they are not quantized. ``heads`` is the profile of the
-    heads, if one was measured (`head_profiles`). ``trained_tokens`` is the length of the texts that
-    it was trained on, and ``longest_text`` the tokens that it can read if only parts of its
+    heads, if one was measured (`head_profiles`), and ``curves`` are those of the training run, if
+    they were kept (`run_curves`). ``trained_tokens`` is the length of the texts that it was trained
+    on, and ``longest_text`` the tokens that it can read if only parts of its
     attention are asked for; 0: both are ``config.max_tokens``. ``is_streamed``: attention that
     is observed runs in blocks; otherwise the weights of one layer are in memory at a time.
     """
@@ -66,6 +67,7 @@ class Description:
     matrices: tuple[str, ...] = ()
     quantization: StoredQuantization | None = None
     heads: Mapping[str, Any] | None = None
+    curves: Mapping[str, Any] | None = None
     trained_tokens: int = 0
     longest_text: int = 0
     is_streamed: bool = True

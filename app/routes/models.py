@@ -211,6 +211,7 @@ def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
         "metrics": card.metrics,
         "expert_tokens": card.expert_tokens or None,
         "heads": _heads(description),
+        "curves": (description.curves or {}).get("pictures", []),
         "sites": [
             SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
             for site in description.sites

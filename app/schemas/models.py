@@ -193,6 +193,24 @@ class ModelSummary(Answer):
     examples: list[ExampleAnswer]
 
 
+class CurveAnswer(Answer):
+    """A figure of a training run by step."""
+
+    name: str
+    steps: list[int]
+    values: list[float] = Field(
+        description="The mean of the steps up to each, from the one before."
+    )
+
+
+class CurvesAnswer(Answer):
+    """Some figures of a training run in one unit."""
+
+    title: str
+    unit: str
+    lines: list[CurveAnswer]
+
+
 class ModelAnswer(ModelSummary):
     """A model's card."""
 
@@ -208,6 +226,9 @@ class ModelAnswer(ModelSummary):
     )
     heads: HeadProfilesAnswer | None = Field(
         description="null: the heads of these weights were not measured."
+    )
+    curves: list[CurvesAnswer] = Field(
+        description="The curves of the training run; empty if they were not kept."
     )
     sites: list[SiteAnswer]
     features: list[str] = Field(

@@ -30,6 +30,7 @@ from headlight.model.checkpoint import (
 from headlight.model.checkpoint_files import RUN, TOKENIZER, CheckpointError
 from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
+from headlight.model.run_curves import write_curves
 from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer, typography
 from headlight.model.training.config import MAX_INTEGER, PARTS, LoopConfig, Recipe, change, check
 from headlight.model.training.corpus import CorpusError
@@ -209,12 +210,14 @@ def read_run(out: Path) -> Run:
 
 
 def finish(loop: Loop, card: ModelCard) -> None:
-    """Write the trained model in half precision, with its card, into the run's folder.
+    """Write the trained model in half precision, its card and its curves into the run's folder.
 
     With `loop.averaged` above 1, its weights are the mean of the states saved last.
     """
     loop.average()
     save(loop.out, loop.model, read_tokenizer(loop.out / TOKENIZER), card)
+    if (loop.out / METRICS).exists():
+        write_curves(loop.out, loop.out / METRICS)
 
 
 def steps_without_text(run: Run) -> list[range]:

@@ -60,6 +60,13 @@ import { partsOf } from './text.js';
  */
 
 /**
+ * @typedef {Object} RunPicture some figures of a training run in one unit
+ * @property {string} title
+ * @property {string} unit
+ * @property {{name: string, steps: number[], values: number[]}[]} lines
+ */
+
+/**
  * The card of a model: as `GET /api/v1/models` lists it, and the rest as `GET /api/v1/models/{id}`
  * answers it.
  * @typedef {Object} Card
@@ -92,6 +99,7 @@ import { partsOf } from './text.js';
  * @property {Record<string, any>} [metrics]
  * @property {ExpertTokens|null} [expert_tokens]
  * @property {HeadProfiles|null} [heads]
+ * @property {RunPicture[]} [curves] of the training run
  * @property {Normalization} [normalization]
  * @property {{name: string, axes: string[]}[]} [sites]
  * @property {string} [architecture] `headlight`, or the class of a foreign model

@@ -7,6 +7,7 @@ import { noticeOf } from '../../api/request_cache.js';
 import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
+import { cardsOf, picturesOf, runFigure } from './runs.js';
 import { headsFigure, partnersFigure, partnersOf } from './heads.js';
 import { nextFigure } from './next_token.js';
 import { rewardFigure } from './reward.js';
@@ -72,8 +73,9 @@ function panels(trace, state) {
 function lastParts(trace, state) {
   if (state.compare_with !== 'model') return ['heads'];
   return [
-    ...(partnersOf(trace.card, state.answers.theirs?.trace?.card) ? ['partners'] : []),
+    ...(partnersOf(...cardsOf(state)) ? ['partners'] : []),
     ...('rated' in asks(trace, state) ? ['reward'] : []),
+    ...picturesOf(state).map((_, number) => `run-${number}`),
   ];
 }
 
@@ -105,6 +107,7 @@ function figure(trace, state) {
   const { answers } = state;
   /** @type {string} */
   const part = state.part ?? 'a';
+  if (part.startsWith('run-')) return runFigure(part, state);
   const title = TITLES[part];
   if (!isAsked(trace, state))
     return part === 'a' ? alone(trace, state) : { title, ...invitation(trace, state) };
@@ -122,8 +125,7 @@ function figure(trace, state) {
     return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
   if (part === 'difference') return { title, ...differenceFigure(sides, state) };
   if (part === 'heads') return { title, ...headsFigure(sides, state) };
-  if (part === 'partners')
-    return { title, ...partnersFigure(sides, answers.theirs?.trace?.card, state) };
+  if (part === 'partners') return { title, ...partnersFigure(sides, cardsOf(state), state) };
   if (part === 'reward') {
     const rated = answers.rated?.trace;
     return {

@@ -67,15 +67,15 @@ export function headsFigure({ a, b }, state) {
  * The heads of A that have a partner in B, as the card of the student lists them; null: neither model
  * is the other's teacher.
  * @param {{a: Side, b: Side}} sides
- * @param {Card|undefined} theirs the full card of B
+ * @param {[Card|undefined, Card|undefined]} cards the full ones of A and B
  * @param {ViewState} state
  * @returns {Partial<Figure>|null}
  */
-export function partnersFigure({ a, b }, theirs, state) {
-  const found = partnersOf(a.trace.card, theirs);
-  if (!found || !a.trace.card) return null;
+export function partnersFigure({ a, b }, [ours, theirs], state) {
+  const found = partnersOf(ours, theirs);
+  if (!found || !ours) return null;
   const { pairs, student } = found;
-  const { n_layers: rows, n_heads: columns } = a.trace.card;
+  const { n_layers: rows, n_heads: columns } = ours;
   const data = new Float64Array(rows * columns).fill(NaN);
   for (const { layer, head, correlation } of pairs) data[layer * columns + head] = correlation;
   /**

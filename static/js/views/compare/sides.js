@@ -183,7 +183,7 @@ export function asks(trace, state) {
 }
 
 /**
- * The full card of B, and the text as a reward model rates it.
+ * The full cards of A and B, and the text as a reward model rates it.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Card} theirs
@@ -192,6 +192,7 @@ export function asks(trace, state) {
 function ofModels(trace, { cards }, theirs) {
   const rater = raterOf(trace, cards);
   return {
+    ours: { card: trace.model },
     theirs: { card: theirs.id },
     ...(rater && {
       rated: { model: rater.id, text: trace.text, capture: [], analyses: ['reward'] },

@@ -248,7 +248,8 @@ function taught(of) {
 
 test('the heads of a student are matched with those of its teacher, from either side', () => {
   const theirs = { trace: { card: taught(OTHER) } };
-  const answers = { before: before(), after: { trace: traceB() }, theirs };
+  const ours = { trace: { card: CARD } };
+  const answers = { before: before(), after: { trace: traceB() }, ours, theirs };
   const { partners, heads } = figures({ compare_with: 'model', compare_model: 'other', answers });
   equal(heads, undefined);
   equal(partners.grid.value(1, 0), 0.9);

@@ -1,0 +1,122 @@
+"""The curves of a training run: its figures by step, stored beside the model's weights.
+
+`headlight train` reduces the run's ``metrics.jsonl`` to ``curves.json``, which the page draws.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headlight.model.card import fits
+from headlight.model.checkpoint_files import CheckpointError, require_file
+
+CURVES = "curves.json"
+MAX_BYTES = 2**20
+MOST_POINTS = 60
+
+SHAPE = {
+    "pictures": [
+        {
+            "title": str,
+            "unit": str,
+            "lines": [{"name": str, "steps": [int], "values": [float]}],
+        }
+    ]
+}
+PICTURES = (
+    ("Loss", "nats a token", {"loss": "training", "valid_loss": "validation"}),
+    (
+        "Right answers",
+        "share",
+        {
+            "right": "sampled",
+            "valid_right": "likeliest tokens, validation",
+            "wrong_reason": "for a wrong reason",
+        },
+    ),
+    ("Reward", "mean of a chain or an answer", {"reward": "reward"}),
+    ("Points by the rule", "mean of an answer", {"rule": "points"}),
+    ("Divergence from the start", "nats", {"kl": "KL"}),
+    ("Entropy", "nats a token", {"entropy": "entropy"}),
+    ("Length", "tokens", {"length": "a chain", "answer_tokens": "an answer"}),
+)
+"""The title, the unit and the lines of each picture, by their names in ``metrics.jsonl``."""
+
+
+def curves_of(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Reduce the lines of ``metrics.jsonl`` to at most 60 points a curve.
+
+    A point is the mean over its steps and stands at the last of them.
+
+    Args:
+        runs: the lines of each run by its name, which is empty if there is one alone.
+    """
+    pictures = []
+    for title, unit, names in PICTURES:
+        if title == "Loss" and any("reward" in line for lines in runs.values() for line in lines):
+            continue  # the loss of a policy gradient says nothing
+        lines = [
+            {"name": ", ".join(filter(None, (called, run))), **points}
+            for run, metrics in runs.items()
+            for name, called in names.items()
+            if (points := _points(metrics, name))
+        ]
+        if lines:
+            pictures.append({"title": title, "unit": unit, "lines": lines})
+    return {"pictures": pictures}
+
+
+def _points(metrics: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[float]] | None:
+    """Compute the points of one curve; None with fewer than two."""
+    size = -(-len(metrics) // MOST_POINTS)
+    steps, values = [], []
+    for first in range(0, len(metrics), size):
+        block = metrics[first : first + size]
+        found = [line[name] for line in block if line.get(name) is not None]
+        if found:
+            steps.append(block[-1]["step"])
+            values.append(float(f"{sum(found) / len(found):.4g}"))
+    return {"steps": steps, "values": values} if len(steps) > 1 else None
+
+
+def write_curves(folder: Path, metrics: Path) -> None:
+    """Write the curves of a run into a model's folder.
+
+    Args:
+        folder: of the model.
+        metrics: the ``metrics.jsonl`` of the run.
+    """
+    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    (folder / CURVES).write_text(to_json(curves_of({"": lines})), encoding="utf-8")
+
+
+def to_json(curves: Mapping[str, Any]) -> str:
+    """Write curves as JSON, one line for each picture."""
+    lines = ",\n".join(json.dumps(picture, ensure_ascii=False) for picture in curves["pictures"])
+    return f'{{"pictures": [\n{lines}\n]}}\n'
+
+
+def read_curves(folder: Path) -> Mapping[str, Any] | None:
+    """Read the curves in a model's folder; None if there are none.
+
+    Raises:
+        CheckpointError: the file is damaged.
+    """
+    if not (folder / CURVES).exists():
+        return None
+    path = require_file(folder, CURVES, MAX_BYTES)
+    try:
+        curves: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    is_even = fits(curves, SHAPE) and all(
+        len(line["steps"]) == len(line["values"])
+        for picture in curves["pictures"]
+        for line in picture["lines"]
+    )
+    if not is_even:
+        raise CheckpointError(f"{path} is malformed; remove it, or train the model again")
+    return curves

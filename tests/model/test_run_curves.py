@@ -1,0 +1,65 @@
+"""The curves of a run: their points, their file, and what is damaged."""
+
+import json
+
+import pytest
+
+from headlight.model.checkpoint_files import CheckpointError
+from headlight.model.run_curves import CURVES, curves_of, read_curves, to_json, write_curves
+
+
+def lines(count, **figures):
+    return [
+        {"step": step + 1, "valid_loss": 1.0 if step % 2 else None}
+        | {name: value(step) for name, value in figures.items()}
+        for step in range(count)
+    ]
+
+
+def picture(curves, title):
+    return next((each for each in curves["pictures"] if each["title"] == title), None)
+
+
+def test_a_point_is_the_mean_since_the_point_before():
+    found = picture(curves_of({"": lines(130, entropy=float)}), "Entropy")
+    (line,) = found["lines"]
+    assert line["steps"] == [*range(3, 130, 3), 130]
+    assert line["values"] == [*(float(step) for step in range(1, 129, 3)), 129.0]
+
+
+def test_runs_stand_beside_each_other_and_a_figure_of_one_step_is_no_curve():
+    curves = curves_of({"with": lines(4, kl=float), "without": lines(4, kl=abs, rule=float)[:3]})
+    assert [line["name"] for line in picture(curves, "Divergence from the start")["lines"]] == [
+        "KL, with",
+        "KL, without",
+    ]
+    assert [line["name"] for line in picture(curves, "Points by the rule")["lines"]] == [
+        "points, without"
+    ]
+    assert [line["name"] for line in picture(curves, "Loss")["lines"]] == ["validation, with"]
+    assert picture(curves_of({"": lines(4, reward=float)}), "Loss") is None
+
+
+def test_a_run_writes_what_is_read(tmp_path):
+    metrics = lines(8, loss=float)
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in metrics))
+    assert read_curves(tmp_path) is None
+    write_curves(tmp_path, tmp_path / "metrics.jsonl")
+    assert read_curves(tmp_path) == curves_of({"": metrics})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Expecting"),
+        ('{"pictures": [{"title": "Loss"}]}', "is malformed"),
+        (
+            to_json(curves_of({"": lines(4, loss=float)})).replace("[1, 2, 3, 4]", "[1, 2]"),
+            "is malformed",
+        ),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path, text, reason):
+    (tmp_path / CURVES).write_text(text)
+    with pytest.raises(CheckpointError, match=f"{CURVES}.*{reason}"):
+        read_curves(tmp_path)
