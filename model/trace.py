@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -139,6 +140,26 @@ class Trace(Drawable):
     resolution: int | None = None
     queries: tuple[int, ...] | None = None
     kept: Mapping[str, Tiles] = field(default_factory=dict)
+
+    def show(self, height: int = 800) -> Any:
+        """The page with this trace, for an output cell of a notebook; it needs no server.
+
+            headlight.trace(checkpoint, "The cat sat.").show()
+
+        It has the views whose arrays the trace holds: capture `*` for all of them. A notebook file
+        stores the page, about 1.5 MB and the trace. ``show().save(path)`` writes it as a file.
+
+        Args:
+            height: of the cell, in pixels.
+
+        Returns:
+            A `headlight.saved_page.SavedPage`, which a notebook draws.
+
+        Raises:
+            ValueError: the trace holds no attention weights.
+        """
+        # The page is the application's, which this package does not import.
+        return import_module("headlight.saved_page").shown(self, height)
 
     def tile(
         self,

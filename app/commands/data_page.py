@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from headlight.commands.export import data_url, json_element, plotly_script, style
+from headlight.saved_page import data_url, json_element, plotly_script, style
 from headlight.settings import HOME
 
 INK, MUTED, LINE = "var(--ink)", "var(--muted)", "var(--line)"

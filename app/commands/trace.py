@@ -19,6 +19,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from headlight import saved_page
 from headlight.client import (
     Client,
     HeadlightError,
@@ -30,7 +31,7 @@ from headlight.client import (
     read_trace,
 )
 from headlight.client.client import KEY_VARIABLE
-from headlight.commands.export import csv_lines, offline_page
+from headlight.commands.export import csv_lines
 from headlight.commands.options import (
     UsageError,
     check_models_dir,
@@ -143,18 +144,22 @@ def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
 
 
 def _page(request: TraceRequest, backend: Backend) -> str:
-    """The offline page, which shows all heads of a layer and their labels."""
+    """The saved page: all views of the text, or those of what was captured."""
     if request.heads is not None:
         raise UsageError("--html shows all heads of a layer; leave --heads out")
-    labels = set() if request.is_observed else {"head_labels"}
-    analyses = sorted({*request.wanted_analyses, *labels})
-    members = {**request.model_dump(), "analyses": analyses, "triangle": False}
-    answer = backend.answer(TraceRequest.model_validate(members), SAFETENSORS)
+    card = backend.card(backend.name_of(request))
+    answer = backend.answer(saved_page.whole_request(request, card), SAFETENSORS)
     trace = read_trace(answer)
     if not any(site.endswith(("attention.weights", ".mean_map")) for site in trace):
         raise UsageError("--html shows attention; add --capture '*.self_attention.weights'")
+    further = [
+        (ask, backend.answer(each, SAFETENSORS))
+        for ask, each in saved_page.further_requests(request, card, trace)
+    ]
+    further += saved_page.positional_answers(card, trace)
     edits = [edit.model_dump(exclude_none=True, by_alias=True) for edit in request.edits or ()]
-    return offline_page(answer, backend.card(trace.model), trace, edits)
+    archive = saved_page.Archive(card=card, whole=answer, further=further)
+    return saved_page.render(archive, edits)
 
 
 def _print_trace(trace: Trace, kind: str) -> None:
@@ -213,6 +218,11 @@ class Local:
         registry.add(folder.resolve())
         return folder.resolve().name
 
+    def name_of(self, request: TraceRequest) -> str:
+        """The id of the model that a request means."""
+        with _plain_errors():
+            return self.registry.describe(request.model).id
+
     def answer(self, request: TraceRequest, media_type: str) -> bytes:
         """The body of the API's answer."""
         form = Form(media_type=media_type, dtype=request.dtype, triangle=request.triangle)
@@ -235,6 +245,11 @@ class Remote:
     def find(self, model: str) -> str:
         """The id itself."""
         return model
+
+    def name_of(self, request: TraceRequest) -> str:
+        """As `Local`."""
+        with _plain_errors():
+            return request.model or str(self.client.send(endpoints.models()).json()["default"])
 
     def answer(self, request: TraceRequest, media_type: str) -> bytes:
         """As `Local`."""

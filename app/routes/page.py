@@ -4,17 +4,24 @@ The whole view is in the URL's fragment, so no log of this server holds a text.
 """
 
 import re
+from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from headlight import saved_page
+from headlight.client.decode import read_trace
 from headlight.errors import described
 from headlight.model.card import flatten, to_markdown
-from headlight.services import ServicesDep
+from headlight.routes.models import model_answer
+from headlight.schemas.traces import TraceRequest
+from headlight.serialization.formats import SAFETENSORS, Form
+from headlight.services import ServicesDep, client_left
 from headlight.settings import HOME
 from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, THEME_SCRIPT, modules_of
 
@@ -73,6 +80,34 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
         "prose": prose_of(to_markdown(found)),
     }
     return _templates.TemplateResponse(request, "card.html", context, headers=_REVALIDATE)
+
+
+@router.post("/api/v1/page")
+async def saved(order: TraceRequest, request: Request, services: ServicesDep) -> Response:
+    """The page as a file: all views of a text, to be opened without a server."""
+    left = client_left(request)
+
+    async def answer(wanted: TraceRequest) -> bytes:
+        _, encoded = await services.traces.trace(wanted, Form(media_type=SAFETENSORS), left)
+        encoded.reservation.release()
+        return encoded.body
+
+    with ExitStack() as stack:
+        name = await services.use_model(order.model, stack, left)
+        registry = services.registry
+        card = model_answer(registry.describe(name), registry.status(name)).model_dump(mode="json")
+        whole = await answer(saved_page.whole_request(order, card))
+        trace = read_trace(whole)
+        further = [
+            (ask, await answer(wanted))
+            for ask, wanted in saved_page.further_requests(order, card, trace)
+        ]
+
+    def page() -> str:
+        held = [*further, *saved_page.positional_answers(card, trace)]
+        return saved_page.render(saved_page.Archive(card=card, whole=whole, further=held))
+
+    return HTMLResponse(await services.in_thread(page, left))
 
 
 # FastAPI's own page loads Swagger UI from a CDN, and starts it inline, which the content security

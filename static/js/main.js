@@ -34,13 +34,14 @@ import {
 import { anatomyOf, litParts, MAP, openingOf, readingsOf } from './data/model_parts.js';
 import { insightOf, tellingOf } from './data/telling.js';
 import { createComposer, showCard } from './ui/composer.js';
-import { createTheme, palette, partOf } from './ui/dom.js';
+import { createTheme, pageZoom, palette, partOf } from './ui/dom.js';
 import {
   askForKey,
   loadingInWords,
   readInWords,
   createKeys,
   createRetrier,
+  createLater,
   createSkip,
   createTourStart,
   createPageStatus,
@@ -173,6 +174,10 @@ createKeys(byId('keys'), {
   onStep: step,
   onText: () => byId('text').focus(),
   onMap: () => partOf(document, '#map [tabindex="0"]', HTMLElement).focus(),
+});
+createLater(byId('present'), async () => {
+  const { createPresentation } = await import('./ui/present.js');
+  return createPresentation(announce);
 });
 watchSticky(byId('sentence'));
 askWhenRefused(askForKey);
@@ -475,7 +480,7 @@ function show() {
   }
   frame = {
     palette: palette(),
-    height: plotHeight(window.innerHeight),
+    height: plotHeight(window.innerHeight / pageZoom()),
     cards: catalogue.models,
     answers: {},
   };

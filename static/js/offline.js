@@ -1,127 +1,45 @@
 /**
- * A page that holds its trace and needs no server: the Attention view over what was captured.
- * `headlight trace "…" --html FILE` writes it; whatever it imports stands in the same file.
+ * The page as one file that needs no server: the views whose answers it holds. `headlight trace
+ * "…" --html FILE`, the page's own “Save” and `trace.show()` of the Python package make it.
  */
 
+import { openArchive } from './api/archive.js';
+import { answerFrom } from './api/calls.js';
 import { offlineView } from './state/offline_view.js';
-import { plotHeight } from './plot/figure.js';
-import { predictingSide } from './data/attention.js';
-import {
-  normalized,
-  choosing,
-  fieldsOf,
-  isQueryLookedAt,
-  queryOf,
-  standardsOf,
-} from './state/state.js';
-import { readInWords } from './ui/page.js';
-import { traceFromSafetensors } from './data/trace.js';
-import { showCard } from './ui/composer.js';
-import { createSentence } from './ui/sentence.js';
-import { watchSticky } from './ui/page.js';
-import { createTheme, palette, partOf } from './ui/dom.js';
-import { createViewSection } from './ui/view_section.js';
-import { attention } from './views/attention/attention.js';
-import { createHeadsBlock } from './ui/heads_block.js';
+import { lackOf, VIEWS } from './views/registry.js';
 
-/**
- * @import { Cell, Grid } from './plot/grid.js'
- * @import { Patch } from './state/state.js'
- * @import { PointedCell } from './ui/sentence.js'
- */
+/** Views of other texts, other models or changed passes. */
+const OF_A_SERVER = ['long', 'generate', 'compare'];
+/** What the first drawing of a view needs beyond what its entry says. @type {Record<string, import('./data/trace.js').Ask>} */
+const ALSO = {
+  why: { capture: ['*.self_attention.queries'], analyses: ['head_outputs'] },
+  stream: { analyses: ['logit_lens'] },
+};
 
-/** @param {string} id */
-const byId = (id) => partOf(document, `#${id}`, HTMLElement);
-const bytes = Uint8Array.from(atob(byId('answer').textContent.trim()), (letter) =>
-  letter.charCodeAt(0),
-);
-const card = JSON.parse(byId('model').textContent);
-const trace = { ...traceFromSafetensors(bytes.buffer), card };
-const view = { ...offlineView(attention, trace), createOverview: createHeadsBlock };
-let state = normalized(standardsOf(fieldsOf([attention])), trace, [view.id]);
-/** @type {Grid|null} */
-let grid = null;
-/** @type {PointedCell|null} */
-let pointed = null;
-let width = 0;
-
-const section = createViewSection(view, {
-  onCell: point,
-  onChoose: choose,
-  onState: change,
-  onGoingOn: change,
-  onRedraw: show,
-  announce,
-});
-const sentence = createSentence(byId('sentence'), {
-  onChoose: (side, index) => change(choosing(trace, side, index)),
-  onPress: (side, index) => change(choosing(trace, side, index)),
-  onPoint: mark,
-});
-byId('views').append(section.element);
-section.element.hidden = false;
-createTheme(byId('theme'), show);
-watchSticky(byId('sentence'));
-sentence.show(trace);
-byId('mask-hint').textContent = '';
-byId('status').textContent = readInWords(trace);
-showCard(byId('card'), card);
-partOf(document, '#card .card-link', HTMLElement).remove();
-
-/** @param {Patch} patch */
-function change(patch) {
-  state = normalized({ ...state, ...patch }, trace, [view.id]);
-  show();
-}
-
-function show() {
-  grid = section.show(view, trace, {
-    ...state,
-    palette: palette(),
-    height: plotHeight(window.innerHeight),
-    cards: [card],
-    answers: { attention: { trace } },
-  });
-  const side = grid?.sides?.rows ?? predictingSide(trace);
-  sentence.choose(
-    side,
-    grid?.query === undefined ? queryOf(state, trace, side) : grid.query,
-    isQueryLookedAt(state, trace, side),
+/** @param {ArrayBuffer} buffer */
+export async function open(buffer) {
+  const { catalogue, holds, answer } = openArchive(buffer);
+  const [card] = catalogue.models;
+  answerFrom({ catalogue, holds, answer });
+  const offered = VIEWS.filter(
+    (view) => !OF_A_SERVER.includes(view.id) && lackOf(view, card) === '' && isHeld(view),
   );
-  mark();
-}
+  const ids = offered.map(({ id }) => id);
+  /** @param {string} id */
+  const leadsTo = (id) => ids.includes(id);
+  const views = offered.map((entry) => ({
+    ...entry,
+    load: async () => offlineView(await entry.load(), { holds, leadsTo }),
+  }));
+  VIEWS.splice(0, VIEWS.length, ...views);
+  // The document of a frame without an address has no history of its own to write.
+  if (location.protocol === 'about:') history.pushState = history.replaceState = () => {};
+  await import('./main.js');
 
-/**
- * @param {Cell} cell
- * @param {Grid} of
- */
-function choose({ row, column }, of) {
-  change(of.choose?.(row, column) ?? {});
-  announce(`Chosen: ${of.describe(row, column)}`);
+  /** @param {import('./views/registry.js').ViewEntry} view */
+  function isHeld({ id, also }) {
+    if (id === 'word') return card.analyses.includes('logit_attribution');
+    const sites = (also?.(card) ?? []).every((pattern) => holds({ capture: [pattern] }));
+    return sites && holds(ALSO[id] ?? {});
+  }
 }
-
-/**
- * @param {Cell|null} cell
- * @param {Grid} of
- * @param {boolean} isKeyboard
- */
-function point(cell, of, isKeyboard) {
-  pointed = cell && { cell, grid: of };
-  mark();
-  if (cell && isKeyboard) announce(of.describe(cell.row, cell.column));
-}
-
-function mark() {
-  sentence.mark(grid, pointed, palette());
-}
-
-/** @param {string} message */
-function announce(message) {
-  byId('announcer').textContent = message;
-}
-
-new ResizeObserver(([{ contentRect }]) => {
-  if (contentRect.width === width) return;
-  width = contentRect.width;
-  requestAnimationFrame(show);
-}).observe(byId('main'));

@@ -50,11 +50,20 @@ export class Problem extends Error {
   }
 }
 
+/** The answers of a saved page, which has no server. @type {import('./archive.js').Archive|null} */
+let archive = null;
+
+/** @param {import('./archive.js').Archive} held */
+export function answerFrom(held) {
+  archive = held;
+}
+
 /**
  * @param {AbortSignal} signal
  * @returns {Promise<Catalogue>}
  */
-export function fetchModels(signal) {
+export async function fetchModels(signal) {
+  if (archive) return archive.catalogue;
   return fetchJson(`${BASE}/models`, signal);
 }
 
@@ -78,7 +87,7 @@ const fullCards = new Map();
  * @throws {Problem} it does not fit, or cannot be used
  */
 export async function readyModel(card, signal, onProgress) {
-  if ((card.architecture ?? 'headlight') === 'headlight') return card;
+  if (archive || (card.architecture ?? 'headlight') === 'headlight') return card;
   const known = fullCards.get(card.id);
   if (known && known.revision === card.revision) return known;
   if (card.state !== 'loaded') {
@@ -459,6 +468,7 @@ function reasonOf({ models, unavailable = [] }, id) {
  * @returns {Promise<any>} a `Trace`, an `Encoding` or `{card}`
  */
 export async function fetchAnswer(catalogue, body, signal) {
+  if (archive) return archive.answer(body);
   if (body.positional) return fetchPositional(body.positional, signal);
   if (body.tile) return fetchTile(body.tile, signal);
   if (body.card) return { card: await fetchJson(cardPath(body.card), signal) };

@@ -156,6 +156,11 @@ export function createTheme(fieldset, onChange) {
   systemIsDark().addEventListener('change', onChange);
 }
 
+/** How much larger the page is drawn while it is presented. */
+export function pageZoom() {
+  return Number(getComputedStyle(document.documentElement).getPropertyValue('--zoom')) || 1;
+}
+
 /** @param {string} theme */
 function choose(theme) {
   if (theme === 'system') delete document.documentElement.dataset.theme;

@@ -261,6 +261,20 @@ export function createTourStart(button, load) {
   });
 }
 
+/**
+ * A button of something that loads at the first press.
+ * @param {HTMLElement} button
+ * @param {() => Promise<{open: (from: HTMLElement) => void}>} load
+ */
+export function createLater(button, load) {
+  /** @type {Promise<{open: (from: HTMLElement) => void}>|null} */
+  let loading = null;
+  button.addEventListener('click', async () => {
+    loading ??= load();
+    (await loading).open(button);
+  });
+}
+
 function wasSeen() {
   try {
     return localStorage.getItem(TOUR_SEEN) === 'seen';

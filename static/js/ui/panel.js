@@ -196,7 +196,7 @@ function fileName(name, { title }) {
 
 const TELLING = 4000;
 /** A page that was saved has no server that a link or code could ask, and is saved already. */
-const isSaved = () => location.protocol === 'file:';
+const isSaved = () => document.body.classList.contains('is-saved');
 
 /**
  * @typedef {Object} Subject
@@ -263,7 +263,14 @@ export function createExports(subject, announce) {
       item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
       ...(isSaved()
         ? []
-        : [item('HTML', 'a page that opens offline', (exports, of) => exports.saveStandalone(of))]),
+        : [
+            item('HTML', 'this drawing, opens offline', (exports, of) =>
+              exports.saveStandalone(of),
+            ),
+            item('Whole page', 'every view of this text, opens offline', (exports, of) =>
+              exports.saveWhole(of),
+            ),
+          ]),
       item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
       item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
     ]),

@@ -26,6 +26,12 @@ const ZOOM_FROM = 40;
 /** Pixels a press may stray and still be a click: a fingertip rolls. */
 /** @type {Record<string, number>} */
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
+/**
+ * The cells of each drawing on the page: where one is, which is at the pointer or at the keyboard's
+ * cursor, and what one says. Bars are boxes with their labels.
+ * @type {WeakMap<Element, {at: (event: {clientX: number, clientY: number}) => Cell|null, current: () => Cell|null, box: (cell: Cell) => Box|null, describe: (cell: Cell) => string}>}
+ */
+export const CELLS = new WeakMap();
 const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
 
 let count = 0;
@@ -130,6 +136,17 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
     if (cell && figure?.grid.choose) onChoose(cell, figure.grid);
   }
 
+  CELLS.set(plot, {
+    at: (event) => figure && cellUnder(event, drawing, figure.grid),
+    current: () => cell,
+    box(of) {
+      const area = areaOf(drawing);
+      const box = figure && area && boxOf(of.row, of.column, area, figure.grid);
+      const isBar = figure && figure.grid.columns < 2 && !figure.grid.geometry;
+      return box && isBar ? { ...box, left: 0, width: plot.clientWidth } : box;
+    },
+    describe: (of) => figure?.grid.describe(of.row, of.column) ?? '',
+  });
   plot.addEventListener('pointermove', (event) => {
     if (figure && event.pointerType !== 'touch') point(cellUnder(event, drawing, figure.grid));
   });
@@ -372,8 +389,9 @@ function cellUnder(event, drawing, grid) {
   const area = areaOf(drawing);
   if (!area) return null;
   const box = drawing.getBoundingClientRect();
-  const x = (event.clientX - box.left - area.left) / area.width;
-  const y = (event.clientY - box.top - area.top) / area.height;
+  const zoom = box.width / drawing.offsetWidth || 1;
+  const x = ((event.clientX - box.left) / zoom - area.left) / area.width;
+  const y = ((event.clientY - box.top) / zoom - area.top) / area.height;
   if (grid.geometry)
     return x < 0 || x > 1 || y < 0 || y > 1
       ? null

@@ -1,13 +1,15 @@
 """The offline page: one file, everything in it, nothing that a text could break out of."""
 
 import base64
+import gzip
 import json
 import re
 
 import pytest
 
+import headlight
 from headlight.client import read_trace
-from headlight.commands.export import ENTRY, modules, offline_page
+from headlight.saved_page import ENTRY, Archive, modules, render
 
 HOSTILE = "<b>the</b> </script><script>alert(1)</script> <!-- {{ text }} & cat"
 IMPORTED = re.compile(
@@ -21,12 +23,24 @@ def page_of(client, text, **options):
     asked = {"text": text, "analyses": ["head_labels"]}
     answer = client.post("/api/v1/trace", json=asked, headers=headers).content
     card = client.get("/api/v1/models/tiny").json()
-    return answer, offline_page(answer, card, read_trace(answer), **options)
+    return answer, render(Archive(card=card, whole=answer), **options)
 
 
-def element(page, name):
-    (found,) = re.findall(rf'<script type="[^"]+" id="{name}">(.*?)</script>', page, re.DOTALL)
-    return found
+def unpacked(page, name):
+    (found,) = re.findall(rf'<script type="text/plain" id="{name}">(.*?)</script>', page, re.DOTALL)
+    return gzip.decompress(base64.b64decode(found))
+
+
+def archived(page):
+    """The header of the archive, and the trace of each answer."""
+    content = unpacked(page, "answers")
+    size = int.from_bytes(content[:4], "little")
+    header, answers = json.loads(content[4 : 4 + size]), content[4 + size :]
+    return header, [
+        read_trace(answers[entry["start"] : entry["end"]])
+        for entry in (header["whole"], *header["further"])
+        if "positional" not in entry.get("ask", {})
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -36,22 +50,43 @@ def hostile(client):
 
 def test_the_page_holds_the_answer_of_the_api(hostile, client):
     answer, page = hostile
-    assert base64.b64decode(element(page, "answer")) == answer
-    assert json.loads(element(page, "model")) == client.get("/api/v1/models/tiny").json()
+    content = unpacked(page, "answers")
+    assert content.endswith(answer)
+    card = client.get("/api/v1/models/tiny").json()
+    header, _ = archived(page)
+    assert header["card"] == {**card, "analyses": ["head_labels"]}
+
+
+def test_the_saved_page_explains_every_position_with_the_numbers_of_the_api(client):
+    page = client.post("/api/v1/page", json={"text": "the cat sat"}).text
+    header, (whole, *further) = archived(page)
+    captured = {name.rpartition(".")[2] for name in whole}
+    assert {"queries", "keys", "values", "scores", "weights", "context"} <= captured
+    explained = {
+        entry["ask"]["logit_difference"]["position"]: trace
+        for entry, trace in zip(header["further"], further, strict=False)
+        if entry["ask"].get("analyses") == ["logit_attribution"]
+    }
+    assert list(explained) == list(range(len(whole.tokens)))
+    asked = {"text": "the cat sat", "analyses": ["logit_attribution"]}
+    one = client.post("/api/v1/trace", json={**asked, "logit_difference": {"position": 1}}).json()
+    parts = explained[1].analyses["logit_attribution"]["parts"]
+    told = one["analyses"]["logit_attribution"]["parts"]["data"]
+    assert parts.tolist() == pytest.approx(told, rel=1e-6)
 
 
 def test_no_text_becomes_markup(hostile):
     _, page = hostile
     assert "alert(1)" not in page.replace("&lt;script&gt;alert(1)&lt;/script&gt;", "")
     assert "<title>&lt;b&gt;the&lt;/b&gt; " in page
-    assert "{{" not in page[: page.index('<script type="importmap">')].replace("{{ text }}", "")
+    assert "{{" not in page[: page.index('<script type="text/plain"')].replace("{{ text }}", "")
 
 
 def test_nothing_is_loaded_from_elsewhere(hostile):
     _, page = hostile
-    head = page[: page.index('<script type="importmap">')]
-    assert "default-src 'none'; script-src 'unsafe-inline' data:;" in head
-    assert re.findall(r"""(?:src|href)=["'](?!data:)""", head) == []
+    head = page[: page.index('<script type="text/plain"')]
+    assert "default-src 'none'; script-src 'unsafe-inline' blob:;" in head
+    assert re.findall(r"""(?:src|href)=["'](?!data:|#)""", head) == []
     assert "@import" not in head
 
 
@@ -65,3 +100,36 @@ def test_every_import_has_its_module():
     assert ENTRY in found
     named = {name for text in found.values() for name in IMPORTED.findall(text)}
     assert named == set(found) - {ENTRY}
+
+
+def test_a_trace_shows_itself_in_a_notebook(tiny):
+    trace = headlight.trace(tiny, "the </iframe> cat")
+    page = trace.show(height=600)
+    (whole,) = archived(page.html)[1]
+    for site in trace:
+        assert whole[site].tolist() == trace[site].tolist()
+    frame = page._repr_html_()
+    assert frame.startswith("<iframe srcdoc=")
+    assert "height: 600px" in frame
+    assert frame.count("<") == 1 + 1, "the page is text within the attribute"
+
+
+def test_the_answer_of_a_server_shows_what_it_holds(client, tmp_path):
+    headers = {"accept": "application/x-safetensors"}
+    asked = {"text": "the cat", "capture": ["*.weights"], "analyses": ["rollout"]}
+    trace = read_trace(client.post("/api/v1/trace", json=asked, headers=headers).content)
+    page = trace.show()
+    header, (whole,) = archived(page.html)
+    assert header["card"]["analyses"] == ["head_labels", "rollout"]
+    assert (
+        whole.analyses["rollout"]["decoder"].tolist()
+        == trace.analyses["rollout"]["decoder"].tolist()
+    )
+    page.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == page.html
+
+
+def test_a_trace_without_attention_has_nothing_to_show(tiny):
+    trace = headlight.trace(tiny, "the cat", capture=["logits"])
+    with pytest.raises(ValueError, match="capture"):
+        trace.show()

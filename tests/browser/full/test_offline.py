@@ -17,7 +17,7 @@ def written(folder, *words):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("saved"), TEXT, "--analyses", "rollout")
+    return written(tmp_path_factory.mktemp("saved"), TEXT)
 
 
 @pytest.fixture
@@ -38,13 +38,35 @@ def page(request, new_context, saved):
 
 
 def test_only_what_the_file_holds_is_offered(page):
-    offered = page.locator(".controls").inner_text()
+    offered = page.locator(".controls").first.inner_text()
     assert "Rollout" in offered
-    assert "Scores" not in offered
-    assert page.locator(".exports > button").count() == 0
-    assert page.get_by_role("button", name="Why").count() == 0
+    assert "Scores" in offered
+    assert page.locator(".exports:visible > button").count() == 0
+    assert page.get_by_role("button", name="Compare").count() == 0
     page.get_by_role("radio", name="Rollout").check()
-    assert "ollout" in page.locator(".panel h2").inner_text()
+    assert "ollout" in page.locator("#view-attention .panel h2").first.inner_text()
+
+
+VIEWS = ["why", "head", "positions", "experts", "stream", "next_token", "word"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_of_the_text_is_drawn_from_the_file(page, view):
+    page.evaluate("(view) => { location.hash += `&view=${view}` }", view)
+    section = page.locator(f"#view-{view}")
+    section.locator(".plot .main-svg").first.wait_for(state="attached")
+    assert section.locator(".panel-notice:visible").all_inner_texts() == []
+
+
+def test_keys_and_links_lead_as_on_the_page_of_a_server(page):
+    before = page.evaluate("location.hash")
+    page.locator("body").press("j")
+    page.wait_for_function("(before) => location.hash !== before", arg=before)
+    assert "layer=" in page.evaluate("location.hash")
+
+
+def test_the_file_is_small_enough_to_send(saved):
+    assert saved.stat().st_size < 3_000_000
 
 
 def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(new_context, saved):

@@ -1,41 +1,59 @@
-import { deepEqual, ok } from 'node:assert/strict';
+import { deepEqual } from 'node:assert/strict';
 import test from 'node:test';
 
-import { holds, offlineView } from '../../../static/js/state/offline_view.js';
+import { offlineView } from '../../../static/js/state/offline_view.js';
 
-const TRACE = { tensors: { 'a.weights': {} }, analyses: { rollout: { decoder: {} }, empty: {} } };
+const HELD = ['rollout', 'plain'];
+const PAGE = {
+  holds: ({ analyses }) => analyses.every((name) => HELD.includes(name)),
+  leadsTo: (view) => view === 'any',
+};
 const VIEW = {
   id: 'any',
-  asks: (_, { what, which }) => ({
-    ...(what === 'scores' && { numbers: { capture: ['a.scores'] } }),
+  fields: { typed: { standard: '' } },
+  asks: (_, { what, which, isOther, degree, typed }) => ({
+    ...(what === 'scores' && { numbers: { analyses: ['scores'] } }),
     ...(which === 'rollout' && { more: { analyses: ['rollout'] } }),
+    ...(isOther && { other: { analyses: ['other'] } }),
+    ...(degree !== undefined && degree !== 1 && { other: { analyses: ['other'] } }),
+    ...(what === 'patching' && typed !== '' && { other: { analyses: ['patching'] } }),
   }),
   controls: (_, { what }) => [
-    { kind: 'choice', name: 'what', options: [{ id: 'weights' }, { id: 'scores' }], value: what },
+    {
+      kind: 'choice',
+      name: 'what',
+      options: [{ id: 'weights' }, { id: 'scores' }, { id: 'patching' }],
+      value: what,
+    },
     { kind: 'choice', name: 'which', options: [{ id: 'head' }, { id: 'rollout' }] },
     { kind: 'flag', name: 'words' },
+    { kind: 'flag', name: 'isOther' },
+    { kind: 'number', name: 'degree', most: 5 },
+    { kind: 'text', name: 'typed' },
   ],
-  figure: () => ({ title: 'A', actions: [{ label: 'Why?', patch: {} }] }),
+  figure: () => ({
+    title: 'A',
+    actions: [
+      { label: 'Here', patch: { layer: 1 } },
+      { label: 'Why?', patch: { view: 'why' } },
+    ],
+  }),
 };
 
-test('a trace holds what was captured and what was computed from it', () => {
-  ok(holds({}, TRACE));
-  ok(holds({ capture: ['a.weights'], analyses: ['rollout'] }, TRACE));
-  ok(!holds({ capture: ['a.weights', 'a.scores'] }, TRACE));
-  ok(!holds({ analyses: ['value_weighted'] }, TRACE));
-  ok(!holds({ analyses: ['empty'] }, TRACE));
-});
-
 test('switches that need a server are not offered offline', () => {
-  const [what, which, words] = offlineView(VIEW, TRACE).controls(TRACE, {
-    what: 'weights',
-    which: 'head',
-  });
-  deepEqual(what.options, [{ id: 'weights' }]);
-  deepEqual(which.options, [{ id: 'head' }, { id: 'rollout' }]);
-  deepEqual(words, { kind: 'flag', name: 'words' });
+  const offered = offlineView(VIEW, PAGE).controls({}, { what: 'weights', which: 'head' });
+  deepEqual(
+    offered.map(({ name, options }) => [name, options?.map(({ id }) => id)]),
+    [
+      ['what', ['weights']],
+      ['which', ['head', 'rollout']],
+      ['words', undefined],
+    ],
+  );
 });
 
-test('actions that lead to other views are removed', () => {
-  deepEqual(offlineView(VIEW, TRACE).figure(TRACE, {}), { title: 'A', actions: [] });
+test('only actions that lead to views of the page stay', () => {
+  deepEqual(offlineView(VIEW, PAGE).figure({}, {}).actions, [
+    { label: 'Here', patch: { layer: 1 } },
+  ]);
 });

@@ -1,0 +1,324 @@
+"""The page as one HTML file that opens without a server, with all views of one text.
+
+The file holds the modules of `static/js`, Plotly, and an archive of answers: one trace with every
+site that a view draws, and answers about single predictions. `static/js/api/archive.js` answers the
+page's requests from it. Code and answers are compressed by gzip, which every browser
+reads, and numbers are those of the API: none is rounded.
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import gzip
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from headlight.client.decode import Trace, read_trace
+from headlight.model import trace as model_trace
+from headlight.model.analysis import head_labels
+from headlight.model.positional_tables import (
+    alibi_encoding,
+    rotary_encoding,
+    sinusoidal_encoding,
+)
+from headlight.model.sites import layer_of
+from headlight.registry import registry_of
+from headlight.routes.models import model_answer
+from headlight.schemas.traces import TraceRequest
+from headlight.serialization.formats import SAFETENSORS, Form
+from headlight.serialization.trace import Analysis, Answer, Arrays, encode
+from headlight.settings import HOME, Settings
+from headlight.static_files import modules_of, resolved
+
+Members = dict[str, Any]
+
+ENTRY = "offline.js"
+STYLES = ("page", "results")
+
+SITES = (
+    *(f"*attention.{part}" for part in ("queries", "keys", "rotated_queries", "rotated_keys")),
+    *(f"*attention.{part}" for part in ("values", "bias", "scores", "weights", "context")),
+    "*attention.output",
+    "*.embedding.positional",
+    *(f"*.experts.{part}" for part in ("router_probs", "expert_indices", "expert_weights")),
+)
+"""The sites that the views draw."""
+
+OF_A_POSITION = ("logit_attribution", "strongest_path", "saliency")
+"""The analyses that explain one prediction."""
+NOT_HELD = (*OF_A_POSITION, "patching", "quantization_sensitivity")
+"""The analyses that are not of the whole trace, or take minutes."""
+MOST_POSITIONS = 64
+"""Of a longer text, only the last prediction is explained."""
+
+# Markup below is only a file of ours, JSON without a `<`, or base64.
+_IMPORT = re.compile(
+    r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bawait import\()['"](\.[^'"]+)['"]""",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """The answers that a page holds: safetensors files without packed triangles.
+
+    ``card`` is the answer of `GET /api/v1/models/{id}`, ``whole`` the trace, ``further`` the
+    answers to requests about the same text, each behind the request as the page writes it.
+    """
+
+    card: Mapping[str, Any]
+    whole: bytes
+    further: Sequence[tuple[Members, bytes]] = ()
+
+    def pack(self) -> bytes:
+        """The length of a header in JSON (4 bytes, little-endian), the header and the answers."""
+        trace = read_trace(self.whole)
+        explained = {name for ask, _ in self.further for name in ask.get("analyses", ())}
+        start, entries = 0, []
+        for content in (self.whole, *(content for _, content in self.further)):
+            entries.append({"start": start, "end": start + len(content)})
+            start += len(content)
+        held = {*explained, *trace.analyses, *((*OF_A_POSITION, "patching") if explained else ())}
+        card = {
+            **self.card,
+            "analyses": [name for name in self.card["analyses"] if name in held],
+        }
+        further = [
+            {"ask": ask, **entry} for (ask, _), entry in zip(self.further, entries[1:], strict=True)
+        ]
+        header = json.dumps({"card": card, "whole": entries[0], "further": further}).encode()
+        answers = (self.whole, *(content for _, content in self.further))
+        return b"".join([len(header).to_bytes(4, "little"), header, *answers])
+
+
+@dataclass(frozen=True)
+class SavedPage:
+    """A saved page that a notebook shows in an output cell, ``height`` pixels high.
+
+    `save` writes it as a file.
+    """
+
+    html: str = field(repr=False)
+    height: int = 800
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own."""
+        return (
+            f'<iframe srcdoc="{html.escape(self.html)}" title="Headlight" '
+            f'style="width: 100%; height: {self.height}px; border: 0"></iframe>'
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the page as an HTML file.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        Path(path).write_text(self.html, encoding="utf-8")
+
+
+def whole_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceRequest:
+    """The request of a trace with all that the views draw; what was captured by choice stays.
+
+    A request of maps of a long text gets nothing but what it asks for.
+    """
+    analyses = {*request.wanted_analyses, *(() if request.is_observed else ("head_labels",))}
+    capture = request.capture
+    if capture is None and not request.is_observed:
+        names = [site["name"] for site in card["sites"]]
+        capture = [glob for glob in SITES if fnmatch.filter(names, glob)]
+        analyses |= set(card["analyses"]) - set(NOT_HELD)
+    members = {
+        **request.model_dump(by_alias=True),
+        "capture": capture,
+        "analyses": sorted(analyses),
+        "triangle": False,
+    }
+    return TraceRequest.model_validate(members)
+
+
+def further_requests(
+    request: TraceRequest, card: Mapping[str, Any], trace: Trace
+) -> Iterator[tuple[Members, TraceRequest]]:
+    """The requests that explain single predictions, each behind its form in the page.
+
+    Every position has its attribution, which takes one pass; the strongest path and the saliency,
+    which take many, are those of the prediction that the page opens.
+    """
+    if request.capture is not None or request.is_observed:
+        return
+    tokens = trace.target_tokens or trace.tokens
+    masks = [at for at, token in enumerate(tokens) if token.text == "[MASK]"]
+    first = masks[0] if masks else len(tokens) - 1
+    for name in OF_A_POSITION:
+        if name not in card["analyses"]:
+            continue
+        is_quick = name == "logit_attribution" and len(tokens) <= MOST_POSITIONS
+        for position in range(len(tokens)) if is_quick else (first,):
+            ask: Members = {"analyses": [name], "logit_difference": {"position": position}}
+            members = {**request.model_dump(by_alias=True), "capture": [], **ask}
+            members["target"] = trace.target
+            yield ask, TraceRequest.model_validate(members)
+
+
+def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[Members, bytes]]:
+    """The encodings of positions that the view of schemes compares, each behind its request."""
+    if card["positional"] == "learned":  # the page asks for the model's own table as well
+        return
+    length = len(trace.tokens)
+    width, heads = card["d_model"], card["n_heads"]
+    own = width // heads
+    width, own = width + width % 2, own + own % 2
+    tables = [
+        ({"scheme": "sinusoidal", "width": width}, sinusoidal_encoding(length, width)),
+        ({"scheme": "rotary", "width": own}, rotary_encoding(length, own)),
+        ({"scheme": "alibi", "heads": heads}, alibi_encoding(length, heads)),
+    ]
+    for sizes, table in tables:
+        asked = {**sizes, "length": length}
+        answer = Arrays(tensors=table, metadata={"model": None, **asked})
+        yield {"positional": asked}, encode(answer, Form(media_type=SAFETENSORS))
+
+
+def render(archive: Archive, edits: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The page as HTML; `edits` are the changes of the pass, to be named."""
+    trace = read_trace(archive.whole)
+    templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
+    return templates.get_template("offline.html").render(
+        text=trace.text,
+        edits=json.dumps(edits) if edits else "",
+        version=version("headlight"),
+        styles=[style(name) for name in STYLES],
+        logo=data_url((HOME / "static" / "logo.svg").read_text(), "image/svg+xml"),
+        answers=_packed(archive.pack()),
+        code=_code(),
+    )
+
+
+@cache
+def _code() -> Markup:
+    code = {"plotly": _plotly(), "modules": modules()}
+    return _packed(json.dumps(code, ensure_ascii=False).encode())
+
+
+def _packed(content: bytes) -> Markup:
+    """Bytes as gzip in base64."""
+    packed = gzip.compress(content, compresslevel=9, mtime=0)
+    return Markup(base64.b64encode(packed).decode())  # nosec B704
+
+
+@cache
+def modules() -> dict[str, str]:
+    """The text of every module that the page needs, by its path in `static/js`.
+
+    Imports are rewritten to these paths, because a module without an address has no relative ones.
+    """
+    found = modules_of([ENTRY], _IMPORT)
+    return {name: _IMPORT.sub(partial(_by_path, name), text) for name, text in found.items()}
+
+
+def _by_path(importer: str, match: re.Match[str]) -> str:
+    return match[0].replace(match[1], resolved(match[1], importer))
+
+
+def data_url(text: str, media_type: str = "text/javascript") -> str:
+    """A text as a URL that holds it."""
+    return f"data:{media_type};base64,{base64.b64encode(text.encode()).decode()}"
+
+
+def style(name: str) -> Markup:
+    """A style sheet of the page, by its name."""
+    return Markup((HOME / "static" / "css" / f"{name}.css").read_text())  # nosec B704
+
+
+def json_element(value: Any) -> Markup:
+    """JSON within a script element: nothing in it can end the element."""
+    return Markup(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))  # nosec B704
+
+
+def _plotly() -> str:
+    return (HOME / "static" / "vendor" / "plotly" / "plotly.min.js").read_text()
+
+
+def plotly_script() -> Markup:
+    """Plotly as the text of a script element: nothing in it can end the element."""
+    script = re.sub(r"<(?=/script|!--)", r"\\x3c", _plotly(), flags=re.IGNORECASE)
+    return Markup(script)  # nosec B704
+
+
+def shown(trace: model_trace.Trace, height: int) -> SavedPage:
+    """A trace as a page for a notebook; the page has the views whose arrays the trace holds.
+
+    The labels of the heads follow from the weights and are added. The card is that of the model of
+    this name and revision, if this installation has it.
+
+    Raises:
+        ValueError: the trace holds no attention weights.
+    """
+    if not any(site.endswith("attention.weights") for site in trace):
+        raise ValueError("the page shows attention; capture '*.self_attention.weights'")
+    found: dict[str, Any] = dict(getattr(trace, "analyses", {}))
+    labels = head_labels.head_labels(trace) if trace.heads is None else {}
+    names = {"labels": list(head_labels.LABELS)}
+    found.setdefault("head_labels", Analysis(arrays=labels, metadata=names))
+    answer = Answer(
+        id=getattr(trace, "id", ""),
+        trace=trace,
+        analyses={
+            name: Analysis(arrays=each.arrays, metadata=each.metadata)
+            for name, each in found.items()
+        },
+    )
+    card = _card_of(trace)
+    whole = encode(answer, Form(media_type=SAFETENSORS))
+    further = list(positional_answers(card, read_trace(whole)))
+    return SavedPage(render(Archive(card=card, whole=whole, further=further)), height)
+
+
+def _card_of(trace: model_trace.Trace) -> Mapping[str, Any]:
+    """The card of the model that made a trace, or the little that the trace itself says."""
+    registry = registry_of(Settings())
+    if trace.model in registry.ids:
+        description = registry.describe(trace.model)
+        if description.revision == trace.revision:
+            return model_answer(description, registry.status(trace.model)).model_dump(mode="json")
+    weights = [site for site in trace if site.endswith("self_attention.weights")]
+    is_pair = trace.target_tokens is not None
+    kind = "encoder" if weights[0].startswith("encoder") else "decoder"
+    stream = next((trace[site] for site in trace if site.endswith("embedding.positional")), None)
+    return {
+        "id": trace.model,
+        "title": trace.model,
+        "kind": "encoder-decoder" if is_pair else kind,
+        "n_layers": len({layer_of(site) for site in weights}),
+        "n_heads": len(trace[weights[0]]),
+        "d_model": 0 if stream is None else stream.shape[-1],
+        "d_ff": 0,
+        "vocab_size": 0,
+        "max_tokens": len(trace.tokens),
+        "positional": "none" if stream is None else "sinusoidal",
+        "norm": "",
+        "norm_place": "pre",
+        "activation": "",
+        "has_mask": False,
+        "moe": None,
+        "parameters": 0,
+        "revision": trace.revision,
+        "licence": "",
+        "analyses": ["head_labels", *getattr(trace, "analyses", {})],
+        "sites": [
+            {"name": name, "axes": list(array.axes)} for name, array in trace.tensors.items()
+        ],
+        "state": "loaded",
+    }

@@ -1,0 +1,122 @@
+/**
+ * A presentation: views in an order, each with a name, the fragment of its link, and the cells that
+ * stay covered until they are asked for. It is kept and exported as JSON.
+ */
+
+/** @typedef {{panel: number, row: number, column: number}} Cover a cell or bar of one of a view's drawings */
+/** @typedef {{name: string, link: string, covers: Cover[]}} Slide */
+/** @typedef {{at: number, revealed: number}} Place the slide shown, and how many of its covers are off */
+
+const VERSION = 1;
+const MOST_SLIDES = 500;
+const LONGEST_NAME = 200;
+const LONGEST_LINK = 20_000;
+
+/**
+ * @param {Slide[]} slides
+ * @returns {string} a file
+ */
+export function written(slides) {
+  return JSON.stringify({ headlight_presentation: VERSION, views: slides }, null, 1);
+}
+
+/**
+ * @param {string} file
+ * @returns {Slide[]}
+ * @throws {Error} with a sentence on what is wrong with the file
+ */
+export function read(file) {
+  /** @type {any} */
+  let found;
+  try {
+    found = JSON.parse(file);
+  } catch {
+    throw new Error('The file is not JSON, so it is not a presentation.');
+  }
+  if (found?.headlight_presentation === undefined)
+    throw new Error('The file is not a presentation of Headlight.');
+  if (found.headlight_presentation !== VERSION)
+    throw new Error('A newer version of Headlight wrote this presentation.');
+  if (!Array.isArray(found.views) || found.views.length === 0)
+    throw new Error('The presentation holds no views.');
+  if (found.views.length > MOST_SLIDES)
+    throw new Error(`The presentation holds more than ${MOST_SLIDES} views.`);
+  return found.views.map(slideOf);
+}
+
+/**
+ * @param {any} view
+ * @param {number} index
+ * @returns {Slide}
+ */
+function slideOf(view, index) {
+  const link = typeof view?.link === 'string' ? view.link.replace(/^[^#]*/, '') : '';
+  if (link === '' || link.length > LONGEST_LINK)
+    throw new Error(`View ${index + 1} of the presentation has no link.`);
+  const name = typeof view.name === 'string' ? view.name.slice(0, LONGEST_NAME) : '';
+  const covers = Array.isArray(view.covers) ? view.covers : [];
+  if (!covers.every(isCover))
+    throw new Error(`View ${index + 1} of the presentation covers something that is not a cell.`);
+  return {
+    name: name || `View ${index + 1}`,
+    link,
+    covers: covers.map((/** @type {Cover} */ { panel, row, column }) => ({ panel, row, column })),
+  };
+}
+
+/**
+ * @param {any} cover
+ * @returns {cover is Cover}
+ */
+function isCover(cover) {
+  return ['panel', 'row', 'column'].every(
+    (name) => Number.isInteger(cover?.[name]) && cover[name] >= 0,
+  );
+}
+
+/**
+ * @template T
+ * @param {T[]} list
+ * @param {number} from
+ * @param {number} to
+ * @returns {T[]} with one entry in another place
+ */
+export function moved(list, from, to) {
+  if (to < 0 || to >= list.length) return list;
+  const left = list.filter((_, index) => index !== from);
+  return [...left.slice(0, to), list[from], ...left.slice(to)];
+}
+
+/**
+ * @param {Slide} slide
+ * @param {Cover} cover
+ * @returns {Slide} with a cover more, or less if it has this one already
+ */
+export function toggledCover(slide, cover) {
+  const others = slide.covers.filter(
+    ({ panel, row, column }) =>
+      panel !== cover.panel || row !== cover.row || column !== cover.column,
+  );
+  const isNew = others.length === slide.covers.length;
+  return { ...slide, covers: isNew ? [...others, cover] : others };
+}
+
+/**
+ * What is covered is revealed first, one cover at a time; then the next view is shown.
+ * @param {Slide[]} slides
+ * @param {Place} place
+ * @returns {Place} the same at the end
+ */
+export function onward(slides, place) {
+  const { at, revealed } = place;
+  if (revealed < slides[at].covers.length) return { at, revealed: revealed + 1 };
+  return at + 1 < slides.length ? { at: at + 1, revealed: 0 } : place;
+}
+
+/**
+ * @param {Place} place
+ * @returns {Place} the view before, covered as at first
+ */
+export function back({ at }) {
+  return { at: Math.max(0, at - 1), revealed: 0 };
+}
