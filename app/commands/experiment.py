@@ -26,7 +26,6 @@ from rich.text import Text
 
 from headlight.commands.options import UsageError, error_lines
 from headlight.commands.output import STANDARD_OUTPUT, check, notes, show, writing
-from headlight.experiments import encoded_result
 from headlight.model.experiments.experiment import (
     Experiment,
     Frame,
@@ -95,6 +94,8 @@ def run_experiment(
         return
     with writing(out, is_forced=force) as file:
         if as_json:
+            from headlight.experiments import encoded_result  # which imports the server
+
             file.write(encoded_result(experiment, parameters, result) + b"\n")
         else:
             file.writelines(line.encode() for line in csv_lines(result))

@@ -7,7 +7,7 @@ import { advice, asProblem, askWhenRefused, isWorthRetrying } from './api/calls.
 import { fetchExperiment, fetchExperiments } from './api/experiments.js';
 import { asSentence } from './data/text.js';
 import { createTheme, element, partOf } from './ui/dom.js';
-import { createExperiment } from './ui/experiment.js';
+import { createExperiment } from './ui/experiment/experiment.js';
 import { askForKey, createSkip } from './ui/page.js';
 
 /** @import { ExperimentView } from './data/experiment.js' */

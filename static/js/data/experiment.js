@@ -35,6 +35,7 @@ import { capitalised } from './text.js';
  * @property {number} most
  * @property {number} multiple of a whole number; 1 if any will do
  * @property {string[]} options of a choice
+ * @property {Record<string, string>} [titles] of the options, if these are not words
  * @property {number} longest of a text, in characters
  * @property {[number, number]} count of the numbers of a list
  * @property {boolean} isOptional null leaves it to the experiment
@@ -213,87 +214,6 @@ function roundStep(width) {
 }
 
 /**
- * The parameters that a link names; whatever it does not name, or means nothing by, is left out.
- * @param {URLSearchParams} link
- * @param {Parameter[]} parameters
- * @returns {Values}
- */
-export function valuesInLink(link, parameters) {
-  /** @type {Values} */
-  const values = {};
-  for (const parameter of parameters) {
-    const text = link.get(parameter.name);
-    const value = text === null ? undefined : readInLink(parameter, text);
-    if (value !== undefined) values[parameter.name] = value;
-  }
-  return values;
-}
-
-/**
- * What is wrong with the values of a link that are left out, in words, by parameter.
- * @param {URLSearchParams} link
- * @param {Parameter[]} parameters
- * @returns {Map<string, string>}
- */
-export function problemsInLink(link, parameters) {
-  const problems = new Map();
-  for (const parameter of parameters) {
-    const text = link.get(parameter.name);
-    if (text === null || readInLink(parameter, text) !== undefined) continue;
-    const { kind, options } = parameter;
-    const why =
-      kind === 'choice'
-        ? `one of ${options.join(', ')}`
-        : kind === 'flag'
-          ? '0 or 1'
-          : kind === 'rows'
-            ? 'rows of numbers are needed'
-            : readTyped(parameter, text).problem;
-    const shown = text.length > 40 ? `${text.slice(0, 40)}…` : text;
-    problems.set(parameter.name, `“${shown}” in the link is not used: ${why}`);
-  }
-  return problems;
-}
-
-/**
- * @param {Parameter} parameter
- * @param {string} text
- */
-function readInLink(parameter, text) {
-  const { kind, options } = parameter;
-  if (kind === 'choice') return options.includes(text) ? text : undefined;
-  if (kind === 'flag') return { 0: false, 1: true }[text];
-  if (kind === 'rows') return rowsIn(text);
-  const { value, problem } = readTyped(parameter, text);
-  return problem === '' ? value : undefined;
-}
-
-/** @param {string} text @returns {unknown[]|undefined} */
-function rowsIn(text) {
-  try {
-    const rows = JSON.parse(text);
-    return Array.isArray(rows) ? rows : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * Writes the parameters that are not as they would be anyway.
- * @param {URLSearchParams} link
- * @param {Parameter[]} parameters
- * @param {Values} values
- */
-export function writeInLink(link, parameters, values) {
-  for (const [name, value] of Object.entries(changed(parameters, values))) {
-    const { kind } = /** @type {Parameter} */ (parameters.find((each) => each.name === name));
-    if (kind === 'flag') link.set(name, value ? '1' : '0');
-    else if (kind === 'rows') link.set(name, JSON.stringify(value));
-    else link.set(name, kind === 'list' ? value.join(',') : String(value));
-  }
-}
-
-/**
  * The values that differ from the standard ones; null is left to the experiment.
  * @param {Parameter[]} parameters
  * @param {Values} values
@@ -385,7 +305,10 @@ export function valuesInWords(values) {
  * @property {string} id
  * @property {string[]} main parameters that are always in sight
  * @property {string[]} [hidden] parameters that are set elsewhere
- * @property {Values} [preview] of a short run at first sight, if a whole one takes long
+ * @property {Record<string, Record<string, string>>} [titles] of options, by parameter
+ * @property {Record<string, string[]>} [following] tables computed from another, which replaces what was typed there
+ * @property {boolean} [isPickable] a cell of its pictures can be chosen
+ * @property {Values} [preview] of a run that a busy server takes too, if a whole one takes long
  * @property {{id: string, title: string, values: Values}[]} [besides] runs to compare with
  * @property {(arrays: Arrays) => number[]} [steps] of the frames, to go back and forth in
  * @property {(result: Result) => string} finding the result in a sentence or two

@@ -145,7 +145,10 @@ function choice(parameter, { id, described, send }) {
           { value: true, title: 'yes' },
           { value: false, title: 'no' },
         ]
-      : parameter.options.map((value) => ({ value, title: value.replaceAll('_', ' ') }));
+      : parameter.options.map((value) => ({
+          value,
+          title: parameter.titles?.[value] ?? value.replaceAll('_', ' '),
+        }));
   const letters = options.reduce((sum, { title }) => sum + title.length, 0);
   if (options.length > SEGMENTS || letters > LETTERS) {
     const select = element(

@@ -86,6 +86,30 @@ export function spoken({ tag, text = '', parts }) {
     .trim();
 }
 
+const POWER = /(\S)\^\{([^}]*)\}/;
+
+/**
+ * A text whose powers, written `e^{0.5}`, are mathematics.
+ * @param {string} text
+ * @returns {(string|HTMLElement)[]}
+ */
+export function withPowers(text) {
+  const [before, base, exponent] = text.split(POWER);
+  if (base === undefined) return [before];
+  const term = power(name(base), number(exponent));
+  const math = node({ tag: 'math', parts: [term] });
+  math.setAttribute('aria-label', spoken(term));
+  const rest = text.slice(before.length + base.length + exponent.length + '^{}'.length);
+  return [before, element('span', { class: 'formula' }, math), ...withPowers(rest)];
+}
+
+/** @param {string} text @returns {string} with its powers in words */
+export function spokenPowers(text) {
+  return text.replaceAll(new RegExp(POWER, 'g'), (_, base, exponent) =>
+    spoken(power(name(base), number(exponent))),
+  );
+}
+
 const MATHML = 'http://www.w3.org/1998/Math/MathML';
 
 /**

@@ -76,7 +76,7 @@ export function createTables({ onRows }) {
               'tr',
               {},
               element('th', { scope: 'row' }, row),
-              ...cells[at].map((cell) => element('td', {}, cell)),
+              ...cells[at].map((cell) => element('td', {}, cell, element('small', {}))),
             ),
           ),
         ),
@@ -112,7 +112,7 @@ export function createTables({ onRows }) {
       onRows(
         name,
         found.table.values.map((line, at) =>
-          line.map((each, place) => (at === row && place === column ? value : each)),
+          line.map((each, place) => (at === row && place === column ? value : rounded(each))),
         ),
       );
     });
@@ -120,13 +120,13 @@ export function createTables({ onRows }) {
       for (const each of mine()?.cells.flat() ?? [])
         /** @type {HTMLElement} */ (each).tabIndex = each === input ? 0 : -1;
       const { table } = mine() ?? {};
-      if (table && input.getAttribute('aria-invalid') !== 'true')
-        input.value = String(table.values[row][column]);
+      if (table && input.getAttribute('aria-invalid') !== 'true' && !input.readOnly)
+        input.value = String(rounded(table.values[row][column]));
       input.select();
     });
     input.addEventListener('blur', () => {
       const { table } = mine() ?? {};
-      if (table && input.getAttribute('aria-invalid') !== 'true')
+      if (table && input.getAttribute('aria-invalid') !== 'true' && !input.readOnly)
         input.value = decimal(table.values[row][column], 3);
     });
     input.addEventListener('keydown', (event) => {
@@ -194,6 +194,11 @@ export function createTables({ onRows }) {
   };
 }
 
+/** A number that is sent with one that was typed; 6 decimals keep a link short. @param {number} value */
+function rounded(value) {
+  return Number.isFinite(value) ? Number(value.toFixed(6)) : 0;
+}
+
 /**
  * Says below a table what is wrong with a cell, if one is.
  * @param {{cells: HTMLElement[][], problem: HTMLElement}} drawn
@@ -238,16 +243,18 @@ function fill({ values, printed }, cells, theme) {
       const isFinite = Number.isFinite(value);
       const shown = isFinite ? decimal(value, 3) : 'masked';
       if (cell instanceof HTMLInputElement) {
-        if (document.activeElement !== cell || cell.getAttribute('aria-invalid') !== 'true') {
-          cell.value = document.activeElement === cell ? String(value) : shown;
+        cell.readOnly = !isFinite;
+        if (!isFinite) cell.value = shown;
+        else if (document.activeElement !== cell || cell.getAttribute('aria-invalid') !== 'true') {
+          cell.value = document.activeElement === cell ? String(rounded(value)) : shown;
           cell.setAttribute('aria-invalid', 'false');
         }
-      } else {
-        cell.textContent = shown;
-        const other = printed?.[row]?.[column];
-        if (other !== undefined && Math.abs(other - value) >= 0.5 * 10 ** -digits)
-          cell.append(element('small', {}, `printed ${other.toFixed(digits)}`));
-      }
+      } else cell.textContent = shown;
+      const other = printed?.[row]?.[column];
+      const differs = other !== undefined && Math.abs(other - value) >= 0.5 * 10 ** -digits;
+      const words = differs ? `printed ${other.toFixed(digits)}` : '';
+      const note = cell.parentElement?.querySelector('small');
+      if (note && note.textContent !== words) note.textContent = words;
       const strength = isFinite ? (0.42 * value) / most : 0;
       cell.parentElement?.style.setProperty('--tint', css(scale, levelOf(strength + 1, 2)));
     }),

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -97,3 +99,17 @@ def test_an_existing_file_is_kept(headlight, tmp_path):
     assert path.read_text() == "kept"
     assert headlight(*words, "--force").exit_code == 0
     assert json.loads(path.read_text())["experiment"] == "by_hand"
+
+
+def test_descriptions_and_wrong_parameters_need_no_pytorch():
+    code = """
+import sys
+from headlight.commands import experiment
+from headlight.model.experiments.registry import EXPERIMENTS
+experiment.list_experiments()
+for each in EXPERIMENTS.values():
+    experiment.describe_experiment(each.id)
+    experiment._parameters(each, ["seed=1"])
+sys.exit("torch" in sys.modules or "fastapi" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -49,6 +49,7 @@ def test_a_stream_that_breaks_off_keeps_what_was_drawn(visit):
     reader = visit()
     page = reader.page
     open_experiment(reader, "balance", **SHORT["balance"])
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_visible()  # it has ended
     answer = page.request.post(
         f"{reader.url}/api/v1/experiments/balance",
         data=SHORT["balance"],
@@ -59,6 +60,41 @@ def test_a_stream_that_breaks_off_keeps_what_was_drawn(visit):
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
     expect(page.locator("#view-balance .panel").first).to_be_visible()
+
+
+def test_a_run_that_a_busy_server_refuses_is_shown_untrained(visit):
+    reader = visit(allow="503")
+    page = reader.page
+    busy = {"type": "about:blank", "title": "Busy", "status": 503, "detail": "try again"}
+    page.route(
+        "**/experiments/balance",
+        lambda route: (
+            route.fulfill(status=503, json=busy)
+            if route.request.method == "POST" and "steps" not in (route.request.post_data or "")
+            else route.continue_()
+        ),
+    )
+    open_experiment(reader, "balance")
+    status = page.locator("#view-balance .run-status")
+    expect(status).to_contain_text("The server is busy, so nothing is trained yet")
+    expect(page.locator("#view-balance .scrubber")).to_be_hidden()
+
+
+def test_knobs_and_the_end_of_a_picture_are_seen_together_on_a_phone(visit):
+    reader = visit(width=390, height=844)
+    for name in EXPERIMENTS:
+        open_experiment(reader, name, **SHORT.get(name, {}))
+        panel = reader.page.locator(f"#view-{name} .panel").last
+        panel.scroll_into_view_if_needed()
+        expect(reader.page.locator(f"#view-{name} .knobs")).to_be_in_viewport()
+
+
+def test_a_link_to_a_frame_that_there_is_not_says_so(visit):
+    reader = visit()
+    open_experiment(reader, "balance", frame=99, **SHORT["balance"])
+    said = reader.page.locator("#view-balance .link-notice")
+    expect(said).to_have_text("“99” in the link is not used: the last frame of this run is 3.")
+    assert "frame" not in fragment_of(reader)
 
 
 def test_the_numbers_of_a_picture_are_saved_with_their_parameters(visit, tmp_path):

@@ -32,13 +32,10 @@ def test_a_changed_parameter_is_computed_and_its_link_restores_it(visit):
     expect(finding(reader)).to_have_text(after)
 
 
-def test_a_run_is_watched_and_gone_back_in_by_the_keyboard(visit):
+def test_a_run_starts_by_itself_and_is_gone_back_in_by_the_keyboard(visit):
     reader = visit()
     open_experiment(reader, "learn_task", **SHORT["learn_task"])
     page = reader.page
-    run = page.get_by_role("button", name="Run", exact=True)
-    run.focus()
-    page.keyboard.press("Enter")
     slider = page.locator("#learn_task-frame")
     expect(slider).to_have_attribute("max", "3")
     last = finding(reader).text_content()
@@ -46,15 +43,18 @@ def test_a_run_is_watched_and_gone_back_in_by_the_keyboard(visit):
     page.keyboard.press("Home")
     expect(finding(reader)).not_to_have_text(last)
     assert fragment_of(reader)["frame"] == ["0"]
-    assert fragment_of(reader)["run"] == ["1"]
+    run = page.get_by_role("button", name="Run", exact=True)
+    run.focus()
+    page.keyboard.press("Enter")
+    expect(finding(reader)).to_have_text(last)
+    assert "frame" not in fragment_of(reader)
 
 
 def test_a_run_is_stopped_and_ends_when_its_panel_is_left(visit):
     reader = visit()
-    open_experiment(reader, "learn_task", steps=1000)
     page = reader.page
     with page.expect_event("requestfailed") as ended:  # the browser closes the stream
-        page.get_by_role("button", name="Run", exact=True).click()
+        open_experiment(reader, "learn_task", steps=1000)
         page.locator("#view-learn_task .scrubber").wait_for()
         page.get_by_role("tab", name="MinHash").click()
     assert ended.value.url.endswith("/experiments/learn_task")
@@ -67,21 +67,30 @@ def test_a_number_of_attention_by_hand_is_edited_with_the_keyboard(visit):
     reader = visit()
     open_experiment(reader, "by_hand", example="animal")
     page = reader.page
-    expect(page.locator(".worked small").first).to_be_visible()
+    printed = page.locator(".worked small:not(:empty)")
+    expect(printed.first).to_have_text("printed 0.35")
     before = finding(reader).text_content()
     first = page.locator(".worked-table", has_text="K, the keys").locator("input").first
     first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.type("2")
     page.keyboard.press("Enter")
-    expect(page.locator(".worked small")).to_have_count(0)
+    expect(printed).to_have_count(0)
     expect(finding(reader)).not_to_have_text(before)
     assert "keys" in fragment_of(reader)
+    weight = page.get_by_role("textbox", name="Weights, it, animal")
+    weight.fill("0.5")
+    weight.press("Tab")
+    expect(finding(reader)).to_contain_text("as you typed it")
+    assert "weights" in fragment_of(reader)
 
 
 def test_a_wrong_value_in_a_link_is_told_at_its_field_and_leaves_the_address(visit):
     reader = visit()
-    open_experiment(reader, "recurrence", spectral_radius=99, length=8)
+    open_experiment(reader, "recurrence", spectral_radius=99, length=8, frame=3, radius=1)
+    said = reader.page.locator("#view-recurrence .link-notice")
+    expect(said).to_contain_text("“3” in the link is not used: this experiment has no frames")
+    expect(said).to_contain_text("“radius” in the link is not used: no such parameter")
     problem = reader.page.locator("#recurrence-spectral_radius-problem")
     expect(problem).to_have_text("“99” in the link is not used: at most 2")
     assert fragment_of(reader) == {"experiment": ["recurrence"], "length": ["8"]}

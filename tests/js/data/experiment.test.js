@@ -7,10 +7,12 @@ import {
   parametersOf,
   readTyped,
   slideOf,
+} from '../../../static/js/data/experiment.js';
+import {
   problemsInLink,
   valuesInLink,
   writeInLink,
-} from '../../../static/js/data/experiment.js';
+} from '../../../static/js/data/experiment_link.js';
 
 const PARAMETERS = parametersOf({
   parameters: {
@@ -97,8 +99,16 @@ test('a link that means nothing changes nothing', () => {
 });
 
 test('a wrong value in a link is told, with its limit', () => {
-  const told = (text) => [...problemsInLink(new URLSearchParams(text), PARAMETERS)];
-  deepEqual(told('width=64&other=2'), []);
+  const told = (text, view = {}) => [...problemsInLink(new URLSearchParams(text), PARAMETERS, view)];
+  deepEqual(told('experiment=x&run=1&width=64'), []);
+  deepEqual(told('width=64&other=2'), [
+    ['other', '“other” in the link is not used: no such parameter'],
+  ]);
+  const all = { steps: () => [], besides: [{ id: 'rnn' }], isPickable: true };
+  deepEqual(told('frame=3&beside=rnn&picked=1.2', all), []);
+  for (const text of ['frame=3', 'beside=rnn', 'picked=1.2']) equal(told(text).length, 1);
+  for (const text of ['frame=-1', 'frame=x', 'beside=gru', 'picked=1', 'picked=a.b'])
+    equal(told(text, all).length, 1);
   deepEqual(told('width=9999'), [['width', '“9999” in the link is not used: at most 2048']]);
   deepEqual(told('is_causal=maybe'), [['is_causal', '“maybe” in the link is not used: 0 or 1']]);
   deepEqual(

@@ -9,6 +9,7 @@ import {
   root,
   row,
   spoken,
+  spokenPowers,
   sub,
   under,
   words,
@@ -26,4 +27,12 @@ test('a formula is written out for screen readers', () => {
   equal(spoken(power(name('e'), sub(name('s'), name('j')))), 'e to the power of s j');
   equal(spoken(row(under(op('∑'), name('i')), words(' of all'))), 'the sum of over i of all');
   equal(spoken(number('−∞')), 'minus infinity');
+});
+
+test('the powers of a text are read out', () => {
+  equal(
+    spokenPowers('e^{−0.5} / 2, e^{3}'),
+    'e to the power of minus 0.5 / 2, e to the power of 3',
+  );
+  equal(spokenPowers('√2: 0.667.'), '√2: 0.667.');
 });

@@ -5,9 +5,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from headlight.model.experiments import balance
-from headlight.model.experiments.balance import EXPERIMENT, Balance, Clusters, Run
-from headlight.model.moe import load_balance_loss
+from headlight.model.experiments.balance import EXPERIMENT, N_TOKENS, Balance
+from headlight.model.experiments.computations import balance
+from headlight.model.experiments.computations.balance import Clusters, Run
+from headlight.model.moe import BLOCK_POSITIONS, BLOCK_ROWS, load_balance_loss
 
 SMALL = {"n_experts": 4, "n_clusters": 4, "d_model": 8, "steps": 150, "common": 4.0}
 WITHOUT, WITH = 0, 1
@@ -133,3 +134,7 @@ def test_the_losses_are_those_of_their_names_by_step(trained):
     assert trained["step"].data.tolist() == list(range(1, 151))
     assert trained["balance_loss"].data[WITH, -1] == pytest.approx(1, abs=0.1)
     assert trained["loss"].data[WITH, 0] == trained["loss"].data[WITHOUT, 0]
+
+
+def test_a_step_takes_one_block_of_the_balance_loss():
+    assert N_TOKENS == BLOCK_ROWS * BLOCK_POSITIONS

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from headlight.model.experiments.by_hand import EXPERIMENT, FOX_INPUTS
+from headlight.model.experiments.by_hand import EXAMPLE_SHAPES, EXPERIMENT
+from headlight.model.experiments.computations.by_hand import EXAMPLES, FOX_INPUTS, example
 
 
 def result(**values):
@@ -58,7 +59,9 @@ def test_the_matrices_of_the_linear_layers_are_those_that_pytorch_draws():
         layers = [nn.Linear(3, 4, bias=False) for _ in range(3)]
     found = result(example="fox_linear")
     for name, layer in zip(("query_weights", "key_weights", "value_weights"), layers, strict=True):
-        assert found[name].data.astype(np.float32) == pytest.approx(layer.weight.T.detach().numpy())
+        assert found[name].data.astype(np.float32) == pytest.approx(
+            layer.weight.T.detach().numpy(), abs=1e-6
+        )  # rounded to 6 decimals
 
 
 def test_the_animal_shows_what_is_printed_beside_what_its_formula_gives():
@@ -154,13 +157,49 @@ def test_life_is_short_is_scaled_attention_with_drawn_matrices():
     found = result()
     drawn = torch.rand(3, 3, 2, generator=torch.Generator().manual_seed(123)).numpy()
     for name, matrix in zip(("query", "key", "value"), drawn, strict=True):
-        assert found[f"{name}_weights"].data.astype(np.float32) == pytest.approx(matrix)
+        assert found[f"{name}_weights"].data == pytest.approx(matrix, abs=1e-6)
     queries, keys, values = (found["inputs"].data @ matrix.astype(float) for matrix in drawn)
-    assert found["products"].data == pytest.approx(queries @ keys.T)
+    assert found["products"].data == pytest.approx(queries @ keys.T, abs=1e-5)
     weights = torch.softmax(torch.from_numpy(queries @ keys.T / math.sqrt(2)), dim=1).numpy()
-    assert found["context"].data == pytest.approx(weights @ values)
+    assert found["context"].data == pytest.approx(weights @ values, abs=1e-5)
 
 
 def test_printed_numbers_are_left_out_with_a_mask():
     found = result(example="animal", is_causal=True)
     assert "printed_weights" not in found
+
+
+def test_the_declared_shapes_are_those_of_the_examples():
+    found = {
+        name: {given: rows.shape for given, rows in example(name).given.items()}
+        for name in EXAMPLES
+    }
+    assert found == EXAMPLE_SHAPES
+
+
+def test_scores_and_weights_that_are_given_replace_what_is_computed():
+    scores = [[1.0, 2.0, 0.0, 0.5]]
+    found = result(example="animal", scores=scores)
+    powers = np.exp(scores[0])
+    assert found["weights"].data[0] == pytest.approx(powers / powers.sum())
+    assert found["products"].data[0, 0] == pytest.approx(0.69)
+    weights = [[0.0, 0.0, 2.0, 1.0]]
+    found = result(example="animal", weights=weights)
+    assert found["context"].data[0] == pytest.approx([2 * 0.48 + 0.82, 2 * 0.52 + 0.25])
+    assert found["scores"].data[0, 0] == pytest.approx(0.69)
+    assert "printed_weights" not in found
+    hidden = result(example="fox", scores=[[1.0] * 6] * 6, is_causal=True)["weights"].data
+    assert hidden[2] == pytest.approx([1 / 3] * 3 + [0] * 3)
+
+
+@pytest.mark.parametrize("name", ["scores", "weights"])
+def test_scores_and_weights_need_the_shape_of_the_queries_and_keys(name):
+    message = f"{name} are 1 rows of 3, but 1 queries and 4 keys need as many rows and columns"
+    with pytest.raises(ValueError, match=message):
+        result(example="animal", **{name: [[1.0, 2.0, 3.0]]})
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_numbers_of_an_example_are_short_enough_to_type(name):
+    for rows_ in example(name).given.values():
+        assert all(len(repr(abs(number))) <= 8 for number in rows_.ravel().tolist())

@@ -19,13 +19,38 @@ const GIVEN = [
   'queries',
   'keys',
   'values',
+  'scores',
+  'weights',
 ];
+
+/** Tables that are computed again, although they were typed over, if one before them changes. */
+const FOLLOWING = {
+  inputs: ['queries', 'keys', 'values', 'scores', 'weights'],
+  query_weights: ['queries', 'scores', 'weights'],
+  key_weights: ['keys', 'scores', 'weights'],
+  value_weights: ['values'],
+  queries: ['scores', 'weights'],
+  keys: ['scores', 'weights'],
+  scores: ['weights'],
+};
 
 /** @type {ExperimentView} */
 export const experiment = {
   id: 'by_hand',
   main: ['example', 'is_scaled', 'is_causal'],
   hidden: [...GIVEN, 'seed'],
+  isPickable: true,
+  following: FOLLOWING,
+  titles: {
+    example: {
+      life: 'Life is short, eat dessert first',
+      fox: 'the quick brown fox: no matrices',
+      fox_projected: 'the quick brown fox: drawn matrices',
+      fox_linear: 'the quick brown fox: linear layers',
+      animal: 'it: the animal or the street?',
+      cat: 'The cat chased the mouse',
+    },
+  },
   finding,
   pictures,
   tables,
@@ -61,7 +86,7 @@ function pickedIn({ arrays, picked }) {
 
 /** @param {Result} result */
 function finding(result) {
-  const { arrays } = result;
+  const { arrays, values } = result;
   const { row, column } = pickedIn(result);
   const [query, key] = [arrays.query.data[row], arrays.key.data[column]];
   const [q, k] = [rowsOf(arrays, 'queries')[row], rowsOf(arrays, 'keys')[column]];
@@ -69,16 +94,25 @@ function finding(result) {
   const weight = rowsOf(arrays, 'weights')[row][column];
   if (!Number.isFinite(score[column]))
     return `The mask hides “${key}” from “${query}”, so its weight is 0.`;
+  if (values.weights)
+    return `“${query}” and “${key}”: the weight is ${number(weight)}, as you typed it; the weights of “${query}” sum to ${number(sum(rowsOf(arrays, 'weights')[row]))}.`;
   const product = rowsOf(arrays, 'products')[row][column];
   const terms = q.map((value, at) => `${factor(value)}·${factor(k[at])}`).join(' + ');
   const divisor = arrays.divisor.data;
   const divided = divisor === 1 ? '' : ` Divided by √${k.length}: ${number(score[column])}.`;
-  const power = score[column] < 0 ? `e^(${number(score[column])})` : `e^${number(score[column])}`;
-  const total = score.filter(Number.isFinite).reduce((sum, value) => sum + Math.exp(value), 0);
+  const arithmetic = values.scores
+    ? `the score is ${number(score[column])}, as you typed it.`
+    : `${terms} = ${number(product)}.${divided}`;
+  const total = sum(score.filter(Number.isFinite).map(Math.exp));
   return (
-    `“${query}” and “${key}”: ${terms} = ${number(product)}.${divided} ` +
-    `Softmax: ${power} / ${number(total)} = ${share(weight)}.`
+    `“${query}” and “${key}”: ${arithmetic} ` +
+    `Softmax: e^{${number(score[column])}} / ${number(total)} = ${share(weight)}.`
   );
+}
+
+/** @param {number[]} list */
+function sum(list) {
+  return list.reduce((total, value) => total + value, 0);
 }
 
 /** @param {number} value @returns {string} negative ones in brackets */
@@ -187,6 +221,7 @@ function tables({ arrays, values }) {
         ]
       : [];
   const given = { isGiven: true };
+  const override = { isGiven: true, isOverride: true };
   /** @param {string} name @param {string} matrix */
   const projected = (name, matrix) => ({ isGiven: true, isOverride: has('inputs') && has(matrix) });
   const dims = has('inputs') ? numbered('inputs', 'x') : [];
@@ -246,8 +281,9 @@ function tables({ arrays, values }) {
       arrays.divisor.data === 1 ? 'Q · Kᵀ' : `Q · Kᵀ / ${decimal(arrays.divisor.data, 3)}`,
       queries,
       keys,
+      override,
     ),
-    ...table('weights', 'Weights', 'softmax of each row', queries, keys),
-    ...table('context', 'Context', 'weights · V', queries, numbered('context', 'v')),
+    ...table('weights', 'Weights', 'softmax of each row', queries, keys, override),
+    ...table('context', 'Context', 'weights · V: the result', queries, numbered('context', 'v')),
   ];
 }

@@ -80,7 +80,7 @@ function pictures({ arrays, values }) {
         title: 'How much of the past can still be learned from',
         summary:
           'The gradient of the last state by each earlier one, by distance, for four recurrent networks, and of the last output by each input for attention.',
-        help: `Norm of the gradient of the last state by the state so many tokens back, relative to an identity matrix. The linear network follows the law ρ^distance, with ρ = ${amount(values.spectral_radius)}. Of attention: of the last output by that token’s input, averaged over several sequences.`,
+        help: `Norm of the gradient of the last state by the state so many tokens back, relative to an identity matrix. The linear network follows the law ρᵗ at distance t, with ρ = ${amount(values.spectral_radius)}. Of attention: of the last output by that token’s input, averaged over several sequences.`,
         ...curvesChart(
           {
             x: distances,

@@ -120,10 +120,16 @@ test('by_hand: printed numbers stand beside those of the formula', () => {
   const tables = VIEWS.by_hand.tables(resultOf('by_hand'));
   const weights = tables.find(({ name }) => name === 'weights');
   deepEqual([weights.values, weights.printed], [[[1, 0]], [[0.35, 0]]]);
-  ok(!weights.isGiven && tables.find(({ name }) => name === 'keys').isGiven);
+  ok(weights.isGiven && weights.isOverride && !tables.find(({ name }) => name === 'context').isGiven);
 });
 
 test('by_hand: a chosen cell that a mask hides says so', () => {
   const hidden = resultOf('by_hand', { picked: { row: 0, column: 1 } });
   ok(VIEWS.by_hand.finding({ ...hidden }).includes('mask'));
+});
+
+test('by_hand: a score or a weight that was typed is said to be', () => {
+  const finding = (values) => VIEWS.by_hand.finding({ ...resultOf('by_hand'), values });
+  ok(finding({ scores: [[1]] }).includes('as you typed it. Softmax: e^{'));
+  ok(finding({ weights: [[1]] }).includes('as you typed it; the weights of'));
 });

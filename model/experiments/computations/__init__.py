@@ -1,0 +1,1 @@
+"""The computations of experiments that need PyTorch, imported with their first run."""

@@ -1,0 +1,385 @@
+/**
+ * An experiment on the page: its parameters, its run, its pictures, and what there is to see.
+ */
+
+import { messageOf } from '../../api/calls.js';
+import { createRun, streamExperiment } from '../../api/experiments.js';
+import { changed, labelOf, parametersOf, valuesInWords } from '../../data/experiment.js';
+import { pickedIn, problemsInLink, valuesInLink, writeInLink } from '../../data/experiment_link.js';
+import { element, palette, withSymbols } from '../dom.js';
+import { spokenPowers, withPowers } from '../formula.js';
+import { createTables } from '../number_tables.js';
+import { createKnobs } from './knobs.js';
+import { createProblem } from './problem.js';
+import { createScrubber } from './scrubber.js';
+import { createStage } from './stage.js';
+
+/**
+ * @import { RunState } from '../../api/experiments.js'
+ * @import { Description, ExperimentView, Result, Values } from '../../data/experiment.js'
+ * @import { Patch } from '../../state/state.js'
+ */
+
+/** A slider that is moved asks when it rests. */
+const REST = 220;
+/** Milliseconds before a result is announced, so that a moved slider does not announce each. */
+const ANNOUNCED = 700;
+const BUSY = 503;
+
+/**
+ * @param {Description} description
+ * @param {ExperimentView} view
+ * @param {Object} handlers
+ * @param {() => void} handlers.onLink the link that restores it has changed
+ * @param {(message: string) => void} handlers.announce
+ */
+export function createExperiment(description, view, { onLink, announce }) {
+  const { id } = view;
+  const parameters = parametersOf(description);
+  const standards = Object.fromEntries(parameters.map(({ name, standard }) => [name, standard]));
+  /** @type {Values} */
+  let values = { ...standards };
+  /** Errors of the parts of a link, by name; cleared when a value is set. @type {Map<string, string>} */
+  let linkProblems = new Map();
+  let besideId = '';
+  /** @type {number|null} null: the last frame there is */
+  let pinned = null;
+  /** @type {{row: number, column: number}|null} */
+  let picked = null;
+  let isPreview = false; // the server was too busy for a long run
+  let isAsked = false; // the run was asked for by the button
+  let isOpen = false;
+  let resting = 0;
+  let announcing = 0;
+  let drawing = 0;
+
+  const makeRun = (/** @type {() => void} */ onChange) =>
+    createRun({
+      stream: (wanted, signal) => streamExperiment(id, wanted, signal),
+      growing: description.growing,
+      onChange,
+    });
+  const run = makeRun(() => ranOn());
+  const other = makeRun(() => draw());
+  const knobs = createKnobs(view, parameters, {
+    onValue: (name, value, isTyped) => set({ [name]: value }, isTyped),
+    onBeside: (chosen) => {
+      besideId = chosen;
+      other.stop();
+      onLink();
+      startBeside();
+      draw();
+    },
+    onRun: () => (view.preview && isRunning() ? stop() : runAgain()),
+    onReset: () => {
+      values = { ...standards };
+      besideId = '';
+      picked = null;
+      set({}, false);
+    },
+  });
+  const { fields } = knobs;
+  const scrubber = createScrubber(id, {
+    onFrame: (at, isPlayed) => {
+      pinned = at;
+      if (!isPlayed) onLink();
+      draw();
+    },
+  });
+  const tables = createTables({
+    onRows: (name, rows) => {
+      const again = (view.following?.[name] ?? []).map((each) => [each, null]);
+      set({ ...Object.fromEntries(again), [name]: rows }, false);
+    },
+  });
+  const stage = createStage(description, { onChoose: choose, onRedraw: draw, announce });
+  const finding = element('p', { class: 'finding' });
+  const problem = createProblem(fields, start);
+  const linkNotice = element('p', { class: 'link-notice', role: 'status' });
+  const section = element(
+    'section',
+    {
+      class: 'view experiment',
+      id: `view-${id}`,
+      role: 'tabpanel',
+      'aria-labelledby': `tab-${id}`,
+      tabindex: -1,
+    },
+    element('h2', { class: 'experiment-title' }, description.title),
+    element('p', { class: 'see' }, ...withSymbols(description.see)),
+    element(
+      'div',
+      { class: 'bench' },
+      knobs.element,
+      element(
+        'div',
+        { class: 'bench-stage' },
+        linkNotice,
+        finding,
+        problem.element,
+        scrubber.element,
+        tables.element,
+        stage.element,
+      ),
+    ),
+    reading(description),
+  );
+
+  /**
+   * Changes parameters, and runs with them.
+   * @param {Values} patch
+   * @param {boolean} isTyped
+   */
+  function set(patch, isTyped) {
+    const given = Object.entries(patch);
+    values = {
+      ...values,
+      ...Object.fromEntries(given.map(([name, value]) => [name, value ?? standards[name]])),
+    };
+    if ('example' in patch)
+      for (const name of view.hidden ?? []) if (name !== 'seed') values[name] = standards[name];
+    linkProblems = new Map();
+    linkNotice.textContent = '';
+    isAsked = false;
+    pinned = null;
+    if ('example' in patch) picked = null;
+    knobs.update(values, besideId);
+    onLink();
+    clearTimeout(resting);
+    resting = setTimeout(start, isTyped ? REST : 0);
+  }
+
+  /** Says what of the link is not used, at its field if it has one, and corrects the address. */
+  function tellLink() {
+    for (const name of linkProblems.keys()) knobs.reveal(name);
+    const unplaced = [...linkProblems].filter(([name]) => !fields.has(name));
+    linkNotice.textContent = unplaced
+      .map(([name, why]) => (name in standards ? `${labelOf(name)}: ${why}.` : `${why}.`))
+      .join(' ');
+    onLink();
+  }
+
+  function start() {
+    clearTimeout(resting);
+    scrubber.stop();
+    other.stop();
+    isPreview = false;
+    for (const [name, field] of fields) field.fail(linkProblems.get(name) ?? '');
+    run.start(changed(parameters, values));
+  }
+
+  function runAgain() {
+    isAsked = true;
+    pinned = null;
+    onLink();
+    start();
+  }
+
+  function startBeside() {
+    const option = besideOption();
+    if (!option || isPreview || run.state().status !== 'done') return;
+    other.start(changed(parameters, { ...values, ...option.values }));
+  }
+
+  function besideOption() {
+    return view.besides?.find((option) => option.id === besideId);
+  }
+
+  function ranOn() {
+    const { status, problem: found, isBroken } = run.state();
+    if (view.preview && found?.status === BUSY && !isBroken && !isAsked && !isPreview) {
+      isPreview = true;
+      run.start({ ...changed(parameters, values), ...view.preview });
+      return;
+    }
+    if (status === 'done') {
+      checkFrame();
+      startBeside();
+      clearTimeout(announcing);
+      announcing = setTimeout(() => {
+        const found = result();
+        if (found && isOpen) announce(spokenPowers(view.finding(found)));
+      }, ANNOUNCED);
+    }
+    problem.show(run.state());
+    draw();
+  }
+
+  /** Says that the link asks for a frame that there is not. */
+  function checkFrame() {
+    const last = (view.steps?.(run.state().arrays).length ?? 1) - 1;
+    if (pinned === null || isPreview || pinned <= last) return;
+    linkProblems.set(
+      'frame',
+      `“${pinned}” in the link is not used: the last frame of this run is ${last}`,
+    );
+    pinned = null;
+    tellLink();
+  }
+
+  /** @returns {Result|null} null: nothing has arrived yet */
+  function result() {
+    const { arrays, values: known } = run.state();
+    if (Object.keys(arrays).length === 0) return null;
+    const steps = view.steps?.(arrays) ?? [];
+    const last = Math.max(0, steps.length - 1);
+    const at = isPreview ? 0 : Math.min(pinned ?? last, last);
+    const option = besideOption();
+    const second = other.state().arrays;
+    const isBeside = option && !isPreview && view.steps && (view.steps(second)?.length ?? 0) > 0;
+    return {
+      arrays,
+      values: { ...values, ...known, ...(isPreview && { steps: values.steps }) },
+      at,
+      isPreview,
+      total: values.steps ?? 0,
+      beside: isBeside
+        ? {
+            name: option.title,
+            arrays: second,
+            at: Math.min(at, (view.steps?.(second).length ?? 1) - 1),
+          }
+        : null,
+      picked,
+    };
+  }
+
+  /** Draws once for all that arrives before the next paint. */
+  function draw() {
+    if (drawing !== 0) return;
+    drawing = requestAnimationFrame(() => {
+      drawing = 0;
+      show();
+    });
+  }
+
+  function show() {
+    if (!isOpen) return;
+    knobs.show(values, { isRunning: isRunning(), words: view.preview ? statusOf() : '' });
+    const found = result();
+    section.classList.toggle('is-waiting', run.state().status === 'waiting' && found !== null);
+    finding.hidden = !found;
+    if (!found) return;
+    try {
+      scrubber.show(isPreview ? [] : (view.steps?.(found.arrays) ?? []), found.at, found.total);
+      finding.replaceChildren(...withPowers(view.finding(found)));
+      tables.show(view.tables?.(found) ?? [], palette().theme);
+      stage.show(
+        view.pictures(found),
+        `${description.title}: ${valuesInWords(values)}`,
+        changed(parameters, values),
+      );
+    } catch (error) {
+      console.warn(error);
+      finding.textContent = `This experiment failed: ${messageOf(error)}`;
+    }
+  }
+
+  /** @param {Patch} patch */
+  function choose(patch) {
+    const chosen = pickedIn(String(patch.picked ?? ''));
+    if (!chosen) return;
+    picked = chosen;
+    onLink();
+    show();
+    const found = result();
+    if (found) announce(spokenPowers(view.finding(found)));
+  }
+
+  const isBusy = (/** @type {RunState} */ { status }) =>
+    status === 'waiting' || status === 'running';
+
+  function isRunning() {
+    return !isPreview && (isBusy(run.state()) || isBusy(other.state()));
+  }
+
+  function stop() {
+    run.stop();
+    other.stop();
+    draw();
+  }
+
+  function statusOf() {
+    const { status, arrays } = run.state();
+    const step = view.steps?.(arrays).at(-1) ?? 0;
+    if (isPreview) return 'The server is busy, so nothing is trained yet. Press Run to try again.';
+    if (status === 'waiting') return 'Making the network…';
+    if (isBusy(run.state())) return `Step ${step} of ${values.steps}…`;
+    if (isBusy(other.state())) {
+      const second = view.steps?.(other.state().arrays).at(-1) ?? 0;
+      return `Beside it: step ${second} of ${values.steps}…`;
+    }
+    if (other.state().problem && besideOption())
+      return `The second run failed: ${other.state().problem?.message}. Run again.`;
+    if (status === 'stopped') return `Stopped at step ${step}.`;
+    return status === 'done' ? `All ${values.steps} steps are made.` : '';
+  }
+
+  return {
+    element: section,
+
+    /** Opens the panel; at first sight it runs. */
+    open() {
+      isOpen = true;
+      const { status } = run.state();
+      const isUnseen = status === 'stopped' && (!view.preview || result() === null);
+      if (status === 'idle' || status === 'failed' || isUnseen) start();
+      else draw();
+    },
+
+    /** The panel is left: what runs ends, on the server too. */
+    leave() {
+      isOpen = false;
+      clearTimeout(resting);
+      clearTimeout(announcing);
+      scrubber.stop();
+      run.stop();
+      other.stop();
+    },
+
+    redraw: draw,
+
+    /** @param {URLSearchParams} link */
+    restore(link) {
+      values = { ...standards, ...valuesInLink(link, parameters) };
+      linkProblems = problemsInLink(link, parameters, view);
+      besideId = linkProblems.has('beside') ? '' : (link.get('beside') ?? '');
+      pinned = link.has('frame') && !linkProblems.has('frame') ? Number(link.get('frame')) : null;
+      picked = linkProblems.has('picked') ? null : pickedIn(link.get('picked'));
+      isAsked = false;
+      linkNotice.textContent = '';
+      knobs.update(values, besideId);
+      if (isOpen) start();
+      if (linkProblems.size > 0) tellLink();
+    },
+
+    /** @param {URLSearchParams} link is written to */
+    write(link) {
+      writeInLink(link, parameters, values);
+      if (besideId) link.set('beside', besideId);
+      if (pinned !== null) link.set('frame', String(pinned));
+      if (picked) link.set('picked', `${picked.row}.${picked.column}`);
+    },
+  };
+}
+
+/** @param {Description} description */
+function reading({ field, sources }) {
+  return element(
+    'div',
+    { class: 'reading' },
+    element('div', {}, element('h2', {}, 'Where the field stands'), element('p', {}, field)),
+    element(
+      'div',
+      {},
+      element('h2', {}, 'Sources'),
+      element(
+        'ul',
+        {},
+        ...sources.map(({ title, url }) =>
+          element('li', {}, element('a', { href: url, rel: 'noreferrer' }, title)),
+        ),
+      ),
+    ),
+  );
+}
