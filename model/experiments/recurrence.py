@@ -43,7 +43,7 @@ def cost(parameters: Recurrence) -> Cost:
 
 EXPERIMENT = Experiment(
     id="recurrence",
-    title="How far gradients reach",
+    title="Why attention replaced recurrence",
     parameters=Recurrence,
     run=computation("recurrence"),
     cost=cost,
@@ -77,13 +77,15 @@ EXPERIMENT = Experiment(
             help="Multiplications of the matrix products for a sequence.",
         ),
     },
-    see="Below a spectral radius of 1 the gradient of a linear or tanh network shrinks "
-    "exponentially with the distance, so the network hardly learns from what stands far back. "
+    see="Recurrent networks lost to attention for two reasons. They hardly learn from what stands "
+    "far back, as the gradient has to pass through every state between: below a spectral radius "
+    "of 1, that of a linear or tanh network shrinks exponentially with the distance. And each "
+    "state waits for the one before it, so many cores do not make them faster. "
     "Above 1 the linear network's gradient explodes. Tanh saturates, which holds it back: at "
     "the default settings it still shrinks at 1.2, about keeps its size at 1.5 and grows at 2. "
     "Raise the forget bias, and the gates of LSTM and GRU keep the state, so the gradient reaches "
     "further; that of the LSTM can then grow. With attention every earlier token is one step "
-    "away. Its gradient is small, as many tokens share the weight, but does not fall with the "
+    "away: its gradient is small, as many tokens share the weight, but does not fall with the "
     "distance, and no step waits for another.",
     field="Attention pays for this with a cost that grows with the square of the length. Gated "
     "linear recurrences and state-space models such as Mamba keep a state of constant size, let "

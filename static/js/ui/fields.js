@@ -153,7 +153,7 @@ function choice(parameter, { id, described, send }) {
   if (options.length > SEGMENTS || letters > LETTERS) {
     const select = element(
       'select',
-      { id, 'aria-describedby': described },
+      { id, 'aria-describedby': described, ...(parameter.titles && { class: 'is-long' }) },
       ...options.map(({ value, title }) => element('option', { value: String(value) }, title)),
     );
     select.addEventListener('change', () => send(options[select.selectedIndex].value, false));

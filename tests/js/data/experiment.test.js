@@ -99,7 +99,9 @@ test('a link that means nothing changes nothing', () => {
 });
 
 test('a wrong value in a link is told, with its limit', () => {
-  const told = (text, view = {}) => [...problemsInLink(new URLSearchParams(text), PARAMETERS, view)];
+  const told = (text, view = {}) => [
+    ...problemsInLink(new URLSearchParams(text), PARAMETERS, view),
+  ];
   deepEqual(told('experiment=x&run=1&width=64'), []);
   deepEqual(told('width=64&other=2'), [
     ['other', '“other” in the link is not used: no such parameter'],

@@ -120,7 +120,9 @@ test('by_hand: printed numbers stand beside those of the formula', () => {
   const tables = VIEWS.by_hand.tables(resultOf('by_hand'));
   const weights = tables.find(({ name }) => name === 'weights');
   deepEqual([weights.values, weights.printed], [[[1, 0]], [[0.35, 0]]]);
-  ok(weights.isGiven && weights.isOverride && !tables.find(({ name }) => name === 'context').isGiven);
+  ok(
+    weights.isGiven && weights.isOverride && !tables.find(({ name }) => name === 'context').isGiven,
+  );
 });
 
 test('by_hand: a chosen cell that a mask hides says so', () => {
