@@ -283,10 +283,8 @@ def analyse(
 
 def _texts(arrays: Arrays, _: Trace, checkpoint: Served) -> dict[str, Any]:
     """The texts of an array of token ids, nested as the ids are."""
-    ids = arrays["ids"].data
-    tokens, places = np.unique(ids, return_inverse=True)
-    spelled = [checkpoint.tokenizer.text_of(int(token)) for token in tokens]
-    return {"texts": np.array(spelled, dtype=object)[places].reshape(ids.shape).tolist()}
+    spelled = np.frompyfunc(checkpoint.tokenizer.text_of, 1, 1)(arrays["ids"].data)
+    return {"texts": spelled.tolist()}
 
 
 def _next_token(trace: Trace, checkpoint: Served, chosen: Choices) -> Arrays:
