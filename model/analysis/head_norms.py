@@ -11,12 +11,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from headlight.model.analysis.head_outputs import projection_of
+from headlight.model.analysis.head_outputs import contexts_and_projections
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.context",)
-
-_CONTEXT = "_attention.context"
 
 
 def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
@@ -34,17 +32,12 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
         KeyError: the trace has no context, or the projection of one is missing.
         ValueError: the projection has other heads than the trace.
     """
-    contexts = {site: array for site, array in trace.tensors.items() if site.endswith(_CONTEXT)}
-    if not contexts:
-        raise KeyError(f"the trace holds no '*{_CONTEXT}'; capture it")
     found: dict[str, NamedArray] = {}
-    for site, array in contexts.items():
-        path = site.removesuffix(".context")
-        projection = projection_of(path, parameters, trace.heads, len(array.data))
+    for path, contexts, projection in contexts_and_projections(trace, parameters):
         # One head at a time: (head, query, d_model) of a long text is far larger than the norms.
         norms = [
             np.linalg.norm(context.astype(np.float64) @ weights, axis=-1)
-            for context, weights in zip(array.data, projection, strict=True)
+            for context, weights in zip(contexts, projection, strict=True)
         ]
         found[path] = NamedArray(("head", "query"), np.stack(norms).astype(np.float32))
     return found

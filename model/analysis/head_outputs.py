@@ -6,7 +6,7 @@ there is one. Elhage et al. 2021, https://transformer-circuits.pub/2021/framewor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -34,16 +34,29 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
         KeyError: the trace has no context, or the projection of one is missing.
         ValueError: the projection has other heads than the trace.
     """
+    return {
+        path: NamedArray(AXES, (contexts.astype(np.float64) @ projection).astype(np.float32))
+        for path, contexts, projection in contexts_and_projections(trace, parameters)
+    }
+
+
+def contexts_and_projections(
+    trace: Trace, parameters: Mapping[str, NamedArray]
+) -> Iterator[
+    tuple[str, Float[np.ndarray, "head query d_head"], Float[np.ndarray, "head d_head d_model"]]
+]:
+    """The path of each attention with its contexts, and W_O of the same heads in float64.
+
+    Raises:
+        KeyError: the trace has no context, or the projection of one is missing.
+        ValueError: the projection has other heads than the trace.
+    """
     contexts = {site: array for site, array in trace.tensors.items() if site.endswith(_CONTEXT)}
     if not contexts:
         raise KeyError(f"the trace holds no '*{_CONTEXT}'; capture it")
-    found: dict[str, NamedArray] = {}
     for site, array in contexts.items():
         path = site.removesuffix(".context")
-        context = array.data.astype(np.float64)
-        written = context @ projection_of(path, parameters, trace.heads, len(context))
-        found[path] = NamedArray(AXES, written.astype(np.float32))
-    return found
+        yield path, array.data, projection_of(path, parameters, trace.heads, len(array.data))
 
 
 def projection_of(

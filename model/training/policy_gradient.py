@@ -352,8 +352,8 @@ def policy_loss(
 ) -> Float[Tensor, ""]:
     """Compute the loss whose gradient is minus the policy gradient, averaged over the tokens.
 
-    −mean of ratio · advantage, with ratio = π/π_sampled for each token. If the model has not
-    changed since it sampled, its gradient is that of REINFORCE. A clip ε makes it
+    The loss is −mean of ratio · advantage, with ratio = π/π_sampled for each token. If the model
+    has not changed since it sampled, its gradient is that of REINFORCE. With a clip ε the loss is
 
         −mean of min(ratio · advantage, clamp(ratio, 1 − ε, 1 + ε) · advantage)
 

@@ -158,7 +158,7 @@ function matrixOf(trace, place, layer, head) {
   return matrixAt(trace.tensors[site], head);
 }
 
-/** What a head of each label is for, where its chosen row does what the label says. @type {Record<string, string>} */
+/** Names of heads whose chosen row does what their label says. @type {Record<string, string>} */
 const KINDS = {
   induction: 'an induction head',
   previous: 'a previous-token head',

@@ -162,6 +162,6 @@ def test_a_sample_of_a_stream_is_uniform():
 
 
 def test_a_signature_is_the_same_in_every_process():
-    """The numbers are fixed here; Python salts its own hashes anew in every process."""
+    """The numbers are fixed here; Python salts its own hashes differently in each process."""
     found = signature("once upon a time there was a fox", seed=3).hashvalues
     assert found[:4].tolist() == GOLDEN
