@@ -87,6 +87,7 @@ def test_every_text_of_a_batch_has_the_numbers_that_it_has_alone(
     require_as_alone(checkpoint, spec, inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted(path.name for path in ZOO.iterdir() if path.is_dir()))
 def test_the_models_that_ship_read_sentences_together_as_they_read_them_alone(folder):
     checkpoint = load(ZOO / folder)
@@ -146,6 +147,7 @@ def cost(lengths, passes):
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=7)
 
 
+@pytest.mark.slow
 @given(lengths=LENGTHS)
 def test_no_other_way_to_share_texts_out_is_cheaper(lengths):
     passes = group_by_length(lengths)

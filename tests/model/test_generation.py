@@ -108,6 +108,7 @@ def test_a_seed_decides_what_is_drawn(model):
     assert len({tuple(drawn(seed)) for seed in range(5)}) == 5
 
 
+@pytest.mark.slow
 def test_tokens_are_drawn_as_often_as_they_are_likely(make_model):
     model, sampling = make_model(n_layers=1, moe=None), Sampling(top_k=3)
     draws = [

@@ -134,6 +134,7 @@ def test_capturing_hands_on_the_very_tensor(model, ids):
 # --- threads --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_four_threads_capture_50_passes_each_and_none_is_mixed(make_model):
     model = make_model(n_layers=1, moe=None)
     n_threads, n_passes = 4, 50

@@ -74,7 +74,12 @@ def test_a_wide_beam_finds_the_best_of_all_targets(make_translator, seed, penalt
     assert found == [best_of_all(model, source, penalty) for source in SOURCES]
 
 
-@pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary", "alibi"])
+OTHER_POSITIONS = [
+    pytest.param(name, marks=pytest.mark.slow) for name in ("learned", "rotary", "alibi")
+]
+
+
+@pytest.mark.parametrize("positional", ["sinusoidal", *OTHER_POSITIONS])
 def test_a_beam_of_one_takes_the_likeliest_token_each_time(make_translator, positional):
     lengths = set()
     for seed in range(6):
@@ -85,7 +90,9 @@ def test_a_beam_of_one_takes_the_likeliest_token_each_time(make_translator, posi
     assert len(lengths) > 1, "no target ended before its limit"
 
 
-@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize(
+    "width", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 4]
+)
 def test_a_text_gets_the_same_alone_and_in_company(make_translator, width):
     for seed in range(4):
         model = make_translator(seed=seed, vocab_size=12, max_tokens=20)

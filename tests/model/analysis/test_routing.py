@@ -126,6 +126,7 @@ def test_the_names_of_the_groups_do_not_matter():
     )
 
 
+@pytest.mark.slow
 def test_divisions_that_have_nothing_to_do_with_each_other_give_0_on_average():
     drawn = np.random.default_rng(3)
     pairs = drawn.integers(8, size=(150, 2, 20))

@@ -100,6 +100,7 @@ def test_a_document_without_an_end_is_an_error_before_it_fills_memory(tmp_path, 
         list(stream_documents([path], "passage"))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path):
     peaks = []
     for n_lines in (300, 3_000):

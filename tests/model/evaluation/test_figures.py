@@ -87,6 +87,7 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
         assert sample_figures(checkpoint) == rounded(expected | {"robustness": reach})
 
 
+@pytest.mark.slow
 def test_a_translator_is_measured_on_the_projects_own_pairs(make_named, monkeypatch):
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:5]
     for module in ("figures", "translate"):

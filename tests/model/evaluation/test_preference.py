@@ -94,6 +94,7 @@ def test_calibration_compares_predictions_with_frequencies_by_tenths():
     assert found["0.5-0.6"]["observed"] == 1
 
 
+@pytest.mark.slow
 def test_a_model_that_was_not_changed_gains_nothing(make_named, make_folder):
     before = make_folder(**SMALL)
     rater = make_folder(seed=1, has_reward=True, **SMALL)

@@ -11,6 +11,7 @@ from headlight.model.quantization import StoredQuantization
 DOCUMENTS = ["The cat saw the dog and then, at last, the cat sat down. " * 4]
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_the_copy_in_a_file(tmp_path, checkpoint, tokenizer, card):
     found = evaluate(checkpoint, lambda one: bits_per_byte(one, DOCUMENTS), [8, 3])
     assert list(found) == ["float", "bits_8", "bits_8_dynamic", "bits_3"]

@@ -69,6 +69,7 @@ def test_the_most_frequent_answer_wins_the_vote():
         assert majority_right([PROBLEM], [[vote] for vote in votes]) == expected
 
 
+@pytest.mark.slow
 def test_a_random_model_is_measured(checkpoint):
     figures = evaluate(checkpoint, [PROBLEM, Problem(12, 34)])
     assert figures["problems"] == 2

@@ -19,6 +19,7 @@ def trained():
     return EXPERIMENT.result({**SMALL, "coefficient": 0.5})
 
 
+@pytest.mark.slow
 def test_the_balance_loss_spreads_the_load(trained):
     effective = trained["effective_experts"].data
     assert effective[WITHOUT, 0] == effective[WITH, 0]
@@ -28,11 +29,13 @@ def test_the_balance_loss_spreads_the_load(trained):
     assert trained["load"].data[WITH, -1].max() < trained["load"].data[WITHOUT, -1].max()
 
 
+@pytest.mark.slow
 def test_both_runs_learn_the_task(trained):
     loss = trained["loss"].data
     assert (loss[:, -10:].mean(axis=1) < loss[:, :10].mean(axis=1) / 2).all()
 
 
+@pytest.mark.slow
 def test_loads_and_probabilities_sum_to_1(trained):
     for name in ("load", "probability", "cluster_load"):
         assert trained[name].data.sum(axis=-1) == pytest.approx(1), name
@@ -130,6 +133,7 @@ def test_both_runs_train_on_tokens_that_no_frame_is_measured_on(monkeypatch):
     assert len({tuple(each) for each in clusters}) == 6
 
 
+@pytest.mark.slow
 def test_the_losses_are_those_of_their_names_by_step(trained):
     assert trained["step"].data.tolist() == list(range(1, 151))
     assert trained["balance_loss"].data[WITH, -1] == pytest.approx(1, abs=0.1)

@@ -93,6 +93,7 @@ def test_reverse_is_learned_with_positions(learned):
     assert learned["prediction"].data[-1].tolist() == learned["target"].data.tolist()
 
 
+@pytest.mark.slow
 def test_reverse_is_not_learned_without_positions_beyond_the_commonest_symbol():
     found = EXPERIMENT.result({**SMALL, "positional": "none", "is_causal": False})
     # All places then get one answer, which is at best the symbol that the row has most often.
@@ -129,6 +130,7 @@ def test_the_accuracy_is_measured_on_what_the_network_predicts():
     assert frame["sequence_accuracy"][0] == pytest.approx(is_right.all(1).double().mean().item())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["rnn", "lstm"])
 def test_a_recurrent_network_learns_and_has_no_attention(model):
     values = {"task": "copy", "length": 2, "n_symbols": 3, "steps": 150, "learning_rate": 0.02}
@@ -215,6 +217,7 @@ def test_the_probability_is_that_of_the_prediction(learned):
 # --- equality and bounds --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_rounding_error_does_not_grow_to_what_can_be_seen(monkeypatch):
     """Other machines add numbers up in another order, which changes the last bit of a sum."""
     first = EXPERIMENT.result(SMALL)

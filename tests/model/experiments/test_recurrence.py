@@ -78,6 +78,7 @@ def test_a_forget_bias_preserves_the_gradient_of_a_gated_network(kind):
     assert gradient(kind, forget_bias=4.0)[11] > 4 * gradient(kind, forget_bias=-1.0)[11]
 
 
+@pytest.mark.slow
 def test_the_tanh_networks_gradient_keeps_its_size_at_a_radius_between_decay_and_growth():
     ends = [
         EXPERIMENT.result({"spectral_radius": radius})["gradient"].data[CELLS.index("tanh")][-1]

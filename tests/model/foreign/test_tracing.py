@@ -162,6 +162,7 @@ def test_a_mask_in_the_text_is_the_mask(served):
     assert (mask.start, mask.end, mask.is_special) == (4, 10, True)
 
 
+@pytest.mark.slow
 def test_transformers_is_not_imported_for_a_model_that_ships():
     program = (
         "import sys, headlight; headlight.trace(headlight.load('stories'), 'A cat');"

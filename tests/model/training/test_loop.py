@@ -58,6 +58,7 @@ def signal_at(step, number):
 # --- learning -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_model_learns_to_count(make_loop):
     loop = make_loop(steps=60, validate_every=30)
     before = loop.validate()
@@ -175,6 +176,7 @@ def test_the_learning_rate_follows_the_schedule(make_loop):
     assert list(adam) == pytest.approx([0.005 * factor for factor in factors])
 
 
+@pytest.mark.slow
 def test_a_larger_balance_weight_balances_the_experts(make_loop):
     def balance_loss(weight):
         reports: list[StepReport] = []
@@ -217,6 +219,7 @@ def test_a_stopped_run_saves_and_goes_on_to_exactly_the_same_weights(make_loop, 
     assert [line["tokens"] for line in lines(resumed)] == [48 * step for step in range(1, 9)]
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_from_its_last_save_to_exactly_the_same_weights(make_loop):
     uninterrupted = make_loop("uninterrupted")
     uninterrupted.run()

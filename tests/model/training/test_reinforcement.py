@@ -46,6 +46,7 @@ def stop_after(loop, step):
         loop.run(listen)
 
 
+@pytest.mark.slow
 def test_a_run_imitates_and_then_reinforces(tmp_path):
     loop = make(tmp_path)
     assert loop.run()
@@ -61,9 +62,9 @@ def test_a_run_imitates_and_then_reinforces(tmp_path):
     ("rows", "stopped_at"),
     [
         ({"kl": 0.1}, 3),
-        ({"kl": 0.1}, 5),
-        ({"baseline": "value", "process": 0.5}, 5),
-        ({"method": "expert", "cycle": 2}, 5),
+        pytest.param({"kl": 0.1}, 5, marks=pytest.mark.slow),
+        pytest.param({"baseline": "value", "process": 0.5}, 5, marks=pytest.mark.slow),
+        pytest.param({"method": "expert", "cycle": 2}, 5, marks=pytest.mark.slow),
     ],
 )
 def test_a_resumed_run_ends_with_the_same_weights(tmp_path, monkeypatch, rows, stopped_at):
@@ -99,6 +100,7 @@ def test_reinforcement_makes_the_rewarded_chains_more_probable(tmp_path, monkeyp
     assert sum(rewards[-3:]) > sum(rewards[:3]) + 0.3
 
 
+@pytest.mark.slow
 def test_expert_iteration_imitates_right_chains_alone(tmp_path, monkeypatch):
     """The pool holds the chains that count as right, each once, and nothing is learnt from none."""
     loop = make(tmp_path, "none", imitation=0, method="expert", cycle=6)

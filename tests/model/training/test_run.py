@@ -224,6 +224,7 @@ def test_a_run_begins_with_the_weights_and_the_tokenizer_of_a_model(tmp_path, ru
     assert (tmp_path / "second" / "tokenizer.json").read_text() == first.tokenizer.to_json()
 
 
+@pytest.mark.slow
 def test_a_run_from_a_model_that_never_saved_begins_from_it_again(tmp_path, run):
     first = trained(run, tmp_path / "first")
     later = replace(run, begun_from=str(tmp_path / "first"))
@@ -233,6 +234,7 @@ def test_a_run_from_a_model_that_never_saved_begins_from_it_again(tmp_path, run)
     torch.testing.assert_close(weights(again), dict(first.model.state_dict()), rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_continues_from_its_state_not_from_the_model(tmp_path, run):
     trained(run, tmp_path / "first")
     later = replace(run, begun_from=str(tmp_path / "first"))

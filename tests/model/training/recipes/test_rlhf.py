@@ -115,6 +115,7 @@ def test_the_entropy_of_samples_leaves_out_what_follows_the_stop_token():
     assert entropy_of_samples(logits, sampled).item() == pytest.approx(1.386294, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_reward_rises_and_the_penalty_keeps_the_model_near(make_loop, monkeypatch):
     """The reward is the share of tokens with a low number, about half of them at first."""
 
