@@ -222,8 +222,12 @@ class Checkpoint:
             if table.is_learned:
                 axes = ("position", "d_model")
                 found[f"{name}.W_pos"] = _weight(axes, table.positions.weight)
+            found |= dict(_norm_weights(stack, embedding.norm))
         for facts in self.description.attentions:
             found |= dict(_attention_weights(facts.path, model.get_submodule(facts.path)))
+            layer, _, kind = facts.path.rpartition(".")
+            norm = "cross_attention_norm" if kind == "cross_attention" else "attention_norm"
+            found |= dict(_norm_weights(facts.path, model.get_submodule(f"{layer}.{norm}")))
         return found | {"W_U": _weight(("vocab", "d_model"), model.vectors)}
 
     def positions(self, n: int) -> Arrays:
@@ -339,6 +343,14 @@ def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, W
     yield f"{path}.W_O", _weight(axes, output.weight, lambda rows: by_head(rows.T))
     if output.bias is not None:
         yield f"{path}.b_O", _weight(("d_model",), output.bias)
+
+
+def _norm_weights(path: str, norm: nn.Module) -> Iterator[tuple[str, Weight]]:
+    """γ and, of LayerNorm, β; a stack with post norms has none at its end."""
+    if isinstance(norm, Norm):
+        yield f"{path}.norm_scale", _weight(("d_model",), norm.scale)
+    if isinstance(norm, LayerNorm):
+        yield f"{path}.norm_shift", _weight(("d_model",), norm.shift)
 
 
 def _wide(tensor: Tensor) -> Float[np.ndarray, "*axes"]:

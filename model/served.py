@@ -338,9 +338,11 @@ class Served(Protocol):
         """The trained matrices by name; of attention, by head.
 
         ``{attention}.W_Q``, ``.W_K``, ``.W_V`` (head, d_model, d_head), ``.W_O`` (head, d_head,
-        d_model), their biases ``.b_Q`` …, ``.b_O``; ``{stack}.embedding.W_E`` (vocab, d_model),
-        ``.W_pos`` (position, d_model); ``W_U`` (vocab, d_model). Shared keys and values are
-        repeated for each head.
+        d_model), their biases ``.b_Q`` …, ``.b_O``, and ``.norm_scale``, ``.norm_shift`` (d_model)
+        of the norm at the attention; ``{stack}.norm_scale``, ``.norm_shift`` of a stack's final
+        norm; ``{stack}.embedding.W_E`` (vocab, d_model), ``.W_pos`` (position, d_model); ``W_U``
+        (vocab, d_model). Shared keys and values are repeated for each head. A foreign model has no
+        more than ``.W_O``, ``.W_E`` and ``W_U``.
 
         Raises:
             ValueError: the model cannot offer them; the message gives the reason.

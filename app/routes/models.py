@@ -97,8 +97,10 @@ async def weights(
 
     By attention and head: `W_Q`, `W_K`, `W_V` (head, d_model, d_head), `W_O` (head, d_head,
     d_model), and their biases `b_Q`, `b_K`, `b_V` (head, d_head), `b_O` (d_model); keys and values
-    that heads share are repeated. `{stack}.embedding.W_E` (vocab, d_model), `.W_pos` (position,
-    d_model), and the output matrix `W_U` (vocab, d_model). `axes` in `__metadata__` names the axes.
+    that heads share are repeated; `norm_scale` and `norm_shift` (d_model) are those of the norm at
+    the attention, and with the name of a stack those of its final norm.
+    `{stack}.embedding.W_E` (vocab, d_model), `.W_pos` (position, d_model), and the output matrix
+    `W_U` (vocab, d_model). `axes` in `__metadata__` names the axes.
     Equal `ETag`s are equal bytes.
     """
     negotiate(request.headers.get("accept", ""), (SAFETENSORS,))

@@ -47,6 +47,7 @@ AnalysisName = Literal[
     "value_weighted",
     "head_outputs",
     "head_norms",
+    "head_circuits",
     "logit_lens",
     "residual_stream",
     "routing",
@@ -383,7 +384,9 @@ class TraceOptions(Request):
         "rollout: attention multiplied through the layers. head_labels: the behaviour of each "
         "head. value_weighted: attention weights times the norms of the values. head_outputs: the "
         "contribution of each head to the residual stream. head_norms: the norm of that "
-        "contribution. logit_lens: the prediction of each layer. residual_stream: norms of the "
+        "contribution. head_circuits: the tokens that each head writes if it attends to a token of "
+        "the text (OV), and those that the token looks for (QK), from the weights alone. "
+        "logit_lens: the prediction of each layer. residual_stream: norms of the "
         "stream and of the contributions to it, and the input statistics of the layer norms. "
         "routing: the share of the tokens that each expert takes. reward: the reward of the text "
         "and the contribution of each token to it. alignment: the source words of "
@@ -640,6 +643,24 @@ class LabelsAnswer(Answer):
     labels: list[str]
 
 
+class CircuitsAnswer(Answer):
+    """The QK and OV circuits of each head, by attention and token of the text.
+
+    `.written_ids`, `.written_logits` (head, key, rank): the tokens whose logits the head raises
+    most if it attends to the token. `.sought_ids`, `.sought_scores` (head, query, rank): the tokens
+    that score highest as keys of the token. `.copying` (head): the sum of the OV circuit's
+    eigenvalues over that of their sizes, 1 if the head raises what it attends to. All from weights
+    and token embeddings alone: the attention's norm is applied to the embedding, the scale of the
+    final norm is that at the last position, positions and earlier layers are left out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, TensorAnswer]
+
+    token_texts: dict[str, str] = Field(description="The texts of all tokens, by id.")
+    omitted: dict[str, str] = Field(description="The circuits that do not exist, and the reason.")
+
+
 class AlignmentAnswer(Answer):
     """The alignment of target words with source words."""
 
@@ -761,6 +782,7 @@ class AnalysesAnswer(Answer):
     value_weighted: dict[str, TensorAnswer] | None = None
     head_outputs: dict[str, TensorAnswer] | None = None
     head_norms: dict[str, TensorAnswer] | None = None
+    head_circuits: CircuitsAnswer | None = None
     logit_lens: LogitLensAnswer | None = None
     residual_stream: dict[str, TensorAnswer] | None = None
     routing: dict[str, TensorAnswer] | None = None

@@ -11,6 +11,7 @@ from headlight.errors import Problem, echo
 from headlight.model.analysis import (
     alignment,
     attention_by_distance,
+    head_circuits,
     head_labels,
     head_norms,
     head_outputs,
@@ -30,6 +31,7 @@ from headlight.model.analysis import (
 from headlight.model.analysis.edited_passes import EditedPasses
 from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.cancellation import check
+from headlight.model.config import TransformerConfig
 from headlight.model.interventions import Intervention
 from headlight.model.quantization import Quantization, parts_of
 from headlight.model.served import Description, Served
@@ -397,6 +399,28 @@ def _normalised_stream(description: Description) -> str | None:
     return "the model normalises what its parts write, so no logit is the sum of their outputs"
 
 
+def _head_circuits(trace: Trace, checkpoint: Served, _: Choices) -> Analysis:
+    assert isinstance(checkpoint.config, TransformerConfig)
+    found = head_circuits.head_circuits(
+        trace, checkpoint.weights(), checkpoint.linear_exit, checkpoint.config
+    )
+    ids = [array.data for name, array in found.arrays.items() if name.endswith("_ids")]
+    texts = {str(token): checkpoint.tokenizer.text_of(int(token)) for token in _unique(ids)}
+    return Analysis(arrays=found.arrays, metadata={"token_texts": texts, "omitted": found.omitted})
+
+
+def _unique(ids: Sequence[np.ndarray]) -> np.ndarray:
+    return np.unique(np.concatenate([each.reshape(-1) for each in ids]))
+
+
+def _reason_against_circuits(description: Description) -> str | None:
+    if description.architecture != "headlight":
+        return "its queries, keys and values are read from its passes, not from its weights"
+    if getattr(description.config, "has_embedding_norm", False):
+        return "its embedding is normalised together with the position, so neither stands alone"
+    return _normalised_stream(description)
+
+
 def _head_norms(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
     return head_norms.head_norms(trace, output_weights(trace, checkpoint))
 
@@ -470,6 +494,9 @@ ANALYSERS: dict[str, _Analyser] = {
         head_outputs.NEEDS, _head_outputs, is_by_layer=True, axes=head_outputs.AXES
     ),
     "head_norms": _Analyser(head_norms.NEEDS, _head_norms, is_by_layer=True),
+    "head_circuits": _Analyser(
+        head_circuits.NEEDS, _head_circuits, reason_against=_reason_against_circuits
+    ),
     # It makes logits of every layer, so a text whose logits would be too many is too long for it.
     "logit_lens": _Analyser((*logit_lens.NEEDS, *next_token.NEEDS), _logit_lens, _texts),
     "residual_stream": _Analyser(residual_stream.NEEDS, _residual_stream),

@@ -79,6 +79,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
             "value_weighted",
             "head_outputs",
             "head_norms",
+            "head_circuits",
             "logit_lens",
             "residual_stream",
             "routing",

@@ -19,13 +19,17 @@ WITHOUT = {
     "turning": {"routing", "reward", "alignment"},
     "slanted": {"routing", "reward", "alignment"},
     "translator": {"reward"},
-    "filler": {"routing", "reward", "alignment", "logit_attribution", "strongest_path"},
+    "filler": {
+        *("routing", "reward", "alignment"),
+        *("head_circuits", "logit_attribution", "strongest_path"),
+    },
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
 BESIDE = {
     "next_token": ["texts"],
     "logit_lens": ["texts"],
     "head_labels": ["labels"],
+    "head_circuits": ["token_texts", "omitted"],
     "alignment": ["aligner"],
     "logit_attribution": ["position", "token", "against", "part_names", "omitted"],
     "quantization_sensitivity": ["parts"],
