@@ -48,6 +48,7 @@ TEXTS = ["the cat sat on the mat", "a little light", "le chat dort sur le tapis"
 VIEWS = (
     "attention",
     "why",
+    "head",
     "long",
     "positions",
     "experts",

@@ -1,16 +1,24 @@
 /**
  * One head: what it does over many sentences, from the profile on the model's card, beside its label
- * in this text.
+ * in this text; and from its weights, what it writes and what it looks for.
  */
 
 import { cardPath } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { labelInWords, labelledHeads, labelOf, placeOf, placesOf } from '../../data/attention.js';
+import {
+  labelInWords,
+  labelledHeads,
+  labelOf,
+  placeOf,
+  placesOf,
+  tokensOf,
+} from '../../data/attention.js';
 import { decimal, grouped, share, signed } from '../../data/format.js';
-import { capitalised, enumerated } from '../../data/text.js';
+import { capitalised, enumerated, positionLabels } from '../../data/text.js';
 import { css, sequential } from '../../plot/colour.js';
 import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from '../../plot/figure.js';
 import { choosing, NOTHING_CHOSEN } from '../../state/state.js';
+import { asksForCircuits, circuitFigure, sourceIn } from './circuits.js';
 import { entryOf } from '../registry.js';
 
 /**
@@ -18,6 +26,7 @@ import { entryOf } from '../registry.js';
  * @import { Place } from '../../data/attention.js'
  * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
+ * @import { Control } from '../../ui/controls.js'
  */
 
 const ROW_HEIGHT = 26;
@@ -26,10 +35,12 @@ const LETTERING = { size: 13, letters: 26, space: 1 };
 const MARK = 215;
 const LONGEST_SENTENCE = 60;
 
+const PANELS = /** @type {const} */ (['profile', 'writes', 'seeks']);
+
 /** @type {View} */
 export const head = {
   ...entryOf('head'),
-  help: 'Each bar is a mean over many held-out sentences; the upright mark is its control, what a head without the habit would give.',
+  help: 'What this head does over many sentences, and what its weights alone say of the tokens it writes and looks for.',
   terms: [
     ['score', 'a mean attention weight, from 0 to 1'],
     [
@@ -37,10 +48,25 @@ export const head = {
       'the same mean for uniform attention; for subject and antecedent, the weight on the other noun of the sentence',
     ],
     ['bits a byte', 'how much the model needs to predict a text; less is better'],
+    [
+      'what it writes',
+      'the OV circuit: embedding · W_V · W_O · unembedding, with the norm before the attention applied and the scale of the last norm frozen',
+    ],
+    [
+      'what it looks for',
+      'the QK circuit: embedding · W_Q · (embedding · W_K)ᵀ, scaled; positions and what earlier layers add are left out, so it holds best in layer 0',
+    ],
+    [
+      'copying',
+      'the sum of the OV circuit’s eigenvalues over that of their sizes: 1 if the head makes likelier what it attends to, −1 if less likely',
+    ],
   ],
+  arrangement: 'led',
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,
-  asks: (trace) => ({ card: { card: trace.model } }),
+  asks: (trace, state) => ({ card: { card: trace.model }, ...asksForCircuits(trace, state) }),
+  controls,
+  panels: () => PANELS.map((id) => ({ id, state: { chart: id } })),
   figure,
 };
 
@@ -52,6 +78,8 @@ export const head = {
 function figure(trace, state) {
   const place = placeOf(state, trace);
   if (!place) return { title: 'Head', notice: 'This trace holds no attention weights.' };
+  if (state.chart === 'writes' || state.chart === 'seeks')
+    return circuitFigure(state.chart, trace, place, state);
   const { layer, head: number } = state;
   const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
   const title = capitalised(`${where}layer ${layer}, head ${number}`);
@@ -87,6 +115,27 @@ function figure(trace, state) {
       },
     })),
   };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
+function controls(trace, state) {
+  const place = placeOf(state, trace);
+  if (!place) return [];
+  const tokens = tokensOf(trace, place.columns);
+  return [
+    {
+      kind: 'choice',
+      name: 'key',
+      label: 'Attending to',
+      options: positionLabels(tokens).map((title, id) => ({ id, title })),
+      value: sourceIn(trace, place, state),
+      help: 'The token whose OV circuit is shown',
+    },
+  ];
 }
 
 /** @typedef {{name: string, title: string, score: number, control: number, isLabel: boolean}} Row */

@@ -8,7 +8,7 @@ import { signed } from '../../data/format.js';
 import { capitalised, tokenLabels } from '../../data/text.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { depthMap, isDown } from '../stream/depth_drawing.js';
-import { withSign } from './bars.js';
+import { withSign } from '../../plot/signed_bars.js';
 import { requestOf } from './subject.js';
 
 /**

@@ -9,7 +9,7 @@ import { signed } from '../../data/format.js';
 import { capitalised, named } from '../../data/text.js';
 import { nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
 import { entryOf } from '../registry.js';
-import { signedBars, withSign } from './bars.js';
+import { signedBars, withSign } from '../../plot/signed_bars.js';
 import {
   differenceOf,
   expertsOf,

@@ -79,3 +79,67 @@ test('its figure keeps what every figure keeps', () => {
   for (const width of WIDTHS)
     assertContract([head.figure(sampleTrace(), stateOf(HEADS, { width }))], width);
 });
+
+// --- circuits ------------------------------------------------------------------------------------
+
+const array = (axes, shape, values) => ({ axes, shape, data: values, scale: 1 });
+
+/** Circuits in which token `n` writes and seeks the ids 10 n and 10 n + 1. */
+function circuitsOf(trace) {
+  const n = trace.tokens.length;
+  const ids = Int32Array.from({ length: 2 * n }, (_, at) => 10 * (at >> 1) + (at % 2));
+  const values = Float32Array.from(ids, (id) => 100 - id);
+  const path = 'decoder.layers.0.self_attention';
+  const found = { token_texts: Object.fromEntries([...ids].map((id) => [id, ` t${id}`])) };
+  for (const [name, unit, axis] of [
+    ['written', 'logits', 'key'],
+    ['sought', 'scores', 'query'],
+  ]) {
+    found[`${path}.${name}_ids`] = array(['head', axis, 'rank'], [1, n, 2], ids);
+    found[`${path}.${name}_${unit}`] = array(['head', axis, 'rank'], [1, n, 2], values);
+  }
+  found[`${path}.copying`] = array(['head'], [1], Float32Array.of(-0.5));
+  return { ...found, omitted: {} };
+}
+
+const withCircuits = (changes = {}) => {
+  const trace = sampleTrace();
+  const answers = { circuits: { trace: { analyses: { head_circuits: circuitsOf(trace) } } } };
+  return [trace, { ...FRAME, layer: 0, head: 0, answers, ...changes }];
+};
+
+test('a head shows what it writes for the chosen source, and what the chosen query seeks', () => {
+  const [trace, state] = withCircuits({ query: 3, key: 2 });
+  const writes = head.figure(trace, { ...state, chart: 'writes' });
+  deepEqual(writes.data[0].x, [80, 79]);
+  match(
+    writes.grid.describe(0, 0),
+    /Attending to .*saw.*adds \+80\.00 to the logit of “␣?·? ?t20”/,
+  );
+  deepEqual(writes.facts, [['Copying', '−0.50 of 1']]);
+  const seeks = head.figure(trace, { ...state, chart: 'seeks' });
+  deepEqual(seeks.data[0].x, [70, 69]);
+  match(seeks.grid.describe(1, 0), /<b>.*t31.* score of 69/);
+});
+
+test('a source that nobody chose is the one that the row attends to most', () => {
+  const [trace, state] = withCircuits({ query: 3 });
+  const { data, shape } = trace.tensors['decoder.layers.0.self_attention.weights'];
+  const row = Array.from(data.slice(3 * shape[2], 4 * shape[2]));
+  const [{ value }] = head.controls(trace, state);
+  equal(value, row.indexOf(Math.max(...row)));
+});
+
+test('a model without circuits says why, and is not asked for them', () => {
+  const trace = sampleTrace();
+  const card = { ...trace.card, analyses: [], norm_place: 'post' };
+  const figure = head.figure({ ...trace, card }, { ...stateOf(HEADS), chart: 'writes' });
+  match(figure.notice, /normalises what its parts write/);
+  deepEqual(Object.keys(head.asks({ ...trace, card }, FRAME)), ['card']);
+});
+
+test('the circuits keep what every figure keeps', () => {
+  for (const width of WIDTHS)
+    for (const chart of ['writes', 'seeks'])
+      assertContract([head.figure(...withCircuits({ query: 3, chart, width }))], width);
+});

@@ -2,12 +2,12 @@
  * Bars on both sides of zero, one row each: logits that speak for a token, and those against it.
  */
 
-import { signed } from '../../data/format.js';
-import { escapeForPlotly } from '../../data/text.js';
-import { css, diverging } from '../../plot/colour.js';
-import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from '../../plot/figure.js';
+import { signed } from '../data/format.js';
+import { escapeForPlotly } from '../data/text.js';
+import { css, diverging } from './colour.js';
+import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from './figure.js';
 
-/** @import { Drawing, Frame } from '../../plot/figure.js' */
+/** @import { Drawing, Frame } from './figure.js' */
 
 const ROW_HEIGHT = 26;
 const LEAST_ROW_HEIGHT = 18;
