@@ -132,11 +132,11 @@ function logScale(end) {
 
 /** @typedef {'weights'|'log'|'scores'|'value_weighted'} What */
 /** @typedef {'nothing'|'first'|'special'} Hidden */
-/** @typedef {'head'|'heads'|'mean'|'max'|'rollout'} Which */
+/** @typedef {'head'|'heads'|'overlay'|'mean'|'max'|'rollout'} Which */
 
 export const FIELDS = Object.freeze({
   attention_what: choice(['weights', 'log', 'scores', 'value_weighted']),
-  attention_which: choice(['head', 'heads', 'mean', 'max', 'rollout']),
+  attention_which: choice(['head', 'heads', 'overlay', 'mean', 'max', 'rollout']),
   attention_heads: counts(),
   attention_as: choice(['matrix', 'lines']),
   attention_words: flag(),
@@ -147,6 +147,9 @@ export const FIELDS = Object.freeze({
 });
 
 const STANDARDS = standardsOf(FIELDS);
+
+/** How many heads can be told apart by colour. */
+export const MOST_OVERLAID = 6;
 
 /**
  * A line is as strong as what it stands for is large: there are none of less than nothing, and none on
@@ -184,11 +187,13 @@ export function switchesOf(state, { placeId, nHeads }) {
   /** @type {number[]} */
   const chosen = set('heads');
   const heads = chosen.filter((head) => head < nHeads);
+  const isOverlaid = set('which') === 'overlay';
+  const standard = isOverlaid ? firstHeads(nHeads) : [state.head];
   const hidden = set('hide');
   return {
     what,
     which: isPossible ? set('which') : 'head',
-    heads: heads.length > 0 ? heads : [state.head],
+    heads: heads.length > 0 ? (isOverlaid ? heads.slice(0, MOST_OVERLAID) : heads) : standard,
     as: canBeLines(what) ? set('as') : 'matrix',
     isWords: isShare && set('words'),
     hidden,
@@ -196,6 +201,11 @@ export function switchesOf(state, { placeId, nHeads }) {
     threshold: what === 'scores' ? 0 : set('threshold'),
     isShare,
   };
+}
+
+/** @param {number} nHeads @returns {number[]} as many as can be told apart by colour */
+function firstHeads(nHeads) {
+  return Array.from({ length: Math.min(nHeads, MOST_OVERLAID) }, (_, head) => head);
 }
 
 /**
@@ -208,7 +218,7 @@ export function isShown({ which, heads }, state, { layer, head }) {
   if (which === 'rollout') return layer <= state.layer;
   if (layer !== state.layer) return false;
   if (which === 'head') return head === state.head;
-  return which === 'heads' ? heads.includes(head) : true;
+  return which === 'heads' || which === 'overlay' ? heads.includes(head) : true;
 }
 
 /**
@@ -220,7 +230,7 @@ export function isShown({ which, heads }, state, { layer, head }) {
  * @returns {Patch}
  */
 export function choosingHead({ which, heads }, state, { layer, head }) {
-  if (which !== 'heads') return { layer, head };
+  if (which !== 'heads' && which !== 'overlay') return { layer, head };
   if (layer !== state.layer) return { layer, head, attention_heads: [head] };
   const others = heads.filter((each) => each !== head);
   if (others.length === 0) return { layer, head };

@@ -15,6 +15,7 @@ import { createHelp, element } from './dom.js';
  * @property {string} label
  * @property {any} [value]
  * @property {{id: any, title: string, help?: string}[]} [options] of a choice or of counts
+ * @property {(string|null)[]} [colours] that the options of counts are drawn in
  * @property {string} [help]
  * @property {number} [least] of a number that is slid, or of an integer that is typed
  * @property {number} [most]
@@ -322,11 +323,12 @@ function counts({ name = '', label, options = [] }, id, onState) {
       element('span', { class: 'control-label', 'aria-hidden': 'true' }, label),
       element('div', { class: 'segmented is-set' }, ...buttons),
     ),
-    update: ({ value }) => {
+    update: ({ value, colours }) => {
       chosen = value;
-      buttons.forEach((node, index) =>
-        node.setAttribute('aria-pressed', String(value.includes(options[index].id))),
-      );
+      buttons.forEach((node, index) => {
+        node.setAttribute('aria-pressed', String(value.includes(options[index].id)));
+        node.style.setProperty('--swatch', colours?.[index] ?? 'transparent');
+      });
     },
   };
 }

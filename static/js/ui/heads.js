@@ -4,32 +4,20 @@
  * does with this text.
  */
 
-import {
-  arranged,
-  bareTitle,
-  labelInWords,
-  labelledHeads,
-  placeOf,
-  weightsAt,
-} from '../data/attention.js';
+import { arranged, bareTitle, labelInWords, labelledHeads, placeOf } from '../data/attention.js';
 import { share, shortShare } from '../data/format.js';
-import { isCausal } from '../data/trace.js';
-import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
 import { element } from './dom.js';
 
 /**
- * @import { LabelledHead, Place } from '../data/attention.js'
+ * @import { LabelledHead } from '../data/attention.js'
  * @import { Trace } from '../data/trace.js'
- * @import { Picture, Theme } from '../plot/colour.js'
+ * @import { Look, Pair, Painter, Pictures } from './heads_block.js'
  */
 
 /** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
-/** @typedef {Picture & {ceiling: number}} HeadPicture */
-/** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
 /** @typedef {'layer'|'label'} Order */
 /** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isShort: boolean}} Build what the cells depend on */
-/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number}} Look what the picture depends on */
 
 const MARGIN = 44;
 const GAP = 6;
@@ -47,9 +35,9 @@ const HOW = {
 };
 
 /**
- * @param {{onChoose: (layer: number, head: number) => void}} handlers
+ * @param {{onChoose: (layer: number, head: number) => void, painter: Painter}} handlers
  */
-export function createHeads({ onChoose }) {
+export function createHeads({ onChoose, painter }) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
   const grid = element('div', {
     class: 'heads-grid',
@@ -72,10 +60,13 @@ export function createHeads({ onChoose }) {
   /** @type {Partial<Look>} */
   let painted = {};
 
+  /** @param {LabelledHead} head */
+  const peakOf = (head) => pictures.get(painter.keyOf(head))?.ceiling ?? 0;
+
   /** @param {{row: number, column: number}|null} cell */
   const say = (cell) => {
     caption.textContent = cell
-      ? captionOf(rows[cell.row].heads[cell.column], pictures)
+      ? captionOf(rows[cell.row].heads[cell.column], peakOf(rows[cell.row].heads[cell.column]))
       : `${ORDERS[built.order ?? 'layer']} ${canPoint() ? HOW.mouse : HOW.touch}`;
   };
   grid.addEventListener('click', ({ target }) => {
@@ -102,13 +93,13 @@ export function createHeads({ onChoose }) {
 
     /**
      * @param {Trace} trace
-     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark'}, isChosen?: (head: LabelledHead) => boolean}} state `isChosen`: where others than the chosen head are shown too
+     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark', beam: string}, pair?: Pair|null, isChosen?: (head: LabelledHead) => boolean}} state `pair`: the cell marked on every map; `isChosen`: where others than the chosen head are shown too
      */
     show(trace, state) {
       const place = placeOf(state, trace);
       const { order = 'layer' } = state;
       if (trace !== painted.trace || place?.id !== painted.place) {
-        pictures = picturesOf(trace, place);
+        pictures = painter.picturesOf(trace, place);
         labels = labelledHeads(trace, place);
       }
       const nColumns = labels[0]?.heads.length ?? 0;
@@ -130,10 +121,13 @@ export function createHeads({ onChoose }) {
         width: state.width,
         theme: state.palette.theme,
         ratio: window.devicePixelRatio || 1,
+        query: state.pair?.query ?? -1,
+        key: state.pair?.key ?? -1,
+        beam: state.palette.beam,
       };
       if (isSame(look, painted)) return;
       fit(frame, size, nColumns);
-      paint({ canvas, frame, cells, rows, pictures }, look);
+      painter.paint({ canvas, frame, cells, rows, pictures }, look);
       painted = look;
     },
   };
@@ -150,38 +144,6 @@ function canPoint() {
  */
 function isSame(a, b) {
   return Object.keys(a).every((name) => a[name] === b[name]);
-}
-
-/** @param {{layer: number, head: number}} of */
-const keyOf = ({ layer, head }) => `${layer} ${head}`;
-
-/**
- * By layer and head, what there is to paint.
- * @param {Trace} trace
- * @param {Place|null} place
- */
-function picturesOf(trace, place) {
-  /** @type {Pictures} */
-  const found = new Map();
-  for (const { layer, site } of weightsAt(place, trace)) {
-    const {
-      shape: [nHeads, rows, columns],
-      data,
-      scale,
-    } = trace.tensors[site];
-    for (let head = 0; head < nHeads; head += 1) {
-      const picture = {
-        data,
-        offset: head * rows * columns,
-        rows,
-        columns,
-        scale,
-        isCausal: isCausal(site),
-      };
-      found.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
-    }
-  }
-  return found;
 }
 
 /**
@@ -365,12 +327,12 @@ function cellOf(cells, target) {
 
 /**
  * @param {LabelledHead} labelled
- * @param {Pictures} pictures
+ * @param {number} ceiling
  */
-function captionOf(labelled, pictures) {
+function captionOf(labelled, ceiling) {
   const words = labelInWords(labelled, share);
   const help = labelled.label && labelled.score !== null ? ` (${labelled.label.help})` : '';
-  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}strongest weight ${share(pictures.get(keyOf(labelled))?.ceiling ?? 0)}`;
+  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}strongest weight ${share(ceiling)}`;
 }
 
 /**
@@ -393,46 +355,4 @@ function fit(frame, size, nColumns) {
   frame.style.setProperty('--gap', `${GAP}px`);
   frame.style.setProperty('--margin', `${MARGIN}px`);
   frame.style.setProperty('--heads', String(nColumns));
-}
-
-/**
- * All maps into one picture, and that onto the canvas at once.
- * @param {{canvas: HTMLCanvasElement, frame: HTMLElement, cells: HTMLElement[][], rows: Row[], pictures: Pictures}} drawn
- * @param {Look} look
- */
-function paint({ canvas, frame, cells, rows, pictures }, { size, range, theme, ratio }) {
-  const box = frame.getBoundingClientRect();
-  const width = Math.max(1, Math.round(box.width * ratio));
-  const height = Math.max(1, Math.round(box.height * ratio));
-  const side = Math.round(size * ratio);
-  const image = new ImageData(width, height);
-  const sheet = { pixels: new Uint32Array(image.data.buffer), width };
-  const inks = inksOf(sequential(theme));
-  /**
-   * @param {number} place
-   * @param {number} most
-   */
-  const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
-  rows.forEach(({ heads }, row) =>
-    heads.forEach((head, column) => {
-      const picture = pictures.get(keyOf(head));
-      if (!picture) return;
-      const { left, top } = cells[row][column].getBoundingClientRect();
-      const square = {
-        left: within(left - box.left, width),
-        top: within(top - box.top, height),
-        size: side,
-      };
-      if (side <= Math.min(width, height))
-        paintInto(
-          sheet,
-          square,
-          { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 },
-          inks,
-        );
-    }),
-  );
-  Object.assign(canvas, { width, height });
-  Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
-  canvas.getContext('2d')?.putImageData(image, 0, 0);
 }

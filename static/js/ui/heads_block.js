@@ -3,18 +3,32 @@
  * coloured and ordered, and where in this text the well-known kinds of head are.
  */
 
-import { helpOf, labelsExplained, placeOf, strongestHeads } from '../data/attention.js';
+import { messageOf } from '../api/calls.js';
+import {
+  helpOf,
+  labelsExplained,
+  placeOf,
+  strongestHeads,
+  tokensOf,
+  weightsAt,
+} from '../data/attention.js';
 import { share } from '../data/format.js';
 import { capitalised } from '../data/text.js';
+import { isCausal } from '../data/trace.js';
+import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
-import { createHelp, element, palette, partOf, save } from './dom.js';
+import { createHelp, element, partOf, save } from './dom.js';
+import { queryOf } from '../state/state.js';
 import { createHeads } from './heads.js';
 
 /**
+ * @import { Place } from '../data/attention.js'
  * @import { Trace } from '../data/trace.js'
+ * @import { Picture, Theme } from '../plot/colour.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Switches } from '../state/attention_switches.js'
  * @import { Patch, State } from '../state/state.js'
+ * @import { Order, Row } from './heads.js'
  */
 
 /** The switches of the overview: the field each sets, and what it may be. */
@@ -44,6 +58,7 @@ const SWITCHES = [
  */
 export function createHeadsBlock({ onState, announce, onSight }) {
   const heads = createHeads({
+    painter: { keyOf, paint, picturesOf },
     onChoose: (layer, head) => {
       if (!shown) return;
       onState(choosingHead(shown.switches, shown.state, { layer, head }));
@@ -51,6 +66,7 @@ export function createHeadsBlock({ onState, announce, onSight }) {
     },
   });
   const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));
+  const pairs = createPairs(onState);
   const patterns = element('div', { class: 'patterns' });
   const help = createHelp('Labels of heads');
   help.show([
@@ -82,15 +98,17 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       ...fieldsets,
     ),
     heads.element,
+    pairs.element,
     patterns,
   );
-  function saveImage() {
-    headsImage(partOf(block, '.heads', HTMLElement))
-      .then(
-        (blob) => save(blob, 'headlight-all-heads.png'),
-        (error) => `Export failed: ${error.message}.`,
-      )
-      .then(announce);
+  async function saveImage() {
+    try {
+      const { headsImage } = await import('./heads_image.js');
+      const blob = await headsImage(partOf(block, '.heads', HTMLElement));
+      announce(save(blob, 'headlight-all-heads.png'));
+    } catch (error) {
+      announce(`Export failed: ${messageOf(error)}.`);
+    }
   }
   /** @type {{trace: Trace, place: string|undefined, state: ViewState, switches: Switches}|null} */
   let shown = null;
@@ -117,8 +135,10 @@ export function createHeadsBlock({ onState, announce, onSight }) {
         ...state,
         order: state.attention_order,
         width: block.clientWidth,
+        pair: place && pairOf(trace, place, state),
         isChosen: (head) => isShown(switches, state, head),
       });
+      pairs.show(trace, place, state);
       const isOther = trace !== shown?.trace || place?.id !== shown.place;
       shown = { trace, place: place?.id, state, switches };
       if (isOther) {
@@ -133,6 +153,58 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       });
     },
   };
+}
+
+/**
+ * The heads by a pair of tokens, folded and not loaded until a pair is chosen or asked for.
+ * @param {(patch: Patch) => void} onState
+ */
+function createPairs(onState) {
+  const details = element(
+    'details',
+    { class: 'patterns head-pairs' },
+    element('summary', {}, 'From one token to another: which heads?'),
+  );
+  /** @type {ReturnType<typeof import('./head_pairs.js').createHeadPairs>|null} */
+  let loaded = null;
+  /** @type {[Trace, Place, ViewState]|null} */
+  let shown = null;
+  const load = async () => {
+    if (loaded) return;
+    const { createHeadPairs } = await import('./head_pairs.js');
+    if (loaded) return;
+    loaded = createHeadPairs({ onState });
+    details.append(loaded.element);
+    if (shown) loaded.show(...shown);
+  };
+  details.addEventListener('toggle', () => {
+    if (details.open) load();
+  });
+  return {
+    element: details,
+
+    /**
+     * @param {Trace} trace
+     * @param {Place|null} place
+     * @param {ViewState} state
+     */
+    show(trace, place, state) {
+      shown = place && [trace, place, state];
+      if (state.key !== null) details.open = true;
+      if (shown) loaded?.show(...shown);
+    },
+  };
+}
+
+/**
+ * The chosen cell, which every map marks.
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {ViewState} state
+ */
+function pairOf(trace, place, state) {
+  if (state.key === null || state.key >= tokensOf(trace, place.columns).length) return null;
+  return { query: queryOf(state, trace, place.rows), key: state.key };
 }
 
 /**
@@ -210,58 +282,112 @@ function patternList(found, onState) {
   ];
 }
 
-const SCALE = 2;
-const MARGIN = 8;
-const WORDS = '.heads-label:not(.is-corner), .heads-name > span';
+/** @typedef {{keyOf: typeof keyOf, paint: typeof paint, picturesOf: typeof picturesOf}} Painter of the maps */
+/** @typedef {{query: number, key: number}} Pair */
+/** @typedef {Picture & {ceiling: number}} HeadPicture */
+/** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
+/** @typedef {{left: number, top: number, size: number, picture: HeadPicture}} Placed */
+/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none */
+
+/** The least width of a mark, in pixels. */
+const LEAST_MARK = 7;
+
+/** @param {{layer: number, head: number}} of */
+const keyOf = ({ layer, head }) => `${layer} ${head}`;
 
 /**
- * @param {HTMLElement} frame around a canvas and the words over it
- * @returns {Promise<Blob>} PNG
+ * By layer and head, what there is to paint.
+ * @param {Trace} trace
+ * @param {Place|null} place
  */
-export function headsImage(frame) {
-  const box = frame.getBoundingClientRect();
-  const picture = document.createElement('canvas');
-  picture.width = Math.ceil((box.width + 2 * MARGIN) * SCALE);
-  picture.height = Math.ceil((box.height + 2 * MARGIN) * SCALE);
-  const context = picture.getContext('2d');
-  if (!context) throw new Error('this browser paints no pictures');
-  const { surface } = palette();
-  context.fillStyle = surface;
-  context.fillRect(0, 0, picture.width, picture.height);
-  context.scale(SCALE, SCALE);
-  context.translate(MARGIN, MARGIN);
-  context.imageSmoothingEnabled = false;
-  const maps = partOf(frame, 'canvas', HTMLCanvasElement);
-  context.drawImage(maps, 0, 0, parseFloat(maps.style.width), parseFloat(maps.style.height));
-  for (const node of frame.querySelectorAll(WORDS)) write(context, node, box);
-  return new Promise((resolve, reject) => {
-    picture.toBlob(
-      (blob) =>
-        blob
-          ? resolve(blob)
-          : reject(
-              new Error('the picture is too large for this browser; save a single head instead'),
-            ),
-      'image/png',
-    );
-  });
+function picturesOf(trace, place) {
+  /** @type {Pictures} */
+  const found = new Map();
+  for (const { layer, site } of weightsAt(place, trace)) {
+    const {
+      shape: [nHeads, rows, columns],
+      data,
+      scale,
+    } = trace.tensors[site];
+    for (let head = 0; head < nHeads; head += 1) {
+      const picture = {
+        data,
+        offset: head * rows * columns,
+        rows,
+        columns,
+        scale,
+        isCausal: isCausal(site),
+      };
+      found.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
+    }
+  }
+  return found;
 }
 
 /**
- * A word as it stands on the page.
- * @param {CanvasRenderingContext2D} context
- * @param {Element} node
- * @param {DOMRect} box
+ * All maps into one picture, and that onto the canvas at once.
+ * @param {{canvas: HTMLCanvasElement, frame: HTMLElement, cells: HTMLElement[][], rows: Row[], pictures: Pictures}} drawn
+ * @param {Look} look
  */
-function write(context, node, box) {
-  const words = node.textContent.trim();
-  const range = document.createRange();
-  range.selectNodeContents(node);
-  const place = range.getBoundingClientRect();
-  if (words === '' || place.width === 0) return;
-  const { color, fontSize, fontWeight, fontFamily } = getComputedStyle(node);
-  context.fillStyle = color;
-  context.font = `${fontWeight} ${fontSize} ${fontFamily}`;
-  context.textBaseline = 'middle';
-  context.fillText(words, place.left - box.left, place.top - box.top + place.height / 2);
+function paint({ canvas, frame, cells, rows, pictures }, look) {
+  const { size, range, theme, ratio } = look;
+  const box = frame.getBoundingClientRect();
+  const width = Math.max(1, Math.round(box.width * ratio));
+  const height = Math.max(1, Math.round(box.height * ratio));
+  const side = Math.round(size * ratio);
+  const image = new ImageData(width, height);
+  const sheet = { pixels: new Uint32Array(image.data.buffer), width };
+  const inks = inksOf(sequential(theme));
+  /**
+   * @param {number} place
+   * @param {number} most
+   */
+  const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
+  /** @type {Placed[]} */
+  const squares = [];
+  rows.forEach(({ heads }, row) =>
+    heads.forEach((head, column) => {
+      const picture = pictures.get(keyOf(head));
+      if (!picture) return;
+      const { left, top } = cells[row][column].getBoundingClientRect();
+      const square = {
+        left: within(left - box.left, width),
+        top: within(top - box.top, height),
+        size: side,
+      };
+      squares.push({ ...square, picture });
+      if (side <= Math.min(width, height))
+        paintInto(
+          sheet,
+          square,
+          { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 },
+          inks,
+        );
+    }),
+  );
+  Object.assign(canvas, { width, height });
+  Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
+  const context = canvas.getContext('2d');
+  context?.putImageData(image, 0, 0);
+  if (context && look.key >= 0) for (const square of squares) mark(context, square, look);
+}
+
+/**
+ * A frame around one cell, large enough to be seen, light on dark.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Placed} square
+ * @param {Look} look
+ */
+function mark(context, { left, top, size, picture }, { query, key, beam, ratio }) {
+  const [across, down] = [size / picture.columns, size / picture.rows];
+  const reach = Math.max(LEAST_MARK * ratio, across + 2 * ratio, down + 2 * ratio);
+  const [x, y] = [left + (key + 0.5) * across, top + (query + 0.5) * down];
+  for (const [colour, width] of /** @type {const} */ ([
+    ['#fff', 3],
+    [beam, 1.5],
+  ])) {
+    context.strokeStyle = colour;
+    context.lineWidth = width * ratio;
+    context.strokeRect(x - reach / 2, y - reach / 2, reach, reach);
+  }
 }

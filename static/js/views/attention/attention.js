@@ -7,6 +7,7 @@ import { counted, percent } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
+import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
 import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
@@ -15,6 +16,7 @@ import { entryOf } from '../registry.js';
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Trace } from '../../data/trace.js'
+ * @import { Theme } from '../../plot/colour.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
  * @import { Switches } from '../../state/attention_switches.js'
  * @import { Control } from '../../ui/controls.js'
@@ -78,14 +80,36 @@ function firstSentence(placeId, { what, as }) {
 /** Whether the drawn rows sum to 1. */
 /** @param {Partial<Switches>} switches */
 function sumsToOne({ isShare, which, hidden, isRenormalised }) {
-  return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
+  return (
+    isShare && which !== 'max' && which !== 'overlay' && (hidden === 'nothing' || isRenormalised)
+  );
 }
 
 /** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesFigure|null} */
 let linesFigure = null;
 
-async function loadLines() {
-  ({ linesFigure } = await import('../../plot/line_map.js'));
+/** Loaded when heads are first overlaid. @type {typeof import('./overlay.js')|null} */
+let overlay = null;
+
+/**
+ * Loads what the switches need beyond a matrix, if it is not here yet.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function prepare(trace, state) {
+  const switches = settingOf(trace, state)?.switches;
+  return switches && !isReady(switches) ? loadFor(switches) : undefined;
+}
+
+/** @param {Switches} switches */
+async function loadFor({ as, which }) {
+  if (as === 'lines') ({ linesFigure } = await import('../../plot/line_map.js'));
+  if (which === 'overlay') overlay = await import('./overlay.js');
+}
+
+/** @param {Switches} switches */
+function isReady({ as, which }) {
+  return (as !== 'lines' || linesFigure !== null) && (which !== 'overlay' || overlay !== null);
 }
 
 /** @type {View} */
@@ -99,11 +123,10 @@ export const attention = {
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,
   asks,
-  prepare: (trace, state) =>
-    settingOf(trace, state)?.switches.as === 'lines' && !linesFigure ? loadLines() : undefined,
+  prepare,
   controls: (trace, state) => {
     const setting = settingOf(trace, state);
-    return setting ? controlsFor(setting) : [];
+    return setting ? controlsFor({ ...setting, theme: state.palette.theme }) : [];
   },
   figure,
 };
@@ -121,8 +144,7 @@ function figure(trace, state) {
     .find(Boolean);
   if (awaited) return { title: 'Attention', notice: awaited };
   const drawLines = setting.switches.as === 'lines' ? linesFigure : null;
-  if (setting.switches.as === 'lines' && !drawLines)
-    return { title: 'Attention', notice: READING, isWaiting: true };
+  if (!isReady(setting.switches)) return { title: 'Attention', notice: READING, isWaiting: true };
   const subject = subjectOf(trace, state, setting);
   const { name, quantity, matrix } = subject;
   if (matrix.rows * matrix.columns === 0)
@@ -147,8 +169,12 @@ function figure(trace, state) {
  * @param {Subject} subject
  */
 function asMatrix(trace, state, subject) {
+  const { overlaid } = subject;
+  const drawing = matrixDrawing(state, subject);
   return {
-    ...matrixDrawing(state, subject),
+    ...(overlay && overlaid.length > 0
+      ? overlay.overlaidMatrix(drawing, overlaid, state)
+      : drawing),
     help: notesOf(trace, subject),
     grid: gridOf(trace, state, subject),
   };
@@ -164,7 +190,8 @@ function asMatrix(trace, state, subject) {
  */
 function asLines(drawLines, trace, state, subject, { row }) {
   const grid = gridOf(trace, state, subject);
-  const { data, layout, geometry, left } = drawLines({
+  const { overlaid } = subject;
+  const wanted = {
     rows: grid.rowLabels,
     columns: grid.columnLabels,
     weights: subject.matrix,
@@ -176,7 +203,11 @@ function asLines(drawLines, trace, state, subject, { row }) {
     threshold: Math.max(0, leastOf(subject)),
     ceiling: subject.scale.top,
     chosenRow: row < 0 ? null : row,
-  });
+  };
+  const { data, layout, geometry, left } =
+    overlay && overlaid.length > 0
+      ? overlay.overlaidLines(drawLines, wanted, overlaid)
+      : drawLines(wanted);
   return {
     data,
     layout,
@@ -239,6 +270,11 @@ function switchedOff(trace, place, layer, head) {
 const WHICH = [
   { id: 'head', title: 'One head', help: 'The head chosen in the overview' },
   { id: 'heads', title: 'Several', help: 'The mean of selected heads of this layer' },
+  {
+    id: 'overlay',
+    title: 'Overlaid',
+    help: 'Selected heads of this layer, each in its own colour',
+  },
   { id: 'mean', title: 'Mean', help: 'The mean of all heads of this layer' },
   {
     id: 'max',
@@ -270,20 +306,22 @@ const HIDE = [
 ];
 
 /**
- * @param {{place: Place, nHeads: number, switches: Switches}} setting
+ * @param {{place: Place, nHeads: number, switches: Switches, theme: Theme}} setting
  * @returns {Control[]}
  */
-function controlsFor({ place, nHeads, switches }) {
-  return [...ofWhat(place, nHeads, switches), ...ofHow(switches)];
+function controlsFor({ place, nHeads, switches, theme }) {
+  return [...ofWhat(place, nHeads, switches, theme), ...ofHow(switches)];
 }
 
 /**
  * @param {Place} place
  * @param {number} nHeads
  * @param {Switches} switches
+ * @param {Theme} theme
  * @returns {Control[]}
  */
-function ofWhat(place, nHeads, { what, which, heads }) {
+function ofWhat(place, nHeads, { what, which, heads }, theme) {
+  const isOverlaid = which === 'overlay';
   const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
     id,
     title,
@@ -306,7 +344,7 @@ function ofWhat(place, nHeads, { what, which, heads }) {
       options: canRoll ? WHICH : WHICH.slice(0, -1),
       value: which,
     },
-    ...(which === 'heads'
+    ...(which === 'heads' || isOverlaid
       ? [
           {
             kind: 'counts',
@@ -318,6 +356,11 @@ function ofWhat(place, nHeads, { what, which, heads }) {
               title: String(head),
               help: `Head ${head}`,
             })),
+            ...(isOverlaid && {
+              colours: Array.from({ length: nHeads }, (_, head) =>
+                heads.includes(head) ? headColour(theme, heads.indexOf(head)) : null,
+              ),
+            }),
           },
         ]
       : []),
@@ -415,6 +458,8 @@ function ofLines(nLeft) {
 
 /** @param {Switches} switches */
 function ofHeads({ which, isShare }) {
+  if (which === 'overlay')
+    return 'Each head has its own colour; a cell has that of the head with the largest weight there.';
   return which === 'max' && isShare
     ? 'Each cell is the largest weight of any head, so rows sum to 1 or more.'
     : '';

@@ -3,6 +3,7 @@
  */
 
 import { tokensOf } from '../../data/attention.js';
+import { share } from '../../data/format.js';
 import { columnOf, highestIn, rowOf } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
 import { diverging, sequential } from '../../plot/colour.js';
@@ -254,7 +255,7 @@ function tinted({ place, bottom }, units, values, count) {
  * @param {'say'|'sayMost'|'sayLookedAt'} [way]
  */
 function sentence(
-  { place, matrix, rows, columns, quantity, name, details },
+  { place, matrix, rows, columns, quantity, name, details, overlaid },
   row,
   column,
   way = 'say',
@@ -263,6 +264,24 @@ function sentence(
   const query = namedUnit(rows, row);
   if (Number.isNaN(value))
     return `${query} cannot attend to ${namedUnit(columns, column)}, which comes later (${name}${details})`;
+  if (overlaid.length > 0)
+    return eachHead(overlaid, query, namedUnit(columns, column), row, column);
   const isItself = place.rows === place.columns && rows[row].first === columns[column].first;
   return `${quantity[way](query, isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column), quantity.write(value))} (${name}${details})`;
+}
+
+/**
+ * The weight of every overlaid head, the largest first.
+ * @param {Subject['overlaid']} overlaid
+ * @param {string} query
+ * @param {string} key
+ * @param {number} row
+ * @param {number} column
+ */
+function eachHead(overlaid, query, key, row, column) {
+  const each = overlaid
+    .map(({ head, matrix }) => ({ head, weight: matrix.data[row * matrix.columns + column] }))
+    .sort((a, b) => b.weight - a.weight)
+    .map(({ head, weight }) => `head ${head} ${share(weight, 2)}`);
+  return `${query} to ${key}: ${each.join(', ')}`;
 }

@@ -32,6 +32,7 @@ const memo = createMemo();
  * @property {string} name which heads of which layer
  * @property {string} details what was done to their numbers, each after a comma; '' for nothing
  * @property {Matrix} matrix rows by columns; NaN if masked
+ * @property {{head: number, matrix: Matrix}[]} overlaid each head by itself, if they are shown in colours; else empty
  * @property {Unit[]} rows
  * @property {Unit[]} columns
  * @property {Request} request what of the API’s trace holds these numbers
@@ -102,12 +103,17 @@ function worked(trace, state, setting) {
   const each = heads.map((head) =>
     byUnit(seen(matrixAt(array, head), setting.site), units, switches),
   );
+  const isOverlaid = switches.which === 'overlay';
   const { matrix, rows, columns } = withoutHidden(
-    combined(each, switches.which === 'max' ? 'max' : 'mean'),
+    combined(each, isOverlaid || switches.which === 'max' ? 'max' : 'mean'),
     units,
     place,
     switches,
   );
+  const overlaid = (isOverlaid ? heads : []).map((head, index) => ({
+    head,
+    matrix: withoutHidden(each[index], units, place, switches).matrix,
+  }));
   return {
     place,
     switches,
@@ -125,6 +131,7 @@ function worked(trace, state, setting) {
     name: nameOf(trace, state, setting, heads),
     details: detailsOf(switches),
     matrix,
+    overlaid,
     rows,
     columns,
     request,
@@ -149,7 +156,12 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
     };
   }
   const all = Array.from({ length: nHeads }, (_, head) => head);
-  const heads = which === 'head' ? [state.head] : which === 'heads' ? switches.heads : all;
+  const heads =
+    which === 'head'
+      ? [state.head]
+      : which === 'heads' || which === 'overlay'
+        ? switches.heads
+        : all;
   const some = heads.length < nHeads ? { heads } : {};
   if (what === 'scores')
     return {
@@ -186,7 +198,7 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
     which === 'rollout' && `the rollout up to layer ${layer} is taken`,
     isWords && 'pieces are merged into words',
     (which === 'mean' || which === 'heads') && 'the mean of the heads is taken',
-    which === 'max' && 'the largest of the heads is taken',
+    (which === 'max' || which === 'overlay') && 'the largest of the heads is taken',
     hidden !== 'nothing' &&
       `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
     isRenormalised && 'rows are renormalised',
@@ -202,7 +214,7 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
       layer: which === 'rollout' ? layer : null,
       rows,
       columns,
-      isMax: which === 'max',
+      isMax: which === 'max' || which === 'overlay',
       isRenormalised,
     },
   };
@@ -296,6 +308,7 @@ function nameOf(trace, { layer }, { place, switches }, heads) {
         heads.length === 1
           ? `layer ${layer}, head ${heads[0]}`
           : `layer ${layer}, mean of heads ${enumerated(heads)}`,
+      overlay: `layer ${layer}, heads ${enumerated(heads)} overlaid`,
       mean: `layer ${layer}, mean of all heads`,
       max: `layer ${layer}, largest of all heads`,
       rollout: `rollout up to layer ${layer}`,

@@ -33,6 +33,7 @@ import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
  * @property {boolean} isTurned whether positions are turned into queries and keys
  * @property {{query: Float64Array, key: Float64Array}} projected as the projections give them
  * @property {{query: Float64Array, key: Float64Array}} met as multiplied: rotated by their positions under rotary encoding
+ * @property {Matrix} metKeys every key as multiplied, a row each
  * @property {Float64Array} products dimension by dimension
  * @property {number} divisor of the product: √d_head, or 1 without scaling
  * @property {number} temperature
@@ -87,10 +88,11 @@ export function derive(
     ? { query: turnedBy(projected.query, query), key: turnedBy(projected.key, key) }
     : projected;
   const divisor = isScaled ? Math.sqrt(keys.columns) : 1;
+  const metKeys = isTurned ? turnedRows(keys) : keys;
   const row = rowFor(path, {
     query,
     products: Float64Array.from({ length: keys.rows }, (_, at) =>
-      dot(met.query, isTurned ? turnedBy(rowOf(keys, at), at) : rowOf(keys, at)),
+      dot(met.query, rowOf(metKeys, at)),
     ),
     biases: `${path}.bias` in tensors ? rowOf(part('bias'), query) : null,
     divisor,
@@ -102,6 +104,7 @@ export function derive(
     isTurned,
     projected,
     met,
+    metKeys,
     divisor,
     temperature,
     row,
@@ -135,6 +138,17 @@ function rowFor(path, { query, products, biases, divisor, temperature }) {
  */
 export function turnedBy(vector, position) {
   return turned(vector, anglesOf(-position, vector.length));
+}
+
+/**
+ * @param {Matrix} keys
+ * @returns {Matrix}
+ */
+function turnedRows(keys) {
+  const data = new Float64Array(keys.data.length);
+  for (let at = 0; at < keys.rows; at += 1)
+    data.set(turnedBy(rowOf(keys, at), at), at * keys.columns);
+  return { ...keys, data };
 }
 
 /**

@@ -10,6 +10,7 @@ import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js'
 import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { createMemo, choosing, queryOf } from '../../state/state.js';
+import { allKeysFigure } from './all_keys.js';
 import { derive, differences, sitesOf } from './derivation.js';
 import { ROUNDING, stepFigure, STEPS } from './steps.js';
 import { entryOf } from '../registry.js';
@@ -288,7 +289,10 @@ function panels(trace, state) {
     ? subjectOf(trace, state)?.now.isTurned
     : trace.card?.positional === 'rotary';
   const steps = Object.keys(STEPS).filter((step) => step !== 'turn' || isTurned);
-  return steps.map((step, index) => ({ id: step, state: { step, nth: index + 1 } }));
+  return [
+    ...steps.map((step, index) => ({ id: step, state: { step, nth: index + 1 } })),
+    { id: 'keys', state: { step: 'keys', nth: steps.length + 1 } },
+  ];
 }
 
 /**
@@ -302,10 +306,11 @@ function figure(trace, state) {
   const subject = subjectOf(trace, state);
   if (!subject || refusal(state))
     return {
-      title: `Step ${state.nth}`,
+      title: state.step === 'keys' ? 'All keys' : `Step ${state.nth}`,
       notice: noticeOf(refusal(state) ?? state.answers?.plain),
       isWaiting: !refusal(state),
     };
+  if (state.step === 'keys') return allKeysFigure(subject, state);
   const drawn = stepFigure(STEPS[state.step](subject), subject, state);
   return { ...drawn, title: `${state.nth}. ${drawn.title}` };
 }

@@ -289,3 +289,48 @@ test('every mode keeps the contract of figures', () => {
   ])
     for (const width of WIDTHS) assertContract([shown({ ...state, key: 1, width })], width);
 });
+
+// --- overlaid ------------------------------------------------------------------------------------
+
+await attention.prepare(sampleTrace(), { ...FRAME, attention_which: 'overlay' });
+const OVERLAID = { attention_which: 'overlay', attention_heads: [0, 1] };
+
+test('overlaid heads have a colour each, and a cell that of the head with the largest weight', () => {
+  const trace = sampleTrace();
+  const figure = shown(OVERLAID, trace);
+  const { data, shape, scale } = trace.tensors[`${SITE}.weights`];
+  const of = (head, row, column) => data[(head * shape[1] + row) * shape[2] + column] * scale;
+  const maps = figure.data.filter(({ type }) => type === 'heatmap');
+  equal(maps.length, 2);
+  ok(maps[0].colorscale[1][1] !== maps[1].colorscale[1][1]);
+  for (let row = 0; row < COUNT; row += 1)
+    for (let column = 0; column <= row; column += 1) {
+      const winner = of(1, row, column) > of(0, row, column) ? 1 : 0;
+      close(maps[winner].z[row][column], of(winner, row, column));
+      equal(maps[1 - winner].z[row][column], null);
+    }
+  match(figure.grid.describe(3, 1), /head \d 0?\.\d+, head \d/);
+  deepEqual(
+    figure.data.filter(({ showlegend }) => showlegend).map(({ name }) => name),
+    ['head 0', 'head 1'],
+  );
+});
+
+test('each overlaid head can be switched, has its colour beside the switch, and is drawn in lines', () => {
+  const state = { ...FRAME, ...OVERLAID, attention_heads: [1] };
+  const heads = attention.controls(sampleTrace(), state).find(({ label }) => label === 'Heads');
+  deepEqual(
+    heads.colours.map((colour) => colour === null),
+    [true, false],
+  );
+  const figure = shown({ ...OVERLAID, attention_as: 'lines' });
+  const colours = new Set(
+    figure.data
+      .filter(({ mode, line }) => mode === 'lines' && line.color.startsWith('#'))
+      .map(({ line }) => line.color),
+  );
+  ok(colours.size >= 2);
+  for (const width of WIDTHS)
+    for (const attention_as of ['matrix', 'lines'])
+      assertContract([shown({ ...OVERLAID, attention_as, width })], width);
+});

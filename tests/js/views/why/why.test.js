@@ -45,6 +45,7 @@ test('the steps follow each other, numbered; a turn comes first where positions 
     '3. The softmax of the row',
     '4. Weight times value',
     '5. The head’s share of the output',
+    'All keys of this query',
   ]);
   equal(titles(figures(asked('rotary')))[0], '1. Rotation by position');
   equal(titles(figures(asked('alibi')))[1], '2. The score: scaled, biased and masked');
@@ -161,4 +162,25 @@ test('the row is derived before the changed pass arrives; only the output waits'
   ok(Math.abs(waiting[2].grid.value(0, 1) - arrived[2].grid.value(0, 1)) < 1e-12);
   equal(waiting[4].notice, 'Reading…');
   ok(arrived[4].data);
+});
+
+test('all keys of a query stand side by side, and each row sums to the product of its score', () => {
+  for (const positional of ['sinusoidal', 'rotary', 'alibi']) {
+    const found = figures(asked(positional), { query: 3, key: 1 }).at(-1);
+    const { grid } = found;
+    const { answers } = asked(positional);
+    const { tensors } = answers.plain.trace;
+    const [scores] = Object.keys(tensors).filter((site) => site.endsWith('.scores'));
+    for (let key = 0; key <= 3; key += 1) {
+      let sum = 0;
+      for (let at = 0; at < grid.columns; at += 1) sum += grid.value(key, at);
+      const bias = positional === 'alibi' ? -Math.abs(3 - key) / 4 : 0;
+      ok(
+        Math.abs(sum / 2 + bias - tensors[scores].data[3 * grid.rows + key]) < 1e-5,
+        `${positional}, key ${key}`,
+      );
+    }
+    match(grid.describe(1, 2), /dimension 2: .* × .* = .*; sum .*, weight/);
+    deepEqual(grid.choose(2, 0), { key: 2 });
+  }
 });
