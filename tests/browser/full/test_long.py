@@ -14,52 +14,53 @@ def test_a_button_zooms_in_and_another_shows_the_whole_text(reader):
     reader.open_view("long")
     assert region_of(reader) is None
     reader.view.get_by_role("button", name="Zoom in").click()
-    reader.page.wait_for_function("location.hash.includes('long_region')")
+    reader.page.wait_for_url(lambda url: "long_region" in url)
     reader.wait_until_drawn()
     reader.view.get_by_role("button", name="Whole text").click()
-    reader.page.wait_for_function("!location.hash.includes('long_region')")
+    reader.page.wait_for_url(lambda url: "long_region" not in url)
 
 
 def test_the_keys_zoom_in_and_out(reader):
     reader.open_view("long")
     reader.view.locator(".plot").first.focus()
     reader.page.keyboard.press("+")
-    reader.page.wait_for_function("location.hash.includes('long_region')")
+    reader.page.wait_for_url(lambda url: "long_region" in url)
     reader.wait_until_drawn()
     expect(reader.view.locator(".plot").first).to_be_visible()
     reader.page.keyboard.press("0")
-    reader.page.wait_for_function("!location.hash.includes('long_region')")
+    reader.page.wait_for_url(lambda url: "long_region" not in url)
 
 
 BOOK = "the cat sat on the mat, and a little light " * 40
 
 
-def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(reader, tmp_path):
+def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(visit, tmp_path):
+    reader = visit(allow="422")
     book = tmp_path / "book.txt"
     book.write_text(BOOK)
     reader.open()
     with reader.page.expect_file_chooser() as chooser:
         reader.page.get_by_role("button", name="File…").click()
     chooser.value.set_files(book)
-    reader.page.wait_for_function("location.hash.includes('view=long')")
+    reader.page.wait_for_url(lambda url: "view=long" in url)
     reader.wait_until_plotted()
     facts = reader.view.locator(".panel-facts")
     expect(facts).to_contain_text("mean of")
     expect(facts).to_contain_text("Trained length")
+    assert reader.page.locator(".chip").count() > 0
     x, y = reader.cell(1, 1, 2, 2)
     reader.page.mouse.move(x, y)
     reader.page.keyboard.down("Control")
-    for _ in range(5):
-        reader.page.mouse.wheel(0, -200)
+    reader.page.mouse.wheel(0, -200)
     reader.page.keyboard.up("Control")
-    reader.page.wait_for_function("location.hash.includes('long_region')")
+    reader.page.wait_for_url(lambda url: "long_region" in url)
     reader.wait_until_drawn()
-    zoomed = region_of(reader)
+    zoomed = region_of(reader)[0]
     reader.page.mouse.down()
     reader.page.mouse.move(x - 60, y - 30, steps=4)
     reader.page.mouse.up()
-    reader.page.wait_for_function(f"!location.hash.includes('{zoomed[0]}')")
-    before, after = ([int(n) for n in found[0].split(".")] for found in (zoomed, region_of(reader)))
+    reader.page.wait_for_url(lambda url: zoomed not in url)
+    before, after = ([int(n) for n in found.split(".")] for found in (zoomed, region_of(reader)[0]))
     assert after[0] >= before[0]
     assert after[2] > before[2]
     assert after[1] - after[0] == before[1] - before[0]
@@ -81,14 +82,23 @@ def test_a_file_that_cannot_be_read_changes_nothing(reader, tmp_path):
     assert reader.page.locator("#text").input_value() == text
 
 
-def test_an_exact_cell_is_marked_by_keyboard_and_by_link(reader):
+def test_the_rows_are_in_the_table_and_an_exact_cell_is_marked_by_keyboard_and_link(reader):
     reader.open_view("long")
-    plot = reader.view.locator(".plot").first
-    plot.focus()
+    reader.view.locator(".table-block summary").click()
+    expect(reader.view.locator("thead")).to_contain_text("entropy of the row")
+    reader.view.locator(".plot").first.focus()
     reader.page.keyboard.press("Enter")
-    reader.page.wait_for_function("location.hash.includes('long_cell')")
+    reader.page.wait_for_url(lambda url: "long_cell" in url)
     expect(reader.view.locator(".plot-mark.is-picked.is-shown")).to_be_attached()
-    assert "entropy of the row" in reader.announced
     reader.page.reload()
     reader.wait_until_plotted()
     expect(reader.view.locator(".plot-mark.is-picked.is-shown")).to_be_attached()
+
+
+def test_a_small_map_is_chosen_and_a_row_is_computed_block_by_block(reader):
+    reader.open_view("long", layer="0", head="0")
+    reader.view.get_by_role("button", name="Layer 1, head 1", exact=True).click()
+    expect(reader.view.locator(".panel h2")).to_contain_text("layer 1, head 1")
+    reader.view.get_by_text("Block by block", exact=True).click()
+    expect(reader.view.locator(".panel h2")).to_contain_text("block by block")
+    expect(reader.view.locator(".panel-facts")).to_contain_text("from the pass’s context")
