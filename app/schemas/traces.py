@@ -290,6 +290,11 @@ class PredictionsRequest(Request):
         "and ranks are returned as chosen_logits, chosen_probabilities and chosen_ranks (1 is the "
         "likeliest), with chosen_ids.",
     )
+    following: bool = Field(
+        False,
+        description="Whether next_token also returns `following`: of every token of the text that "
+        "is predicted, but the first, the probability that it had. Its −ln is the loss.",
+    )
 
 
 PatchedPart = Literal["residual", "attention", "feed_forward", "heads"]
@@ -621,6 +626,7 @@ class NextTokenAnswer(ChosenAnswer):
     ids: TensorAnswer
     probabilities: TensorAnswer
     texts: list[list[str]]
+    following: TensorAnswer | None = None
 
 
 class LogitLensAnswer(ChosenAnswer):

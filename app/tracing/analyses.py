@@ -51,13 +51,15 @@ class Choices:
     """The choices of a request that its analyses read, with tokens as ids.
 
     ``top`` and ``ids``: how many of the likeliest tokens `next_token` and `logit_lens` return, and
-    which others. ``position``, ``token`` and ``against``: of the logit difference to explain, each
-    None if the trace decides. ``patching``: the other text, and the parts. ``interventions``: those
-    of the pass, which further passes of an analysis have too.
+    which others. ``following``: whether `next_token` returns those that the text goes on with.
+    ``position``, ``token`` and ``against``: of the logit difference to explain, each None if the
+    trace decides. ``patching``: the other text, and the parts. ``interventions``: those of the
+    pass, which further passes of an analysis have too.
     """
 
     top: int = 20
     ids: tuple[int, ...] = ()
+    following: bool = False
     position: int | None = None
     token: int | None = None
     against: int | None = None
@@ -227,7 +229,7 @@ def choices_of(
     found = Choices(patching=request.patching, interventions=tuple(interventions))
     if (predictions := request.predictions) is not None:
         ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
-        found = replace(found, top=predictions.top, ids=ids)
+        found = replace(found, top=predictions.top, ids=ids, following=predictions.following)
     if (asked := request.logit_difference) is not None:
         token, against = (
             None if one is None else _token_id(one, checkpoint)
@@ -259,7 +261,7 @@ def n_predictions(request: TraceRequest, description: Description, read: ModelIn
     if request.predictions is None:
         return 0
     top = min(request.predictions.top, description.config.vocab_size)
-    each = 3 * top + 3 * len(request.predictions.tokens)
+    each = 3 * top + 3 * len(request.predictions.tokens) + request.predictions.following
     names = request.wanted_analyses
     n_rows = ("next_token" in names) + description.config.n_layers * ("logit_lens" in names)
     return n_rows * read.axis_lengths("logits")["query"] * each
@@ -291,8 +293,10 @@ def _texts(arrays: Arrays, _: Trace, checkpoint: Served) -> dict[str, Any]:
 
 def _next_token(trace: Trace, checkpoint: Served, chosen: Choices) -> Arrays:
     if next_token.NEEDS[0] not in trace:
-        return logit_lens.last_prediction(trace, checkpoint.exits, chosen.top, chosen.ids)
-    return next_token.next_token(trace, chosen.top, chosen.ids)
+        return logit_lens.last_prediction(
+            trace, checkpoint.exits, chosen.top, chosen.ids, following=chosen.following
+        )
+    return next_token.next_token(trace, chosen.top, chosen.ids, following=chosen.following)
 
 
 def _logit_lens(trace: Trace, checkpoint: Served, chosen: Choices) -> Arrays:

@@ -78,3 +78,12 @@ def of_tokens(
         "chosen_probabilities": probabilities[..., list(tokens)].astype(np.float32),
         "chosen_ranks": np.stack(ranks, axis=-1).astype(np.int32),
     }
+
+
+def of_following(
+    probabilities: Float[np.ndarray, "query n"], ids: Sequence[int]
+) -> Float[np.ndarray, " position"]:
+    """The probability of one token after each row, float32; rows past the last id have none."""
+    rows = np.arange(min(len(ids), len(probabilities)))
+    found: Float[np.ndarray, " position"] = probabilities[rows, ids[: len(rows)]]
+    return found.astype(np.float32)

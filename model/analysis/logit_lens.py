@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from headlight.model.analysis._distributions import of_tokens, softmax, top_k
+from headlight.model.analysis._distributions import of_following, of_tokens, softmax, top_k
 from headlight.model.analysis._layers import STACKS, layers_of, require_all_layers
+from headlight.model.analysis.next_token import following_ids
 from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"
@@ -68,7 +69,12 @@ def logit_lens(
 
 
 def last_prediction(
-    trace: Trace, exits: Exits, top: int = 20, tokens: Sequence[int] = ()
+    trace: Trace,
+    exits: Exits,
+    top: int = 20,
+    tokens: Sequence[int] = (),
+    *,
+    following: bool = False,
 ) -> dict[str, NamedArray]:
     """As `next_token`, of the output of the last layer: all logits are never held at one time.
 
@@ -77,12 +83,14 @@ def last_prediction(
         exits: of the model.
         top: how many tokens; at most vocab_size are returned.
         tokens: ids of further tokens.
+        following: as of `next_token`.
 
     Raises:
         KeyError, ValueError: as `logit_lens`.
     """
     stack, layers = list(layers_of(trace, PART).items())[-1]
-    read = _predictions(stack, layers[max(layers)], exits, top, tokens)
+    ids = following_ids(trace) if following else None
+    read = _predictions(stack, layers[max(layers)], exits, top, tokens, ids)
     return {name: NamedArray(_axes(name, array), array) for name, array in read.items()}
 
 
@@ -92,14 +100,18 @@ def _predictions(
     exits: Exits,
     top: int,
     tokens: Sequence[int],
+    following: Sequence[int] | None = None,
 ) -> dict[str, NDArray[np.generic]]:
     """The likeliest and the chosen tokens of one stream, a part of it at a time."""
     parts = (stream[start : start + CHUNK_ROWS] for start in range(0, len(stream), CHUNK_ROWS))
     found: dict[str, list[NDArray[np.generic]]] = {}
-    for logits in exits(stack, parts):
+    for number, logits in enumerate(exits(stack, parts)):
         distribution = softmax(logits)
         ids, probabilities = top_k(distribution, top)
         read = {"ids": ids.astype(np.int32), "probabilities": probabilities.astype(np.float32)}
+        if following is not None:
+            had = following[number * CHUNK_ROWS : (number + 1) * CHUNK_ROWS]
+            read["following"] = of_following(distribution, had)
         for name, array in (read | of_tokens(logits, distribution, tokens)).items():
             found.setdefault(name, []).append(array)
     return {
@@ -109,6 +121,8 @@ def _predictions(
 
 
 def _axes(name: str, array: NDArray[np.generic]) -> tuple[str, ...]:
+    if name == "following":
+        return ("position",)
     last = "token" if name.startswith("chosen") else "rank"
     return ("layer", "query", last)[3 - array.ndim :]
 

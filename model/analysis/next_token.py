@@ -6,25 +6,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headlight.model.analysis._distributions import of_tokens, softmax, top_k
+from headlight.model.analysis._distributions import of_following, of_tokens, softmax, top_k
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("logits",)
 
 
-def next_token(trace: Trace, top: int = 20, tokens: Sequence[int] = ()) -> dict[str, NamedArray]:
+def next_token(
+    trace: Trace, top: int = 20, tokens: Sequence[int] = (), *, following: bool = False
+) -> dict[str, NamedArray]:
     """The `top` most likely next tokens after every token, most likely first.
 
     Args:
         trace: with the site ``logits`` (query, vocab).
         top: how many tokens; at most vocab_size are returned.
         tokens: ids of further tokens.
+        following: whether the probability of the token that does follow is returned too.
 
     Returns:
         ``ids`` (query, rank), int32, and ``probabilities`` (query, rank), float32 in [0, 1]:
         softmax over the whole vocabulary, so a row sums to 1 or less. With `tokens` also
         ``chosen_ids`` (token), ``chosen_logits``, ``chosen_probabilities`` and ``chosen_ranks``
-        (query, token); a rank of 1 is the likeliest.
+        (query, token); a rank of 1 is the likeliest. With `following` also ``following``
+        (position), float32: of every token but the first, the probability that it had.
 
     Raises:
         KeyError: the trace has no logits.
@@ -34,6 +38,7 @@ def next_token(trace: Trace, top: int = 20, tokens: Sequence[int] = ()) -> dict[
     distribution = softmax(logits)
     ids, probabilities = top_k(distribution, top)
     chosen = of_tokens(logits, distribution, tokens)
+    had = of_following(distribution, following_ids(trace)) if following else None
     return {
         "ids": NamedArray(("query", "rank"), ids.astype(np.int32)),
         "probabilities": NamedArray(("query", "rank"), probabilities.astype(np.float32)),
@@ -41,4 +46,11 @@ def next_token(trace: Trace, top: int = 20, tokens: Sequence[int] = ()) -> dict[
             name: NamedArray(("query", "token")[2 - array.ndim :], array)
             for name, array in chosen.items()
         },
+        **({} if had is None else {"following": NamedArray(("position",), had)}),
     }
+
+
+def following_ids(trace: Trace) -> list[int]:
+    """The tokens that follow the positions of the text that is predicted, but the last."""
+    tokens = trace.tokens if trace.target_tokens is None else trace.target_tokens
+    return [token.id for token in tokens[1:]]

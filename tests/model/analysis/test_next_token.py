@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from headlight.model.analysis.logit_lens import last_prediction
 from headlight.model.analysis.next_token import next_token
 from headlight.model.tracing import trace
 
@@ -22,3 +23,16 @@ def test_the_whole_vocabulary_sums_to_1(checkpoint):
     found = next_token(trace(checkpoint, "The cat", capture=["logits"]), top=10**6)
     assert found["ids"].data.shape[1] == checkpoint.config.vocab_size
     np.testing.assert_allclose(found["probabilities"].data.sum(axis=-1), 1, atol=1e-5)
+
+
+def test_the_token_that_follows_has_its_own_probability(checkpoint):
+    traced = trace(checkpoint, "The cat chased the mouse.", capture=["logits", "*.residual.after"])
+    whole = next_token(traced, top=10**6)
+    found = next_token(traced, top=1, following=True)["following"].data
+    after = [token.id for token in traced.tokens][1:]
+    rows = zip(whole["ids"].data[:-1].tolist(), after, strict=True)
+    ranks = [ids.index(token) for ids, token in rows]
+    expected = whole["probabilities"].data[np.arange(len(after)), ranks]
+    np.testing.assert_array_equal(found, expected)
+    read = last_prediction(traced, checkpoint.exits, top=1, following=True)["following"].data
+    np.testing.assert_allclose(read, expected, rtol=1e-4)

@@ -13,6 +13,7 @@ import { BINS, regionAfter, writtenOf } from './region.js';
 import { STATISTICS } from './strips.js';
 import {
   attentionOf,
+  isPastTraining,
   ofTile,
   ofWhole,
   overviewOf,
@@ -80,6 +81,10 @@ function rowsAsk(trace, state) {
     capture: STATISTICS.map(({ id }) => `${attention}.${id}`),
     layers: [Number(attention.match(/\d+/)?.[0])],
     queries: [0],
+    ...(isPastTraining(trace, state) && {
+      analyses: ['next_token'],
+      predictions: { top: 1, following: true },
+    }),
   };
 }
 

@@ -10,8 +10,8 @@ import { isNarrow } from '../../plot/figure.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { overviewAsk } from '../registry.js';
 import { LEAST, regionAfter, resolutionInWords, writtenOf } from './region.js';
-import { columnsOf, stripRoom, stripsInWords, stripsOf, withStrips } from './strips.js';
-import { sizeOf, textsOf } from './subject.js';
+import { columnsOf, lossStrip, stripRoom, stripsInWords, stripsOf, withStrips } from './strips.js';
+import { isPastTraining, sizeOf, textsOf } from './subject.js';
 
 /**
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
@@ -41,7 +41,13 @@ export function mapFigure(subject) {
   const resolution = resolutionInWords(width, pool);
   const isExact = resolution === 'exact';
   const top = isExact && state.range === 'one' ? 1 : topOf(matrix, isExact ? 1 : COLOURED);
-  const strips = stripsOf(state.answers?.rows?.trace?.tensors, attention, state.head, rows);
+  const found = state.answers?.rows?.trace;
+  const strips = [
+    ...stripsOf(found?.tensors, attention, state.head, rows),
+    ...(isPastTraining(trace, state)
+      ? [lossStrip(found?.analyses?.next_token?.following, rows)]
+      : []),
+  ];
   const grid = gridOf(subject, strips, top);
   const strongest = grid.start ?? { row: 0, column: 0 };
   const most = grid.tip(strongest.row, strongest.column).join(', ');

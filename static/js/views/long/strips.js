@@ -66,6 +66,26 @@ export function stripsOf(tensors, attention, head, rows) {
 }
 
 /**
+ * The loss of the token after each query, by bins of queries; the last token predicts none.
+ * @param {NamedArray|undefined} following the probabilities that these tokens had
+ * @param {Part[]} rows
+ * @returns {Strip}
+ */
+export function lossStrip(following, rows) {
+  const count = following?.shape[0] ?? 0;
+  const losses = following && Float64Array.from(following.data, (value) => -Math.log(value));
+  const bins = rows.map(([first, last]) => /** @type {Part} */ ([first, Math.min(last, count)]));
+  return {
+    id: 'loss',
+    title: 'Loss',
+    short: 'loss',
+    label: 'loss of the next token',
+    values: means(losses, 0, bins),
+    format: (value) => `${amount(value)} nats`,
+  };
+}
+
+/**
  * @param {ArrayLike<number>|undefined} data
  * @param {number} offset
  * @param {Part[]} bins
@@ -76,7 +96,7 @@ export function means(data, offset, bins, unit = 1) {
     if (!data) return NaN;
     let sum = 0;
     for (let at = first; at < last; at += 1) sum += data[offset + at];
-    return (unit * sum) / (last - first);
+    return last > first ? (unit * sum) / (last - first) : NaN;
   });
 }
 

@@ -99,6 +99,17 @@ export function sizeOf(trace, state) {
 }
 
 /**
+ * Is the text longer than those of the training, so that its loss by position is telling?
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+export function isPastTraining(trace, state) {
+  const { trained_tokens: trained = 0, kind } = trace.card ?? {};
+  const { rows } = textsOf(trace, state);
+  return kind === 'decoder' && trained > 0 && trained < rows.length;
+}
+
+/**
  * @param {Trace} trace
  * @param {ViewState} state
  */
