@@ -95,6 +95,8 @@ let isBehind = false;
 let pointed = null;
 /** @type {Pick<PageState, 'palette'|'height'|'cards'|'answers'>} */
 let frame = { palette: palette(), height: plotHeight(window.innerHeight), cards: [], answers: {} };
+/** What the answers of the frame are of. @type {{view: string, trace: Trace|null}} */
+let answered = { view: '', trace: null };
 /** @type {Grid|null} */
 let grid = null;
 let width = 0;
@@ -482,8 +484,9 @@ function show() {
     palette: palette(),
     height: plotHeight(window.innerHeight / pageZoom()),
     cards: catalogue.models,
-    answers: {},
+    answers: answered.view === state.view && answered.trace === trace ? frame.answers : {},
   };
+  answered = { view: state.view, trace };
   const view = loaded[state.view];
   grid = null;
   if (view) {
@@ -652,9 +655,15 @@ async function load(id) {
  * @param {Trace} of
  */
 function answersFor(view, of) {
-  const found = want(
-    Object.fromEntries(asksOf(view, of).map(([name, ask]) => [name, bodyOf(ask, of)])),
-  );
+  const ask = () =>
+    want(Object.fromEntries(asksOf(view, of).map(([name, body]) => [name, bodyOf(body, of)])));
+  const before = frame.answers;
+  let found = ask();
+  // What arrived may lead to further requests, as a map leads to its tiles.
+  if (Object.entries(found).some(([name, { trace: now }]) => now && now !== before[name]?.trace)) {
+    frame.answers = found;
+    found = ask();
+  }
   pageStatus.waitForAnswers(Object.values(found).some((answer) => answer.isWaiting));
   return found;
 }

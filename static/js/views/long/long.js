@@ -10,7 +10,7 @@ import { entryOf, overviewAsk } from '../registry.js';
 import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure } from './map.js';
 import { BINS, regionAfter, writtenOf } from './region.js';
-import { STATISTICS } from './strips.js';
+import { statisticsOf } from './strips.js';
 import {
   attentionOf,
   isPastTraining,
@@ -78,7 +78,7 @@ function asks(trace, state) {
 function rowsAsk(trace, state) {
   const attention = attentionOf(trace, state);
   return {
-    capture: STATISTICS.map(({ id }) => `${attention}.${id}`),
+    capture: statisticsOf(attention).map(({ id }) => `${attention}.${id}`),
     layers: [Number(attention.match(/\d+/)?.[0])],
     queries: [0],
     ...(isPastTraining(trace, state) && {

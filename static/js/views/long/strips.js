@@ -21,7 +21,7 @@ const TEXT_SIZE = 11;
 const LABELS = 34;
 
 /** The sites of an attention whose numbers are shown, the unit of each and how it is written. */
-export const STATISTICS = [
+const STATISTICS = [
   {
     id: 'entropy',
     title: 'Entropy',
@@ -50,6 +50,16 @@ export const STATISTICS = [
 ];
 
 /**
+ * Between two texts there is no distance.
+ * @param {string} attention its path
+ */
+export function statisticsOf(attention) {
+  return STATISTICS.filter(
+    ({ id }) => id !== 'mean_distance' || !attention.endsWith('cross_attention'),
+  );
+}
+
+/**
  * The statistics of one head, by bins of queries.
  * @param {Record<string, NamedArray>|undefined} tensors absent: not known yet
  * @param {string} attention its path
@@ -58,7 +68,7 @@ export const STATISTICS = [
  * @returns {Strip[]}
  */
 export function stripsOf(tensors, attention, head, rows) {
-  return STATISTICS.map(({ id, unit, ...strip }) => {
+  return statisticsOf(attention).map(({ id, unit, ...strip }) => {
     const found = tensors?.[`${attention}.${id}`];
     const count = found?.shape.at(-1) ?? 0;
     return { id, ...strip, values: means(found?.data, head * count, rows, unit) };
