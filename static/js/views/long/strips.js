@@ -215,16 +215,19 @@ function topOf(values) {
  * @param {string} color
  */
 function curve({ values }, at, color) {
+  // Each value is as high as its row: the first and the last reach to the edges.
+  const rows = [-0.5, ...values.keys(), values.length - 0.5];
+  const ends = [values[0], ...values, values[values.length - 1]];
   return {
     type: 'scatter',
     mode: 'lines',
     xaxis: `x${at + 2}`,
     yaxis: 'y',
-    x: [...values].map((value) => (Number.isNaN(value) ? null : value)),
-    y: [...values.keys()],
+    x: ends.map((value) => (Number.isNaN(value) ? null : value)),
+    y: rows,
     fill: 'tozerox',
     fillcolor: translucent(color, 0.22),
-    line: { color, width: 1, shape: 'hvh' },
+    line: { color, width: 1, shape: 'vhv' },
     hoverinfo: 'none',
   };
 }
