@@ -6,7 +6,7 @@
 /** @typedef {'light'|'dark'} Theme */
 /** @typedef {[number, number, number]} Triple */
 
-const LEVELS = 256;
+export const LEVELS = 256;
 
 /** Evenly spaced stops, each [lightness, chroma, hue in degrees], from dark to bright. */
 const SEQUENTIAL = {

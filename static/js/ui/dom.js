@@ -173,10 +173,12 @@ function choose(theme) {
 }
 
 /**
+ * @param {'light'|'dark'} [theme] absent: that of the page
  * @returns {Palette} CSS custom properties as plain colours
  */
-export function palette() {
+export function palette(theme = currentTheme()) {
   const probe = document.createElement('span');
+  probe.style.colorScheme = theme;
   document.body.append(probe);
   /** @param {string} name */
   const colour = (name) => {
@@ -195,7 +197,7 @@ export function palette() {
   };
   probe.remove();
   const font = getComputedStyle(document.body).fontFamily;
-  return { theme: currentTheme(), font, ...colours };
+  return { theme, font, ...colours };
 }
 
 /** @returns {'light'|'dark'} */

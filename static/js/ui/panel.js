@@ -11,6 +11,7 @@ import { createPlot } from './plot.js';
  * @import { Card, Trace } from '../data/trace.js'
  * @import { DrawnFigure, Figure } from '../plot/figure.js'
  * @import { Grid } from '../plot/grid.js'
+ * @import { Patch } from '../state/state.js'
  * @import { Term } from './formula.js'
  * @import { Handlers } from './view_section.js'
  */
@@ -24,7 +25,7 @@ export function createPanel(name, handlers) {
   let trace = null;
   /** @type {DrawnFigure|null} */
   let figure = null;
-  /** @type {{cards: Card[], help: string}} */
+  /** @type {Pick<Subject, 'cards'|'help'|'redraw'>} */
   let around = { cards: [], help: '' };
   const heading = element('h2', {});
   const formula = element('div', { class: 'panel-formula', hidden: true });
@@ -111,7 +112,7 @@ export function createPanel(name, handlers) {
     /**
      * @param {Trace} of
      * @param {Figure} wanted
-     * @param {{cards: Card[], help: string}} setting of all models, and what the view shows in a sentence
+     * @param {Pick<Subject, 'cards'|'help'|'redraw'>} setting of all models, and what the view shows in a sentence
      */
     show(of, wanted, setting) {
       const isPaled = Boolean((wanted.isWaiting || wanted.notice === READING) && figure?.grid);
@@ -120,7 +121,7 @@ export function createPanel(name, handlers) {
       exports.quiet();
       trace = of;
       figure = isDrawn(wanted) ? wanted : null;
-      around = { cards: setting.cards, help: wanted.help ?? setting.help };
+      around = { cards: setting.cards, help: wanted.help ?? setting.help, redraw: setting.redraw };
       heading.textContent = wanted.title;
       panel.setAttribute('aria-label', wanted.title);
       surround(wanted);
@@ -206,6 +207,7 @@ const isSaved = () => document.body.classList.contains('is-saved');
  * @property {{image: (format: 'png'|'svg', caption: string[]) => Promise<string>}} plot
  * @property {string} name of a file, without its ending
  * @property {string} help what there is to see, in a sentence
+ * @property {(patch: Patch) => Figure} [redraw] the figure with another width or other colours
  */
 
 /** @typedef {typeof import('./exports.js')} Exports */
@@ -261,6 +263,11 @@ export function createExports(subject, announce) {
     createMenu('Save', 'Save as a file', [
       item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
       item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
+      item('Figure…', 'PDF, SVG or PNG for a paper', async (_, of) => {
+        const { openPaper } = await import('./paper.js');
+        openPaper(of, tell);
+        return '';
+      }),
       ...(isSaved()
         ? []
         : [

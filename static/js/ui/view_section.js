@@ -184,7 +184,11 @@ export function createViewSection(entry, handlers) {
           guarded(panel, () => {
             const figure = view.figure(trace, { ...whole, ...request.state, width: panel.width() });
             grid ??= figure.grid ?? null;
-            panel.show(trace, figure, { cards: state.cards, help: help.textContent });
+            panel.show(trace, figure, {
+              cards: state.cards,
+              help: help.textContent,
+              redraw: (patch) => view.figure(trace, { ...whole, ...request.state, ...patch }),
+            });
           });
         });
       });

@@ -1,0 +1,257 @@
+/**
+ * Figures for a paper as SVG: a drawing or all heads of a model, at a width in millimetres, with
+ * text of a size in points and a caption below. A drawing is made for the width at which its text of
+ * 12 pixels comes out at that size.
+ */
+
+import { css, levelOf, LEVELS, sequential } from './colour.js';
+
+/** @import { Layout } from './figure.js' */
+
+/** @typedef {{mm: number, points: number}} Size the width of a figure, and the size of its text */
+/** @typedef {{svg: string, width: number, height: number}} Drawn an SVG and its size in pixels of the drawing */
+/** @typedef {{layer: number, head: number, rows: number, columns: number, data: ArrayLike<number>}} HeadMap the weights of a head, row-major */
+
+export const FORMATS = ['pdf', 'svg', 'png'];
+export const LIMITS = { mm: [20, 400], points: [4, 24] };
+export const DPI = 300;
+
+const MM_PER_INCH = 25.4;
+const POINTS_PER_INCH = 72;
+const TEXT = 12;
+const LINE = 17;
+/** The width of a letter relative to its size, on the average. */
+const LETTER = 0.55;
+
+/**
+ * The pixels across at which a drawing is made.
+ * @param {Size} size
+ */
+export function pixelsAcross({ mm, points }) {
+  return Math.round(((mm / MM_PER_INCH) * POINTS_PER_INCH * TEXT) / points);
+}
+
+/**
+ * A layout whose text is all of one size, on white.
+ * @template {Layout} T
+ * @param {T} layout
+ * @returns {T}
+ */
+export function forPaper(layout) {
+  return { ...evenText(layout), paper_bgcolor: '#fff', plot_bgcolor: '#fff' };
+}
+
+/**
+ * @param {any} part of Plotly's layout or data
+ * @returns {any} the same with every size of a font at that of the text
+ */
+export function evenText(part) {
+  if (Array.isArray(part)) return part.map(evenText);
+  if (typeof part !== 'object' || part === null || ArrayBuffer.isView(part)) return part;
+  return Object.fromEntries(
+    Object.entries(part).map(([name, value]) => [
+      name,
+      /font$/i.test(name) && value?.size ? { ...value, size: TEXT } : evenText(value),
+    ]),
+  );
+}
+
+/**
+ * @param {string} text
+ * @param {number} width pixels
+ * @returns {string[]} lines that fit
+ */
+export function wrapped(text, width) {
+  const most = Math.max(8, Math.floor(width / (TEXT * LETTER)));
+  /** @type {string[]} */
+  const lines = [];
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= most)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else for (let at = 0; at < word.length; at += most) lines.push(word.slice(at, at + most));
+  }
+  return lines;
+}
+
+/**
+ * A drawing at its width in millimetres, with a caption below.
+ * @param {Drawn} drawn
+ * @param {string[]} caption paragraphs; none: no caption
+ * @param {{mm: number, font: string}} page
+ * @returns {Drawn & {mm: {width: number, height: number}}}
+ */
+export function framed({ svg, width, height }, caption, { mm, font }) {
+  const lines = caption.flatMap((paragraph) => wrapped(paragraph, width));
+  const below = lines.length === 0 ? 0 : LINE * (lines.length + 0.5);
+  const whole = height + below;
+  const scale = mm / width;
+  const texts = lines.map(
+    (line, index) =>
+      `<text x="0" y="${height + LINE * (index + 1)}" font-family="${escaped(font)}" font-size="${TEXT}" fill="#000">${escaped(line)}</text>`,
+  );
+  return {
+    svg: `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${round(mm)}mm" height="${round(whole * scale)}mm" viewBox="0 0 ${width} ${whole}"><rect width="${width}" height="${whole}" fill="#fff"/>${svg}${texts.join('')}</svg>`,
+    width,
+    height: whole,
+    mm: { width: mm, height: whole * scale },
+  };
+}
+
+const SIDE = 52;
+const TOP = 20;
+const GAP = 4;
+const BAR = { length: 120, height: 8, room: 34 };
+
+/**
+ * All heads, a row for each layer, in the colours of one scale that ends at the greatest weight.
+ * @param {HeadMap[]} maps
+ * @param {{width: number, font: string}} of pixels across
+ * @returns {Drawn}
+ */
+export function allHeads(maps, { width, font }) {
+  const layers = [...new Set(maps.map(({ layer }) => layer))].sort((a, b) => a - b);
+  const heads = [...new Set(maps.map(({ head }) => head))].sort((a, b) => a - b);
+  const side = (width - SIDE) / heads.length - GAP;
+  const ceiling = maps.reduce((most, { data }) => Array.from(data).reduce(greater, most), 0);
+  const height = TOP + layers.length * (side + GAP) + BAR.room;
+  /** @param {number} x @param {number} y @param {string} words @param {string} [anchor] */
+  const text = (x, y, words, anchor = 'middle') =>
+    `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" font-family="${escaped(font)}" font-size="${TEXT}" fill="#000">${escaped(words)}</text>`;
+  /** @param {number} place */
+  const left = (place) => SIDE + place * (side + GAP);
+  /** @param {number} place */
+  const top = (place) => TOP + place * (side + GAP);
+  const barTop = top(layers.length) + 6;
+  const steps = 64;
+  return {
+    width,
+    height,
+    svg: [
+      ...heads.map((head, place) =>
+        text(left(place) + side / 2, TOP - 6, place === 0 ? `head ${head}` : String(head)),
+      ),
+      ...layers.map((layer, place) =>
+        text(SIDE - 6, top(place) + side / 2 + 4, `layer ${layer}`, 'end'),
+      ),
+      ...maps.map((map) => {
+        const place = [left(heads.indexOf(map.head)), top(layers.indexOf(map.layer))];
+        return cellsOf(map, place, side, ceiling);
+      }),
+      ...Array.from({ length: steps }, (_, step) => {
+        const colour = css(sequential('light'), Math.round((step / (steps - 1)) * (LEVELS - 1)));
+        return `<rect x="${round(SIDE + (step * BAR.length) / steps)}" y="${round(barTop)}" width="${round(BAR.length / steps + 0.3)}" height="${BAR.height}" fill="${colour}"/>`;
+      }),
+      text(SIDE, barTop + BAR.height + 13, '0', 'start'),
+      text(SIDE + BAR.length, barTop + BAR.height + 13, round(ceiling), 'end'),
+      text(SIDE + BAR.length + 10, barTop + BAR.height, 'attention weight', 'start'),
+    ].join(''),
+  };
+}
+
+/** @param {number} a @param {number} b */
+function greater(a, b) {
+  return Math.max(a, b);
+}
+
+/**
+ * The cells of a head: one path for each colour, neighbours of one colour in one rectangle.
+ * @param {HeadMap} map
+ * @param {number[]} place
+ * @param {number} side
+ * @param {number} ceiling
+ */
+function cellsOf({ rows, columns, data }, [x, y], side, ceiling) {
+  /** @type {Map<number, string>} */
+  const paths = new Map();
+  for (let row = 0; row < rows; row += 1) {
+    for (let from = 0; from < columns;) {
+      const level = levelOf(data[row * columns + from], ceiling);
+      let end = from + 1;
+      while (end < columns && levelOf(data[row * columns + end], ceiling) === level) end += 1;
+      if (level > 0)
+        paths.set(level, `${paths.get(level) ?? ''}M${from} ${row}h${end - from}v1h${from - end}z`);
+      from = end;
+    }
+  }
+  const lowest = css(sequential('light'), 0);
+  return [
+    `<g transform="translate(${round(x)} ${round(y)}) scale(${side / columns} ${side / rows})" shape-rendering="crispEdges">`,
+    `<rect width="${columns}" height="${rows}" fill="${lowest}"/>`,
+    ...[...paths].map(
+      ([level, path]) => `<path fill="${css(sequential('light'), level)}" d="${path}"/>`,
+    ),
+    '</g>',
+  ].join('');
+}
+
+/**
+ * The weights of all heads as lines of a table.
+ * @param {HeadMap[]} maps
+ * @param {{rows: string[], columns: string[]}} labels
+ * @returns {string[][]}
+ */
+export function headLines(maps, labels) {
+  const header = ['layer', 'head', 'query', 'query_token', 'key', 'key_token', 'weight'];
+  return [
+    header,
+    ...maps.flatMap(({ layer, head, rows, columns, data }) =>
+      Array.from({ length: rows * columns }, (_, at) => {
+        const [row, column] = [Math.floor(at / columns), at % columns];
+        return [layer, head, row, labels.rows[row], column, labels.columns[column], data[at]].map(
+          String,
+        );
+      }),
+    ),
+  ];
+}
+
+/** @param {number} value */
+function round(value) {
+  return String(Number(value.toFixed(3)));
+}
+
+/** @param {string} text */
+export function escaped(text) {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+}
+
+const SIGNATURE_AND_HEADER = 8 + 25;
+
+/**
+ * A PNG that says how large it is on paper: with a chunk pHYs, its pixels per metre.
+ * https://www.w3.org/TR/png/#11pHYs
+ * @param {Uint8Array} png
+ * @param {number} [dpi]
+ * @returns {Uint8Array<ArrayBuffer>}
+ */
+export function withResolution(png, dpi = DPI) {
+  const chunk = new Uint8Array(21);
+  const view = new DataView(chunk.buffer);
+  view.setUint32(0, 9);
+  chunk.set(new TextEncoder().encode('pHYs'), 4);
+  const perMetre = Math.round((dpi * 1000) / MM_PER_INCH);
+  view.setUint32(8, perMetre);
+  view.setUint32(12, perMetre);
+  chunk[16] = 1;
+  view.setUint32(17, crc32(chunk.subarray(4, 17)));
+  const whole = new Uint8Array(png.length + chunk.length);
+  whole.set(png.subarray(0, SIGNATURE_AND_HEADER));
+  whole.set(chunk, SIGNATURE_AND_HEADER);
+  whole.set(png.subarray(SIGNATURE_AND_HEADER), SIGNATURE_AND_HEADER + chunk.length);
+  return whole;
+}
+
+/** @param {Uint8Array} bytes */
+function crc32(bytes) {
+  let crc = ~0;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ~crc >>> 0;
+}

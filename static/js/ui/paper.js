@@ -1,0 +1,424 @@
+/**
+ * The dialog that saves a figure for a paper: a drawing or all heads, as PDF, SVG or PNG at a width
+ * in millimetres, with text of a size in points, or its numbers. Loaded when it is asked for.
+ */
+
+import { messageOf } from '../api/calls.js';
+import { placeOf, tokensOf, weightsAt } from '../data/attention.js';
+import { originOf } from '../data/request_code.js';
+import { positionLabels, visibleLine } from '../data/text.js';
+import { matrixAt } from '../data/trace.js';
+import {
+  allHeads,
+  DPI,
+  evenText,
+  FORMATS,
+  forPaper,
+  framed,
+  headLines,
+  LIMITS,
+  pixelsAcross,
+  withResolution,
+} from '../plot/paper.js';
+import { element, palette, plotly, save } from './dom.js';
+import { csv, csvOf } from './exports.js';
+
+/**
+ * @import { Trace } from '../data/trace.js'
+ * @import { DrawnFigure } from '../plot/figure.js'
+ * @import { Drawn, HeadMap } from '../plot/paper.js'
+ * @import { Subject } from './panel.js'
+ */
+
+const PDF_FONT = 'DejaVu Sans';
+const VENDOR = '../../vendor/pdf';
+const WIDTHS = [
+  [85, 'one column'],
+  [180, 'two columns'],
+];
+/** Milliseconds after the last change until the preview is drawn again. */
+const PAUSE = 250;
+
+/** @type {{mm: number, points: number, what: string, format: string, hasCaption: boolean}} */
+let wish = { mm: 85, points: 8, what: 'drawing', format: 'pdf', hasCaption: true };
+
+/**
+ * @param {Subject} of
+ * @param {(message: string) => void} tell
+ */
+export function openPaper(of, tell) {
+  const heads = headsOf(of.trace);
+  if (heads.maps.length === 0) wish = { ...wish, what: 'drawing' };
+  const formats = document.body.classList.contains('is-saved')
+    ? FORMATS.filter((format) => format !== 'pdf')
+    : FORMATS;
+  if (!formats.includes(wish.format)) wish = { ...wish, format: formats[0] };
+  const preview = element('div', { class: 'paper-preview' });
+  const said = element('p', { class: 'queue-said', role: 'status' });
+  let timer = 0;
+
+  /** @param {Partial<typeof wish>} patch */
+  function change(patch) {
+    wish = { ...wish, ...patch };
+    clearTimeout(timer);
+    timer = setTimeout(show, PAUSE);
+  }
+
+  async function show() {
+    try {
+      const figure = await figureOf(of, heads);
+      const { width, height } = figure.mm;
+      const image = element('img', {
+        src: urlOf(figure.svg),
+        alt: `Preview of the figure: ${of.figure.summary ?? of.figure.title}`,
+        style: `width: ${width}mm`,
+        onload: () => URL.revokeObjectURL(image.src),
+      });
+      preview.replaceChildren(image);
+      said.textContent = `${width} × ${Math.round(height)} mm`;
+    } catch (error) {
+      said.textContent = messageOf(error);
+    }
+  }
+
+  async function saveFigure() {
+    const before = said.textContent;
+    said.textContent = 'Saving…';
+    try {
+      const figure = await figureOf(of, heads);
+      const blob = await MAKERS[wish.format](figure);
+      tell(save(blob, `${nameOf(of)}.${wish.format}`));
+      dialog.close();
+    } catch (error) {
+      said.textContent = `Not saved: ${messageOf(error)}`;
+    }
+    if (said.textContent === 'Saving…') said.textContent = before;
+  }
+
+  function saveNumbers() {
+    const text =
+      wish.what === 'heads' ? csv(headLines(heads.maps, heads.labels)) : csvOf(of.figure.grid);
+    tell(save(new Blob([text], { type: 'text/csv' }), `${nameOf(of)}.csv`));
+    dialog.close();
+  }
+
+  const mm = number('Width', 'mm', 'mm', change);
+  const dialog = element(
+    'dialog',
+    { class: 'keys paper', 'aria-labelledby': 'paper-title', onclose: () => dialog.remove() },
+    element('h2', { id: 'paper-title' }, 'Figure for a paper'),
+    element(
+      'div',
+      { class: 'paper-form' },
+      heads.maps.length === 0
+        ? null
+        : choices(
+            'Show',
+            'what',
+            [
+              ['drawing', 'This drawing'],
+              ['heads', heads.title],
+            ],
+            change,
+          ),
+      element(
+        'div',
+        { class: 'paper-line' },
+        mm.element,
+        ...WIDTHS.map(([width, name]) =>
+          element(
+            'button',
+            {
+              type: 'button',
+              class: 'button',
+              onclick: () => {
+                mm.input.value = String(width);
+                change({ mm: Number(width) });
+              },
+            },
+            `${width} mm, ${name}`,
+          ),
+        ),
+      ),
+      element(
+        'div',
+        { class: 'paper-line' },
+        number('Text', 'points', 'pt', change).element,
+        element(
+          'label',
+          {},
+          element('input', {
+            type: 'checkbox',
+            checked: wish.hasCaption,
+            onchange: (/** @type {Event} */ { target }) =>
+              change({ hasCaption: /** @type {HTMLInputElement} */ (target).checked }),
+          }),
+          ' Caption: model, revision and text',
+        ),
+      ),
+      choices(
+        'Format',
+        'format',
+        formats.map((format) => [
+          format,
+          format === 'png' ? `PNG, ${DPI} dpi` : format.toUpperCase(),
+        ]),
+        change,
+      ),
+    ),
+    preview,
+    said,
+    element(
+      'div',
+      { class: 'queue-actions' },
+      element(
+        'button',
+        { type: 'button', class: 'button', onclick: saveNumbers },
+        'Numbers as CSV',
+      ),
+      element('span', { class: 'queue-gap' }),
+      element(
+        'button',
+        { type: 'button', class: 'button', onclick: () => dialog.close() },
+        'Close',
+      ),
+      element(
+        'button',
+        { type: 'button', class: 'button is-primary', onclick: saveFigure },
+        'Save figure',
+      ),
+    ),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  show();
+}
+
+/** @param {Subject} of */
+function nameOf({ name, trace }) {
+  return wish.what === 'heads' ? `headlight-${trace.model}-heads` : name;
+}
+
+/**
+ * @param {Subject} of
+ * @param {ReturnType<typeof headsOf>} heads
+ */
+async function figureOf(of, heads) {
+  for (const [name, [least, most]] of Object.entries(LIMITS)) {
+    const value = wish[/** @type {'mm'|'points'} */ (name)];
+    if (!(value >= least && value <= most))
+      throw new Error(
+        `The ${name === 'mm' ? 'width' : 'text'} must be ${least} to ${most} ${name === 'mm' ? 'mm' : 'points'}.`,
+      );
+  }
+  const { font } = palette('light');
+  const width = pixelsAcross(wish);
+  const isHeads = wish.what === 'heads';
+  const drawn = isHeads ? allHeads(heads.maps, { width, font }) : await drawingOf(of, width);
+  const caption = wish.hasCaption ? captionOf(of, isHeads ? heads.title : null) : [];
+  return framed(drawn, caption, { mm: wish.mm, font });
+}
+
+/**
+ * The drawing made anew for the width of the paper, in light colours.
+ * @param {Subject} of
+ * @param {number} width
+ * @returns {Promise<Drawn>}
+ */
+async function drawingOf({ figure, redraw }, width) {
+  const made = redraw?.({ width, palette: palette('light') });
+  const { data, layout } = made?.data && made.layout ? /** @type {DrawnFigure} */ (made) : figure;
+  const Plotly = await plotly();
+  const size = { width: layout.width ?? width, height: layout.height ?? width };
+  const url = await Plotly.toImage(
+    { data: evenText(data), layout: forPaper(layout), config: {} },
+    { format: 'svg', ...size },
+  );
+  const svg = decodeURIComponent(url.slice(url.indexOf(',') + 1)).replace(/^<\?xml[^>]*>/, '');
+  return { svg, ...size };
+}
+
+/**
+ * @param {Subject} of
+ * @param {string|null} title of all heads
+ */
+function captionOf({ trace, figure, cards }, title) {
+  const { model, revision, text, target, edits } = originOf(trace, figure.grid, cards);
+  const texts = [text, target].flatMap((each) => (each ? [`“${visibleLine(each)}”`] : []));
+  return [
+    `${title ?? `${figure.title}: ${figure.grid.quantity}`}. ${[model, revision && `revision ${revision}`].filter(Boolean).join(', ')}. ${texts.join(' → ')}${edits ? ` Changed: ${JSON.stringify(edits)}.` : ''}`,
+  ];
+}
+
+/**
+ * The weights of all heads of the attention that is looked at.
+ * @param {Trace} trace
+ */
+function headsOf(trace) {
+  const place = placeOf({ where: '' }, trace);
+  /** @type {HeadMap[]} */
+  const maps = weightsAt(place, trace).flatMap(({ layer, site }) => {
+    const found = trace.tensors[site];
+    return Array.from({ length: found.shape[0] }, (_, head) => ({
+      layer,
+      head,
+      ...matrixAt(found, head),
+    }));
+  });
+  const labels = (/** @type {'source'|'target'} */ side) => positionLabels(tokensOf(trace, side));
+  return {
+    maps,
+    title: `All ${maps.length} heads`,
+    labels: place
+      ? { rows: labels(place.rows), columns: labels(place.columns) }
+      : { rows: [], columns: [] },
+  };
+}
+
+/** @typedef {ReturnType<typeof framed>} Framed */
+
+/** @type {Record<string, (figure: Framed) => Promise<Blob>>} */
+const MAKERS = {
+  svg: async ({ svg }) => new Blob([svg], { type: 'image/svg+xml' }),
+  png: pngOf,
+  pdf: pdfOf,
+};
+
+/** @param {string} svg */
+function urlOf(svg) {
+  return URL.createObjectURL(new Blob([svg], { type: 'image/svg+xml' }));
+}
+
+/** @param {Framed} figure */
+async function pngOf({ svg, mm }) {
+  const [width, height] = [mm.width, mm.height].map((side) => Math.round((side / 25.4) * DPI));
+  const image = new Image(width, height);
+  image.src = urlOf(svg);
+  await image.decode();
+  const canvas = element('canvas', { width, height });
+  canvas.getContext('2d')?.drawImage(image, 0, 0, width, height);
+  URL.revokeObjectURL(image.src);
+  /** @type {Blob|null} */
+  const blob = await new Promise((resolve) => {
+    canvas.toBlob(resolve, 'image/png');
+  });
+  if (!blob) throw new Error('the picture is too large for this browser');
+  return new Blob([withResolution(new Uint8Array(await blob.arrayBuffer()))], {
+    type: 'image/png',
+  });
+}
+
+/** @param {Framed} figure */
+async function pdfOf({ svg, mm }) {
+  const [{ jsPDF }, font] = await pdfLibrary();
+  const size = [mm.width, mm.height];
+  const orientation = mm.width > mm.height ? 'landscape' : 'portrait';
+  const pdf = new jsPDF({ unit: 'mm', format: size, orientation, compress: true });
+  pdf.addFileToVFS('DejaVuSans.ttf', font);
+  for (const style of ['normal', 'bold', 'italic']) pdf.addFont('DejaVuSans.ttf', PDF_FONT, style);
+  const host = element('div', { class: 'unseen', 'aria-hidden': 'true' });
+  const parsed = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement;
+  for (const part of [parsed, ...parsed.querySelectorAll('*')]) setFont(part);
+  host.append(parsed);
+  document.body.append(host);
+  try {
+    await pdf.svg(parsed, { x: 0, y: 0, width: mm.width, height: mm.height });
+  } finally {
+    host.remove();
+  }
+  return pdf.output('blob');
+}
+
+/** @param {Element} part of an SVG */
+function setFont(part) {
+  if (part.hasAttribute('font-family')) part.setAttribute('font-family', PDF_FONT);
+  if (part instanceof SVGElement && part.style.fontFamily) part.style.fontFamily = PDF_FONT;
+}
+
+/** @type {Promise<[any, string]>|null} */
+let library = null;
+
+/** @returns {Promise<[any, string]>} jsPDF with svg2pdf, and a font in base64 */
+function pdfLibrary() {
+  library ??= loadPdf().catch((error) => {
+    library = null;
+    throw error;
+  });
+  return library;
+}
+
+/** @returns {Promise<[any, string]>} */
+async function loadPdf() {
+  const url = (/** @type {string} */ name) => new URL(`${VENDOR}/${name}`, import.meta.url).href;
+  await script(url('jspdf.umd.min.js'));
+  await script(url('svg2pdf.umd.min.js'));
+  const answer = await fetch(url('DejaVuSans.ttf'));
+  if (!answer.ok) throw new Error('the server does not respond; check that it is running');
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  let letters = '';
+  for (let at = 0; at < bytes.length; at += 8192)
+    letters += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return [/** @type {any} */ (window).jspdf, btoa(letters)];
+}
+
+/** @param {string} src */
+function script(src) {
+  return new Promise((resolve, reject) => {
+    const made = element('script', { src, onload: resolve });
+    made.addEventListener('error', () =>
+      reject(new Error('the server does not respond; check that it is running')),
+    );
+    document.head.append(made);
+  });
+}
+
+/**
+ * @param {string} label
+ * @param {'mm'|'points'} name
+ * @param {string} unit
+ * @param {(patch: Partial<typeof wish>) => void} onChange
+ */
+function number(label, name, unit, onChange) {
+  const [min, max] = LIMITS[name];
+  const input = element('input', {
+    type: 'number',
+    min,
+    max,
+    step: name === 'mm' ? 1 : 0.5,
+    value: wish[name],
+    oninput: () => onChange({ [name]: Number(input.value) }),
+  });
+  return { input, element: element('label', {}, `${label} `, input, ` ${unit}`) };
+}
+
+/**
+ * @param {string} legend
+ * @param {'what'|'format'} name
+ * @param {string[][]} options
+ * @param {(patch: Partial<typeof wish>) => void} onChange
+ */
+function choices(legend, name, options, onChange) {
+  return element(
+    'fieldset',
+    { class: 'paper-line' },
+    element('legend', { class: 'unseen' }, legend),
+    element(
+      'div',
+      { class: 'segmented' },
+      ...options.map(([value, title]) =>
+        element(
+          'label',
+          {},
+          element('input', {
+            type: 'radio',
+            name: `paper-${name}`,
+            value,
+            checked: wish[name] === value,
+            onchange: () => onChange({ [name]: value }),
+          }),
+          element('span', {}, title),
+        ),
+      ),
+    ),
+  );
+}

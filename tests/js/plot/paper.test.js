@@ -1,0 +1,88 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { inflateSync, crc32 } from 'node:zlib';
+import test from 'node:test';
+
+import {
+  allHeads,
+  evenText,
+  framed,
+  headLines,
+  pixelsAcross,
+  withResolution,
+  wrapped,
+} from '../../../static/js/plot/paper.js';
+
+const MAPS = [
+  { layer: 0, head: 0, rows: 2, columns: 2, data: [1, 0, 0.5, 0.5] },
+  { layer: 0, head: 1, rows: 2, columns: 2, data: [1, 0, 0.25, 0.75] },
+  { layer: 1, head: 0, rows: 2, columns: 2, data: [0.8, 0, 0, 0.4] },
+];
+
+test('text of 12 pixels comes out at the points that were chosen', () => {
+  for (const [mm, points] of [
+    [85, 8],
+    [180, 10],
+  ]) {
+    const across = pixelsAcross({ mm, points });
+    const pointsPerPixel = (mm / 25.4) * (72 / across);
+    ok(Math.abs(12 * pointsPerPixel - points) < 0.02);
+  }
+});
+
+test('a figure has its width in millimetres, and room for its caption', () => {
+  const drawn = { svg: '<g/>', width: 300, height: 200 };
+  const plain = framed(drawn, [], { mm: 85, font: 'sans' });
+  ok(plain.svg.includes('width="85mm"'));
+  equal(plain.mm.height.toFixed(3), ((200 * 85) / 300).toFixed(3));
+  const told = framed(drawn, ['A <b> & "c"'], { mm: 85, font: 'sans' });
+  ok(told.mm.height > plain.mm.height);
+  ok(told.svg.includes('A &lt;b&gt; &amp; &quot;c&quot;</text>'));
+});
+
+test('a caption is broken between words, and a long word within', () => {
+  deepEqual(wrapped('one two three', 66), ['one two', 'three']);
+  ok(wrapped('a'.repeat(100), 100).every((line) => line.length <= 15));
+  equal(wrapped('a'.repeat(100), 100).join(''), 'a'.repeat(100));
+});
+
+test('all heads are on one figure with one scale', () => {
+  const { svg, height } = allHeads(MAPS, { width: 400, font: 'sans' });
+  equal(svg.match(/<g /g)?.length, 3);
+  for (const words of ['layer 0', 'layer 1', 'head 0', 'attention weight'])
+    ok(svg.includes(`>${words}</text>`));
+  const fills = (part) =>
+    [...svg.split('<g ')[part].matchAll(/path fill="([^"]+)"/g)].map((m) => m[1]);
+  equal(fills(1)[0], fills(2)[0], 'a weight of 1 has the same colour in each head');
+  ok(!fills(3).includes(fills(1)[0]), 'and no lower one has it');
+  ok(height > 0);
+});
+
+test('the table of all heads has a line for each weight', () => {
+  const lines = headLines(MAPS, { rows: ['a', 'b'], columns: ['a', 'b'] });
+  equal(lines.length, 1 + 12);
+  deepEqual(lines[3], ['0', '0', '1', 'b', '0', 'a', '0.5']);
+});
+
+test('every text of a layout has one size', () => {
+  const layout = { font: { size: 10 }, xaxis: { tickfont: { size: 9, color: 'red' } }, width: 5 };
+  deepEqual(evenText(layout), {
+    font: { size: 12 },
+    xaxis: { tickfont: { size: 12, color: 'red' } },
+    width: 5,
+  });
+});
+
+test('a PNG says how large it is on paper', () => {
+  const png = Uint8Array.from(
+    Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    ),
+  );
+  const found = Buffer.from(withResolution(png, 300));
+  equal(found.length, png.length + 21);
+  equal(found.toString('latin1', 37, 41), 'pHYs');
+  equal(found.readUInt32BE(41), 11811);
+  equal(found.readUInt32BE(50), crc32(found.subarray(37, 50)));
+  ok(inflateSync(found.subarray(found.indexOf('IDAT') + 4, found.indexOf('IEND') - 8)).length > 0);
+});
