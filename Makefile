@@ -51,6 +51,7 @@ test: lint types test-python test-js test-browser ## Run what every change has t
 
 test-all: test test-shapes ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
+	$(PYTEST) $(PARALLEL) -m slow tests/app
 	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/test_openapi.py
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full
 

@@ -274,6 +274,7 @@ def headlight_add(endpoint, models_dir, source="org/tiny"):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.slow
 def test_a_repository_is_fetched_without_its_code_and_its_pickles(hub, models_dir):
     endpoint, handler = hub
     result = headlight_add(endpoint, models_dir, "org/tiny@main")
@@ -287,6 +288,7 @@ def test_a_repository_is_fetched_without_its_code_and_its_pickles(hub, models_di
     assert card.training["source"] == f"org/tiny@{COMMIT}"
 
 
+@pytest.mark.slow
 def test_an_interrupted_download_lists_nothing_and_goes_on(hub, models_dir):
     endpoint, handler = hub
     handler.break_after = 1000
@@ -310,6 +312,7 @@ def test_a_repository_is_fetched_by_one_process_at_a_time(run, models_dir):
     assert list(models_dir.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(models_dir):
     result = headlight_add("http://127.0.0.1:9", models_dir)
     assert result.returncode == 1
@@ -318,6 +321,7 @@ def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(models_dir):
     assert left_in(models_dir) == []
 
 
+@pytest.mark.slow
 def test_a_repository_of_pickles_is_refused(hub, models_dir):
     endpoint, handler = hub
     (handler.folder / "model.safetensors").unlink()

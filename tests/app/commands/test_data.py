@@ -91,6 +91,7 @@ def test_bad_input_is_one_sentence(headlight, corpus, tmp_path, words, code, mes
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_quality_trains_on_labelled_files_and_drops_the_bad(headlight, corpus, tmp_path):
     good = [f"The fox number {n} ran home. Then it slept well. The end." for n in range(40)]
     lines = [{"text": text, "label": "good"} for text in good]

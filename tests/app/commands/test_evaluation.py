@@ -131,6 +131,7 @@ def test_an_encoder_is_measured_by_the_words_it_fills_in(corpus):
     }
 
 
+@pytest.mark.slow
 def test_a_translator_is_measured_on_pairs_and_another_gold(monkeypatch):
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:3]
     monkeypatch.setattr("headlight.model.evaluation.figures.read_gold", lambda path: gold)
@@ -193,6 +194,7 @@ def test_a_model_of_another_directory_is_known_by_its_name(decoder):
     assert "sample" in read_card(Path("models/mine/CARD.md")).metrics
 
 
+@pytest.mark.slow
 def test_a_corpus_says_what_each_expert_takes_and_leaves_the_figures_alone(decoder, corpus):
     result = evaluate(decoder, "--corpus", corpus)
     assert result.exit_code == 0, result.output
@@ -247,6 +249,7 @@ def test_heads_take_no_other_evidence(decoder, corpus):
     assert_fails(evaluate(decoder, "--heads", "--corpus", corpus), "--text alone", code=2)
 
 
+@pytest.mark.slow
 def test_fewer_bits_are_measured_beside_the_other_figures(corpus):
     folder = make(max_tokens=24)
     result = evaluate(folder, "--text", corpus, "--bits", "4", "--bits", "2")
