@@ -85,7 +85,7 @@ test-shapes: $(VENV)/.installed-test ## Run the tests of model/, slow ones too, 
 	$(PYTEST) $(PARALLEL) -m "" --jaxtyping-packages=headlight.model,beartype.beartype tests/model
 
 bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure speed and size, beside other libraries
-	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py' --override-ini timeout=1800
+	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py foreign_speed.py' --override-ini timeout=1800
 
 bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast the page paints, beside BertViz
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest tests/benchmarks/page_speed.py \

@@ -44,7 +44,9 @@ SMALL_FILES = (
     "added_tokens.json",
     "generation_config.json",
     "merges.txt",
+    "source.spm",
     "special_tokens_map.json",
+    "target.spm",
     "tokenizer_config.json",
     "vocab.json",
 )

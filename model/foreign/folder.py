@@ -188,6 +188,8 @@ def revision_of(folder: ForeignFolder) -> str:
     """The first 16 hexadecimal digits of a SHA-256 over the config, tokenizer and weight files."""
     digest = hashlib.sha256()
     names = [CONFIG, *sorted(path.name for path in folder.path.glob("*token*.json"))]
+    if models := sorted(path.name for path in folder.path.glob("*.spm")):
+        names += [*models, "vocab.json"]
     names += [path.name for path in folder.weight_files]
     for name in dict.fromkeys(names):
         with (folder.path / name).open("rb") as file:

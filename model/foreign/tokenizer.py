@@ -5,15 +5,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from headlight.model.checkpoint_files import MAX_BYTES, TOKENIZER, CheckpointError, require_file
 from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_json
 from headlight.model.foreign.loading import quiet, transformers_library
+from headlight.model.foreign.pieces import (
+    SOURCE,
+    MarianPieces,
+    byte_tokenizer,
+    read_marian,
+    text_of_pieces,
+)
 from headlight.model.trace import Token
 
 _CONFIG = "tokenizer_config.json"
 _WORD = re.compile(r"\w+|[^\w\s]", re.UNICODE)
+_LANGUAGE = re.compile(r">>.+?<<")
 _PATHS = re.compile(r".*(_file|_dir|_path)|auto_map|tokenizer_class|backend|name_or_path")
 
 
@@ -33,7 +42,7 @@ class ForeignTokenizer:
         self._start_ids = start_ids
         self._special = set(backend.all_special_ids)
         self.mask_id: int | None = backend.mask_token_id
-        self._mask: str | None = backend.mask_token if self.mask_id is not None else None
+        self._mask: str | None = None if self.mask_id is None else backend.mask_token
         self._rust = backend.backend_tokenizer
         self._rust.encode_special_tokens = True
         self._rust.no_truncation()
@@ -61,13 +70,7 @@ class ForeignTokenizer:
         Raises:
             ValueError: the text holds a lone surrogate.
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
-                "which UTF-8 cannot encode; send the whole character"
-            ) from error
+        require_whole(text)
         words = _words(text)
         if self._mask is not None and self._mask in text:
             return self._encode_with_masks(text, words)
@@ -155,13 +158,86 @@ class ForeignTokenizer:
         return found
 
 
+class MarianTokenizer(ForeignTokenizer):
+    """Encodes with two SentencePiece models, which share a vocabulary.
+
+    A language such as ``>>fr<<`` at the beginning of the text is one token, if the vocabulary has
+    it.
+
+    Args:
+        pieces: of source and target.
+        start_ids: the tokens that the decoder reads first.
+    """
+
+    def __init__(self, pieces: MarianPieces, start_ids: tuple[int, ...] = ()) -> None:
+        super().__init__(pieces, start_ids)
+        self._pieces = pieces
+        self._pieces.target.encode_special_tokens = True
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens, special ones included."""
+        return len(self._pieces.names)
+
+    def encode(self, text: str) -> list[Token]:
+        """As `ForeignTokenizer.encode`."""
+        require_whole(text)
+        words, language = _words(text), _LANGUAGE.match(text)
+        if language is None or language[0] not in self._pieces.names:
+            return self._known(self._rust.encode(text), text, words, 0)
+        code = self._special_token(self._pieces.names.index(language[0]), 0, language.end())
+        rest = self._rust.encode(text[code.end :])
+        return [code, *self._known(rest, text, words, code.end)]
+
+    def encode_target(self, text: str) -> list[Token]:
+        """As `ForeignTokenizer.encode_target`."""
+        require_whole(text)
+        begin = [self._special_token(one, 0) for one in self._start_ids]
+        encoding = self._pieces.target.encode(text, add_special_tokens=False)
+        return begin + self._known(encoding, text, _words(text), 0)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of the tokens; special tokens have none."""
+        return text_of_pieces(self._pieces.names[one] for one in ids if one not in self._special)
+
+    def text_of(self, token: int) -> str:
+        """The text of one token, with the space before it if it has one."""
+        names = self._pieces.names
+        return names[token].replace("▁", " ") if token < len(names) else f"<{token}>"
+
+    def _known(
+        self, encoding: Any, text: str, words: list[tuple[int, int]], shift: int
+    ) -> list[Token]:
+        """The tokens of an encoding; pieces beyond the vocabulary are unknown tokens."""
+        n_known, unknown = len(self._pieces.names), self._pieces.unk_token_id
+        return [
+            token if token.id < n_known else replace(token, id=unknown)
+            for token in self._tokens(encoding, text, words, shift)
+        ]
+
+
+def require_whole(text: str) -> None:
+    """Raise ValueError if the text holds a lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
+            "which UTF-8 cannot encode; send the whole character"
+        ) from error
+
+
 def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...] = ()) -> Any:
-    """The tokenizer of a folder, from its tokenizer.json alone.
+    """The tokenizer of a folder: its tokenizer.json, Marian's two models, or bytes for ByT5.
 
     Raises:
         ForeignFolderError: the folder has none, or it is damaged.
     """
     library = transformers_library()
+    if not (folder.path / TOKENIZER).exists():
+        found = _without_file(folder, library, start_ids)
+        if found is not None:
+            return found
     try:
         path = require_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER])
     except CheckpointError as error:
@@ -189,6 +265,25 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
         if piece is not None:
             backend.eos_token = piece
     return ForeignTokenizer(backend, start_ids)
+
+
+def _without_file(
+    folder: ForeignFolder, library: Any, start_ids: tuple[int, ...]
+) -> ForeignTokenizer | None:
+    """The tokenizer of a folder without a tokenizer.json; None: it is of no known kind."""
+    names = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    options = read_json(folder.path, _CONFIG, 2**25) if (folder.path / _CONFIG).exists() else {}
+    kind = options.get("tokenizer_class") or folder.config.get("tokenizer_class")
+    if kind == "ByT5Tokenizer":
+        with quiet():
+            backend = library.PreTrainedTokenizerFast(tokenizer_object=byte_tokenizer(), **names)
+        return ForeignTokenizer(backend, start_ids)
+    if not (folder.path / SOURCE).exists():
+        return None
+    try:
+        return MarianTokenizer(read_marian(folder.path), start_ids)
+    except Exception as error:
+        raise ForeignFolderError(f"{folder.path}: its tokenizer is damaged: {error}") from error
 
 
 def _content(value: object) -> object:
