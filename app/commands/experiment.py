@@ -133,8 +133,8 @@ def _parameters(experiment: Experiment, assignments: Sequence[str]) -> Parameter
     values: dict[str, Any] = {}
     for assignment in assignments:
         parameter, sign, text = assignment.partition("=")
-        if not sign:
-            raise UsageError(f"--set {assignment} names no value; write --set {assignment}=VALUE")
+        if not (parameter and sign):
+            raise UsageError(f"--set {assignment} is not NAME=VALUE")
         values[parameter] = _value(text)
     try:
         return experiment.validate(values)

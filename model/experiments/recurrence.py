@@ -47,6 +47,7 @@ EXPERIMENT = Experiment(
     parameters=Recurrence,
     run=computation("recurrence"),
     cost=cost,
+    is_streamed=True,
     way_out="choose a shorter sequence or a smaller width",
     quantities={
         "cell": Quantity(axes="cell", help="The networks that are compared."),

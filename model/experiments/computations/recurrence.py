@@ -30,7 +30,7 @@ INPUT_DEVIATION = 0.5
 
 
 def run(parameters: Recurrence) -> Iterator[Arrays]:
-    """Compute the gradients of every cell by autograd."""
+    """Compute the gradients of every cell by autograd, then those of tanh by spectral radius."""
     n_tokens, width = parameters.length, parameters.width
     torch_rng = torch.Generator().manual_seed(parameters.seed)
     inputs = torch.randn(n_tokens, width, generator=torch_rng, dtype=torch.float64)
@@ -46,24 +46,23 @@ def run(parameters: Recurrence) -> Iterator[Arrays]:
     )
     of_draws = np.stack([_attention_gradients(attention, each) for each in sequences])
     gradients.append(np.exp(np.log(of_draws).mean(axis=0)))
-    by_radius = []
-    for radius in RADII:
-        changed = parameters.model_copy(update={"spectral_radius": float(radius)})
-        by_radius.append(
-            _recurrent_gradients(_make_cell("tanh", rotation, drawn[1], changed), "tanh", inputs)
-        )
     lengths = np.arange(1, n_tokens + 1)
     yield {
         "cell": np.array(CELLS),
         "distance": np.arange(n_tokens),
         "gradient": np.stack(gradients),
         "power": parameters.spectral_radius ** np.arange(n_tokens),
-        "radius": RADII,
-        "tanh_by_radius": np.stack(by_radius),
         "length": lengths,
         "waiting_steps": np.stack([lengths] * 4 + [np.ones_like(lengths)]),
         "multiplications": np.stack([_multiplications(kind, lengths, width) for kind in CELLS]),
     }
+    by_radius = []
+    for radius in RADII:
+        changed = parameters.model_copy(update={"spectral_radius": float(radius)})
+        by_radius.append(
+            _recurrent_gradients(_make_cell("tanh", rotation, drawn[1], changed), "tanh", inputs)
+        )
+    yield {"radius": RADII, "tanh_by_radius": np.stack(by_radius)}
 
 
 def _rotation(width: int, generator: torch.Generator) -> Float[Tensor, "width width"]:

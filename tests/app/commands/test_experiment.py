@@ -71,7 +71,8 @@ def test_a_table_has_every_array(headlight):
     ("words", "message"),
     [
         (["alchemy"], "there is no experiment 'alchemy'; there are by_hand"),
-        (["scaling", "--set", "width"], "--set width names no value"),
+        (["scaling", "--set", "width"], "--set width is not NAME=VALUE"),
+        (["scaling", "--set", "=8"], "--set =8 is not NAME=VALUE"),
         (["scaling", "--set", "width=0"], "width is 0: input should be greater than or equal to 1"),
         (["scaling", "--set", "widht=8"], "widht: unknown member"),
         (["scaling", "--set", "width=wide"], "width is wide: input should be a valid integer"),

@@ -142,7 +142,15 @@ function pictures({ arrays, values }) {
         ),
       }),
     },
-    { id: 'radius', isWide: true, draw: (size) => radiusMap(arrays, distances, size) },
+    ...(arrays.tanh_by_radius // which arrives later
+      ? [
+          {
+            id: 'radius',
+            isWide: true,
+            draw: (/** @type {Size} */ size) => radiusMap(arrays, distances, size),
+          },
+        ]
+      : []),
   ];
 }
 

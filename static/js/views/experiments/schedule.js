@@ -35,7 +35,8 @@ export const experiment = {
 
 /** @param {Result} result */
 function finding({ arrays, values }) {
-  if (!arrays.loss) return '';
+  if (!arrays.loss)
+    return `Four schedules of ${counted(arrays.train_step.data.length, 'step')}; the optimizers are on their way.`;
   const { optimizer, loss, optimizer_step: step } = arrays;
   const ends = optimizer.data.map((/** @type {string} */ name, /** @type {number} */ at) => {
     const end = loss.data[at].at(-1) ?? NaN;

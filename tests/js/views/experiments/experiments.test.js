@@ -135,3 +135,19 @@ test('by_hand: a score or a weight that was typed is said to be', () => {
   ok(finding({ scores: [[1]] }).includes('as you typed it. Softmax: e^{'));
   ok(finding({ weights: [[1]] }).includes('as you typed it; the weights of'));
 });
+
+test('the first frame of a run is shown before the rest arrives', () => {
+  const without = (id, ...names) => {
+    const result = resultOf(id);
+    return {
+      ...result,
+      arrays: Object.fromEntries(
+        Object.entries(result.arrays).filter(([name]) => !names.includes(name)),
+      ),
+    };
+  };
+  const shown = without('schedule', 'path', 'loss');
+  ok(VIEWS.schedule.finding(shown).includes('on their way'));
+  deepEqual(Object.keys(drawn('schedule', shown)), ['factor']);
+  ok(!('radius' in drawn('recurrence', without('recurrence', 'tanh_by_radius'))));
+});
