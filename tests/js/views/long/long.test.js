@@ -1,6 +1,8 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { callOf } from '../../../../static/js/data/request_code.js';
+import { ceilingOf, shrunk } from '../../../../static/js/ui/map_heads.js';
+import { boxAfter } from '../../../../static/js/ui/pan_zoom.js';
 import { long } from '../../../../static/js/views/long/long.js';
 import {
   binsOf,
@@ -13,6 +15,9 @@ import {
   writtenOf,
   zoomed,
 } from '../../../../static/js/views/long/region.js';
+import { lossStrip, stripsOf } from '../../../../static/js/views/long/strips.js';
+import { smallMapsOf } from '../../../../static/js/views/long/subject.js';
+import { overviewAsk } from '../../../../static/js/views/registry.js';
 import { FRAME, sampleTrace } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
@@ -120,4 +125,63 @@ test('a region asks for its tile, and waits for it', () => {
 test('a short text asks for its maps too', () => {
   const { overview } = long.asks(sampleTrace(), stateOf({}));
   equal(overview.resolution, 256);
+});
+
+test('the maps of all heads are as fine as one answer holds', () => {
+  const bins = (n_layers, n_heads) =>
+    overviewAsk({ kind: 'decoder', n_layers, n_heads }).resolution;
+  deepEqual([bins(4, 6), bins(12, 12), bins(24, 16), bins(32, 32)], [256, 128, 96, 48]);
+  const { layers, name } = smallMapsOf(overviewOf(700), stateOf({ long_pool: 'max' }));
+  deepEqual([layers.length, layers[0].maps.length, name], [1, 2, 'strongest weights']);
+});
+
+test('a small map is the mean of the cells it covers, empty after the query', () => {
+  const map = { data: [1, 0, 0, 3, 5, 0, 1, 1, 2], offset: 0, rows: 3, columns: 3, scale: 0.5 };
+  deepEqual([...shrunk({ ...map, isCausal: false }, 1)], [(13 / 9) * 0.5]);
+  const small = shrunk({ ...map, isCausal: true }, 3);
+  deepEqual([...small.slice(0, 5)], [0.5, NaN, NaN, 1.5, 2.5]);
+  equal(ceilingOf(small), 2.5);
+});
+
+test('fingers keep the cells that they touched', () => {
+  const pan = { most: { across: 1000, down: 1000 }, least: 8 };
+  const box = { x0: 400, x1: 600, y0: 400, y1: 600 };
+  const at = (x, y = 0.5) => ({ x, y });
+  deepEqual(boxAfter(pan, box, [at(0.5)], [at(0.25)]), { x0: 450, x1: 650, y0: 400, y1: 600 });
+  deepEqual(boxAfter(pan, box, [at(0.25), at(0.75)], [at(0), at(1)]), {
+    x0: 450,
+    x1: 550,
+    y0: 450,
+    y1: 550,
+  });
+  deepEqual(boxAfter(pan, box, [at(0)], [at(0)], 100), { x0: 0, x1: 1000, y0: 0, y1: 1000 });
+});
+
+test('the numbers of the rows are means of their bins, in their own units', () => {
+  const named = (shape, data) => ({ axes: [], shape, data, scale: 1 });
+  const tensors = {
+    [`${SITE}.entropy`]: named(
+      [2, 4],
+      [0, 0, 0, 0, 1, 3, 5, 7].map((x) => x * Math.LN2),
+    ),
+  };
+  const bins = [
+    [0, 2],
+    [2, 4],
+  ];
+  const [entropy, first] = stripsOf(tensors, SITE, 1, bins);
+  deepEqual([...entropy.values].map(Math.round), [2, 6]);
+  ok(Number.isNaN(first.values[0]));
+  const { values } = lossStrip(named([3], [1, Math.exp(-4), Math.exp(-3)]), bins);
+  deepEqual([...values].map(Math.round), [2, 3]);
+  equal(stripsOf({}, 'decoder.layers.0.cross_attention', 0, bins).length, 2);
+});
+
+test('a line marks the trained length, and the loss is asked for beside it', () => {
+  const trace = overviewOf(700);
+  trace.card = { ...trace.card, kind: 'decoder', trained_tokens: 300 };
+  const { layout, facts } = long.figure(trace, stateOf({}));
+  equal(layout.shapes.filter(({ type }) => type === 'line').length, 2);
+  ok(facts.some(([term]) => term === 'Trained length'));
+  deepEqual(long.asks(trace, stateOf({})).rows.predictions, { top: 1, following: true });
 });
