@@ -59,7 +59,7 @@ def curves_of(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
         if title == "Loss" and any("reward" in line for lines in runs.values() for line in lines):
             continue  # the loss of a policy gradient says nothing
         lines = [
-            {"name": ", ".join(filter(None, (called, run))), **points}
+            {"name": _named(called, run, is_alone=len(names) == 1), **points}
             for run, metrics in runs.items()
             for name, called in names.items()
             if (points := _points(metrics, name))
@@ -67,6 +67,11 @@ def curves_of(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
         if lines:
             pictures.append({"title": title, "unit": unit, "lines": lines})
     return {"pictures": pictures}
+
+
+def _named(called: str, run: str, *, is_alone: bool) -> str:
+    """Name a curve by its run, and by its figure if the picture has several or one run."""
+    return run if run and is_alone else ", ".join(filter(None, (called, run)))
 
 
 def _points(metrics: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[float]] | None:

@@ -92,13 +92,15 @@ def make_run(
     Raises:
         CheckpointError: there is no model to begin from, or no such teacher.
         ValueError: a setting is unknown, has another type, or a value that is not allowed; or the
-            recipe needs a teacher.
+            recipe needs a teacher, or takes none.
     """
     if teacher is None and RECIPES[recipe].needs_teacher:
         raise ValueError(
             f"the recipe {recipe!r} needs a model to learn from; name it with --teacher"
         )
     known = RECIPES[recipe]
+    if teacher is not None and (known.make_loop is not None or known.model.has_reward):
+        raise ValueError(f"the recipe {recipe!r} learns from no teacher; leave out --teacher")
     begun_from = begun_from or known.begins_from or None
     if known.begins_from:  # its architecture is that of the model it begins with
         trunk = describe(find_model(begun_from)).config if begun_from else known.model

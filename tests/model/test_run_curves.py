@@ -30,12 +30,10 @@ def test_a_point_is_the_mean_since_the_point_before():
 def test_runs_stand_beside_each_other_and_a_figure_of_one_step_is_no_curve():
     curves = curves_of({"with": lines(4, kl=float), "without": lines(4, kl=abs, rule=float)[:3]})
     assert [line["name"] for line in picture(curves, "Divergence from the start")["lines"]] == [
-        "KL, with",
-        "KL, without",
+        "with",
+        "without",
     ]
-    assert [line["name"] for line in picture(curves, "Points by the rule")["lines"]] == [
-        "points, without"
-    ]
+    assert [line["name"] for line in picture(curves, "Points by the rule")["lines"]] == ["without"]
     assert [line["name"] for line in picture(curves, "Loss")["lines"]] == ["validation, with"]
     assert picture(curves_of({"": lines(4, reward=float)}), "Loss") is None
 

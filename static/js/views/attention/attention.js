@@ -10,6 +10,7 @@ import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
 import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
+import { asksRoles, rolesOf } from './roles.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { entryOf } from '../registry.js';
 
@@ -122,7 +123,7 @@ export const attention = {
   },
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,
-  asks,
+  asks: (trace, state) => ({ ...asks(trace, state), ...asksRoles(trace) }),
   prepare,
   controls: (trace, state) => {
     const setting = settingOf(trace, state);
@@ -155,6 +156,7 @@ function figure(trace, state) {
   const chosen = chosenIn(trace, state, subject);
   return {
     title: capitalised(name) + quantity.suffix,
+    facts: subject.switches.which === 'head' ? rolesOf(state) : [],
     summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
     ...(drawLines
       ? asLines(drawLines, trace, state, subject, chosen)

@@ -109,6 +109,12 @@ def test_a_student_without_a_teacher_is_rejected(corpus):
         make_run("distill", [corpus], teacher="nobody")
 
 
+@pytest.mark.parametrize("recipe", ["reasoning", "reward", "rlhf"])
+def test_a_recipe_that_learns_from_no_teacher_rejects_one(recipe):
+    with pytest.raises(ValueError, match=f"'{recipe}' learns from no teacher; leave out --teacher"):
+        make_run(recipe, [], teacher="stories")
+
+
 def test_a_teacher_of_another_kind_or_with_a_shorter_context_is_rejected(make_student, teacher):
     with pytest.raises(ValueError, match="the teacher is of kind 'decoder', the student of kind"):
         make_student(**{"model.kind": "encoder"})
