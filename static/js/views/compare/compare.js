@@ -4,11 +4,12 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
+import { percent } from '../../data/format.js';
 import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { cardsOf, picturesOf, runFigure } from './runs.js';
-import { headsFigure, partnersFigure, partnersOf } from './heads.js';
+import { headsFigure, mostChanged, partnersFigure, partnersOf } from './heads.js';
 import { nextFigure } from './next_token.js';
 import { rewardFigure } from './reward.js';
 import {
@@ -31,6 +32,8 @@ import { entryOf } from '../registry.js';
  * @import { Control } from '../../ui/controls.js'
  */
 
+/** The sentence on the prediction does not depend on the width of its bars. */
+const ANY_WIDTH = 600;
 const { compare_temperature: TEMPERATURE, compare_bits: BITS } = entryOf('compare').fields;
 
 /** @type {View} */
@@ -46,6 +49,7 @@ export const compare = {
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,
   asks,
+  wording,
   controls: (trace, state) => controls(trace, state, placeOf(state, trace)),
   panels,
   figure,
@@ -62,6 +66,42 @@ function panels(trace, state) {
   return [
     { id: '', state: { part: 'a' } },
     ...others.map((part) => ({ id: part, state: { part } })),
+  ];
+}
+
+/**
+ * The change of the prediction in one sentence, and the head that changed most.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function wording(trace, state) {
+  const before = state.answers?.before?.trace;
+  if (!isAsked(trace, state) || !state.answers.after?.trace || !before) return {};
+  const sides = sidesOf(trace, state);
+  const { grid } = nextFigure(sides, before.tensors.logits, { ...state, width: ANY_WIDTH });
+  if (!grid) return {};
+  const first = Array.from({ length: grid.rows }, (_, row) => row).reduce((best, row) =>
+    grid.value(row, 0) > grid.value(best, 0) ? row : best,
+  );
+  return { help: [`${grid.describe(first, 0)}.`, ...ofHeads(sides, state)].join(' ') };
+}
+
+/** @param {ReturnType<typeof sidesOf>} sides @param {ViewState} state */
+function ofHeads(sides, state) {
+  const { compare_with: way, compare_edit: edit } = state;
+  if (way === 'model')
+    return partnersOf(...cardsOf(state))
+      ? []
+      : ['Heads of two models do not correspond, so B − A subtracts maps of unrelated heads.'];
+  const most = mostChanged(sides);
+  const isOff = way === 'edit' && edit === 'heads';
+  return [
+    ...(isOff ? ['A head that is off still attends as before, but writes nothing.'] : []),
+    ...(most
+      ? [
+          `The attention that changed most is that of layer ${most.layer}, head ${most.head}: ${percent(most.moved, 0)} of it moved.`,
+        ]
+      : []),
   ];
 }
 

@@ -206,6 +206,19 @@ export function openMostChanged({ a, b }, state) {
   ];
 }
 
+/**
+ * The head whose attention changed most, and by how much.
+ * @param {{a: Side, b: Side}} sides of one model
+ * @returns {{layer: number, head: number, moved: number}|null} null: there are no maps, or nothing changed
+ */
+export function mostChanged({ a, b }) {
+  if (!isMapped(a) || !isMapped(b)) return null;
+  const found = movedByHead(a, b);
+  const { row, column } = largestIn(found);
+  const moved = found.data[row * found.columns + column];
+  return moved > 0 ? { layer: weightsAt(a.place, a.trace)[row].layer, head: column, moved } : null;
+}
+
 const memo = createMemo();
 
 /**

@@ -9,7 +9,7 @@ import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/att
 import { expectedMade } from '../../data/request_code.js';
 import { escapeForPlotly, named, quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { css, sequential } from '../../plot/colour.js';
+import { css, diverging } from '../../plot/colour.js';
 import { baseLayout, downwards, labelAxis, labelWidth } from '../../plot/figure.js';
 import { probabilityAxis } from '../../plot/guess_bars.js';
 import { queryOf } from '../../state/state.js';
@@ -154,10 +154,10 @@ const BAR = { width: 0.36, apart: 0.19 };
 const LETTERING = { size: 13, letters: 14, space: 1 };
 const NUMBER = { size: 12, letters: 30, space: 1 };
 const WIDEST = 760;
-/** Pale bars for A, strong bars for B. */
+/** A is blue and B warm, as in the map of B − A. */
 /** @type {('a'|'b')[]} */
 const SIDES = ['a', 'b'];
-const LEVELS = { a: 88, b: 168 };
+const LEVELS = { a: 40, b: 215 };
 const KEY_HEIGHT = 24;
 
 /**
@@ -211,7 +211,7 @@ function bars(tokens, side, palette) {
     textfont: { size: 12, color: side === 'a' ? palette.muted : palette.ink },
     cliponaxis: false,
     hoverinfo: 'none',
-    marker: { color: css(sequential(palette.theme), LEVELS[side]), line: { width: 0 } },
+    marker: { color: css(diverging(palette.theme), LEVELS[side]), line: { width: 0 } },
   };
 }
 
@@ -246,7 +246,7 @@ function points(change) {
  * @param {Palette} palette
  */
 function keys({ theme, ink }) {
-  const scale = sequential(theme);
+  const scale = diverging(theme);
   return SIDES.flatMap((side, index) => {
     const shared = {
       showarrow: false,

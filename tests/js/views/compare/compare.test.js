@@ -302,3 +302,15 @@ test('a reward model rates the text of two models, token by token', () => {
   });
   ok(waiting.isWaiting);
 });
+
+test('the view leads with the change of the prediction and of the heads', () => {
+  const { help } = compare.wording(traceA(), stateOf({ compare_with: 'edit' }));
+  match(plain(help), /has probability .* in A and .* in B/);
+  match(help, /still attends as before, but writes nothing/);
+  match(help, /changed most is that of layer 1, head \d: \d+ % of it moved/);
+  const other = compare.wording(
+    traceA(),
+    stateOf({ compare_with: 'model', compare_model: 'other' }),
+  );
+  match(other.help, /unrelated heads/);
+});
