@@ -342,7 +342,7 @@ class Served(Protocol):
         of the norm at the attention; ``{stack}.norm_scale``, ``.norm_shift`` of a stack's final
         norm; ``{stack}.embedding.W_E`` (vocab, d_model), ``.W_pos`` (position, d_model); ``W_U``
         (vocab, d_model). Shared keys and values are repeated for each head. A foreign model has no
-        more than ``.W_O``, ``.W_E`` and ``W_U``.
+        norms.
 
         Raises:
             ValueError: the model cannot offer them; the message gives the reason.

@@ -419,7 +419,7 @@ def _unique(ids: Sequence[np.ndarray]) -> np.ndarray:
 
 def _reason_against_circuits(description: Description) -> str | None:
     if description.architecture != "headlight":
-        return "its queries, keys and values are read from its passes, not from its weights"
+        return "it does not offer the weights of its norms"
     if getattr(description.config, "has_embedding_norm", False):
         return "its embedding is normalised together with the position, so neither stands alone"
     return _normalised_stream(description)

@@ -66,7 +66,7 @@ function refusalOf(card) {
   if (card.norm_place !== 'pre')
     return 'This model normalises what its parts write, so no head writes to the logits directly.';
   return card.architecture && card.architecture !== 'headlight'
-    ? 'The queries, keys and values of this model are read from its passes, not from its weights.'
+    ? 'The circuits need the weights of the norms, which this model does not offer.'
     : 'This model normalises token and position together, so a token has no embedding of its own.';
 }
 
