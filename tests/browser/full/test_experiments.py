@@ -49,7 +49,8 @@ def test_a_stream_that_breaks_off_keeps_what_was_drawn(visit):
     reader = visit()
     page = reader.page
     open_experiment(reader, "balance", **SHORT["balance"])
-    expect(page.get_by_role("button", name="Run", exact=True)).to_be_visible()  # it has ended
+    run = page.get_by_role("button", name="Run", exact=True)
+    expect(run).to_be_visible(timeout=30_000)  # it has ended
     answer = page.request.post(
         f"{reader.url}/api/v1/experiments/balance",
         data=SHORT["balance"],
@@ -93,7 +94,8 @@ def test_a_link_to_a_frame_that_there_is_not_says_so(visit):
     reader = visit()
     open_experiment(reader, "balance", frame=99, **SHORT["balance"])
     said = reader.page.locator("#view-balance .link-notice")
-    expect(said).to_have_text("“99” in the link is not used: the last frame of this run is 3.")
+    words = "“99” in the link is not used: the last frame of this run is 3."
+    expect(said).to_have_text(words, timeout=30_000)
     assert "frame" not in fragment_of(reader)
 
 

@@ -37,7 +37,7 @@ def test_a_run_starts_by_itself_and_is_gone_back_in_by_the_keyboard(visit):
     open_experiment(reader, "learn_task", **SHORT["learn_task"])
     page = reader.page
     slider = page.locator("#learn_task-frame")
-    expect(slider).to_have_attribute("max", "3")
+    expect(slider).to_have_attribute("max", "3", timeout=30_000)
     last = finding(reader).text_content()
     slider.focus()
     page.keyboard.press("Home")
