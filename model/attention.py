@@ -18,11 +18,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headlight.model.config import TransformerConfig
-from headlight.model.hooks import HookPoint, hooked_heads, is_hooked, site_of
+from headlight.model.hooks import HookPoint, hooked_heads, is_edited, is_hooked, site_of
 from headlight.model.positions import alibi_bias, alibi_slopes, rotate
+from headlight.model.score_terms import ScoreTerms
 from headlight.model.streaming import (
     OBSERVED_AXES,
-    ScoreTerms,
+    keep_attention,
     observe_whole,
     stream_attention,
 )
@@ -244,7 +245,8 @@ class MultiHeadAttention(nn.Module):
         if not (hooked or observed):
             return fused_attention(queries, keys, values, mask, bias)
         if observed or len(hooked) == self.n_heads:
-            return self._attend_step_by_step(queries, keys, values, mask, bias)
+            terms = self._terms(is_token)
+            return self._attend_step_by_step(queries, keys, values, mask, bias, terms=terms)
         some = list(hooked)
         others = [head for head in range(self.n_heads) if head not in hooked]
         context = torch.empty_like(queries)
@@ -274,13 +276,7 @@ class MultiHeadAttention(nn.Module):
         is_token: IsToken | None,
         observed: list[str],
     ) -> Tensor:
-        terms = ScoreTerms(
-            scale=queries.shape[-1] ** -0.5,
-            is_causal=self.is_causal,
-            slopes=alibi_slopes(self.n_heads) if self.is_biased else None,
-            is_token=is_token,
-        )
-        path = site_of(getattr(self, observed[0])).rpartition(".")[0] if observed else None
+        terms, path = self._terms(is_token), self._path(observed)
         # Heads that share keys have equal ones; the blocks need each once.
         sharers = self.n_heads // self.n_groups
         context, found = stream_attention(
@@ -290,6 +286,18 @@ class MultiHeadAttention(nn.Module):
             getattr(self, name)(tensor)
         return context
 
+    def _terms(self, is_token: IsToken | None) -> ScoreTerms:
+        return ScoreTerms(
+            scale=(self.query_projection.out_features // self.n_heads) ** -0.5,
+            is_causal=self.is_causal,
+            slopes=alibi_slopes(self.n_heads) if self.is_biased else None,
+            is_token=is_token,
+        )
+
+    def _path(self, observed: list[str]) -> str | None:
+        """The path of this attention, if something of it is observed."""
+        return site_of(getattr(self, observed[0])).rpartition(".")[0] if observed else None
+
     def _attend_step_by_step(
         self,
         queries: Tensor,
@@ -298,11 +306,15 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None,
         bias: Tensor | None,
         heads: tuple[int, ...] | None = None,
+        terms: ScoreTerms | None = None,
     ) -> Tensor:
         scores = self.scores(attention_scores(queries, keys, mask, bias), heads)
         is_free = not (torch.is_grad_enabled() or hooked_heads((self.scores,), self.n_heads))
         observed = self._observed()
         is_free = is_free and "logsumexp" not in observed
+        edited = (self.scores, self.weights, *((self.bias,) if self.is_biased else ()))
+        if observed and terms is not None and not any(map(is_edited, edited)):
+            keep_attention(self._path(observed), queries, keys, scores, terms)
         weights = self.weights(attention_weights(scores, in_place=is_free), heads)
         for name, tensor in observe_whole(weights, scores, observed).items() if observed else ():
             getattr(self, name)(tensor)

@@ -162,6 +162,12 @@ def is_hooked(point: HookPoint) -> bool:
     return active is not None and (point in active.captures or point in active.edits)
 
 
+def is_edited(point: HookPoint) -> bool:
+    """Whether a point is edited in the current context."""
+    active = _active.get()
+    return active is not None and point in active.edits
+
+
 def site_of(point: HookPoint) -> str:
     """The site of a point that is captured in the current context; empty if it is not."""
     active = _active.get()

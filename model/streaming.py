@@ -10,6 +10,10 @@ seen whole; here it is, which costs memory in proportion to T.
 
 Any weight follows later from the queries, the keys and lse alone, w_ij = exp(s_ij − lse_i):
 `KeptAttention` has them.
+
+The cost limit is memory traffic: the kernel of `scaled_dot_product_attention` reads a block of
+scores while it is in the processor's first cache, whereas here each operation on it (product,
+softmax, pooling, sums) passes over it once more.
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -28,6 +31,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.cancellation import check
+from headlight.model.score_terms import MASKED, Block, Hidden, ScoreTerms, distances
 
 BLOCK_ROWS = 128
 """Queries of a block on a processor, one head at a time: a block of 4,096 keys fits its cache."""
@@ -35,8 +39,8 @@ BLOCK_ROWS = 128
 ACCELERATOR_ELEMENTS = 2**26
 """Scores of a block on an accelerator, all heads at once: fewer would not fill it."""
 
-MASKED = -1e30
-"""The score of a key that is not visible: finite, so that weight · score is 0."""
+KEPT_MASK = 2**17
+"""The most cells of a block's mask that is kept for the next head."""
 
 STATISTICS = ("entropy", "first_token", "mean_distance", "logsumexp")
 """The numbers of each row (batch head query)."""
@@ -52,166 +56,6 @@ OBSERVED_AXES = {
     **dict.fromkeys(MAPS, "batch head query_bin key_bin"),
     ROWS: "batch head row key",
 }
-
-Block = tuple[int, int]
-"""The first position and the one after the last."""
-
-Bias = Callable[[slice, Block, Block], Float[Tensor, "#head query key"]]
-"""The bias of some heads at a block of queries and a block of keys."""
-
-Visible = Callable[[int, Block, Block], Tensor | None]
-"""The mask of a row of the batch at a block, True where a query sees a key; None: everywhere."""
-
-Hidden = tuple[slice, Tensor]
-"""Some columns of a block, and the mask of them, True where a query does not see a key."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreTerms:
-    """The terms of an attention's scores, by which any part of them can be computed.
-
-        s_ij = softcap·tanh(scale·q_i·k_j / softcap) + bias_ij − slope·|i − j|
-        w_ij = exp(s_ij) / (exp(sink) + Σ_j exp(s_ij))
-
-    Args:
-        scale: the factor of Q·Kᵀ.
-        softcap: the bound of the scores; None: there is none.
-        is_causal: whether a query sees only itself and earlier keys.
-        window: a query sees only keys less than this far away; None: any.
-        chunk: a query sees only the keys of its own chunk of this length; None: any.
-        slopes: of ALiBi, one for each head.
-        bias: added to the scores, such as a relative bias.
-        visible: a further mask.
-        is_token: (batch, key) False at padding; None: there is no padding.
-        sinks: one further score for each head, whose weight goes to no key.
-    """
-
-    scale: float
-    softcap: float | None = None
-    is_causal: bool = False
-    window: int | None = None
-    chunk: int | None = None
-    slopes: Float[Tensor, " head"] | None = None
-    bias: Bias | None = None
-    visible: Visible | None = None
-    is_token: Tensor | None = None
-    sinks: Float[Tensor, " head"] | None = None
-
-    def near_keys(self, queries: Block, n_keys: int) -> Block:
-        """The keys from the first to the last that are near enough to any of these queries."""
-        (start, stop), first, last = queries, 0, n_keys
-        if self.is_causal:
-            last = min(last, stop)
-        if self.window is not None:
-            first, last = max(first, start - self.window + 1), min(last, stop + self.window - 1)
-        if self.chunk is not None:
-            first = max(first, start // self.chunk * self.chunk)
-            last = min(last, -(-stop // self.chunk) * self.chunk)
-        return first, max(first, last)
-
-    def seen(
-        self, row: int, at: Block, n_keys: int, device: torch.device
-    ) -> tuple[Block, Hidden | None]:
-        """The keys from the first to the last that some of the queries see, and what is hidden.
-
-        The same for all heads. Keys that no query sees cost nothing.
-        """
-        to = self.near_keys(at, n_keys)
-        if self.visible is None and self.is_token is None:
-            return to, self.hidden(row, at, to, device)
-        mask = self._mask(row, at, to, device)
-        if mask is None or not bool(mask.any()):
-            return (to if mask is None else (to[0], to[0])), None
-        first, last = _ends(mask.any(0))
-        return (to[0] + first, to[0] + last), _hidden_of(mask[:, first:last])
-
-    def hidden(self, row: int, at: Block, to: Block, device: torch.device) -> Hidden | None:
-        """The keys among these that are hidden from some of the queries; None: nothing is."""
-        others = (self.window, self.chunk, self.is_token, self.visible)
-        if all(one is None for one in others):
-            if not self.is_causal or to[1] <= at[0] + 1:
-                return None
-            first = max(to[0], at[0] + 1)  # every query sees the keys before
-            later = torch.arange(first, to[1], device=device)
-            queries = torch.arange(*at, device=device)
-            return slice(first - to[0], to[1] - to[0]), later > queries[:, None]
-        mask = self._mask(row, at, to, device)
-        return None if mask is None else _hidden_of(mask)
-
-    def _mask(self, row: int, at: Block, to: Block, device: torch.device) -> Tensor | None:
-        """True where a query sees a key; None: everywhere."""
-        queries = torch.arange(*at, device=device)[:, None]
-        keys = torch.arange(*to, device=device)
-        parts: list[Tensor] = []
-        if self.is_causal:
-            parts.append(keys <= queries)
-        if self.window is not None:
-            parts.append((queries - keys).abs() < self.window)
-        if self.chunk is not None:
-            parts.append(queries // self.chunk == keys // self.chunk)
-        if self.is_token is not None:
-            parts.append(self.is_token[row, to[0] : to[1]].expand(len(queries), -1))
-        if self.visible is not None and (mask := self.visible(row, at, to)) is not None:
-            parts.append(mask)
-        return reduce(torch.logical_and, parts) if parts else None
-
-    def scores(
-        self,
-        queries: Float[Tensor, "head query d_head"],
-        keys: Float[Tensor, "head key d_head"],
-        *,
-        heads: slice,
-        at: Block,
-        to: Block,
-        hidden: Hidden | None,
-        out: Tensor | None = None,
-    ) -> Float[Tensor, "head query key"]:
-        """The scores of a block, `MASKED` at keys that are not visible.
-
-        Args:
-            queries: of the heads, at the positions `at`, in float32 or better.
-            keys: of the heads, at the positions `to`.
-            heads: which heads these are.
-            at: the positions of the queries.
-            to: the positions of the keys.
-            hidden: what the queries do not see among these keys.
-            out: the memory for the result.
-        """
-        scores = torch.bmm(queries * self.scale, keys.transpose(-2, -1), out=out)
-        if self.softcap is not None:
-            scores.div_(self.softcap).tanh_().mul_(self.softcap)
-        if self.slopes is not None:
-            distance = _distances(at, to, scores).abs_()
-            for head, slope in zip(scores, self.slopes[heads].tolist(), strict=True):
-                head.sub_(distance, alpha=slope)
-        if self.bias is not None:
-            scores += self.bias(heads, at, to)
-        if hidden is not None:
-            columns, mask = hidden
-            scores[..., columns].masked_fill_(mask, MASKED)
-        return scores
-
-
-def _ends(chosen: Tensor) -> Block:
-    """The first place that is chosen, and the one after the last."""
-    places = chosen.nonzero()
-    return int(places[0]), int(places[-1]) + 1
-
-
-def _hidden_of(mask: Tensor) -> Hidden | None:
-    """The columns from the first to the last in which a query does not see a key."""
-    is_partial = ~mask.all(0)
-    if not bool(is_partial.any()):
-        return None
-    first, last = _ends(is_partial)
-    return slice(first, last), ~mask[:, first:last]
-
-
-def _distances(at: Block, to: Block, like: Tensor) -> Tensor:
-    """Query − key of a block, in the dtype of another tensor."""
-    queries = torch.arange(*at, device=like.device, dtype=like.dtype)
-    return queries[:, None] - torch.arange(*to, device=like.device, dtype=like.dtype)
-
 
 # --- pooling --------------------------------------------------------------------------------------
 
@@ -371,8 +215,8 @@ class Observer:
             self.map = PooledMap((batch, heads), n_queries, n_keys, watch.resolution, like)
 
     @property
-    def needs_scores(self) -> bool:
-        """Whether the scores are read beside the weights."""
+    def needs_normaliser(self) -> bool:
+        """Whether logsumexp is returned, or read for the entropy."""
         return bool(self.names & {"entropy", "logsumexp"})
 
     def add(
@@ -382,10 +226,10 @@ class Observer:
         at: Block,
         to: Block,
         weights: Float[Tensor, "head query key"],
-        scores: Float[Tensor, "head query key"] | None,
-        normaliser: Normaliser | None,
+        normaliser: Normaliser | None = None,
+        mean_scores: Float[Tensor, "head query"] | None = None,
     ) -> None:
-        """Add a block of rows of the weights; the scores are overwritten."""
+        """Add a block of rows of the weights, and Σ w·s of each row if the entropy needs it."""
         place, queries = (row, heads), slice(*at)
         for number, query in enumerate(self.queries):
             if ROWS in self.names and at[0] <= query < at[1]:
@@ -399,10 +243,10 @@ class Observer:
         if normaliser is not None and "logsumexp" in self.names:
             self.found["logsumexp"][row, heads, queries] = normaliser.logsumexp
         if "entropy" in self.names:
-            if normaliser is None or scores is None:
+            if normaliser is None or mean_scores is None:
                 found = self._entropy(weights)
             else:
-                found = normaliser.entropy(weights, scores)
+                found = normaliser.entropy(mean_scores)
             self.found["entropy"][row, heads, queries] = found
 
     def _entropy(self, weights: Tensor) -> Tensor:
@@ -429,15 +273,13 @@ def _mean_distance(weights: Tensor, at: Block, to: Block) -> Tensor:
     (start, stop), (first, last) = at, to
     left, right = min(max(start, first), last), max(min(stop, last), first)
     beside = weights[..., left - first : right - first]
-    found = (beside * _distances(at, (left, right), weights).abs_()).sum(-1)
+    found = (beside * distances(at, (left, right), weights).abs_()).sum(-1)
     offsets = torch.arange(stop - start, device=weights.device, dtype=weights.dtype)
     for begin, end, sign in ((first, left, 1), (right, last, -1)):
         if end > begin:
-            away = _distances((start, start + 1), (begin, end), weights)[0]
-            measured = weights[..., begin - first : end - first] @ torch.stack(
-                [away, torch.ones_like(away)], dim=-1
-            )
-            found += sign * (measured[..., 0] + offsets * measured[..., 1])
+            far = weights[..., begin - first : end - first]
+            away = distances((start, start + 1), (begin, end), weights)[0]
+            found += sign * (far @ away + offsets * far.sum(-1))
     return found
 
 
@@ -448,9 +290,9 @@ class Normaliser:
     logsumexp: Float[Tensor, "head query"]
     sinks: Float[Tensor, "head 1"] | None = None
 
-    def entropy(self, weights: Tensor, scores: Tensor) -> Float[Tensor, "head query"]:
-        """−Σ w·ln w = lse − Σ w·s in nats, the sink counted as a key; overwrites the scores."""
-        found = self.logsumexp - torch.mul(weights, scores, out=scores).sum(-1)
+    def entropy(self, mean_scores: Float[Tensor, "head query"]) -> Float[Tensor, "head query"]:
+        """−Σ w·ln w = lse − Σ w·s in nats, given Σ w·s over the keys; the sink counts as a key."""
+        found = self.logsumexp - mean_scores
         if self.sinks is not None:
             found -= (self.sinks - self.logsumexp).exp() * self.sinks
         sees = self.logsumexp > MASKED / 2
@@ -499,28 +341,25 @@ def stream_attention(
         (*queries.shape[:3], values.shape[-1]), dtype=values.dtype, device=values.device
     )
     step, n_together = _block_sizes(n_heads, n_queries, n_keys, observer, queries.device)
-    memory = [like.new_empty(n_together * step * n_keys) for _ in range(1 + observer.needs_scores)]
-    n_blocks, n_finished = batch * -(-n_queries // step), 0
+    is_apart = "entropy" in observer.names and not terms.is_product
+    memory = [like.new_empty(n_together * step * n_keys) for _ in range(1 + is_apart)]
+    n_blocks, n_finished = batch * -(-n_heads // n_together) * -(-n_queries // step), 0
     for row in range(batch):
-        own_keys, own_values = keys[row].to(like.dtype), values[row].to(like.dtype)
-        for start in range(0, n_queries, step):
-            check()
-            at = (start, min(start + step, n_queries))
-            to, hidden = terms.seen(row, at, n_keys, queries.device)
-            for begin in range(0, n_heads, n_together):
-                heads = slice(begin, min(begin + n_together, n_heads))
-                block = _Block(row, heads, at, to, hidden)
+        seen = _Seen(terms, row, n_keys, queries.device)
+        for begin in range(0, n_heads, n_together):
+            heads = slice(begin, min(begin + n_together, n_heads))
+            own = _shared(keys[row], heads, sharers).to(like.dtype)
+            own_values = _shared(values[row], heads, sharers).to(like.dtype)
+            for start in range(0, n_queries, step):
+                check()
+                at = (start, min(start + step, n_queries))
+                place = _Place(row, heads, at, *seen.at(at))
+                part, block = slice(*place.to), queries[row, heads, slice(*at)].to(like.dtype)
                 context[row, heads, slice(*at)] = _attend_block(
-                    queries[row, heads, slice(*at)].to(like.dtype),
-                    _shared(own_keys, heads, sharers)[:, slice(*to)],
-                    _shared(own_values, heads, sharers)[:, slice(*to)],
-                    terms,
-                    observer,
-                    memory,
-                    block,
-                ).to(context.dtype)
-            n_finished += 1
-            watch.report(n_finished / n_blocks)
+                    block, own[:, part], own_values[:, part], terms, observer, memory, place
+                )
+                n_finished += 1
+                watch.report(n_finished / n_blocks)
     watch.n_done += 1
     found = observer.results()
     if keeps and path is not None:
@@ -531,7 +370,28 @@ def stream_attention(
     return context, found
 
 
-class _Block(NamedTuple):
+class _Seen:
+    """The keys that each block of queries of one row of the batch sees; the same for all heads.
+
+    A small mask is kept for the next head, a large one is made again: all of them together would
+    be as large as the whole matrix.
+    """
+
+    def __init__(self, terms: ScoreTerms, row: int, n_keys: int, device: torch.device) -> None:
+        self.terms, self.row, self.n_keys, self.device = terms, row, n_keys, device
+        self._kept: dict[Block, tuple[Block, Hidden | None]] = {}
+
+    def at(self, queries: Block) -> tuple[Block, Hidden | None]:
+        """As `ScoreTerms.seen`."""
+        if queries in self._kept:
+            return self._kept[queries]
+        found = self.terms.seen(self.row, queries, self.n_keys, self.device)
+        if found[1] is None or found[1][1].numel() <= KEPT_MASK:
+            self._kept[queries] = found
+        return found
+
+
+class _Place(NamedTuple):
     """The place of a block: row of the batch, heads, queries, keys and what is hidden of them."""
 
     row: int
@@ -548,7 +408,7 @@ def _attend_block(
     terms: ScoreTerms,
     observer: Observer,
     memory: Sequence[Tensor],
-    place: _Block,
+    place: _Place,
 ) -> Tensor:
     row, heads, at, to, hidden = place
     shape = (*queries.shape[:2], to[1] - to[0])
@@ -557,21 +417,20 @@ def _attend_block(
     # 1. The scores of the rows.
     into = memory[0][: math.prod(shape)].view(shape)
     scores = terms.scores(queries, keys, heads=heads, at=at, to=to, hidden=hidden, out=into)
-    # 2. The weights, beside the scores or in their place.
-    greatest = None
+    # 2. The weights, in the place of the scores unless these are read once more.
     is_partial = any(one is not None for one in (terms.is_token, terms.visible, terms.sinks))
-    if observer.needs_scores or is_partial:
-        greatest = scores.amax(-1)
-    out = memory[-1][: math.prod(shape)].view(shape)
-    weights = torch.softmax(scores, dim=-1, out=out)
+    greatest = scores.amax(-1) if observer.needs_normaliser or is_partial else None
+    weights = torch.softmax(scores, -1, out=memory[-1][: math.prod(shape)].view(shape))
     # 3. What the weights lose to the sink, and rows that see nothing.
-    normaliser = None
-    if greatest is not None:
-        normaliser = _normalise(weights, greatest, terms, heads)
-    # 4. All that is observed, and the context.
+    normaliser = None if greatest is None else _normalise(weights, greatest, terms, heads)
+    # 4. The context, and all that is observed.
+    mean_scores = None
+    if "entropy" in observer.names and terms.is_product:  # Σ_j w_ij·q_i·k_j = q_i·Σ_j w_ij·k_j
+        mean_scores = (torch.bmm(weights, keys) * queries).sum(-1) * terms.scale
+    elif "entropy" in observer.names:
+        mean_scores = torch.mul(weights, scores, out=scores).sum(-1)
     context = torch.bmm(weights, values)
-    kept = scores if observer.needs_scores else None
-    observer.add(row, heads, at, to, weights, kept, normaliser)
+    observer.add(row, heads, at, to, weights, normaliser, mean_scores)
     return context
 
 
@@ -637,7 +496,7 @@ def observe_whole(
     every = slice(weights.shape[1])
     for row in range(len(weights)):
         at, to = (0, n_queries), (0, n_keys)
-        observer.add(row, every, at, to, weights[row], None, None)
+        observer.add(row, every, at, to, weights[row])
     watch.n_done += 1
     watch.report(0)
     found = observer.results()
@@ -646,6 +505,32 @@ def observe_whole(
         if sinks is not None:
             found["logsumexp"] = torch.logaddexp(found["logsumexp"], sinks[:, None])
     return {name: found[name] for name in observed if name in found}
+
+
+def keep_attention(
+    path: str | None,
+    queries: Float[Tensor, "batch head query d_head"],
+    keys: Float[Tensor, "batch group key d_head"],
+    scores: Float[Tensor, "batch head query key"],
+    terms: ScoreTerms,
+) -> None:
+    """Keep the queries and keys of weights that were computed whole, if the current `Watch` does.
+
+    Args:
+        path: of the attention; None: it is not kept.
+        queries: whose products with the keys are the scores.
+        keys: shared by neighbouring heads if there are fewer groups than heads.
+        scores: −∞ at masked keys.
+        terms: of the scores.
+    """
+    watch = current_watch()
+    if watch.keeps and path is not None:
+        watch.kept[path] = KeptAttention(
+            queries=queries[0].detach(),
+            keys=keys[0].detach(),
+            logsumexp=scores[0].logsumexp(-1).clamp(min=MASKED),
+            terms=terms,
+        )
 
 
 # --- tiles ----------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from headlight.model.positions import alibi_slopes
-from headlight.model.streaming import ScoreTerms, bin_width
+from headlight.model.score_terms import ScoreTerms
+from headlight.model.streaming import bin_width
 
 KINDS = (
     "two-way",

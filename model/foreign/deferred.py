@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from headlight.model.streaming import Block
+from headlight.model.score_terms import Block
 
 _ROWS = "_headlight_rows"
 _SHAPED = {Tensor.view, Tensor.reshape, torch.reshape, Tensor.expand}

@@ -16,10 +16,9 @@ from torch import Tensor
 
 from headlight.model.cancellation import check
 from headlight.model.foreign.deferred import rows
+from headlight.model.score_terms import Block, ScoreTerms
 from headlight.model.streaming import (
-    Block,
     Observer,
-    ScoreTerms,
     current_watch,
     stream_attention,
 )
@@ -126,7 +125,7 @@ class ObservedBlocks:
         """Observe the weights (batch, head, query, key) of the current block."""
         every, to = slice(weights.shape[1]), (0, weights.shape[-1])
         for row, own in enumerate(weights):
-            self.observer.add(row, every, self.at, to, own, None, None)
+            self.observer.add(row, every, self.at, to, own)
 
     def results(self) -> dict[str, Tensor]:
         """All that was observed, by name."""

@@ -1,5 +1,7 @@
 """Attention in blocks gives the numbers of the whole matrix, and never allocates it."""
 
+from contextlib import ExitStack
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.streaming import (
+    BLOCK_ROWS,
     OBSERVED_AXES,
     STATISTICS,
     PooledMap,
@@ -145,11 +148,11 @@ class Allocations(TorchDispatchMode):
 def test_nothing_as_large_as_the_whole_matrix_is_allocated(kind):
     n = 768
     one = case(kind, n, n_heads=2, d_head=8, n_rows=2 if kind == "padding" else 1)
-    allowed = max(tensor.numel() for tensor in (one.queries, one.keys)) + 128 * n
+    allowed = max(tensor.numel() for tensor in (one.queries, one.keys)) + BLOCK_ROWS * n
     with Allocations() as allocations:
         stream(one, Watch(resolution=64, queries=(0, 500), keeps=True), path="here")
     if kind in ("mask", "relative bias"):  # whose own tables are views of what the case made
-        allowed = max(allowed, 2 * 128 * n)
+        allowed = max(allowed, 2 * BLOCK_ROWS * n)
         assert n * n > allowed
     if kind != "mask":  # its mask is whole before the pass
         assert allocations.largest <= allowed < n * n
@@ -177,3 +180,22 @@ def test_progress_grows_to_one_over_all_attentions():
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.5
     assert shares[-1] == 1
+
+
+def test_weights_that_are_captured_whole_have_tiles_unless_they_are_edited(model):
+    ids, site = torch.arange(3, 23)[None], "decoder.layers.1.self_attention"
+    for edits in ({}, {f"{site}.weights": lambda weights: weights * 0.5}):
+        with (
+            torch.inference_mode(),
+            ExitStack() as stack,
+            watching(Watch(keeps=True)) as watch,
+            model.capture_sites([f"{site}.weights", f"{site}.max_map"]) as captured,
+        ):
+            for name, edit in edits.items():
+                stack.enter_context(model.edit(name, edit))
+            model(ids)
+        assert (site in watch.kept) == (not edits)
+        if not edits:
+            tile = watch.kept[site].tile(1, (4, 20), (0, 9), 64)["mean_map"]
+            whole = captured[f"{site}.weights"][0, 1, 4:20, :9]
+            torch.testing.assert_close(tile, whole, atol=1e-6, rtol=1e-5)
