@@ -181,7 +181,7 @@ def test_rows_and_maps_are_those_of_the_weights(name, served, traced, monkeypatc
     assert model.description.is_streamed
     assert set(found.kept) == (set() if name == "bloom" else set(paths))
     for path in found.kept:
-        tile = found.tile(path, 1, (1, 4), (0, 3))["mean_map"]
+        tile = found.tile(path, 1, (1, 4), (0, 3))["mean_map"].data
         np.testing.assert_allclose(tile, whole[f"{path}.weights"][1, 1:4, :3], atol=1e-6)
     for path in paths:
         weights = whole[f"{path}.weights"]
