@@ -168,6 +168,14 @@ GENERATED = ("likeliest", "The likeliest token, without chance", GENERATE)
 READ = ("read", "The progress of a long text", {"text": TEXT, "resolution": 4})
 LEARN = {"steps": 1, "length": 2, "d_model": 8, "n_layers": 1, "n_heads": 1, "batch": 4}
 LEARNED = ("learn_task", "One training step of a tiny transformer", LEARN)
+RUN: dict[str, tuple[str, dict[str, Any]]] = {
+    "scaling": ("Scores of widths 1 and 2", {"width": 2, "n_samples": 50, "n_keys": 2}),
+    "recurrence": ("Gradients through two states", {"length": 2, "width": 2}),
+    "depth": ("Two layers", {"n_layers": 2, "d_model": 4, "n_heads": 1, "n_tokens": 2}),
+    "balance": ("One training step of two experts", {"steps": 1, "n_experts": 2, "n_clusters": 1}),
+    "minhash": ("Two words", {"first": "banana", "second": "bandana", "n_hashes": 4}),
+    "schedule": ("Two steps", {"steps": 2, "warmup": 1, "decay": 1, "optimizer_steps": 2}),
+}
 
 
 def wait_until_ready(client):
@@ -209,6 +217,7 @@ def answers(server):
         shown.setdefault(ask.operation, {})[ask.name] = example
     shown["generate"] = dict(events(server, "/api/v1/generate", *GENERATED))
     shown["trace"] |= dict(events(server, TRACE, *READ))
+    shown["run_experiment"] |= {name: ran(server, name, *RUN[name]) for name in RUN}
     shown["run_experiment"] |= dict(events(server, f"{EXPERIMENTS}/learn_task", *LEARNED))
     named = {"model": "stories", "name": ["decoder.layers.0.self_attention.W_O", "W_U"]}
     shown["weights"] = {"example": {"summary": "Two matrices", "parameters": named}}
@@ -224,6 +233,13 @@ def answer(server, ask, parameters):
     response = server.request("POST" if ask.body else "GET", path, json=ask.body, params=query)
     assert response.status_code == 200, response.text
     return response.json()
+
+
+def ran(server, name, summary, body):
+    """A run as a request; its result would be longer than an example is read."""
+    response = server.post(f"{EXPERIMENTS}/{name}", json=body, headers={"accept": JSON})
+    assert response.json()["parameters"].items() >= body.items()
+    return {"summary": summary, "request": body}
 
 
 def events(server, path, name, summary, body):
