@@ -8,7 +8,7 @@ import pytest
 
 TEXT = "Once upon a time"
 VIEW = {"text": TEXT, "view": "generate"}
-DRAWING = {"temperature": 0.8, "seed": 0}
+DRAWING = {"temperature": 0.8, "top_p": 0.9, "seed": 0}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import { figuresOf, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
 const PATH = [3, 1, 5];
-const NATURAL = { generate_temperature: 1 };
+const NATURAL = { generate_temperature: 1, generate_top_p: 1 };
 
 function stateWith(path, more = {}, options = {}) {
   const generation = {
@@ -113,6 +113,7 @@ test('the code asks for this one step, with the path before it forced', () => {
     text: 'it saw <b> it',
     temperature: 0.8,
     top_k: 40,
+    top_p: 0.9,
     seed: 0,
     forced: [3, 1],
     skip: 1,
@@ -134,7 +135,8 @@ test('a seed is any whole number that the server takes', () => {
 test('the request omits unset options', () => {
   const of = (state) =>
     subjectOf(sampleTrace(), { ...standardsOf(generate.fields), ...state }).sampling;
-  deepEqual(of({}), { temperature: 0.8, seed: 0 });
+  deepEqual(of({}), { temperature: 0.8, top_p: 0.9, seed: 0 });
+  deepEqual(of({ generate_top_p: 1 }), { temperature: 0.8, seed: 0 });
   deepEqual(of({ generate_top_k: 3, generate_top_p: 0.5, generate_seed: 4.7 }), {
     temperature: 0.8,
     top_k: 3,
