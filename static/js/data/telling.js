@@ -1,6 +1,6 @@
 /**
- * What is worth a look in a text: the head and the row that the page opens on its own, and one
- * sentence on what the chosen row of a head shows.
+ * What is worth a look in a text: the head and the row that the page opens on its own, one
+ * sentence on what the chosen row of a head shows, and the parts that heads play in calculations.
  */
 
 import { percent } from './format.js';
@@ -10,7 +10,8 @@ import { isMask } from './words.js';
 
 /**
  * @import { Place } from './attention.js'
- * @import { Matrix, Token, Trace } from './trace.js'
+ * @import { Card, Matrix, Token, Trace } from './trace.js'
+ * @import { ViewState } from '../plot/figure.js'
  */
 
 /** @typedef {{layer: number, head: number, query: number|null}} Telling */
@@ -270,4 +271,40 @@ function wordAt(tokens, index) {
   );
   const before = [...places].indexOf(tokens[index].word ?? `at ${index}`);
   return { name: `“${name}”`, ordinal: places.size > 1 ? (ORDINALS[before] ?? 'last ') : '' };
+}
+
+const CALCULATION = /^\d+\*\d+=/u;
+/** @type {Record<string, string>} */
+const ROLES = {
+  multiplicand: 'reads the first factor while a partial product is written',
+  multiplier: 'reads the multiplier’s digit while its partial product is written',
+  column: 'reads the digits of the same column while the sum is written',
+  carry: 'reads the column one place lower, for the carry',
+};
+
+/**
+ * The full card, for a text that is a calculation.
+ * @param {Trace} trace
+ * @returns {Record<string, {card: string}>}
+ */
+export function asksRoles({ text, model }) {
+  return CALCULATION.test(text) ? { roles: { card: model } } : {};
+}
+
+/**
+ * The roles in which the chosen head has more weight on its digits than any other head.
+ * @param {ViewState} state
+ * @returns {[string, string][]}
+ */
+export function rolesOf({ answers, layer, head }) {
+  /** @type {Card|undefined} */
+  const card = answers?.roles?.trace?.card;
+  /** @type {Record<string, {layer: number, head: number, weight: number, evenly: number}>} */
+  const measured = card?.metrics?.sample?.heads ?? {};
+  return Object.entries(measured)
+    .filter(([role, of]) => ROLES[role] && of.layer === layer && of.head === head)
+    .map(([role, { weight, evenly }]) => [
+      'Role',
+      `${ROLES[role]}: ${percent(weight)} of its weight; ${percent(evenly)} if it were even`,
+    ]);
 }

@@ -5,12 +5,12 @@
 import { noticeOf, READING } from '../../api/request_cache.js';
 import { counted, percent } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
+import { asksRoles, rolesOf } from '../../data/telling.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
 import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
-import { asksRoles, rolesOf } from './roles.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { entryOf } from '../registry.js';
 

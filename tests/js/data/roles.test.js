@@ -1,6 +1,6 @@
 import { deepEqual, match } from 'node:assert/strict';
 import { test } from 'node:test';
-import { asksRoles, rolesOf } from '../../../../static/js/views/attention/roles.js';
+import { asksRoles, rolesOf } from '../../../static/js/data/telling.js';
 
 const heads = {
   multiplier: { layer: 1, head: 0, weight: 0.6, evenly: 0.1 },
