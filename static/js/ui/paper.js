@@ -232,7 +232,7 @@ async function drawingOf({ figure, redraw }, width) {
   const size = { width: layout.width ?? width, height: layout.height ?? width };
   const url = await Plotly.toImage(
     { data: evenText(data), layout: forPaper(layout), config: {} },
-    { format: 'svg', ...size },
+    { format: 'svg', scale: 1, ...size },
   );
   const svg = decodeURIComponent(url.slice(url.indexOf(',') + 1)).replace(/^<\?xml[^>]*>/, '');
   return { svg, ...size };

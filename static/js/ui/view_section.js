@@ -187,7 +187,11 @@ export function createViewSection(entry, handlers) {
             panel.show(trace, figure, {
               cards: state.cards,
               help: help.textContent,
-              redraw: (patch) => view.figure(trace, { ...whole, ...request.state, ...patch }),
+              redraw: (patch) =>
+                view.figure(
+                  trace,
+                  /** @type {ViewState} */ ({ ...whole, ...request.state, ...patch }),
+                ),
             });
           });
         });
