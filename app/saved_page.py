@@ -67,6 +67,8 @@ _IMPORT = re.compile(
     r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bawait import\()['"](\.[^'"]+)['"]""",
     re.MULTILINE,
 )
+# Prettier puts these comments on lines of their own.
+_COMMENT = re.compile(r"^[ ]*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,17 +130,23 @@ class SavedPage:
         Path(path).write_text(self.html, encoding="utf-8")
 
 
-def whole_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceRequest:
-    """The request of a trace with all that the views draw; what was captured by choice stays.
+def whole_requests(request: TraceRequest, card: Mapping[str, Any]) -> Iterator[TraceRequest]:
+    """The request of a trace with all that the views draw, and a smaller one if that is too much.
 
-    A request of maps of a long text gets nothing but what it asks for.
+    What was captured by choice stays, and maps of a long text get nothing but the labels.
     """
-    analyses = {*request.wanted_analyses, *(() if request.is_observed else ("head_labels",))}
-    capture = request.capture
-    if capture is None and not request.is_observed:
-        names = [site["name"] for site in card["sites"]]
-        capture = [glob for glob in SITES if fnmatch.filter(names, glob)]
-        analyses |= set(card["analyses"]) - set(NOT_HELD)
+    if request.capture is None and not request.is_observed:
+        yield _whole_request(request, card)
+    labels = () if request.is_observed else ("head_labels",)
+    analyses = sorted({*request.wanted_analyses, *labels})
+    members = {**request.model_dump(by_alias=True), "analyses": analyses, "triangle": False}
+    yield TraceRequest.model_validate(members)
+
+
+def _whole_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceRequest:
+    names = [site["name"] for site in card["sites"]]
+    capture = [glob for glob in SITES if fnmatch.filter(names, glob)]
+    analyses = {*request.wanted_analyses, "head_labels", *card["analyses"]} - set(NOT_HELD)
     members = {
         **request.model_dump(by_alias=True),
         "capture": capture,
@@ -156,7 +164,7 @@ def further_requests(
     Every position has its attribution, which takes one pass; the strongest path and the saliency,
     which take many, are those of the prediction that the page opens.
     """
-    if request.capture is not None or request.is_observed:
+    if not any(site.endswith(".queries") for site in trace):
         return
     tokens = trace.target_tokens or trace.tokens
     masks = [at for at, token in enumerate(tokens) if token.text == "[MASK]"]
@@ -223,9 +231,13 @@ def modules() -> dict[str, str]:
     """The text of every module that the page needs, by its path in `static/js`.
 
     Imports are rewritten to these paths, because a module without an address has no relative ones.
+    Comments are left out: they are a quarter of the code.
     """
     found = modules_of([ENTRY], _IMPORT)
-    return {name: _IMPORT.sub(partial(_by_path, name), text) for name, text in found.items()}
+    return {
+        name: _IMPORT.sub(partial(_by_path, name), _COMMENT.sub("", text))
+        for name, text in found.items()
+    }
 
 
 def _by_path(importer: str, match: re.Match[str]) -> str:

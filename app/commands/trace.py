@@ -148,7 +148,11 @@ def _page(request: TraceRequest, backend: Backend) -> str:
     if request.heads is not None:
         raise UsageError("--html shows all heads of a layer; leave --heads out")
     card = backend.card(backend.name_of(request))
-    answer = backend.answer(saved_page.whole_request(request, card), SAFETENSORS)
+    *wholes, least = saved_page.whole_requests(request, card)
+    try:
+        answer = backend.answer((*wholes, least)[0], SAFETENSORS)
+    except UsageError:  # a long text has too many numbers for every view
+        answer = backend.answer(least, SAFETENSORS)
     trace = read_trace(answer)
     if not any(site.endswith(("attention.weights", ".mean_map")) for site in trace):
         raise UsageError("--html shows attention; add --capture '*.self_attention.weights'")

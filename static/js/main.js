@@ -473,6 +473,12 @@ async function offerBeginning(problem, model) {
   }
 }
 
+/** Pixels of the page on one screen; while it is presented, tokens and the bar take some. */
+function heightOfScreen() {
+  const zoom = pageZoom();
+  return zoom > 1 ? window.innerHeight / zoom - 110 : window.innerHeight;
+}
+
 /** Draws the open view. */
 function show() {
   if (!trace) return;
@@ -482,7 +488,7 @@ function show() {
   }
   frame = {
     palette: palette(),
-    height: plotHeight(window.innerHeight / pageZoom()),
+    height: plotHeight(heightOfScreen()),
     cards: catalogue.models,
     answers: answered.view === state.view && answered.trace === trace ? frame.answers : {},
   };

@@ -10,7 +10,7 @@ import { css, levelOf, LEVELS, sequential } from './colour.js';
 
 /** @typedef {{mm: number, points: number}} Size the width of a figure, and the size of its text */
 /** @typedef {{svg: string, width: number, height: number}} Drawn an SVG and its size in pixels of the drawing */
-/** @typedef {{layer: number, head: number, rows: number, columns: number, data: ArrayLike<number>}} HeadMap the weights of a head, row-major */
+/** @typedef {{layer: number, head: number, rows: number, columns: number, data: ArrayLike<number>, isCausal?: boolean}} HeadMap the weights of a head, row-major; causal: the future is left white */
 
 export const FORMATS = ['pdf', 'svg', 'png'];
 export const LIMITS = { mm: [20, 400], points: [4, 24] };
@@ -161,23 +161,21 @@ function greater(a, b) {
  * @param {number} side
  * @param {number} ceiling
  */
-function cellsOf({ rows, columns, data }, [x, y], side, ceiling) {
+function cellsOf({ rows, columns, data, isCausal = false }, [x, y], side, ceiling) {
   /** @type {Map<number, string>} */
   const paths = new Map();
   for (let row = 0; row < rows; row += 1) {
-    for (let from = 0; from < columns;) {
+    const seen = isCausal ? Math.min(columns, row + 1) : columns;
+    for (let from = 0; from < seen;) {
       const level = levelOf(data[row * columns + from], ceiling);
       let end = from + 1;
-      while (end < columns && levelOf(data[row * columns + end], ceiling) === level) end += 1;
-      if (level > 0)
-        paths.set(level, `${paths.get(level) ?? ''}M${from} ${row}h${end - from}v1h${from - end}z`);
+      while (end < seen && levelOf(data[row * columns + end], ceiling) === level) end += 1;
+      paths.set(level, `${paths.get(level) ?? ''}M${from} ${row}h${end - from}v1h${from - end}z`);
       from = end;
     }
   }
-  const lowest = css(sequential('light'), 0);
   return [
     `<g transform="translate(${round(x)} ${round(y)}) scale(${side / columns} ${side / rows})" shape-rendering="crispEdges">`,
-    `<rect width="${columns}" height="${rows}" fill="${lowest}"/>`,
     ...[...paths].map(
       ([level, path]) => `<path fill="${css(sequential('light'), level)}" d="${path}"/>`,
     ),

@@ -9,9 +9,8 @@ import { createPlot } from './plot.js';
 
 /**
  * @import { Card, Trace } from '../data/trace.js'
- * @import { DrawnFigure, Figure } from '../plot/figure.js'
+ * @import { DrawnFigure, Figure, Palette } from '../plot/figure.js'
  * @import { Grid } from '../plot/grid.js'
- * @import { Patch } from '../state/state.js'
  * @import { Term } from './formula.js'
  * @import { Handlers } from './view_section.js'
  */
@@ -207,7 +206,7 @@ const isSaved = () => document.body.classList.contains('is-saved');
  * @property {{image: (format: 'png'|'svg', caption: string[]) => Promise<string>}} plot
  * @property {string} name of a file, without its ending
  * @property {string} help what there is to see, in a sentence
- * @property {(patch: Patch) => Figure} [redraw] the figure with another width or other colours
+ * @property {(patch: {width: number, palette: Palette}) => Figure} [redraw] the figure with another width or other colours
  */
 
 /** @typedef {typeof import('./exports.js')} Exports */

@@ -7,7 +7,7 @@ import { messageOf } from '../api/calls.js';
 import { placeOf, tokensOf, weightsAt } from '../data/attention.js';
 import { originOf } from '../data/request_code.js';
 import { positionLabels, visibleLine } from '../data/text.js';
-import { matrixAt } from '../data/trace.js';
+import { isCausal, matrixAt } from '../data/trace.js';
 import {
   allHeads,
   DPI,
@@ -262,6 +262,7 @@ function headsOf(trace) {
     return Array.from({ length: found.shape[0] }, (_, head) => ({
       layer,
       head,
+      isCausal: isCausal(site),
       ...matrixAt(found, head),
     }));
   });

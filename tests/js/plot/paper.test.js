@@ -57,6 +57,14 @@ test('all heads are on one figure with one scale', () => {
   ok(height > 0);
 });
 
+test('the future of a causal head is left white', () => {
+  const area = (isCausal) => {
+    const { svg } = allHeads([{ ...MAPS[0], isCausal }], { width: 400, font: 'sans' });
+    return [...svg.matchAll(/h(\d+)v1h-/g)].reduce((sum, [, cells]) => sum + Number(cells), 0);
+  };
+  deepEqual([area(false), area(true)], [4, 3]);
+});
+
 test('the table of all heads has a line for each weight', () => {
   const lines = headLines(MAPS, { rows: ['a', 'b'], columns: ['a', 'b'] });
   equal(lines.length, 1 + 12);
