@@ -117,6 +117,7 @@ class AttentionPoints:
     weights: HookPoint
     context: HookPoint
     sink: HookPoint | None = None
+    bias: HookPoint | None = None
     scale: float | None = None
     order: Order | None = None
     observed: dict[str, HookPoint] = field(default_factory=dict)
@@ -131,7 +132,7 @@ class AttentionPoints:
     def all(self) -> list[HookPoint]:
         """The points that the model has."""
         found = (self.queries, self.keys, self.values, self.scores, self.weights, self.sink)
-        points = (*found, self.context, *self.observed.values())
+        points = (*found, self.bias, self.context, *self.observed.values())
         return [point for point in points if point is not None]
 
     @property
@@ -144,7 +145,7 @@ class AttentionPoints:
     def is_streamed(self) -> bool:
         """Whether the current pass needs neither scores nor weights of this attention whole."""
         current = state.get()
-        whole = (self.scores, self.weights, self.sink)
+        whole = (self.scores, self.weights, self.sink, self.bias)
         return (
             current is not None
             and current.is_streamed
@@ -202,6 +203,20 @@ class AttentionPoints:
             return tensor
         n_heads = self.n_heads if tensor.shape[0] % self.n_heads == 0 else 1
         return tensor.unflatten(0, (-1, n_heads))
+
+    def biased(self, scores: Tensor, product: Callable[[], Tensor]) -> Tensor:
+        """Pass what a model adds to scale·Q·Kᵀ through its point; `product` computes the latter."""
+        if self.bias is None or not is_hooked(self.bias):
+            return scores
+        by_head = self._by_head(scores)
+        seen = by_head > torch.finfo(scores.dtype).min / 2
+        made = product().reshape(by_head.shape)
+        bias = torch.where(seen, by_head.float() - made, 0.0)
+        found = self.bias(bias)
+        if found is bias:
+            return scores
+        changed = torch.where(seen, made + found, by_head)
+        return changed.reshape(scores.shape).to(scores.dtype)
 
     def scored(self, scores: Tensor) -> Tensor:
         """Pass scores through their point, with −∞ at masked keys."""
@@ -317,9 +332,17 @@ def attend(
     if points.is_fused and not any(map(is_hooked, (points.scores, *points.weight_points))):
         out = _fused(query, key, value, attention_mask, kwargs.get("scaling"))
     else:
-        with SoftmaxTap(points, key.shape[-2]):
+        with SoftmaxTap(points, key.shape[-2], product=lambda: _scaled_product(query, key, kwargs)):
             out, _ = eager(module, query, key, value, attention_mask, **kwargs)
     return _context(points, out), None
+
+
+def _scaled_product(query: Tensor, key: Tensor, options: Mapping[str, Any]) -> Tensor:
+    """scale·Q·Kᵀ (batch, head, query, key) in float32."""
+    scale = options.get("scaling")
+    whole = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
+    product = query.float() @ whole.float().transpose(-1, -2)
+    return product * (query.shape[-1] ** -0.5 if scale is None else scale)
 
 
 def _context(points: AttentionPoints, out: Tensor) -> Tensor:
@@ -375,10 +398,14 @@ class SoftmaxTap(TorchFunctionMode):
     """Passes the scores and the weights of the softmax inside the block through their points."""
 
     def __init__(
-        self, points: AttentionPoints, n_keys: int, blocks: ObservedBlocks | None = None
+        self,
+        points: AttentionPoints,
+        n_keys: int,
+        blocks: ObservedBlocks | None = None,
+        product: Callable[[], Tensor] | None = None,
     ) -> None:
         super().__init__()
-        self.points, self.n_keys, self.blocks = points, n_keys, blocks
+        self.points, self.n_keys, self.blocks, self.product = points, n_keys, blocks, product
 
     def __torch_function__(
         self,
@@ -395,6 +422,8 @@ class SoftmaxTap(TorchFunctionMode):
         if func in SOFTMAXES:
             scores = args[0] if args else kwargs.pop("input")
             if scores.shape[-1] == self.n_keys:
+                if self.product is not None:
+                    scores = self.points.biased(scores, self.product)
                 scores = self.points.scored(scores)
             return self.points.softened(
                 func, scores, self.n_keys, *args[1:], blocks=self.blocks, **kwargs
@@ -563,6 +592,7 @@ class OperationTap(TorchFunctionMode):
         scores = args[0] if args else kwargs.pop("input")
         if self._blocks is not None:
             return record(partial(self._softened, func), (scores, *args[1:]), kwargs)
+        scores = self.points.biased(scores, self._scaled_product)
         scores = self.points.scored(self._unscaled(scores))
         return self.points.softened(func, scores, scores.shape[-1], *args[1:], **kwargs)
 
@@ -574,6 +604,12 @@ class OperationTap(TorchFunctionMode):
             return softmax(scores, *args, **kwargs)
         n_keys = scores.shape[-1]
         return self.points.softened(softmax, scores, n_keys, *args, blocks=self._blocks, **kwargs)
+
+    def _scaled_product(self) -> Tensor:
+        assert self._factors is not None
+        assert self.points.scale is not None
+        left, right = self._factors
+        return self.points.scale * (left.float() @ right.float())
 
     def _unscaled(self, scores: Tensor) -> Tensor:
         """The scores with Q·Kᵀ itself in place of scale·Q·Kᵀ, where the pass asks for it."""

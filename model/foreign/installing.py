@@ -20,7 +20,7 @@ from headlight.model.cancellation import check
 from headlight.model.foreign.attention import observer, set_points, state, watch_operations
 from headlight.model.foreign.deferred import deferred
 from headlight.model.foreign.named import Hook, Named, NamedLayer
-from headlight.model.hooks import HookPoint, is_any_hooked, is_hooked
+from headlight.model.hooks import HookPoint, is_hooked
 
 _stepping: ContextVar[Tensor | None] = ContextVar("headlight_foreign_stepping", default=None)
 
@@ -89,9 +89,10 @@ def install(named: Named) -> None:
 def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
     entering = _passages(hooks, is_output=False)
     leaving = _passages(hooks, is_output=True)
+    entered, left = ([one.point for one in each] for each in (entering, leaving))
 
     def enter(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not is_any_hooked() or observer.get() is not None:
+        if not any(map(is_hooked, entered)) or observer.get() is not None:
             return None
         changed = False
         listed, named = list(args), dict(kwargs)
@@ -105,7 +106,7 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
         return (tuple(listed), named) if changed else None
 
     def leave(_: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
-        if not is_any_hooked() or observer.get() is not None:
+        if not any(map(is_hooked, left)) or observer.get() is not None:
             return None
         is_tensor = isinstance(output, Tensor)
         parts = [output] if is_tensor else list(output)

@@ -24,7 +24,7 @@ from headlight.model.interventions import (
 from headlight.model.served import UnwatchedPass, pad
 from headlight.model.streaming import OBSERVED_AXES
 
-_WHOLE = (".scores", ".weights", ".sink")
+_WHOLE = (".scores", ".weights", ".sink", ".bias")
 """The sites that need the weights of every query at once."""
 
 

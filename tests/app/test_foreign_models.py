@@ -7,11 +7,15 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 from headlight.commands.add import add_model
 from headlight.foreign_models import STORED, read_description
 from headlight.model.checkpoint import load
+from headlight.model.site_edit import SiteEdit
+from headlight.model.tracing import trace
 from headlight.settings import Settings
 from tests.tiny_checkpoints import save_checkpoint
 
@@ -172,6 +176,72 @@ def test_a_model_generates_and_stays_in_memory_while_it_does(foreign):
     text = foreign.post("/api/v1/generate", json=asked).text
     assert text.count("event: token") == 3
     assert not foreign.app.state.services.registry.memory._uses
+
+
+STREAM = "decoder.layers.0.residual.after"
+CONTEXT = "decoder.layers.1.self_attention.context"
+TEXT, OTHER = "The cat sat by the dog.", "A naïve café, 12 apples!"
+
+
+def post(client, path="trace", **members):
+    asked = {"model": "gpt2", "text": TEXT, "capture": ["logits"], **members}
+    answer = client.post(f"/api/v1/{path}", json=asked)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def numbers(answer, site="logits"):
+    found = answer if isinstance(answer, dict) else answer.json()
+    return np.array(found["tensors"][site]["data"], dtype=np.float32)
+
+
+def test_sites_are_edited_over_rest_as_in_process(foreign, models_dir):
+    model, place = load(models_dir / "gpt2"), {"heads": (3, 1), "positions": (2, 0)}
+    before = numbers(post(foreign))
+    for edit in (
+        {"kind": "set", "site": CONTEXT, "value": 0.5, **place},
+        {"kind": "add", "site": CONTEXT, "value": [1.0] * 8, **place},
+        {"kind": "scale", "site": CONTEXT, "value": -2.0, **place},
+        {"kind": "mean", "site": CONTEXT, **place},
+        {"kind": "mean", "site": CONTEXT, "over": "heads", "positions": (1,)},
+    ):
+        found = numbers(post(foreign, edits=[edit]))
+        expected = trace(model, TEXT, capture=["logits"], interventions=[SiteEdit(**edit)])
+        np.testing.assert_allclose(found, expected["logits"], rtol=0, atol=1e-5)
+        assert not np.allclose(found, before, atol=1e-4)
+    other = post(foreign, text=OTHER)
+    ids = [4 + token["id"] % 300 for token in other.json()["tokens"]]
+    edits = [{"kind": "set", "site": STREAM, "from": {"text": OTHER}}]
+    patched = numbers(post(foreign, text=None, ids=ids, edits=edits))
+    np.testing.assert_allclose(patched, numbers(other), rtol=0, atol=1e-5)
+
+
+def test_ids_special_tokens_and_several_texts_are_read_as_asked(foreign):
+    texts = [f"{TEXT} {'cat ' * (number % 4)}" for number in range(64)]
+    asked = {"model": "gpt2", "texts": texts, "capture": ["logits"]}
+    found = foreign.post("/api/v1/traces", json=asked)
+    assert found.status_code == 200, found.text
+    for text, one in zip(texts[:5], found.json()["traces"][:5], strict=True):
+        alone = numbers(post(foreign, text=text))
+        limit = 1e-5 * np.abs(alone).max()
+        np.testing.assert_allclose(numbers(one), alone, rtol=0, atol=limit)
+    tokens = post(foreign).json()["tokens"]
+    by_ids = post(foreign, text=None, ids=[token["id"] for token in tokens])
+    np.testing.assert_array_equal(numbers(by_ids), numbers(post(foreign)))
+    bare = post(foreign, special_tokens=False).json()["tokens"]
+    assert [token["id"] for token in bare] == [
+        token["id"] for token in tokens if not token["is_special"]
+    ]
+
+
+def test_the_matrices_of_a_layer_are_a_file(foreign, models_dir):
+    names = {"name": ["decoder.layers.1.*", "W_U", "*.W_E"]}
+    found = safetensors.numpy.load(foreign.get("/api/v1/models/gpt2/weights", params=names).content)
+    expected = load(models_dir / "gpt2").weights()
+    kinds = {name.rpartition(".")[2] for name in found}
+    assert {*(f"{part}_{letter}" for part in "Wb" for letter in "QKVO"), "W_U", "W_E"} == kinds
+    for name, matrix in found.items():
+        np.testing.assert_array_equal(matrix, expected[name].read())
 
 
 def test_a_running_server_lists_what_is_added_and_forgets_what_is_removed(

@@ -16,6 +16,7 @@ from headlight.model.interventions import (
     Temperature,
 )
 from headlight.model.served import RowCapture, UnwatchedPass
+from headlight.model.site_edit import SiteEdit
 from headlight.model.sites import UnknownHead
 from tests.model.foreign.conftest import ARCHITECTURES
 
@@ -102,6 +103,23 @@ def test_scores_follow_from_queries_keys_and_the_terms_of_the_description(model)
         seen = scores.isfinite()
         limit = 1e-5 * float(made.abs().max())
         torch.testing.assert_close(made[seen], scores[seen], rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("name", ["t5", "bloom"])
+def test_a_position_bias_can_be_read_and_changed(name, served):
+    model = served(name)
+    facts = model.description.attentions[-1 if name == "bloom" else 0]
+    sites = [f"{facts.path}.{part}" for part in ("queries", "keys", "bias", "scores")]
+    found = read(model, *sites)
+    queries, keys, bias, scores = (found[site].double() for site in sites)
+    product = queries @ keys.transpose(-1, -2) * facts.scale
+    seen = scores.isfinite()
+    torch.testing.assert_close((product + bias)[seen], scores[seen], rtol=0, atol=1e-5)
+    assert bool((bias[:, -1].diff(dim=-1).abs() > 1e-3).any())
+    edit = SiteEdit(kind="scale", site=sites[2], value=0.0)
+    changed = read(model, sites[3], interventions=[edit])[sites[3]].double()
+    torch.testing.assert_close(changed[seen], product[seen], rtol=0, atol=1e-5)
+    assert not bool(changed[~seen].isfinite().any())
 
 
 def test_a_pass_that_nobody_watches_gives_the_same_logits(model):
