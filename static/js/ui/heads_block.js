@@ -169,6 +169,8 @@ function createPairs(onState) {
   let loaded = null;
   /** @type {[Trace, Place, ViewState]|null} */
   let shown = null;
+  /** The key of the pair before, so that a folded list stays folded. @type {number|null} */
+  let last = null;
   const load = async () => {
     if (loaded) return;
     const { createHeadPairs } = await import('./head_pairs.js');
@@ -190,7 +192,8 @@ function createPairs(onState) {
      */
     show(trace, place, state) {
       shown = place && [trace, place, state];
-      if (state.key !== null) details.open = true;
+      if (state.key !== null && state.key !== last) details.open = true;
+      last = state.key;
       if (shown) loaded?.show(...shown);
     },
   };
