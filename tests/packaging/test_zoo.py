@@ -77,6 +77,6 @@ def test_models_are_whole_and_small_enough_to_be_cloned():
     files = {"CARD.md", "config.json", "model.safetensors", "tokenizer.json"}
     assert {model.name for model in MODELS} == set(SHIPPED)
     for model in MODELS:
-        assert {path.name for path in model.iterdir()} - {"heads.json"} == files
+        assert {path.name for path in model.iterdir()} - {"heads.json", "curves.json"} == files
         assert size(model) <= 30 * MEGABYTE
     assert size(ZOO) <= 80 * MEGABYTE
