@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -78,7 +78,9 @@ def new_pass(
     begun = PassState(n_rows, unscaled, is_streamed)
     token = state.set(begun)
     try:
-        with Deferral() if is_streamed else nullcontext():
+        with ExitStack() as stack:
+            if is_streamed:
+                stack.enter_context(Deferral())
             yield begun
     finally:
         state.reset(token)
