@@ -181,8 +181,13 @@ def further_requests(
 
 
 def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[Members, bytes]]:
-    """The encodings of positions that the view of schemes compares, each behind its request."""
+    """The encodings of positions that the view of schemes compares, each behind its request.
+
+    The maps of a long text have none: ALiBi's bias has a number for every query and key.
+    """
     if card["positional"] == "learned":  # the page asks for the model's own table as well
+        return
+    if not any(site.endswith(".weights") for site in trace):
         return
     length = len(trace.tokens)
     width, heads = card["d_model"], card["n_heads"]

@@ -75,6 +75,13 @@ def test_the_saved_page_explains_every_position_with_the_numbers_of_the_api(clie
     assert parts.tolist() == pytest.approx(told, rel=1e-6)
 
 
+def test_the_page_of_maps_holds_nothing_for_every_query_and_key(client):
+    page = client.post("/api/v1/page", json={"text": "the cat sat", "resolution": 2}).text
+    header, (whole,) = archived(page)
+    assert any(site.endswith(".mean_map") for site in whole)
+    assert header["further"] == []
+
+
 def test_no_text_becomes_markup(hostile):
     _, page = hostile
     assert "alert(1)" not in page.replace("&lt;script&gt;alert(1)&lt;/script&gt;", "")
