@@ -8,8 +8,10 @@ import { answerFrom } from './api/calls.js';
 import { offlineView } from './state/offline_view.js';
 import { lackOf, VIEWS } from './views/registry.js';
 
-/** Views of other texts, other models or changed passes. */
-const OF_A_SERVER = ['long', 'generate', 'compare'];
+/** The view that shows maps alone. */
+const OVERVIEW = 'long';
+/** Views of other texts, other models or changed passes, or that ask for parts of a map. */
+const OF_A_SERVER = [OVERVIEW, 'generate', 'compare'];
 /** What the first drawing of a view needs beyond what its entry says. @type {Record<string, import('./data/trace.js').Ask>} */
 const ALSO = {
   why: { capture: ['*.self_attention.queries'], analyses: ['head_outputs'] },
@@ -18,11 +20,13 @@ const ALSO = {
 
 /** @param {ArrayBuffer} buffer */
 export async function open(buffer) {
-  const { catalogue, holds, answer } = openArchive(buffer);
+  const { catalogue, isOverview, holds, answer } = openArchive(buffer);
   const [card] = catalogue.models;
   answerFrom({ catalogue, holds, answer });
-  const offered = VIEWS.filter(
-    (view) => !OF_A_SERVER.includes(view.id) && lackOf(view, card) === '' && isHeld(view),
+  const offered = VIEWS.filter((view) =>
+    isOverview
+      ? view.id === OVERVIEW
+      : !OF_A_SERVER.includes(view.id) && lackOf(view, card) === '' && isHeld(view),
   );
   const ids = offered.map(({ id }) => id);
   /** @param {string} id */

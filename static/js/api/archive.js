@@ -17,6 +17,7 @@ import { Problem } from './calls.js';
 /**
  * @typedef {Object} Archive
  * @property {Catalogue} catalogue with one model, whose only example is the text
+ * @property {boolean} isOverview does it hold the maps of a long text, and nothing else of it?
  * @property {(body: Ask) => boolean} holds can the request be answered?
  * @property {(body: Ask) => Promise<any>} answer as `fetchAnswer`
  */
@@ -24,6 +25,8 @@ import { Problem } from './calls.js';
 /** @typedef {{ask: Ask, start: number, end: number}} Entry where the answer to a request is, in bytes after the header */
 
 const LENGTH_BYTES = 4;
+/** Members of requests for more than the whole maps. */
+const PARTS = ['queries', 'tile', 'positional', 'edits', 'logit_difference'];
 
 /**
  * @param {ArrayBuffer} buffer
@@ -36,7 +39,9 @@ export function openArchive(buffer) {
   /** @param {Entry} entry */
   const bytesOf = ({ start, end }) =>
     buffer.slice(LENGTH_BYTES + size + start, LENGTH_BYTES + size + end);
-  const whole = traceFromSafetensors(bytesOf(header.whole));
+  const read = traceFromSafetensors(bytesOf(header.whole));
+  const isOverview = Boolean(read.resolution);
+  const whole = isOverview ? { ...read, tiles: [] } : read;
   const card = { ...header.card, examples: [{ title: '', text: whole.text, opens: {} }] };
   const asked = { model: whole.model, text: whole.text };
 
@@ -47,6 +52,7 @@ export function openArchive(buffer) {
   function holds({ model = whole.model, text = whole.text, target = whole.target, ...body }) {
     if (body.card) return body.card === card.id;
     if (model !== whole.model || text !== whole.text || target !== whole.target) return false;
+    if (isOverview) return !PARTS.some((part) => part in body);
     return recorded(body) !== undefined || isWithin(body, whole, card);
   }
 
@@ -61,7 +67,7 @@ export function openArchive(buffer) {
     return { ...trace, card, asked };
   }
 
-  return { catalogue: { default: card.id, models: [card] }, holds, answer };
+  return { catalogue: { default: card.id, models: [card] }, isOverview, holds, answer };
 }
 
 function lacking() {

@@ -122,7 +122,7 @@ export function writeFragment(state, fields = SHARED_FIELDS) {
 export function clamp(state, { layers, heads, tokens, sources = 0, keys = 0, views, places = [] }) {
   return {
     ...state,
-    view: views.includes(state.view) ? state.view : INITIAL.view,
+    view: [state.view, INITIAL.view, ...views].find((id) => views.includes(id)) ?? INITIAL.view,
     where: places.includes(state.where) ? state.where : INITIAL.where,
     layer: within(state.layer, layers),
     head: within(state.head, heads),

@@ -117,6 +117,18 @@ test('whatever the file lacks is refused, by its name', async () => {
   }
 });
 
+test('the maps of a long text answer for the whole, and for no part of it', async () => {
+  const MAP = WEIGHTS.replace('weights', 'mean_map');
+  const map = { axes: ['head', 'query_bin', 'key_bin'], shape: [1, 1, 1], data: [0.5] };
+  const whole = fileOf({ [MAP]: map }, { resolution: 1, tiles: [WEIGHTS] });
+  const { isOverview, holds, answer } = openArchive(archiveOf(CARD, whole, []));
+  ok(isOverview);
+  const found = await answer({ capture: [], analyses: [], resolution: 1 });
+  equal(found.tensors[MAP].data[0], 0.5);
+  deepEqual(found.tiles, []);
+  for (const part of [{ tile: {} }, { queries: [0] }, { text: 'another' }]) ok(!holds(part));
+});
+
 test('arrays without heads stay whole', () => {
   const trace = {
     tensors: { logits: { axes: ['query'], shape: [2], data: [1, 2] } },

@@ -42,12 +42,15 @@ export function mapFigure(subject) {
   const isExact = resolution === 'exact';
   const top = isExact && state.range === 'one' ? 1 : topOf(matrix, isExact ? 1 : COLOURED);
   const found = state.answers?.rows?.trace;
-  const strips = [
-    ...stripsOf(found?.tensors, attention, state.head, rows),
-    ...(isPastTraining(trace, state)
-      ? [lossStrip(found?.analyses?.next_token?.following, rows)]
-      : []),
-  ];
+  const isRefused = Boolean(state.answers?.rows?.problem); // in a saved page
+  const strips = isRefused
+    ? []
+    : [
+        ...stripsOf(found?.tensors, attention, state.head, rows),
+        ...(isPastTraining(trace, state)
+          ? [lossStrip(found?.analyses?.next_token?.following, rows)]
+          : []),
+      ];
   const grid = gridOf(subject, strips, top);
   const strongest = grid.start ?? { row: 0, column: 0 };
   const most = grid.tip(strongest.row, strongest.column).join(', ');
