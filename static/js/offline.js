@@ -20,9 +20,10 @@ const ALSO = {
 
 /** @param {ArrayBuffer} buffer */
 export async function open(buffer) {
-  const { catalogue, isOverview, holds, answer } = openArchive(buffer);
+  const archive = openArchive(buffer);
+  const { catalogue, isOverview, holds } = archive;
   const [card] = catalogue.models;
-  answerFrom({ catalogue, holds, answer });
+  answerFrom(archive);
   const offered = VIEWS.filter((view) =>
     isOverview
       ? view.id === OVERVIEW

@@ -127,6 +127,7 @@ def test_an_encoder_is_measured_by_the_words_it_fills_in(corpus):
         "masked_word_accuracy",
         "masked_word_in_first_five",
         "masked_words",
+        "robustness",
         "sample",
     }
 

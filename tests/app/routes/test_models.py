@@ -22,6 +22,7 @@ LONG = {"sites", "metrics", "expert_tokens", "trained_on", "attribution"} | {
     "features",
     "checks",
     "omitted",
+    "curves",
 }
 
 
@@ -63,6 +64,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "features": ["generate", "head_outputs", "logit_lens"],
         "checks": {},
         "omitted": {},
+        "curves": [],
         "revision": tiny.description.revision,
         "licence": "MIT",
         "trained_on": [],

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from headlight.static_files import PLOTLY_URL, STATIC_URL
+from headlight.static_files import PLOTLY_URL, STATIC_URL, THEME_SCRIPT
 
 
 @pytest.fixture(params=["/", "/experiments"])
@@ -30,9 +30,9 @@ def test_everything_a_page_names_comes_from_this_server(client, path):
         assert "immutable" in response.headers["cache-control"], "a second load asks for none"
 
 
-def test_a_page_has_no_inline_script_or_handler(client, path):
+def test_the_one_inline_script_is_the_theme(client, path):
     text = client.get(path).text
-    assert re.findall(r"<script[^>]*>([^<]+)</script>", text) == []
+    assert re.findall(r"<script[^>]*>([^<]+)</script>", text) == [THEME_SCRIPT]
     assert re.findall(r"\son[a-z]+=", text) == []
 
 
