@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 import pytest
 import torch
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
 
 from headlight.model.card import ModelCard
@@ -408,6 +409,23 @@ def view(request):
 def views():
     """The ids of the views, in the order of their tabs."""
     return VIEWS
+
+
+@pytest.fixture
+def violations_of():
+    """The rules of axe that a page breaks in each of these views."""
+
+    def find(reader, views):
+        found = {}
+        for view in views:
+            reader.open_view(view)
+            part = f"#view-{view}" if view != views[0] else None  # None: the whole page
+            violations = Axe().run(reader.page, context=part).response["violations"]
+            if violations:
+                found[view] = [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in violations]
+        return found
+
+    return find
 
 
 @pytest.fixture

@@ -14,6 +14,11 @@ def test_the_first_stop_skips_to_what_the_model_did(reader):
     assert "text=The+animal" in reader.fragment, "the view is still in the address"
 
 
+def test_axe_finds_nothing_wrong_in_the_dark_on_a_phone(visit, views, violations_of):
+    reader = visit(width=390, color_scheme="dark", bypass_csp=True)
+    assert violations_of(reader, views) == {}
+
+
 @pytest.fixture
 def forced(visit):
     reader = visit(forced_colors="active")
