@@ -9,7 +9,7 @@ https://arxiv.org/abs/1906.04341 (previous, next and special tokens, broad heads
 - ``sink``: on the first token of the text, on the first word (for queries after it) and,
   unless the attention is causal, on the last token if it is a boundary token (special, and spelling
   nothing). In cross-attention on the first and the last token if they are boundary tokens. Never on
-  the query itself. Xiao et al. 2023, https://arxiv.org/abs/2309.17453.
+  the query itself, and only of queries that see at least twice as many keys. Xiao et al. 2023, https://arxiv.org/abs/2309.17453.
 - ``same_token``: on other tokens with the query's id. Wang et al. 2022,
   https://arxiv.org/abs/2211.00593, duplicate token heads.
 - ``induction``: on tokens that follow an earlier token with the query's id, except the previous
@@ -118,6 +118,9 @@ def score_heads(
     """Every score of `SCORES` for the heads of one attention, as the module defines them."""
     weights, visible = attention.weights, attention.visible
     named = _targets(attention, queries, keys)
+    resting = named["sink"] & visible
+    is_few = 2 * resting.sum(axis=1, keepdims=True) <= visible.sum(axis=1, keepdims=True)
+    named["sink"] = resting & is_few
     scores = {label: _on(targets & visible, weights, visible) for label, targets in named.items()}
     scores["broad"] = _broad(weights, visible)
     scores["narrow"] = _complement(scores["broad"])

@@ -608,11 +608,15 @@ function step(what, by) {
 function showMap(of) {
   const { card: own } = of;
   if (!own) return;
+  // A saved page has no view of another pass.
+  /** @param {import('./data/model_parts.js').Part|null} part */
+  const opening = (part) => (part && viewsFor(part.kind, own).length > 0 ? part : null);
   const place = placeOf(state, of);
   const stack = openKind() === 'head' && place ? place.stack : stackOf(state, of);
   const whole = viewState({ ...state, ...frame });
   const switches = switchesOf(whole, { placeId: place?.id ?? '', nHeads: own.n_heads });
-  const anatomy = anatomyOf(own);
+  const built = anatomyOf(own);
+  const anatomy = { ...built, loop: opening(built.loop), model: opening(built.model) };
   const off =
     state.view === 'compare' && whole.compare_with === 'edit' && whole.compare_edit === 'heads';
   map.show({

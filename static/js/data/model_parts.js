@@ -46,7 +46,7 @@ import { layersWith, matrixAt } from './trace.js';
 
 /** @typedef {{id: 'encoder'|'decoder', tokens: Part, embedding: Part, layers: Layer[]}} Stack */
 
-/** @typedef {{stacks: Stack[], bridge: Part|null, logits: Part, loop: Part|null, model: Part}} Anatomy */
+/** @typedef {{stacks: Stack[], bridge: Part|null, logits: Part, loop: Part|null, model: Part|null}} Anatomy */
 
 /**
  * @typedef {Object} Reading what a part does in this pass

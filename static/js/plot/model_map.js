@@ -243,7 +243,7 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
     ]),
     logits,
     ...(loop ? [loop] : []),
-    model,
+    ...(model ? [model] : []),
   ];
   /** @param {Part} part @returns {number|null} null for a layer */
   const fixed = ({ kind }) => STRIP_WIDTHS[/** @type {keyof typeof STRIP_WIDTHS} */ (kind)] ?? null;

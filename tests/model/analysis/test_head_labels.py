@@ -54,7 +54,7 @@ def test_a_causal_head_by_hand(make_trace):
         {
             "previous": (0.3 + 0.3 + 0.1 + 0.1) / 4,  # not a's, whose previous token is the sink
             "current": (0.5 + 0.5 + 0.4 + 0.2 + 0.1) / 5,
-            "sink": (0.5 + 0.2 + 0.1 + 0.1 + 0.5 + 0.3 + 0.2 + 0.2 + 0.1) / 5,  # on <s> and on a
+            "sink": (0.5 + 0.1 + 0.2 + 0.1 + 0.2 + 0.5 + 0.1) / 4,  # on <s> and a; b sees one more
             "same_token": 0.2,  # the second a's, on the first
             "induction": 0.4,  # the second a's, on what came after the first
         }
@@ -64,7 +64,7 @@ def test_a_causal_head_by_hand(make_trace):
         "previous": 4,
         "next": 0,
         "current": 5,
-        "sink": 5,
+        "sink": 4,
         "same_token": 1,
         "induction": 1,
         "monotonic": 0,
@@ -96,7 +96,7 @@ def test_a_head_that_copies_where_it_can_and_rests_elsewhere_is_an_induction_hea
     copies = looking_at(12, lambda query: query - 7 if query > 8 else 0)
     found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
     scores = scores_of(found, DECODER)
-    assert scores["sink"] == pytest.approx(8 / 11)
+    assert scores["sink"] == pytest.approx(7 / 10)  # the first query sees too few keys
     assert scores["induction"] == 1
     assert labels_of(found, DECODER) == ["induction"]
 
@@ -108,6 +108,11 @@ def test_a_head_that_rests_on_the_first_word_is_a_sink(make_trace):
     found = head_labels(make_trace({f"{DECODER}.weights": heads}, "<s> a b c d e f g"))
     assert scores_of(found, DECODER)["sink"] == 1
     assert labels_of(found, DECODER) == ["sink", "narrow"]
+
+
+def test_even_weights_make_no_sink_of_a_short_text(make_trace):
+    found = head_labels(make_trace({f"{DECODER}.weights": [even(9)]}, "<s> a b c d e f g h"))
+    assert labels_of(found, DECODER) == ["broad"]
 
 
 def test_a_chance_repetition_makes_no_induction_head(make_trace):
@@ -154,8 +159,9 @@ def test_a_two_way_text_has_a_sink_at_either_end(make_trace):
     ends = np.zeros((5, 5))
     ends[:, 0], ends[:, 4] = 0.3, 0.7
     for text, expected in [
-        # Queries a, b and c have 1; <s> does not count its own .3, nor </s> its own .7.
-        ("<s> a b c </s>", (0.7 + 1 + 1 + 1 + 0.3) / 5),
+        # Query a has 1; <s> does not count its own .3, nor </s> its own .7. For b and c
+        # three of five keys are sinks, with the first word.
+        ("<s> a b c </s>", (0.7 + 1 + 0.3) / 3),
         ("<s> a b c d", 0.3),
     ]:
         found = head_labels(make_trace({f"{ENCODER}.weights": [ends]}, text))
@@ -167,7 +173,7 @@ def test_a_mask_at_the_end_is_no_sink(make_trace):
     trace = make_trace({f"{ENCODER}.weights": [weights]}, "<s> a b")
     mask = replace(trace.tokens[-1], text="[MASK]", word=None, is_special=True)
     trace = replace(trace, tokens=(*trace.tokens[:-1], mask))
-    assert scores_of(head_labels(trace), ENCODER)["sink"] == pytest.approx((0.3 + 0.5 + 0.4) / 2)
+    assert scores_of(head_labels(trace), ENCODER)["sink"] == pytest.approx(0.3)
 
 
 def test_a_monotonic_score_by_hand(make_trace):
