@@ -91,7 +91,8 @@ def test_a_step_writes_one_token_and_shows_what_led_to_it(reader, written):
     assert path(reader) == [token["id"]]
     assert title(reader) == "After “time”"
     bars = reader.view.locator(".panel").first.locator(".bartext").all_text_contents()
-    expected = [f"{100 * each['probability']:.1f} %" for each in token["alternatives"]]
+    chances = [each["probability"] for each in token["alternatives"]]
+    expected = [f"{100 * chance:.1f} %" if chance > 0 else "0 %" for chance in chances]
     assert [bar.removesuffix(" · written") for bar in bars] == expected
     assert written_bar(reader) == f"{100 * token['probability']:.1f} % · written"
     assert reader.announced.startswith(f"“{visible([token])[0]}” written, probability")

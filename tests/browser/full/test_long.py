@@ -101,6 +101,6 @@ def test_a_small_map_is_chosen_and_a_row_is_computed_block_by_block(reader):
     reader.open_view("long", layer="0", head="0")
     reader.view.get_by_role("button", name="Layer 1, head 1", exact=True).click()
     expect(reader.view.locator(".panel h2")).to_contain_text("layer 1, head 1")
-    reader.view.locator(".controls").get_by_text("Block by block").click()
+    reader.view.get_by_role("radio", name="Block by block").check()
     expect(reader.view.locator(".panel h2")).to_contain_text("block by block")
     expect(reader.view.locator(".panel-facts")).to_contain_text("from the pass’s context")
