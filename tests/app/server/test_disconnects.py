@@ -86,6 +86,7 @@ def test_abandoned_requests_are_not_computed_before_the_next(server, slow_texts)
     trace(server, "the next")
 
 
+@pytest.mark.slow
 def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server, slow_texts):
     trace(server, "the first")
     n_seen, n_tasks, n_jobs = n_requests(server), n_alive(asyncio.Task), n_alive(Job)
