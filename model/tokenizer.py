@@ -104,13 +104,7 @@ class Tokenizer:
         Raises:
             ValueError: the text holds a lone surrogate, which UTF-8 cannot encode.
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
-                "which UTF-8 cannot encode; send the whole character"
-            ) from error
+        require_encodable(text)
         tokens = [self._special_token(self.start_id, 0, 0)]
         begin = n_words = 0
         masks, text = self._masks(text), self._as_read(text)
@@ -261,6 +255,21 @@ def _replacement(step: Any) -> Replacement | None:
 
 def _has_capitals(pieces: Iterable[str]) -> bool:
     return any(CAPITALS.fullmatch(piece) for piece in pieces)
+
+
+def require_encodable(text: str) -> None:
+    """Check that UTF-8 can encode a text.
+
+    Raises:
+        ValueError: the text holds a lone surrogate.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
+            "which UTF-8 cannot encode; send the whole character"
+        ) from error
 
 
 def read_normalization(path: Path) -> Normalization:

@@ -18,6 +18,7 @@ from headlight.model.foreign.pieces import (
     read_marian,
     text_of_pieces,
 )
+from headlight.model.tokenizer import require_encodable
 from headlight.model.trace import Token
 
 _CONFIG = "tokenizer_config.json"
@@ -70,7 +71,7 @@ class ForeignTokenizer:
         Raises:
             ValueError: the text holds a lone surrogate.
         """
-        require_whole(text)
+        require_encodable(text)
         words = _words(text)
         if self._mask is not None and self._mask in text:
             return self._encode_with_masks(text, words)
@@ -181,7 +182,7 @@ class MarianTokenizer(ForeignTokenizer):
 
     def encode(self, text: str) -> list[Token]:
         """As `ForeignTokenizer.encode`."""
-        require_whole(text)
+        require_encodable(text)
         words, language = _words(text), _LANGUAGE.match(text)
         if language is None or language[0] not in self._pieces.names:
             return self._known(self._rust.encode(text), text, words, 0)
@@ -191,7 +192,7 @@ class MarianTokenizer(ForeignTokenizer):
 
     def encode_target(self, text: str) -> list[Token]:
         """As `ForeignTokenizer.encode_target`."""
-        require_whole(text)
+        require_encodable(text)
         begin = [self._special_token(one, 0) for one in self._start_ids]
         encoding = self._pieces.target.encode(text, add_special_tokens=False)
         return begin + self._known(encoding, text, _words(text), 0)
@@ -214,17 +215,6 @@ class MarianTokenizer(ForeignTokenizer):
             token if token.id < n_known else replace(token, id=unknown)
             for token in self._tokens(encoding, text, words, shift)
         ]
-
-
-def require_whole(text: str) -> None:
-    """Raise ValueError if the text holds a lone surrogate."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
-            "which UTF-8 cannot encode; send the whole character"
-        ) from error
 
 
 def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...] = ()) -> Any:

@@ -95,7 +95,7 @@ let isBehind = false;
 let pointed = null;
 /** @type {Pick<PageState, 'palette'|'height'|'cards'|'answers'>} */
 let frame = { palette: palette(), height: plotHeight(window.innerHeight), cards: [], answers: {} };
-/** What the answers of the frame are of. @type {{view: string, trace: Trace|null}} */
+/** The view and the trace to which the answers of the frame belong. @type {{view: string, trace: Trace|null}} */
 let answered = { view: '', trace: null };
 /** @type {Grid|null} */
 let grid = null;
@@ -669,7 +669,7 @@ function answersFor(view, of) {
     want(Object.fromEntries(asksOf(view, of).map(([name, body]) => [name, bodyOf(body, of)])));
   const before = frame.answers;
   let found = ask();
-  // What arrived may lead to further requests, as a map leads to its tiles.
+  // An answer may lead to further requests, as a map leads to its tiles.
   if (Object.entries(found).some(([name, { trace: now }]) => now && now !== before[name]?.trace)) {
     frame.answers = found;
     found = ask();

@@ -12,7 +12,7 @@ import { lackOf, VIEWS } from './views/registry.js';
 const OVERVIEW = 'long';
 /** Views of other texts, other models or changed passes, or that ask for parts of a map. */
 const OF_A_SERVER = [OVERVIEW, 'generate', 'compare'];
-/** What the first drawing of a view needs beyond what its entry says. @type {Record<string, import('./data/trace.js').Ask>} */
+/** The sites and analyses that the first drawing of a view needs beyond those of its entry. @type {Record<string, import('./data/trace.js').Ask>} */
 const ALSO = {
   why: { capture: ['*.self_attention.queries'], analyses: ['head_outputs'] },
   stream: { analyses: ['logit_lens'] },

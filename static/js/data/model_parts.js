@@ -57,7 +57,7 @@ import { layersWith, matrixAt } from './trace.js';
  * @property {boolean} [isOff] switched off in the comparison that is open
  */
 
-/** What the map reads of a trace, as the views say it of themselves. */
+/** The analyses that the map draws, in the form of a view’s entry. */
 export const MAP = { needs: ['analyses.head_norms', 'analyses.residual_stream'] };
 
 /**

@@ -68,7 +68,7 @@ export function createPanZoom(plot, { area, onMoved }) {
   let pan;
   /** @type {{image: HTMLCanvasElement, box: Box}[]} */
   let layers = [];
-  /** Where the map is, which the server may not have answered yet. @type {Box} */
+  /** The place of the map; the server may not have answered yet. @type {Box} */
   let box = { x0: 0, x1: 1, y0: 0, y1: 1 };
   /** @type {Map<number, Point>} */
   const fingers = new Map();

@@ -220,7 +220,7 @@ async function figureOf(of, heads) {
 }
 
 /**
- * The drawing made anew for the width of the paper, in light colours.
+ * Draw the view again at the width of the paper, in light colours.
  * @param {Subject} of
  * @param {number} width
  * @returns {Promise<Drawn>}
