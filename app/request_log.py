@@ -12,11 +12,10 @@ import logging
 import random
 import re
 import secrets
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -57,18 +56,22 @@ current: ContextVar[RequestContext | None] = ContextVar("request", default=None)
 """The request that the running code answers, if any."""
 
 
+class Stoppable(Protocol):
+    """Knows whether the server is stopping."""
+
+    is_stopping: bool
+
+
 class RequestLog:
     """Gives each request an id, counts it, and logs one line when it is answered.
 
     If the server is stopping, responses close their connections.
     """
 
-    def __init__(
-        self, app: ASGIApp, metrics: Metrics, is_stopping: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, streams: Stoppable) -> None:
         self.app = app
         self.metrics = metrics
-        self.is_stopping = is_stopping
+        self.streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; note its response."""
@@ -98,7 +101,7 @@ class RequestLog:
         self, headers: list[tuple[bytes, bytes]], request_id: str
     ) -> list[tuple[bytes, bytes]]:
         own = [(b"x-request-id", request_id.encode())]
-        if self.is_stopping() and not any(name == b"connection" for name, _ in headers):
+        if self.streams.is_stopping and not any(name == b"connection" for name, _ in headers):
             own.append((b"connection", b"close"))
         return [*headers, *own]
 

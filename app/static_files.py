@@ -21,8 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 from starlette.types import Scope
 
-from headlight.serialization.compression import SMALL, compressed
-from headlight.serialization.formats import Coding, negotiate_coding
+from headlight.serialization.formats import SMALL, Coding, compressed, negotiate_coding
 from headlight.settings import HOME
 
 STATIC = HOME / "static"

@@ -15,8 +15,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headlight.errors import Problem
 from headlight.middleware.access import PROBES
-from headlight.serialization.compression import compressed
-from headlight.serialization.formats import Coding, content_tag, is_known, negotiate_coding
+from headlight.serialization.formats import (
+    Coding,
+    compressed,
+    content_tag,
+    is_known,
+    negotiate_coding,
+)
 
 COMPRESSED_TYPES = frozenset({"application/json", "text/html", "text/plain"})
 TAGGED_TYPES = frozenset({"application/json", "text/html"})

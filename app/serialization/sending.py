@@ -15,8 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from headlight.errors import refusal
-from headlight.serialization.compression import LIBRARIES
-from headlight.serialization.formats import SAFETENSORS, Form
+from headlight.serialization.formats import LIBRARIES, SAFETENSORS, Form
 from headlight.serialization.trace import Answer, Sendable, sent_arrays
 
 CHUNK_BYTES = 2**18

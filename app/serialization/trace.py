@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
-from headlight.serialization.compression import compressed
-from headlight.serialization.formats import LOWER_TRIANGLE, SAFETENSORS, Form, pack
+from headlight.serialization.formats import LOWER_TRIANGLE, SAFETENSORS, Form, compressed, pack
 
 UINT16_SCALE = 1 / 65535
 MASKED_SITES = (".scores", ".router_logits")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 
 import brotli
 import numpy as np
@@ -13,7 +14,14 @@ from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
 from headlight.model import tracing
-from headlight.serialization.formats import JSON, MEDIA_TYPES, SAFETENSORS, pack
+from headlight.serialization.formats import (
+    JSON,
+    MEDIA_TYPES,
+    SAFETENSORS,
+    SMALL,
+    compressed,
+    pack,
+)
 
 DECODERS = {
     "identity": lambda content: content,
@@ -21,6 +29,8 @@ DECODERS = {
     "br": brotli.decompress,
     "gzip": gzip.decompress,
 }
+CONTENT = b'{"tokens":["a","b"]}' * 500
+PIECES = [CONTENT[:7], b"", CONTENT[7:4000], CONTENT[4000:]]
 HALF_A_STEP = 0.5 / 65535
 TEXTS = st.text(min_size=1, max_size=40).filter(
     lambda text: text.strip() and text.isprintable()
@@ -235,3 +245,24 @@ def test_rectangles_and_single_cells_are_sent_whole(shape):
 
 def test_axes_of_another_kind_are_no_triangle():
     assert pack(("head", "query", "d_head"), causal(4)) is None
+
+
+@pytest.mark.parametrize("coding", DECODERS)
+def test_what_was_compressed_in_pieces_comes_back_whole(coding):
+    found = b"".join(compressed(PIECES, coding))
+    assert DECODERS[coding](found) == CONTENT
+    assert coding == "identity" or len(found) < len(CONTENT) / 10
+
+
+@pytest.mark.parametrize("coding", DECODERS)
+def test_equal_bytes_are_compressed_to_equal_bytes_at_any_time(coding, monkeypatch):
+    first = list(compressed(PIECES, coding))
+    monkeypatch.setattr(time, "time", lambda: 4e9)
+    assert list(compressed(PIECES, coding)) == first
+
+
+@pytest.mark.parametrize("coding", ["zstd", "br", "gzip"])
+def test_what_is_sent_often_is_made_smaller(coding):
+    fast, small = (b"".join(compressed(PIECES, coding, **how)) for how in ({}, {"levels": SMALL}))
+    assert len(small) <= len(fast)
+    assert DECODERS[coding](small) == CONTENT
