@@ -499,6 +499,14 @@ def limits_of(
             "trace are as good.",
             "422 too-many-tile-cells",
         ),
+        "max_edited_tokens": fixed(
+            traces.MAX_EDITED_TOKENS,
+            "tokens",
+            "Of all passes with an edit that one analysis runs together: patching puts in one "
+            "activation at a time, so its passes grow with the length of the text, and their "
+            "tokens with its square.",
+            "422 too-many-edited-tokens",
+        ),
         "max_values": fixed(
             traces.MAX_VALUES, "numbers", "Of one edit; more come from another trace."
         ),

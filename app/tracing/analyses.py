@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headlight.errors import Problem, echo
+from headlight.errors import Problem, echo, over_limit
 from headlight.model.analysis import (
     alignment,
     attention_by_distance,
@@ -28,7 +28,7 @@ from headlight.model.analysis import (
     strongest_path,
     value_weighted,
 )
-from headlight.model.analysis.edited_passes import EditedPasses
+from headlight.model.analysis.edited_passes import EditedPasses, TooManyPasses
 from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
@@ -38,7 +38,7 @@ from headlight.model.served import Description, Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import NamedArray, Trace
 from headlight.model.tracing import ModelInput, PassSpec, run_batch, tokenize
-from headlight.schemas.traces import PatchingRequest, TraceRequest
+from headlight.schemas.traces import MAX_EDITED_TOKENS, PatchingRequest, TraceRequest
 from headlight.serialization.trace import Analysis
 
 Arrays = Mapping[str, NamedArray]
@@ -68,7 +68,7 @@ class Choices:
 
     def passes(self, trace: Trace, checkpoint: Served) -> EditedPasses:
         """Further passes over the text of a trace."""
-        return EditedPasses(checkpoint, trace, self.interventions)
+        return EditedPasses(checkpoint, trace, self.interventions, MAX_EDITED_TOKENS)
 
     def difference(self, trace: Trace, checkpoint: Served) -> LogitDifference:
         """The logit difference to explain in a trace.
@@ -273,11 +273,19 @@ def analyse(
     """One analysis of a trace that holds its sites, with the choices of its request.
 
     Raises:
-        Problem: 422, this text has nothing for it to work on.
+        Problem: 422, this text has nothing for it to work on, or needs too many further passes.
     """
     analyser = ANALYSERS[name]
     try:
         arrays = analyser.analyse(trace, checkpoint, choices or Choices())
+    except TooManyPasses as error:
+        raise over_limit(
+            "edited tokens",
+            limit=error.limit,
+            actual=error.actual,
+            way_out=f"{name} reads the text once for each edit; ask for fewer parts, or send a "
+            "shorter text",
+        ) from error
     except ValueError as error:
         raise Problem(422, "nothing-to-analyse", f"{name}: {error}") from error
     if isinstance(arrays, Analysis):

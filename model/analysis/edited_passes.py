@@ -22,9 +22,6 @@ from headlight.model.served import Served
 from headlight.model.site_edit import RowEdits, SiteEdit
 from headlight.model.trace import Trace
 
-MAX_TOKENS = 2**18
-"""The most tokens that all rows of an analysis may have together: a few minutes on one core."""
-
 ROWS_AT_ONCE = 64
 LOGITS_AT_ONCE = 2**24
 
@@ -32,14 +29,14 @@ Row = Sequence[SiteEdit]
 
 
 class TooManyPasses(ValueError):
-    """An analysis would read more tokens than `MAX_TOKENS`."""
+    """An analysis would read more tokens than are allowed."""
 
-    def __init__(self, actual: int) -> None:
+    def __init__(self, actual: int, limit: int) -> None:
         super().__init__(
-            f"{actual:,} tokens in passes with one edit each are more than the {MAX_TOKENS:,} that "
+            f"{actual:,} tokens in passes with one edit each are more than the {limit:,} that "
             "are allowed; ask for fewer parts, or send a shorter text"
         )
-        self.actual, self.limit = actual, MAX_TOKENS
+        self.actual, self.limit = actual, limit
 
 
 class Predictions(NamedTuple):
@@ -57,11 +54,13 @@ class EditedPasses:
         checkpoint: the model.
         trace: of the text.
         interventions: those of the trace, which act in every row.
+        max_tokens: the most tokens that all rows of one call may have together; None: no limit.
     """
 
     checkpoint: Served
     trace: Trace
     interventions: tuple[Intervention, ...] = ()
+    max_tokens: int | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -104,8 +103,9 @@ class EditedPasses:
             TooManyPasses, UnknownSite, UnknownPosition, ImpossibleIntervention, Cancelled: as
                 `predict`.
         """
-        if (actual := len(rows) * self.n_tokens) > MAX_TOKENS:
-            raise TooManyPasses(actual)
+        actual = len(rows) * self.n_tokens
+        if self.max_tokens is not None and actual > self.max_tokens:
+            raise TooManyPasses(actual, self.max_tokens)
         ids = [token.id for token in self.trace.tokens]
         targets = [token.id for token in self.trace.target_tokens or ()]
         found = []

@@ -617,6 +617,7 @@ function showMap(of) {
   const switches = switchesOf(whole, { placeId: place?.id ?? '', nHeads: own.n_heads });
   const built = anatomyOf(own);
   const anatomy = { ...built, loop: opening(built.loop), model: opening(built.model) };
+  const route = loaded[state.view]?.route?.(of, whole) ?? [];
   const off =
     state.view === 'compare' && whole.compare_with === 'edit' && whole.compare_edit === 'heads';
   map.show({
@@ -627,7 +628,11 @@ function showMap(of) {
       of,
       off ? { heads: whole.compare_heads, layer: whole.compare_layer } : undefined,
     ),
-    lit: litParts(anatomy, openKind(), whole, of, (head) => isShown(switches, whole, head)),
+    lit: new Set([
+      ...litParts(anatomy, openKind(), whole, of, (head) => isShown(switches, whole, head)),
+      ...route.slice(1).flat(),
+    ]),
+    route,
     open: { stack, layer: Math.min(whole.layer, own.n_layers - 1) },
     viewsOf: viewsOfPart,
     theme: frame.palette.theme,

@@ -11,6 +11,7 @@ import pytest
 
 from headlight.errors import Problem
 from headlight.settings import Settings, limits_of
+from headlight.tracing import analyses
 from tests.app.connections import wait_for
 
 HERE = Path(__file__).parent
@@ -118,6 +119,13 @@ def tile_of(servers, **members):
     return client.get(f"/api/v1/traces/{found['id']}/tile", params=part | members)
 
 
+def max_edited_tokens(servers):
+    body = {"text": "the cat sat on the mat", "analyses": ["patching"]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(analyses, "MAX_EDITED_TOKENS", 64)
+        return servers.trace(body | {"patching": {"text": "the mat sat on the cat"}})
+
+
 PROBES = {
     "max_long_characters": lambda servers: servers.trace(
         {"resolution": 4}, max_characters=3, max_long_characters=6
@@ -163,6 +171,7 @@ PROBES = {
     "max_positions": lambda servers: servers.trace(
         {"edits": [{"kind": "set", "site": "logits", "value": 0, "positions": [1] * 4097}]}
     ),
+    "max_edited_tokens": max_edited_tokens,
     "max_values": lambda servers: servers.trace(
         {"edits": [{"kind": "set", "site": "logits", "value": [0] * (2**15 + 1)}]}
     ),

@@ -83,6 +83,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {(trace: Trace, state: ViewState) => string|undefined} [place] the open one
  * @property {Record<string, Field<any>>} [fields] its own part of the state, under unique names
  * @property {(trace: Trace, state: ViewState) => Record<string, Ask>} [asks] bodies of the further requests that this state needs, by name
+ * @property {(trace: Trace, state: ViewState) => string[][]} [route] a path to draw on the map: its stops, each the ids of a part and of those that may stand for it
  * @property {(trace: Trace, state: ViewState) => Promise<void>|undefined} [prepare] loads modules that only some states need; undefined: nothing is left to load
  * @property {(trace: Trace, state: ViewState) => Control[]} [controls] its switches
  * @property {'heads'|'maps'|'generation'} [overview] the part of the view that is not a figure

@@ -293,6 +293,36 @@ function stripRows({ heads, cross, experts, network, stream }, width) {
 }
 
 /**
+ * The line of a route over the map: a part that is not drawn is stood for by the next id of its stop.
+ * @param {Placed[]} parts
+ * @param {string[][]} stops each the ids of a part and of those that may stand for it
+ * @returns {{x: number, y: number}[]} the points of the line; none if fewer than two stops are drawn
+ */
+export function routePoints(parts, stops) {
+  const found = stops.flatMap((ids) => {
+    const placed = ids.map((id) => parts.find(({ part }) => part.id === id)).find(Boolean);
+    return placed ? [placed] : [];
+  });
+  if (found.length < 2) return [];
+  return found.map((placed, at) => pointOn(placed, found[at - 1] ?? found[at + 1]));
+}
+
+/** Pixels between the end of a route and the side of a wide part. */
+const INSET = 8;
+
+/**
+ * The middle of a small part; of a wide one the point of its edge that is nearest to another part.
+ * @param {Placed} placed
+ * @param {Placed} other
+ */
+function pointOn({ part, x, y, width, height }, other) {
+  const middle = { x: x + width / 2, y: y + height / 2 };
+  if (part.kind === 'head') return middle;
+  const beside = Math.min(Math.max(other.x + other.width / 2, x + INSET), x + width - INSET);
+  return { x: beside, y: other.y > y ? y + height : y };
+}
+
+/**
  * The part that an arrow key leads to: the nearest in that direction, in the same row or column first.
  * @param {Placed[]} parts
  * @param {string} from id of a part

@@ -5,7 +5,7 @@
  */
 
 import { css, inkOn, levelOf, sequential } from '../plot/colour.js';
-import { neighbour, railLayout, stripLayout } from '../plot/model_map.js';
+import { neighbour, railLayout, routePoints, stripLayout } from '../plot/model_map.js';
 import { element } from './dom.js';
 
 /**
@@ -20,6 +20,7 @@ import { element } from './dom.js';
  * @property {Anatomy} anatomy
  * @property {(part: Part) => Reading} read
  * @property {Set<string>} lit ids of the parts that the drawing shows
+ * @property {string[][]} route the stops of a path through the map, drawn over it; none: no path
  * @property {Open} open
  * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
  * @property {Theme} theme
@@ -48,7 +49,8 @@ export function createModelMap(host, caption, { onChoose }) {
     'aria-label': 'Map of the model',
   });
   const frame = element('div', { class: 'map-body' });
-  frame.append(drawing, body);
+  const route = svg('svg', { class: 'map-route', 'aria-hidden': 'true' });
+  frame.append(drawing, body, route);
   host.append(frame);
   const narrow = matchMedia(NARROW);
   /** @type {Map<string, HTMLElement>} */
@@ -132,6 +134,7 @@ export function createModelMap(host, caption, { onChoose }) {
       build(wanted);
       if (!layout) return;
       draw(drawing, layout, wanted);
+      drawRoute(route, routePoints(layout.parts, wanted.route));
       for (const placed of layout.parts) {
         const node = nodes.get(placed.part.id);
         if (node) dress(node, placed, wanted, narrow.matches);
@@ -179,8 +182,10 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
  * @param {Shown} shown
  * @param {boolean} isStrip
  */
-function dress(node, { part, bars }, { read, lit, theme, open }, isStrip) {
-  const { level, words, label, note = '', isOff = false } = read(part);
+function dress(node, { part, bars }, { read, lit, route, theme, open }, isStrip) {
+  const { level, words: does, label, note = '', isOff = false } = read(part);
+  const isOnRoute = part.kind === 'head' && route.some(([id]) => id === part.id);
+  const words = isOnRoute ? `${does}, on the strongest path` : does;
   const [first, second] = /** @type {HTMLCollectionOf<HTMLElement>} */ (node.children);
   const isShort = isStrip && SHORTENED.includes(part.kind);
   first.textContent = isShort ? note : label;
@@ -257,6 +262,19 @@ function draw(drawing, { width, height, lines, stream }, { read, lit }) {
     });
   });
   drawing.replaceChildren(...drawn, ...reaches);
+}
+
+/**
+ * @param {SVGElement} host
+ * @param {{x: number, y: number}[]} points
+ */
+function drawRoute(host, points) {
+  const line = points.map(({ x, y }) => `${x},${y}`).join(' ');
+  const drawn = points.length > 0 ? ['is-halo', ''] : [];
+  host.replaceChildren(
+    ...drawn.map((kind) => svg('polyline', { points: line, class: kind })),
+    ...points.map(({ x, y }) => svg('circle', { cx: String(x), cy: String(y), r: '3.5' })),
+  );
 }
 
 /**

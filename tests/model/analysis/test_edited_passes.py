@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.analysis.edited_passes import MAX_TOKENS, EditedPasses, TooManyPasses
+from headlight.model.analysis.edited_passes import EditedPasses, TooManyPasses
 from headlight.model.analysis.logit_attribution import LogitDifference, logit_attribution
 from headlight.model.analysis.patching import patching
 from headlight.model.analysis.saliency import saliency
@@ -99,9 +99,11 @@ def test_rows_of_a_batch_keep_the_interventions_of_the_trace(subject):
 
 def test_too_many_passes_are_refused_and_a_cancelled_analysis_stops(subject):
     checkpoint, read, at = subject("decoder")
-    passes = EditedPasses(checkpoint, read(IDS))
-    with pytest.raises(TooManyPasses, match="send a shorter text"):
-        passes.predict([[]] * (MAX_TOKENS // 5 + 1), at)
+    passes = EditedPasses(checkpoint, read(IDS), max_tokens=2 * len(IDS))
+    assert passes.predict([[]] * 2, at).differences.shape == (2,)
+    with pytest.raises(TooManyPasses, match="send a shorter text") as caught:
+        passes.predict([[]] * 3, at)
+    assert (caught.value.actual, caught.value.limit) == (3 * passes.n_tokens, 2 * len(IDS))
     with cancellable(lambda: True), pytest.raises(Cancelled):
         passes.predict([[]], at)
 

@@ -239,6 +239,27 @@ export function pathParts(found, tokens, sources) {
   });
 }
 
+/**
+ * The stops of the strongest path on the map, from the text to the prediction.
+ * @param {{edges: Edge[]}} found
+ * @returns {string[][]} ids of parts of the map; a layer stands for a head that is not drawn
+ */
+export function pathRoute({ edges }) {
+  const heads = edges.flatMap(({ head }) => (head ? [head] : [])).reverse();
+  const reader = edges.at(-1)?.reader;
+  const [own] = (reader?.path ?? '').split('.');
+  const stack = reader?.path.includes('cross_attention') ? 'encoder' : own;
+  return [
+    [`tokens ${stack}`, `embedding ${stack}`],
+    ...heads.map(({ path, head }) => {
+      const [of, , layer, kind] = path.split('.');
+      const place = kind === 'cross_attention' ? 'cross' : of;
+      return [`head ${place} ${layer} ${head}`, `layer ${of} ${layer}`];
+    }),
+    ['logits'],
+  ];
+}
+
 /** @param {HeadAt} head */
 function headName({ path, head }) {
   const [stack, , layer, kind] = path.split('.');

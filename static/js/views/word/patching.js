@@ -41,7 +41,7 @@ export function patchingFigure(trace, state, found) {
   const array = found[name];
   const numbered = Array.from({ length: array.shape[1] }, (_, head) => ({
     ...trace.tokens[0],
-    text: `head ${head}`,
+    text: `h${head}`,
     part: null,
   }));
   const [own, other] = Array.from(found.differences.data, (value) => withSign(value));
@@ -76,7 +76,7 @@ function sharesFigure(array, columns, state, { side, title, request, where }) {
   const value = (row, column) => data[row * shape[1] + column];
   /** @param {number} row @param {number} column */
   const say = (row, column) =>
-    `${title}, layer ${row}, ${isOfHeads ? '' : 'token '}${labels[column]}: it carries ${percentOf(value(row, column))} of what the other sentence changes`;
+    `${title}, layer ${row}, ${isOfHeads ? `head ${column}` : `token ${labels[column]}`}: it carries ${percentOf(value(row, column))} of what the other sentence changes`;
   const best = Array.from(data).reduce((most, one, at) => (one > data[most] ? at : most), 0);
   const start = { row: Math.floor(best / shape[1]), column: best % shape[1] };
   /** @type {Grid} */
@@ -93,7 +93,10 @@ function sharesFigure(array, columns, state, { side, title, request, where }) {
     value,
     format: (share) => percentOf(share),
     describe: say,
-    tip: (row, column) => [`layer ${row}, ${labels[column]}`, percentOf(value(row, column))],
+    tip: (row, column) => [
+      `layer ${row}, ${isOfHeads ? `head ${column}` : labels[column]}`,
+      percentOf(value(row, column)),
+    ],
     tokens: (_, column) => (isOfHeads ? {} : { key: column }),
     query: null,
     start,
@@ -122,17 +125,23 @@ function percentOf(share) {
  */
 function shareMap({ shape, data }, columns, state) {
   const [rows, width] = shape;
-  const most = Math.max(1, ...Array.from(data, Math.abs));
+  const shares = Float64Array.from(data, (share) => 100 * share);
+  const most = Math.max(100, ...shares.map(Math.abs));
   const steps = Array.from({ length: rows }, (_, layer) => ({
     title: `layer ${layer}`,
     name: `layer ${layer}`,
   }));
   return depthMap(
-    { steps, matrix: { rows, columns: width, data: Float64Array.from(data) } },
+    { steps, matrix: { rows, columns: width, data: shares } },
     {
       tokens: columns,
-      scale: { least: -most, most, isSigned: true, short: (value) => signed(value, 2) },
-      quantity: 'share of the change',
+      scale: {
+        least: -most,
+        most,
+        isSigned: true,
+        short: (value) => String(Math.round(value) || 0).replace('-', '−'),
+      },
+      quantity: '% of the change',
     },
     state,
   );

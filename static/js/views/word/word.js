@@ -16,6 +16,7 @@ import {
   headsOf,
   partsOf,
   pathParts,
+  pathRoute,
   saliencyParts,
   sourcesOf,
   strongestFor,
@@ -30,15 +31,38 @@ import { asks, controls, foundIn, isLacking, refusalOf, requestOf, showOf } from
  * @import { Found, Part } from './parts.js'
  */
 
+const LOGIT = [
+  'logit',
+  'the score of a token before the softmax; one logit more multiplies its odds by e ≈ 2.7',
+];
+/** @type {Record<string, string[][]>} */
+const TERMS = {
+  path: [
+    LOGIT,
+    [
+      'edge',
+      'what one part reads of another; without it, the reader sees the text as if the other had written nothing there',
+    ],
+    ['strongest', 'the edge without which the difference falls most, found by trying each'],
+  ],
+  patching: [
+    ['activation', 'a vector that the model computes on its way, at one place of one layer'],
+    ['share of the change', '(patched − first) / (second − first), in logit differences'],
+    ['stream', 'the residual stream: the vector of a token, to which every layer adds'],
+  ],
+  saliency: [
+    LOGIT,
+    ['gradient', 'by how much the difference changes if a number changes a little'],
+    ['erasure', 'the difference with the token’s vector, less that without it'],
+  ],
+};
+
 /** @type {View} */
 export const word = {
   ...entryOf('word'),
   help: 'Why the model expects this word rather than another: how much each part of it adds to the difference.',
   terms: [
-    [
-      'logit',
-      'the score of a token before the softmax; one logit more multiplies its odds by e ≈ 2.7',
-    ],
+    LOGIT,
     [
       'frozen scale',
       'the last norm divides by a number that depends on all parts; it is held at its value in this pass, so that the parts sum to the difference',
@@ -52,9 +76,20 @@ export const word = {
   asks,
   controls,
   wording,
+  route,
   panels,
   figure,
 };
+
+/**
+ * The strongest path, on the map.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function route(trace, state) {
+  const found = showOf(state) === 'path' ? foundIn(state) : null;
+  return found ? pathRoute(/** @type {any} */ (found)) : [];
+}
 
 /**
  * The difference in words, and the part that adds most to it.
@@ -63,7 +98,9 @@ export const word = {
  */
 function wording(trace, state) {
   const found = foundIn(state);
-  if (!found || showOf(state) !== 'parts') return { help: HELP[showOf(state)] ?? word.help };
+  const show = showOf(state);
+  const terms = TERMS[show] ?? word.terms;
+  if (!found || show !== 'parts') return { help: HELP[show] ?? word.help, terms };
   const { preposition } = wordsFor(trace);
   const tokens = tokensOf(trace, predictingSide(trace));
   const [token, against] = tokensIn(found);
@@ -89,9 +126,9 @@ function tokensIn({ token, against }) {
 const HELP = {
   path: 'From the prediction back to a token: each bar is what the difference loses without that edge, measured by a pass of its own, and the probability that is left.',
   patching:
-    'One activation of the second sentence at a time is put into the pass of the first: 100 % makes the prediction that of the second sentence, 0 % changes nothing.',
+    'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:
-    'Gradient × input asks how the difference would change along its tangent; erasure runs the model without the token. They agree only as far as the model is linear, and neither says which part did it.',
+    'Gradient × input multiplies each token’s vector by the slope of the difference there, as if the model were a straight line; erasure sets the vector to 0 and reads the text again. The two agree only as far as the model is linear, and neither tells which head or layer did it, as “Parts” does.',
 };
 
 /** @type {Record<string, {title: string, help: string, rows: (found: Found, trace: Trace) => Part[]}>} */
