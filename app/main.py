@@ -32,7 +32,7 @@ from headlight.middleware.rate_limit import RateLimit
 from headlight.middleware.request_limits import BodyTimeout, RequestLimits
 from headlight.middleware.security_headers import SecurityHeaders
 from headlight.request_log import RequestLog
-from headlight.routes import experiments, generation, models, ops, page, traces
+from headlight.routes import experiments, generation, health, models, page, traces
 from headlight.services import Services
 from headlight.settings import Settings
 from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
@@ -84,7 +84,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.services = services
     install_problems(app)
     describe_api(app, needs_key=bool(services.settings.api_keys))
-    for routes in (models, traces, generation, experiments, ops, page):
+    for routes in (models, traces, generation, experiments, health, page):
         app.include_router(routes.router)
     app.mount(DOCS_URL, HashedFiles(packages=[("fastapi_swagger", "resources")]))
     files = HashedFiles(directory=STATIC, packages=[("plotly", "package_data")])

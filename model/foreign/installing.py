@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from headlight.model.cancellation import check
 from headlight.model.foreign.attention import observer, set_points, state, watch_operations
 from headlight.model.foreign.deferred import deferred
-from headlight.model.foreign.named import Hook, Named, NamedLayer
+from headlight.model.foreign.sites import Hook, Named, NamedLayer
 from headlight.model.hooks import HookPoint, is_hooked
 
 _stepping: ContextVar[Tensor | None] = ContextVar("headlight_foreign_stepping", default=None)

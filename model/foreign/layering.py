@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from headlight.model.foreign.named import NamedLayer
+from headlight.model.foreign.attention_facts import is_causal
 from headlight.model.foreign.probe import N_SOURCE, AttentionCall, Recorder
-from headlight.model.foreign.terms import is_causal
+from headlight.model.foreign.sites import NamedLayer
 
 
 def kind_of(task: str, attentions: Sequence[AttentionCall]) -> str:

@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from headlight.model.foreign.named import Matrix, Named, Source
+from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import Call
-from headlight.model.foreign.terms import same, tolerance_of
+from headlight.model.foreign.sites import Matrix, Named, Source
 from headlight.model.served import Weight
 
 if TYPE_CHECKING:

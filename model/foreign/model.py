@@ -36,13 +36,13 @@ from headlight.model.foreign.loading import (
     set_attention,
     transformers_library,
 )
-from headlight.model.foreign.named import Named
 from headlight.model.foreign.naming import name_sites
 from headlight.model.foreign.passes import Experts, Facts, ForeignPasses
 from headlight.model.foreign.positions import encoding_of, positional_of
 from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
 from headlight.model.foreign.readme import readme_card
 from headlight.model.foreign.routers import install_routers
+from headlight.model.foreign.sites import Named
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.hooks import gradient_leaves

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from headlight.model.foreign.attention import new_pass
-from headlight.model.foreign.named import Named
+from headlight.model.foreign.sites import Named
 from headlight.model.hooks import Capture, HookedModule, HookPoint
 from headlight.model.interventions import (
     ImpossibleIntervention,

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headlight.model.foreign.named import Named
 from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.foreign.sites import Named
 from headlight.model.trace import NamedArray
 
 

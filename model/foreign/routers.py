@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from headlight.model.foreign.attention import SOFTMAXES, observer, state
-from headlight.model.foreign.named import Hook, Named, NamedLayer, Router
 from headlight.model.foreign.probe import TOP_KS, Call
+from headlight.model.foreign.sites import Hook, Named, NamedLayer, Router
 from headlight.model.hooks import is_any_hooked, is_hooked
 
 _GATES = {*SOFTMAXES, torch.sigmoid, Tensor.sigmoid, F.sigmoid}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from headlight.model.foreign.named import Hook, Named, NamedLayer
+from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import N_ROWS, AttentionCall, Call
-from headlight.model.foreign.terms import same, tolerance_of
+from headlight.model.foreign.sites import Hook, Named, NamedLayer
 from headlight.model.hooks import HookPoint
 
 _ACTIVATIONS = ("gelu", "silu", "relu", "swish", "mish", "tanh", "sigmoid", "activation", "laplace")

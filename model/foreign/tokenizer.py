@@ -11,7 +11,7 @@ from typing import Any
 from headlight.model.checkpoint_files import MAX_BYTES, TOKENIZER, CheckpointError, require_file
 from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_json
 from headlight.model.foreign.loading import quiet, transformers_library
-from headlight.model.foreign.pieces import (
+from headlight.model.foreign.sentencepiece import (
     SOURCE,
     MarianPieces,
     byte_tokenizer,

@@ -32,7 +32,7 @@ import {
   createAddress,
 } from './state/state.js';
 import { anatomyOf, litParts, MAP, openingOf, readingsOf } from './data/model_parts.js';
-import { insightOf, tellingOf } from './data/telling.js';
+import { insightOf, headToOpen } from './data/head_insight.js';
 import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, pageZoom, palette, partOf } from './ui/dom.js';
 import {
@@ -524,7 +524,7 @@ function show() {
 function looking() {
   const place = trace && openKind() === 'head' ? placeOf(state, trace) : null;
   if (!trace || !place || isQueryLookedAt(state, trace, place.rows)) return state;
-  const { query } = tellingOf(trace, place, state);
+  const { query } = headToOpen(trace, place, state);
   return query === null ? state : { ...state, ...choosing(trace, place.rows, query) };
 }
 

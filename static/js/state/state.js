@@ -12,7 +12,7 @@ import {
   tokensOf,
   weightsAt,
 } from '../data/attention.js';
-import { tellingOf } from '../data/telling.js';
+import { headToOpen } from '../data/head_insight.js';
 import { isMask } from '../data/words.js';
 
 /**
@@ -254,7 +254,7 @@ export function normalized(state, trace, views) {
     places: places.length > 1 ? places : [],
   });
   if (within.layer !== null && within.head !== null) return within;
-  const { layer, head } = tellingOf(trace, place, within);
+  const { layer, head } = headToOpen(trace, place, within);
   return { ...within, layer, head };
 }
 

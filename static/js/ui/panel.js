@@ -263,8 +263,8 @@ export function createExports(subject, announce) {
       item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
       item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
       item('Figure…', 'PDF, SVG or PNG for a paper', async (_, of) => {
-        const { openPaper } = await import('./paper.js');
-        openPaper(of, tell);
+        const { openPublicationDialog } = await import('./publication_dialog.js');
+        openPublicationDialog(of, tell);
         return '';
       }),
       ...(isSaved()

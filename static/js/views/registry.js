@@ -65,7 +65,7 @@ export const VIEWS = [
     needs: [],
     also: weightSites,
     fields: { why_unscaled: flag(), why_temperature: number({ least: 0.2, most: 5, standard: 1 }) },
-    load: async () => (await import('./why/why.js')).why,
+    load: async () => (await import('./derivation/why.js')).why,
   },
   {
     id: 'head',

@@ -5,7 +5,7 @@
 import { noticeOf, READING } from '../../api/request_cache.js';
 import { counted, percent } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
-import { asksRoles, rolesOf } from '../../data/telling.js';
+import { asksRoles, rolesOf } from '../../data/head_insight.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { headColour } from '../../plot/colour.js';

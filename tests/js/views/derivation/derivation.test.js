@@ -6,7 +6,7 @@ import {
   differences,
   scoreFormula,
   shareOf,
-} from '../../../../static/js/views/why/derivation.js';
+} from '../../../../static/js/views/derivation/derivation.js';
 import { headTrace } from './sample.js';
 
 const SELF = 'decoder.layers.1.self_attention';

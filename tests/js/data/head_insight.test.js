@@ -1,7 +1,7 @@
-import { deepEqual, equal } from 'node:assert/strict';
+import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
 import { placeOf } from '../../../static/js/data/attention.js';
-import { insightOf, tellingOf } from '../../../static/js/data/telling.js';
+import { asksRoles, headToOpen, insightOf, rolesOf } from '../../../static/js/data/head_insight.js';
 import { sampleTrace, tensor } from '../sample.js';
 
 const CARD = { kind: 'decoder' };
@@ -52,7 +52,7 @@ function traceOf(words, heads, labels = []) {
 const KING = ['<s>', 'The', ' king', ' was', ' afraid', ' of', ' him', '.'];
 const REPEATED = ['<s>', 'Doc', 'tor', ' Mouse', ' sat', '.', ' Doc', 'tor', ' Mouse'];
 const PREVIOUS = [1, 2, 3, 4, 5, 6, 7].map((query) => [query, query - 1, 0.9]);
-const telling = (trace, chosen) => tellingOf(trace, placeOf({}, trace), chosen);
+const telling = (trace, chosen) => headToOpen(trace, placeOf({}, trace), chosen);
 const said = (trace, head, query) => insightOf(trace, { where: '', layer: 0, head }, query);
 
 test('a head that links two words is told before one that looks at the token before', () => {
@@ -108,8 +108,31 @@ test('what a label means is told only where the row does it', () => {
 });
 
 test('without weights, or past the text, there is nothing to tell', () => {
-  deepEqual(tellingOf({ ...sampleTrace(), tensors: {} }, null), { layer: 0, head: 0, query: null });
+  deepEqual(headToOpen({ ...sampleTrace(), tensors: {} }, null), {
+    layer: 0,
+    head: 0,
+    query: null,
+  });
   const trace = traceOf(KING, [PREVIOUS]);
   equal(said(trace, 0, 99), '');
   equal(said(trace, 9, 3), '');
+});
+
+const roleHeads = {
+  multiplier: { layer: 1, head: 0, weight: 0.6, evenly: 0.1 },
+  carry: { layer: 1, head: 2, weight: 0.3, evenly: 0.07 },
+};
+const answers = { roles: { trace: { card: { metrics: { sample: { heads: roleHeads } } } } } };
+
+test('only a calculation asks for the card', () => {
+  deepEqual(asksRoles({ text: '47*23=47*20', model: 'sums' }), { roles: { card: 'sums' } });
+  deepEqual(asksRoles({ text: 'A cat = 3', model: 'sums' }), {});
+});
+
+test('a head has the roles that were measured for it, with its weight', () => {
+  const [[title, words], ...others] = rolesOf({ answers, layer: 1, head: 0 });
+  deepEqual([title, others.length], ['Role', 0]);
+  match(words, /multiplier’s digit.*60.*10/u);
+  deepEqual(rolesOf({ answers, layer: 0, head: 0 }), []);
+  deepEqual(rolesOf({ answers: {}, layer: 1, head: 0 }), []);
 });

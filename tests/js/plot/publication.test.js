@@ -10,7 +10,7 @@ import {
   pixelsAcross,
   withResolution,
   wrapped,
-} from '../../../static/js/plot/paper.js';
+} from '../../../static/js/plot/publication.js';
 
 const MAPS = [
   { layer: 0, head: 0, rows: 2, columns: 2, data: [1, 0, 0.5, 0.5] },

@@ -13,20 +13,20 @@ import {
   DPI,
   evenText,
   FORMATS,
-  forPaper,
+  forPublication,
   framed,
   headLines,
   LIMITS,
   pixelsAcross,
   withResolution,
-} from '../plot/paper.js';
+} from '../plot/publication.js';
 import { element, palette, plotly, save } from './dom.js';
 import { csv, csvOf } from './exports.js';
 
 /**
  * @import { Trace } from '../data/trace.js'
  * @import { DrawnFigure } from '../plot/figure.js'
- * @import { Drawn, HeadMap } from '../plot/paper.js'
+ * @import { Drawn, HeadMap } from '../plot/publication.js'
  * @import { Subject } from './panel.js'
  */
 
@@ -46,7 +46,7 @@ let wish = { mm: 85, points: 8, what: 'drawing', format: 'pdf', hasCaption: true
  * @param {Subject} of
  * @param {(message: string) => void} tell
  */
-export function openPaper(of, tell) {
+export function openPublicationDialog(of, tell) {
   const heads = headsOf(of.trace);
   if (heads.maps.length === 0) wish = { ...wish, what: 'drawing' };
   const formats = document.body.classList.contains('is-saved')
@@ -231,7 +231,7 @@ async function drawingOf({ figure, redraw }, width) {
   const Plotly = await plotly();
   const size = { width: layout.width ?? width, height: layout.height ?? width };
   const url = await Plotly.toImage(
-    { data: evenText(data), layout: forPaper(layout), config: {} },
+    { data: evenText(data), layout: forPublication(layout), config: {} },
     { format: 'svg', scale: 1, ...size },
   );
   const svg = decodeURIComponent(url.slice(url.indexOf(',') + 1)).replace(/^<\?xml[^>]*>/, '');

@@ -1,7 +1,7 @@
 import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { spoken } from '../../../../static/js/ui/formula.js';
-import { why } from '../../../../static/js/views/why/why.js';
+import { why } from '../../../../static/js/views/derivation/why.js';
 import { FRAME, pairTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, assertReadable, WIDTHS } from '../view_contract.js';
 import { asked, askedOfPair } from './sample.js';

@@ -14,7 +14,7 @@ import { isMask } from './words.js';
  * @import { ViewState } from '../plot/figure.js'
  */
 
-/** @typedef {{layer: number, head: number, query: number|null}} Telling */
+/** @typedef {{layer: number, head: number, query: number|null}} HeadToOpen */
 
 /** Labels that are looked for before anything else. */
 const FIRST = ['induction', 'monotonic'];
@@ -28,9 +28,9 @@ const LINKED = 0.4;
  * @param {Trace} trace
  * @param {Place|null} place
  * @param {{layer: number|null, head: number|null}} [chosen]
- * @returns {Telling}
+ * @returns {HeadToOpen}
  */
-export function tellingOf(
+export function headToOpen(
   trace,
   place,
   { layer = null, head = null } = { layer: null, head: null },
@@ -57,7 +57,7 @@ export function tellingOf(
  * @param {Place} place
  * @param {number} layer
  * @param {number} head
- * @returns {Telling}
+ * @returns {HeadToOpen}
  */
 function inHead(trace, place, layer, head) {
   const weights = matrixOf(trace, place, layer, head);
@@ -86,12 +86,12 @@ function inHead(trace, place, layer, head) {
  * @param {Trace} trace
  * @param {Place} place
  * @param {{layer: number|null, head: number|null}} chosen
- * @returns {Telling|null}
+ * @returns {HeadToOpen|null}
  */
 function strongestLink(trace, place, chosen) {
   const rows = tokensOf(trace, place.rows);
   const columns = tokensOf(trace, place.columns);
-  /** @type {Telling|null} */
+  /** @type {HeadToOpen|null} */
   let best = null;
   let most = LINKED;
   for (const { layer, site } of weightsAt(place, trace)) {

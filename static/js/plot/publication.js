@@ -37,7 +37,7 @@ export function pixelsAcross({ mm, points }) {
  * @param {T} layout
  * @returns {T}
  */
-export function forPaper(layout) {
+export function forPublication(layout) {
   return { ...evenText(layout), paper_bgcolor: '#fff', plot_bgcolor: '#fff' };
 }
 
