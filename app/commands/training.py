@@ -33,6 +33,7 @@ from headlight.model.checkpoint_files import CARD, CheckpointError
 from headlight.model.device import choose_device, choose_threads, machine_of
 from headlight.model.evaluation.figures import (
     Evidence,
+    joined,
     measure,
     measure_bits,
     measure_expert_tokens,
@@ -446,8 +447,7 @@ def evaluate_model(
             + (f"; the figures on the card come from: {known}" if known else ""),
             markup=False,
         )
-    if set(figures) <= {"sample"}:
-        figures = {**card.metrics, **figures}
+    figures = joined(card.metrics, figures, evidence)
     figures |= {BITS: card.metrics[BITS]} if BITS in card.metrics else {}
     renewed = replace(card, metrics=figures, expert_tokens=found)
     write_atomically(folder / CARD, lambda path: write_card(path, renewed))

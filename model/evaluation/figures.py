@@ -22,6 +22,7 @@ from headlight.model.evaluation import (
     stories,
     translate,
 )
+from headlight.model.evaluation.examples import measure_examples
 from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.model.evaluation.moe import expert_tokens
 from headlight.model.evaluation.robustness import robustness
@@ -92,6 +93,27 @@ def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     return figures
 
 
+def joined(
+    known: Mapping[str, Any], measured: Mapping[str, Any], evidence: Evidence
+) -> dict[str, Any]:
+    """Renew the figures of a card, and keep those that need a file that was not given.
+
+    Args:
+        known: the figures on the card.
+        measured: those of `measure`.
+        evidence: the files of `measured`.
+    """
+    if evidence.text:
+        kept = {name for name, needed in _NEEDED.items() if not getattr(evidence, needed)}
+    else:
+        kept = set(known)
+    found = {name: value for name, value in known.items() if name in kept} | dict(measured)
+    others = known.get("robustness", {}).get(_OTHERS)
+    if others and not evidence.other and "robustness" in measured:
+        found["robustness"] = {**measured["robustness"], _OTHERS: others}
+    return found
+
+
 def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]) -> dict[str, Any]:
     """Measure a model in fewer bits on the evidence or, without any, on the project's own texts.
 
@@ -158,14 +180,22 @@ def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[st
 
 
 def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Measure a model on the texts that ship with the project.
+    """Measure a model, and what the examples on its card claim, on the project's own texts.
 
     Returns:
-        The figures by name, rounded to four digits.
+        The figures by name, rounded to four digits; under ``examples`` those of `measure_examples`.
 
     Raises:
         CorpusError: the sample is shorter than the model's context.
+        ValueError: an example names a claim that is not known.
     """
+    figures = _sample_figures(checkpoint)
+    if found := measure_examples(checkpoint, read_documents((SAMPLE,))):
+        figures["examples"] = rounded(found)
+    return figures
+
+
+def _sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     recipe = recipe_of(checkpoint)
     if recipe == "reasoning":
         return rounded(reasoning.evaluate(checkpoint))
@@ -259,6 +289,15 @@ _OPTIONAL = {
     "minimal_pairs": "minimal pairs",
     "gold": "a word alignment",
 }
+_OTHERS = "other_texts"
+_NEEDED = {
+    "minimal_pairs": "minimal_pairs",
+    "minimal_pairs_by_paradigm": "minimal_pairs",
+    "ibm_models": "corpus",
+    "alignment_literary": "gold",
+}
+"""The figures of a card that no text gives, and the file that each needs."""
+
 _MEASURED = {
     "stories": _Measured(
         "decoder", frozenset({"text", "other", "corpus", "minimal_pairs"}), _stories

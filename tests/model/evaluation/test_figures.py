@@ -13,6 +13,7 @@ from headlight.model.evaluation import fill, positions, stories, translate
 from headlight.model.evaluation.figures import (
     SAMPLE,
     Evidence,
+    joined,
     measure,
     measure_expert_tokens,
     recipe_of,
@@ -85,6 +86,44 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
     ]:
         reach = robustness(checkpoint, documents, {})
         assert sample_figures(checkpoint) == rounded(expected | {"robustness": reach})
+
+
+def test_the_sample_holds_what_the_examples_of_the_card_claim(make_named, monkeypatch):
+    checkpoint = make_named()
+    claims = {"A head": {"claim": "previous", "score": 0.48716, "control": 0.1, "sentences": 3}}
+    asked = []
+    monkeypatch.setattr(
+        "headlight.model.evaluation.figures.measure_examples",
+        lambda *given: asked.append(given) or claims,
+    )
+    figures = sample_figures(checkpoint)
+    assert asked == [(checkpoint, read_documents([SAMPLE]))]
+    assert figures["examples"] == {"A head": {**claims["A head"], "score": 0.4872}}
+
+
+def test_a_card_keeps_the_figures_whose_file_was_not_given():
+    known = {
+        "bits_per_byte": 2.0,
+        "dropped": 1,
+        "minimal_pairs": 0.7,
+        "robustness": {"bytes": 5, "other_texts": {"a.txt": 1.9}},
+    }
+    measured = {"bits_per_byte": 1.5, "robustness": {"bytes": 7}}
+    text, other, pairs = Path("text.txt"), Path("b.txt"), Path("pairs.jsonl")
+    assert joined(known, measured, Evidence(text=(text,))) == {
+        "bits_per_byte": 1.5,
+        "minimal_pairs": 0.7,
+        "robustness": {"bytes": 7, "other_texts": {"a.txt": 1.9}},
+    }
+    renewed = {**measured, "robustness": {"bytes": 7, "other_texts": {"b.txt": 2.1}}}
+    assert joined(known, renewed, Evidence(text=(text,), other=(other,), minimal_pairs=pairs)) == (
+        renewed
+    )
+    assert joined(known, {"sample": {}}, Evidence()) == {**known, "sample": {}}
+    assert joined(known, {"minimal_pairs": 0.8}, Evidence(minimal_pairs=pairs)) == {
+        **known,
+        "minimal_pairs": 0.8,
+    }
 
 
 @pytest.mark.slow
