@@ -48,8 +48,8 @@ def evaluate(
         ``attention_by_distance``: per layer, the mean weight over heads and queries on the key at
         that distance before the query, within the trained length. ``loss_by_position``: the mean
         loss of the predictions in each quarter of the trained length, up to `REACH` times that
-        length, by the last position; empty if the text is shorter, and only the trained length of
-        a model that does not accept longer texts.
+        length, by the last position; left out if the text is shorter, and only the trained length
+        of a model that does not accept longer texts.
 
     Raises:
         CorpusError: the text is shorter than one row.
@@ -63,6 +63,7 @@ def evaluate(
     losses = _losses(checkpoint, rows)
     inside = _losses(checkpoint, rows[:, :trained]) if losses is None else losses[:, :trained]
     beyond = None if losses is None else losses[:, trained:].mean().item()
+    by_position = _by_position(checkpoint, ids, trained)
     return {
         "nats_per_token": {
             "inside_trained_length": inside.mean().item(),
@@ -71,7 +72,7 @@ def evaluate(
         "trained_tokens": trained,
         "rows": len(rows),
         "attention_by_distance": _by_distance(checkpoint, rows[:64, :trained]),
-        "loss_by_position": _by_position(checkpoint, ids, trained),
+        **({"loss_by_position": by_position} if by_position else {}),
     }
 
 

@@ -216,15 +216,70 @@ def test_sites_are_edited_over_rest_as_in_process(foreign, models_dir):
     np.testing.assert_allclose(patched, numbers(other), rtol=0, atol=1e-5)
 
 
+def test_generation_takes_edits_and_returns_rows_over_rest(foreign, models_dir):
+    model = load(models_dir / "gpt2")
+    site = "decoder.layers.1.self_attention.weights"
+    edits = [
+        {"kind": "set", "site": STREAM, "value": 0.5, "positions": [1]},
+        {"kind": "scale", "site": CONTEXT, "value": -9.0},
+    ]
+    asked = {"n_tokens": 3, "temperature": 0, "capture": [site, STREAM]}
+    plain = written(post(foreign, "generate", **{**asked, "capture": None}))
+    found = written(post(foreign, "generate", **asked, edits=edits))
+    assert [one["id"] for one in plain] != [one["id"] for one in found]
+    ids = [token["id"] for token in post(foreign).json()["tokens"]] + [one["id"] for one in found]
+    whole = post(foreign, text=None, ids=ids, capture=[site, STREAM, "logits"], edits=edits)
+    logits = numbers(whole)
+    for one in found:
+        place = one["position"] - 1
+        assert one["id"] == logits[place].argmax()
+        row = np.array(one["tensors"][site]["data"])
+        expected = numbers(whole, site)[:, place, : row.shape[-1]]
+        np.testing.assert_allclose(row, expected, rtol=0, atol=1e-5)
+        stream = np.array(one["tensors"][STREAM]["data"])
+        np.testing.assert_allclose(stream, numbers(whole, STREAM)[place], rtol=0, atol=1e-4)
+    assert model.description.checks["cached"] < 5e-6
+
+
+def written(answer):
+    events = [block.split("\n") for block in answer.text.strip().split("\n\n")]
+    return [json.loads(data[6:]) for event, data in events if event == "event: token"]
+
+
+@pytest.mark.parametrize("top", [1, 320])
+def test_the_lens_and_the_next_token_return_any_number_and_chosen_tokens(foreign, top):
+    wanted = {"top": top, "tokens": [5, 17]}
+    asked = {"analyses": ["next_token", "logit_lens"], "predictions": wanted}
+    answer = post(foreign, **asked).json()
+    logits = numbers(answer).astype(np.float64)
+    odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    odds /= odds.sum(axis=-1, keepdims=True)
+    next_token, lens = (answer["analyses"][name] for name in asked["analyses"])
+    for found, shape in ((next_token, (len(logits),)), (lens, (2, len(logits)))):
+        assert np.shape(found["ids"]["data"]) == (*shape, top)
+        assert np.shape(found["chosen_logits"]["data"]) == (*shape, 2)
+    for found in (next_token, {name: {"data": lens[name]["data"][-1]} for name in CHOSEN}):
+        ranks = (logits[:, None] > logits[:, [5, 17], None]).sum(axis=-1) + 1
+        values = [np.array(found[name]["data"]) for name in CHOSEN]
+        np.testing.assert_array_equal(values[0], np.argsort(-logits, kind="stable")[:, :top])
+        np.testing.assert_allclose(values[1], logits[:, [5, 17]], rtol=0, atol=1e-4)
+        np.testing.assert_allclose(values[2], odds[:, [5, 17]], rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(values[3], ranks)
+
+
+CHOSEN = ("ids", "chosen_logits", "chosen_probabilities", "chosen_ranks")
+
+
 def test_ids_special_tokens_and_several_texts_are_read_as_asked(foreign):
     texts = [f"{TEXT} {'cat ' * (number % 4)}" for number in range(64)]
     asked = {"model": "gpt2", "texts": texts, "capture": ["logits"]}
     found = foreign.post("/api/v1/traces", json=asked)
     assert found.status_code == 200, found.text
-    for text, one in zip(texts[:5], found.json()["traces"][:5], strict=True):
-        alone = numbers(post(foreign, text=text))
-        limit = 1e-5 * np.abs(alone).max()
-        np.testing.assert_allclose(numbers(one), alone, rtol=0, atol=limit)
+    alone = {text: numbers(post(foreign, text=text)) for text in texts[:4]}
+    assert len(found.json()["traces"]) == 64
+    for text, one in zip(texts, found.json()["traces"], strict=True):
+        limit = 1e-5 * np.abs(alone[text]).max()
+        np.testing.assert_allclose(numbers(one), alone[text], rtol=0, atol=limit)
     tokens = post(foreign).json()["tokens"]
     by_ids = post(foreign, text=None, ids=[token["id"] for token in tokens])
     np.testing.assert_array_equal(numbers(by_ids), numbers(post(foreign)))

@@ -9,6 +9,7 @@ import { counted, grouped, share, tick } from '../../data/format.js';
 import { capitalised } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { stripsDrawing } from './line_plots.js';
+import { LOSSES, lossesOf as lossesOfCards, lossFigure } from './losses.js';
 
 /**
  * @import { Answer } from '../../api/request_cache.js'
@@ -42,7 +43,13 @@ function twinsOf({ cards }) {
  */
 function panels(_, state) {
   const twins = twinsOf(state).map(({ id }) => id);
-  return twins.length > 0 ? twins : ['twins'];
+  if (twins.length === 0) return ['twins'];
+  return lossesOf(state).length > 0 ? [...twins, LOSSES] : twins;
+}
+
+/** @param {ViewState} state */
+function lossesOf(state) {
+  return lossesOfCards(twinsOf(state).map(({ id }) => state.answers[id]?.trace?.card));
 }
 
 /**
@@ -124,6 +131,7 @@ function curvesOf(answer, state, card) {
  * @returns {Figure}
  */
 function figure(trace, state) {
+  if (state.plot === LOSSES) return lossFigure(lossesOf(state), state);
   const card = twinsOf(state).find(({ id }) => id === state.plot);
   if (!card)
     return {

@@ -235,6 +235,37 @@ test('schemes: odd widths become even, a short table is asked for as far as it g
   ok(figuresOf(positions, trace, none)[1].notice);
 });
 
+test('twins: the losses on their cards stand in one chart, with the trained length', () => {
+  const losses = { up_to_64: 4, up_to_128: 3.5, up_to_256: 3.25 };
+  const measured = { trained_tokens: 128, loss_by_position: losses };
+  /** @param {string} kind @param {object} metrics */
+  const answer = (kind, metrics) => {
+    const { trace } = byDistance([0.6, 0.4]);
+    return { trace: { ...trace, card: { ...twin(kind), metrics } } };
+  };
+  const learned = { ...measured, loss_by_position: { up_to_64: 4.5, up_to_128: 4.25 } };
+  const answers = {
+    'positions-rotary': answer('rotary', measured),
+    'positions-learned': answer('learned', learned),
+    'positions-alibi': answer('alibi', {}),
+  };
+  const state = show('twins', { cards: CARDS, answers });
+  const figures = figuresOf(positions, sinusoidal(), state);
+  equal(figures.length, 5);
+  const { title, summary, grid, layout } = figures[4];
+  equal(title, 'Loss by position');
+  deepEqual(grid.rowLabels, ['Learned', 'Rotary']);
+  deepEqual(
+    [0, 1, 2].map((column) => grid.value(1, column)),
+    [4, 3.5, 3.25],
+  );
+  ok(Number.isNaN(grid.value(0, 2)));
+  match(summary, /Learned 4.25 up to 128; Rotary 3.5 up to 128, 3.25 up to 256/u);
+  equal(layout.shapes[0].x0, 128);
+  for (const width of WIDTHS)
+    assertContract(figuresOf(positions, sinusoidal(), { ...state, width }).slice(4), width);
+});
+
 test('twins: the same axes in all', () => {
   const problem = new Problem({ title: 'Too many tokens', limit: 64, actual: 65 });
   const answers = {
