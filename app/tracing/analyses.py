@@ -13,7 +13,6 @@ from headlight.model.analysis import (
     attention_by_distance,
     head_circuits,
     head_labels,
-    head_norms,
     head_outputs,
     logit_attribution,
     logit_lens,
@@ -434,7 +433,7 @@ def _reason_against_circuits(description: Description) -> str | None:
 
 
 def _head_norms(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
-    return head_norms.head_norms(trace, output_weights(trace, checkpoint))
+    return head_outputs.head_norms(trace, output_weights(trace, checkpoint))
 
 
 def _aligner(trace: Trace, checkpoint: Served) -> dict[str, int]:
@@ -505,7 +504,7 @@ ANALYSERS: dict[str, _Analyser] = {
     "head_outputs": _Analyser(
         head_outputs.NEEDS, _head_outputs, is_by_layer=True, axes=head_outputs.AXES
     ),
-    "head_norms": _Analyser(head_norms.NEEDS, _head_norms, is_by_layer=True),
+    "head_norms": _Analyser(head_outputs.NEEDS, _head_norms, is_by_layer=True),
     "head_circuits": _Analyser(
         head_circuits.NEEDS, _head_circuits, reason_against=_reason_against_circuits
     ),

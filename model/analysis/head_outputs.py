@@ -1,4 +1,4 @@
-"""The vector that each head adds to the residual stream: its context times its part of W_O.
+"""The vector that each head adds to the residual stream, context times W_O, and its norm.
 
 The output of an attention is the sum over its heads, plus the bias of the output projection if
 there is one. Elhage et al. 2021, https://transformer-circuits.pub/2021/framework/index.html.
@@ -38,6 +38,36 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
         path: NamedArray(AXES, (contexts.astype(np.float64) @ projection).astype(np.float32))
         for path, contexts, projection in contexts_and_projections(trace, parameters)
     }
+
+
+def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
+    """‖context·W_O‖ of every captured head of every attention, token by token.
+
+    The share of a head is its norm over the sum of the norms of all heads of its attention:
+    1/n_heads if all write equally much. Kobayashi et al. 2020, https://arxiv.org/abs/2004.10102,
+    on norms in place of weights.
+
+    Args:
+        trace: with the contexts (head, query, d_head), one per query head.
+        parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
+
+    Returns:
+        By attention, ``decoder.layers.0.self_attention``: (head, query), float32, at least 0; the
+        heads are those of the trace.
+
+    Raises:
+        KeyError: the trace has no context, or the projection of one is missing.
+        ValueError: the projection has other heads than the trace.
+    """
+    found: dict[str, NamedArray] = {}
+    for path, contexts, projection in contexts_and_projections(trace, parameters):
+        # One head at a time: (head, query, d_model) of a long text is far larger than the norms.
+        norms = [
+            np.linalg.norm(context.astype(np.float64) @ weights, axis=-1)
+            for context, weights in zip(contexts, projection, strict=True)
+        ]
+        found[path] = NamedArray(("head", "query"), np.stack(norms).astype(np.float32))
+    return found
 
 
 def contexts_and_projections(

@@ -8,16 +8,16 @@ the slices of a projection that equal the rotated ones at position 0, which rota
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from headlight.model.foreign.attention import AttentionPoints
-from headlight.model.foreign.attention_facts import facts_of, same, span_of
-from headlight.model.foreign.layering import kind_of, layers_of
+from headlight.model.foreign.attention_facts import facts_of, is_causal, same, span_of
 from headlight.model.foreign.matrices import find_source, name_matrix
-from headlight.model.foreign.probe import N_ROWS, AttentionCall, Call, Recorder
+from headlight.model.foreign.probe import N_ROWS, N_SOURCE, AttentionCall, Call, Recorder
 from headlight.model.foreign.routers import find_router, name_router
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
 from headlight.model.foreign.streams import name_feed_forward, name_stream, slot_of
@@ -53,6 +53,109 @@ def name_sites(model: Any, task: str, recorded: Recorder) -> Named:
     width = getattr(vocab, "out_features", None) or model.config.get_text_config().vocab_size
     named.point("logits", "batch query vocab", vocab=width)
     return named
+
+
+def kind_of(task: str, attentions: Sequence[AttentionCall]) -> str:
+    """The kind of a model: decoder, encoder or encoder-decoder."""
+    if task == "seq2seq":
+        return "encoder-decoder"
+    return "decoder" if any(is_causal(each.weights) for each in attentions) else "encoder"
+
+
+def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLayer]:
+    """The layers of each stack, in order; a layer without attention between others is one too."""
+    lists = {name for name, module in model.named_modules() if isinstance(module, nn.ModuleList)}
+    found: dict[int, NamedLayer] = {}
+    containers: dict[str, set[str]] = {}
+    for attention in recorded.attentions:
+        n_queries, n_keys = attention.scores.shape[-2:]
+        if kind != "encoder-decoder" and n_queries != n_keys:
+            raise ValueError("the keys of an attention are not the tokens of the text")
+        stack = kind
+        if kind == "encoder-decoder":
+            stack = "encoder" if n_queries == N_SOURCE else "decoder"
+        name = _path_of_layer(attention.call.name, lists)
+        call = next(
+            (
+                one
+                for one in recorded.calls
+                if one.name == name and one.start <= attention.time <= one.end
+            ),
+            attention.call,
+        )
+        containers.setdefault(stack, set()).add(name.rpartition(".")[0])
+        layer = found.setdefault(call.start, NamedLayer(stack, -1, call, []))
+        which = "cross_attention" if n_queries != n_keys else "self_attention"
+        if which in layer.attentions:
+            return _attentions_alone(recorded, kind)
+        layer.attentions[which] = attention
+    for stack, names in containers.items():  # layers of a hybrid that have no attention
+        if len(names) != 1:
+            continue
+        (container,) = names
+        for call in recorded.calls:
+            parent, _, last = call.name.rpartition(".")
+            if parent == container and last.isdigit() and call.outputs:
+                found.setdefault(call.start, NamedLayer(stack, -1, call, []))
+    layers = [found[start] for start in sorted(found)]
+    layers.sort(key=lambda layer: (layer.stack != "encoder", layer.call.start))
+    for stack, names in containers.items():
+        own = [layer for layer in layers if layer.stack == stack]
+        numbers = [layer.call.name.rpartition(".")[2] for layer in own]
+        is_plain = len(names) == 1 and len(set(numbers)) == len(own)
+        for order, layer in enumerate(own):
+            last = layer.call.name.rpartition(".")[2]
+            layer.number = int(last) if is_plain and last.isdigit() else order
+    for layer in layers:
+        layer.inner = [one for one in recorded.calls if one.is_within(layer.call)]
+        if any(layer.call is one.call for one in layer.attentions.values()):
+            continue  # an attention by itself, in a list of attentions
+        layer.before = _stream_of(layer.call.inputs, layer.call.outputs)
+        layer.after = next(
+            (
+                one
+                for one in layer.call.outputs
+                if layer.before is not None and one.shape == layer.before.shape
+            ),
+            None,
+        )
+    return layers
+
+
+def _attentions_alone(recorded: Recorder, kind: str) -> list[NamedLayer]:
+    """A layer for each attention, in order, of a model whose layers have several of one kind.
+
+    Such a layer has no residual stream: it is not given one, and its attention stands for it.
+    """
+    if kind == "encoder-decoder":
+        raise ValueError("a layer has two attentions of one kind")
+    return [
+        NamedLayer(
+            kind,
+            number,
+            attention.call,
+            [one for one in recorded.calls if one.is_within(attention.call)],
+            {"self_attention": attention},
+        )
+        for number, attention in enumerate(recorded.attentions)
+    ]
+
+
+def _path_of_layer(name: str, lists: set[str]) -> str:
+    """The path of the outermost element of a list of modules that a module lies in."""
+    parts = name.split(".")
+    for length in range(1, len(parts)):
+        if ".".join(parts[:length]) in lists:
+            return ".".join(parts[: length + 1])
+    return name
+
+
+def _stream_of(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Tensor | None:
+    shapes = {tuple(one.shape) for one in outputs}
+    for one in inputs:
+        if one.ndim == 3 and one.is_floating_point() and tuple(one.shape) in shapes:
+            return one
+    return None
 
 
 def _name_embedding(named: Named, stack: str, first: NamedLayer, recorded: Recorder) -> None:

@@ -7,7 +7,7 @@
 
 import { counted } from './format.js';
 import { capitalised } from './text.js';
-import { layersWith } from './trace.js';
+import { isCausal, layersWith } from './trace.js';
 
 /** @import { NamedArray, Token, Trace } from './trace.js' */
 
@@ -351,4 +351,27 @@ export function arranged(layers, order) {
 function rankOf(id) {
   const rank = Object.keys(TITLES).indexOf(id);
   return rank < 0 ? Infinity : rank;
+}
+
+/**
+ * The heads that link two tokens: all heads of a place, ranked by their weight from one to the other.
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {number} query
+ * @param {number} key
+ * @returns {{layer: number, head: number, weight: number}[]} the highest weight first; empty if the key is masked
+ */
+export function rankedByPair(trace, place, query, key) {
+  return weightsAt(place, trace)
+    .flatMap(({ layer, site }) => {
+      if (isCausal(site) && key > query) return [];
+      const { shape, data, scale } = trace.tensors[site];
+      const [nHeads, nQueries, nKeys] = shape;
+      return Array.from({ length: nHeads }, (_, head) => ({
+        layer,
+        head,
+        weight: data[(head * nQueries + query) * nKeys + key] * scale,
+      }));
+    })
+    .sort((a, b) => b.weight - a.weight);
 }

@@ -3,8 +3,7 @@
  * weight on the pair.
  */
 
-import { rankedByPair } from '../data/head_pairs.js';
-import { tokensOf } from '../data/attention.js';
+import { rankedByPair, tokensOf } from '../data/attention.js';
 import { share } from '../data/format.js';
 import { named, positionLabels } from '../data/text.js';
 import { choosing, queryOf } from '../state/state.js';

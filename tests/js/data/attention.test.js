@@ -10,6 +10,7 @@ import {
   placeOf,
   placesOf,
   predictingSide,
+  rankedByPair,
   sideOf,
   stackOf,
   strongestHeads,
@@ -111,4 +112,20 @@ test('rows are layers, or labels with their highest scores first', () => {
     ['sink', ['1.0', '0.1']],
     ['mixed', ['1.1']],
   ]);
+});
+
+test('heads are ranked by their weight from one token to another', () => {
+  const trace = sampleTrace();
+  const ranked = rankedByPair(trace, placeOf({}, trace), 3, 1);
+  equal(ranked.length, 4);
+  for (const { layer, head, weight } of ranked) {
+    const { data, shape, scale } = trace.tensors[`decoder.layers.${layer}.self_attention.weights`];
+    equal(weight, data[(head * shape[1] + 3) * shape[2] + 1] * scale);
+  }
+  ok(ranked.every(({ weight }, at) => at === 0 || weight <= ranked[at - 1].weight));
+});
+
+test('no head looks ahead in a decoder', () => {
+  const trace = sampleTrace();
+  deepEqual(rankedByPair(trace, placeOf({}, trace), 1, 3), []);
 });

@@ -6,8 +6,7 @@ import pytest
 from headlight.model.analysis.alignment import alignment
 from headlight.model.analysis.attention_by_distance import attention_by_distance
 from headlight.model.analysis.head_labels import head_labels
-from headlight.model.analysis.head_norms import head_norms
-from headlight.model.analysis.head_outputs import head_outputs
+from headlight.model.analysis.head_outputs import head_norms, head_outputs
 from headlight.model.analysis.logit_lens import logit_lens
 from headlight.model.analysis.next_token import next_token
 from headlight.model.analysis.residual_stream import residual_stream

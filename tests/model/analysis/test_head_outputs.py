@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headlight.model.analysis.head_outputs import head_outputs
+from headlight.model.analysis.head_outputs import head_norms, head_outputs
 
 PATH = "decoder.layers.0.self_attention"
 # Head 0 writes its context as it is; head 1 doubles the first feature and turns it into the second.
@@ -43,3 +43,25 @@ def test_the_heads_and_the_bias_add_up_to_the_output(
         added = 0 if bias is None else bias.detach().numpy()
         output = trace.tensors[f"{path}.output"].data
         np.testing.assert_allclose(written.data.sum(axis=0) + added, output, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
+def test_the_norms_are_the_lengths_of_what_the_heads_write(make_model, read, parameters_of, kind):
+    model = make_model(kind=kind, n_kv_heads=2)
+    trace = read(model, [5, 6, 7, 8], *([[9, 10, 11]] if kind == "encoder-decoder" else []))
+    written = head_outputs(trace, parameters_of(model))
+    found = head_norms(trace, parameters_of(model))
+    assert set(found) == set(written)
+    for path, norms in found.items():
+        assert norms.axes == ("head", "query")
+        lengths = np.linalg.norm(written[path].data, axis=-1)
+        np.testing.assert_allclose(norms.data, lengths, rtol=1e-5)
+
+
+def test_the_norms_of_captured_heads_meet_their_own_projection(make_trace, make_parameters):
+    path = "decoder.layers.0.self_attention"
+    parameters = make_parameters(
+        {f"{path}.output_projection.weight": [[[1.0, 0], [0, 1]], [[0.0, 2], [0, 0]]]}
+    )
+    trace = make_trace({f"{path}.context": [[[3.0, 4], [-2, 7]]]}, heads=(1,))
+    assert head_norms(trace, parameters)[path].data.tolist() == [[6.0, 4.0]]

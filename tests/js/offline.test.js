@@ -1,7 +1,7 @@
 import { deepEqual } from 'node:assert/strict';
 import test from 'node:test';
 
-import { offlineView } from '../../../static/js/state/offline_view.js';
+import { offlineView } from '../../static/js/offline.js';
 
 const HELD = ['rollout', 'plain'];
 const PAGE = {
