@@ -48,6 +48,7 @@ _MEANINGS = {
 }
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _OUT_OF_RANGE = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
+_NO_NUMBER = ("int_type", "int_from_float", "int_parsing", "float_type", "float_parsing")
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemAnswer.__name__}"}}}
 ANY_ERROR: dict[int | str, dict[str, Any]] = {
     "default": {"description": "Any error.", "content": _CONTENT}
@@ -267,7 +268,10 @@ def _message(
         return f"unknown {noun}{known}"
     if is_top and names[0] in fields and _is_out_of_range(error):
         return f"must be {_range_of(fields[str(names[0])])}"
-    return str(error["msg"]).removeprefix(VALUE_ERROR_PREFIX)
+    message = str(error["msg"]).removeprefix(VALUE_ERROR_PREFIX)
+    if is_top and names[0] in fields and error["type"] in _NO_NUMBER:
+        return ", ".join(filter(None, (message, _range_of(fields[str(names[0])]))))
+    return message
 
 
 def _is_out_of_range(error: Mapping[str, Any]) -> bool:

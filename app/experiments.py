@@ -8,6 +8,8 @@ in a short queue. A run ends between two of its steps if its client disconnects 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from threading import Thread
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -45,6 +47,19 @@ class Experiments:
         self.n_quick = 0
         self._long = CapacityLimiter(places)
         self._quick = CapacityLimiter(1)
+        self._importing: Thread | None = None
+
+    def prepare(self) -> None:
+        """Import in the background what training needs; the page calls it before it asks for runs.
+
+        A process imports PyTorch's compiler with its first optimizer, which takes longer than all
+        other work of a first step: 2.4 s of 3.1 s of processor time.
+        """
+        if self._importing is None:
+            self._importing = Thread(
+                target=import_module, args=("torch._dynamo",), name="import", daemon=True
+            )
+            self._importing.start()
 
     @contextmanager
     def run(self, experiment: Experiment, parameters: Parameters) -> Iterator["Run"]:

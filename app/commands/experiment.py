@@ -140,8 +140,13 @@ def _parameters(experiment: Experiment, assignments: Sequence[str]) -> Parameter
         return experiment.validate(values)
     except ValidationError as error:
         message = error_lines(error, lambda places: ".".join(map(str, places)) or experiment.id)
+        schemas = experiment.parameters.model_json_schema()["properties"]
+        wrong = dict.fromkeys(str(each["loc"][0]) for each in error.errors() if each["loc"])
+        ranges = {name: _range(schemas[name]) for name in wrong if name in schemas}
+        allowed = "".join(f"\n{name}: {limits}" for name, limits in ranges.items() if limits)
         raise UsageError(
-            f"{message}\n`headlight experiment {experiment.id} --describe` lists the parameters"
+            f"{message}{allowed}\n"
+            f"`headlight experiment {experiment.id} --describe` lists the parameters"
         ) from error
     except TooCostly as error:
         raise UsageError(str(error)) from error

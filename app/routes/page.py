@@ -56,8 +56,9 @@ async def page(request: Request) -> Response:
 
 
 @router.get("/experiments")
-async def experiments(request: Request) -> Response:
+async def experiments(request: Request, services: ServicesDep) -> Response:
     """The page of experiments."""
+    services.experiments.prepare()
     context = {"plotly_url": PLOTLY_URL, "modules": _modules(_EXPERIMENTS)}
     return _templates.TemplateResponse(request, "experiments.html", context, headers=_REVALIDATE)
 

@@ -26,7 +26,7 @@ Token = Annotated[str, Field(min_length=1, max_length=40)]
 Tokens = Annotated[list[Token], Field(min_length=1, max_length=MAX_TOKENS)]
 
 GIVEN = ("inputs", "query_weights", "key_weights", "value_weights", "queries", "keys", "values")
-STEPS = ("scores", "weights")
+STEPS = ("scores", "weights", "context")
 """Results of steps that can be given too, instead of being computed."""
 
 
@@ -69,6 +69,11 @@ class ByHand(Parameters):
     )
     weights: Rows | None = Field(
         None, description="Weights, instead of the softmax of the scores; a row for each query."
+    )
+    context: Rows | None = Field(
+        None,
+        description="Context, instead of weights·values; a row for each query. That of a text can "
+        "so be compared with that of the formula.",
     )
 
     @model_validator(mode="after")
@@ -117,13 +122,18 @@ def _check_shapes(parameters: ByHand) -> None:
         raise ValueError(f"there are {outputs['values'][0]} values, but {n_keys} keys")
     if parameters.is_causal and outputs["queries"][0] > n_keys:
         raise ValueError(f"with a causal mask, {n_keys} keys allow no more queries than that")
-    needed = (outputs["queries"][0], n_keys)
+    n_queries = outputs["queries"][0]
     for name in STEPS:
         rows = getattr(parameters, name)
-        if rows is not None and (found := (len(rows), len(rows[0]))) != needed:
+        n_columns, what = (
+            (outputs["values"][1], "dimensions of the values")
+            if name == "context"
+            else (n_keys, "keys")
+        )
+        if rows is not None and (found := (len(rows), len(rows[0]))) != (n_queries, n_columns):
             raise ValueError(
-                f"{name} are {found[0]} rows of {found[1]}, but {needed[0]} queries and {n_keys} "
-                "keys need as many rows and columns"
+                f"{name}: {found[0]} rows of {found[1]}, but {n_queries} queries and {n_columns} "
+                f"{what} need as many rows and columns"
             )
     if parameters.tokens is not None and len(parameters.tokens) != n_keys:
         raise ValueError(f"there are {len(parameters.tokens)} tokens, but {n_keys} keys")
@@ -160,7 +170,10 @@ EXPERIMENT = Experiment(
         "weights": Quantity(
             axes="query key", help="The softmax of each row of scores, or the weights given."
         ),
-        "context": Quantity(axes="query d_v", help="weights·values"),
+        "context": Quantity(axes="query d_v", help="weights·values, or the context given."),
+        "formula_context": Quantity(
+            axes="query d_v", help="weights·values, if another context is given."
+        ),
         "printed_weights": Quantity(
             axes="query key", help="The weights that the text of the example prints."
         ),

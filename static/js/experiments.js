@@ -17,6 +17,8 @@ const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 
 /** @typedef {{id: string, title: string, load: () => Promise<{experiment: ExperimentView}>}} Entry */
 
+/** @typedef {[Awaited<ReturnType<typeof fetchExperiment>>, {experiment: ExperimentView}]} Parts */
+
 /** In the order of their tabs. @type {Entry[]} */
 const ENTRIES = [
   { id: 'by_hand', title: 'By hand', load: () => import('./views/experiments/by_hand.js') },
@@ -37,6 +39,8 @@ const ENTRIES = [
   { id: 'schedule', title: 'Schedules', load: () => import('./views/experiments/schedule.js') },
 ];
 
+/** What has been asked for. @type {Map<string, Promise<Parts>>} */
+const preparing = new Map();
 /** @type {Map<string, ReturnType<typeof createExperiment>>} */
 const opened = new Map();
 /** The panels' state that was not opened yet is the link's. */
@@ -61,12 +65,13 @@ new ResizeObserver(([{ contentRect }]) => {
 }).observe(byId('main'));
 begin();
 
-/** Asks which experiments there are, and opens the one of the link. */
+/** Asks which experiments there are, and at the same time for all that the link's one needs. */
 async function begin() {
+  prepared(idIn(link, ENTRIES)).catch(() => {}); // `open` waits for it and says what is wrong
   try {
     const { experiments } = await fetchExperiments(controller.signal);
     entries = ENTRIES.filter(({ id }) => experiments.some((each) => each.id === id));
-    tabs ??= createTabs(byId('tabs'), entries, { onChoose: choose });
+    tabs ??= createTabs(byId('tabs'), entries, { onChoose: choose, onNear: prepared });
     await open(idIn(link));
     tellUnknown();
   } catch (error) {
@@ -74,10 +79,29 @@ async function begin() {
   }
 }
 
-/** @param {URLSearchParams} of */
-function idIn(of) {
+/**
+ * @param {URLSearchParams} of
+ * @param {Entry[]} [known]
+ */
+function idIn(of, known = entries) {
   const wanted = of.get('experiment');
-  return entries.some(({ id }) => id === wanted) ? String(wanted) : entries[0].id;
+  return known.some(({ id }) => id === wanted) ? String(wanted) : known[0].id;
+}
+
+/**
+ * The description and the view of an experiment, asked for once; after a failure again.
+ * @param {string} id
+ * @returns {Promise<Parts>}
+ */
+function prepared(id) {
+  const known = preparing.get(id);
+  if (known) return known;
+  const entry = ENTRIES.find((each) => each.id === id);
+  if (!entry) return Promise.reject(new Error(`there is no experiment ${id}`));
+  const asked = Promise.all([fetchExperiment(id), entry.load()]);
+  asked.catch(() => preparing.delete(id));
+  preparing.set(id, asked);
+  return asked;
 }
 
 function linkNow() {
@@ -146,12 +170,7 @@ async function open(id, isRestored = false) {
   }
   main.setAttribute('aria-busy', 'true');
   try {
-    const entry = entries.find((each) => each.id === id);
-    if (!entry) return;
-    const [description, { experiment }] = await Promise.all([
-      fetchExperiment(id, signal),
-      entry.load(),
-    ]);
+    const [description, { experiment }] = await prepared(id);
     if (signal.aborted) return;
     const panel = createExperiment(description, experiment, { onLink: rewrite, announce });
     opened.set(id, panel);
@@ -210,9 +229,11 @@ function announce(message) {
 /**
  * @param {HTMLElement} host a tablist
  * @param {{id: string, title: string}[]} views
- * @param {{onChoose: (id: string) => void}} handlers
+ * @param {Object} handlers
+ * @param {(id: string) => void} handlers.onChoose
+ * @param {(id: string) => Promise<unknown>} handlers.onNear the pointer comes to a tab
  */
-function createTabs(host, views, { onChoose }) {
+function createTabs(host, views, { onChoose, onNear }) {
   const tabs = views.map(({ id, title }) =>
     element(
       'button',
@@ -222,6 +243,7 @@ function createTabs(host, views, { onChoose }) {
         id: `tab-${id}`,
         'aria-controls': `view-${id}`,
         onclick: () => onChoose(id),
+        onpointerenter: () => onNear(id).catch(() => {}),
       },
       title,
     ),

@@ -194,12 +194,15 @@ def run(parameters: ByHand) -> Iterator[Arrays]:
     weights = attention_weights(torch.from_numpy(scores)).numpy()
     if parameters.weights is not None:
         weights = np.array(parameters.weights)
+    context = weights @ arrays["values"]
+    if parameters.context is not None:
+        arrays["formula_context"], context = context, np.array(parameters.context)
     arrays |= {
         "products": products,
         "divisor": np.array(divisor),
         "scores": scores,
         "weights": weights,
-        "context": weights @ arrays["values"],
+        "context": context,
         **_labels(parameters, chosen, *scores.shape),
     }
     if _is_unchanged(parameters):

@@ -21,11 +21,10 @@ export function fetchExperiments(signal) {
 
 /**
  * @param {string} id
- * @param {AbortSignal} signal
  * @returns {Promise<Description>}
  */
-export function fetchExperiment(id, signal) {
-  return fetchJson(experimentPath(id), signal);
+export function fetchExperiment(id) {
+  return fetchJson(experimentPath(id));
 }
 
 /** @param {string} id */
@@ -35,7 +34,7 @@ export function experimentPath(id) {
 
 /**
  * @param {string} path
- * @param {AbortSignal} signal
+ * @param {AbortSignal} [signal]
  */
 async function fetchJson(path, signal) {
   const answer = await call(path, { signal, headers: { Accept: 'application/json' } });

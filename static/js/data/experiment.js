@@ -155,10 +155,12 @@ function numberIn(typed) {
  * @param {number} value
  */
 function problemOf({ kind, least, most, multiple }, value) {
-  if (Number.isNaN(value)) return 'a number is needed';
+  const isBounded = Number.isFinite(least) && Number.isFinite(most);
+  const limits = isBounded ? `, from ${written(least)} to ${written(most)}` : '';
+  if (Number.isNaN(value)) return `a number is needed${limits}`;
   if (value < least) return `at least ${written(least)}`;
   if (value > most) return `at most ${written(most)}`;
-  if (kind === 'integer' && !Number.isInteger(value)) return 'a whole number is needed';
+  if (kind === 'integer' && !Number.isInteger(value)) return `a whole number is needed${limits}`;
   if (multiple !== 1 && value % multiple !== 0) return `a multiple of ${multiple}`;
   return '';
 }
@@ -298,7 +300,7 @@ export function valuesInWords(values) {
  * @property {(size: import('../plot/map.js').Size) => DrawnFigure} draw
  */
 
-/** @typedef {{name: string, step: string, title: string, note: string, rows: string[], columns: string[], values: number[][], printed?: number[][], isGiven: boolean, isEdited: boolean, isOverride: boolean}} Table of numbers that can be edited, if they are given */
+/** @typedef {{name: string, step: string, title: string, note: string, rows: string[], columns: string[], values: number[][], other?: {words: string, values: number[][]}, isGiven: boolean, isEdited: boolean, isOverride: boolean}} Table of numbers that can be edited, if they are given */
 
 /**
  * @typedef {Object} ExperimentView
@@ -307,7 +309,7 @@ export function valuesInWords(values) {
  * @property {string[]} [hidden] parameters that are set elsewhere
  * @property {Record<string, Record<string, string>>} [titles] of options, by parameter
  * @property {Record<string, string[]>} [following] tables computed from another, which replaces what was typed there
- * @property {boolean} [isPickable] a cell of its pictures can be chosen
+ * @property {(arrays: Arrays) => number[]} [pickable] rows and columns of the cells that can be chosen
  * @property {Values} [preview] of a run that a busy server takes too, if a whole one takes long
  * @property {{id: string, title: string, values: Values}[]} [besides] runs to compare with
  * @property {(arrays: Arrays) => number[]} [steps] of the frames, to go back and forth in

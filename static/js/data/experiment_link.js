@@ -65,7 +65,7 @@ export function problemsInLink(link, parameters, view) {
  * @param {Partial<ExperimentView>} view
  * @returns {string} empty: nothing is wrong
  */
-function problemOfName(name, text, { besides, steps, isPickable }) {
+function problemOfName(name, text, { besides, steps, pickable }) {
   if (name === 'frame') {
     if (!steps) return 'this experiment has no frames';
     return /^\d{1,6}$/.test(text) ? '' : 'a frame is a whole number from 0';
@@ -76,7 +76,7 @@ function problemOfName(name, text, { besides, steps, isPickable }) {
     return known.includes(text) ? '' : `one of ${known.join(', ')}`;
   }
   if (name === 'picked') {
-    if (!isPickable) return 'no cell can be chosen in this experiment';
+    if (!pickable) return 'no cell can be chosen in this experiment';
     return pickedIn(text) ? '' : 'a cell is a row and a column, like 2.3';
   }
   return '';

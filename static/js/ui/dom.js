@@ -308,7 +308,7 @@ export function plotly() {
 }
 
 /** Resolves after the next paint; a hidden page paints nothing and waits for the timer. */
-function painted() {
+export function painted() {
   return new Promise((resolve) => {
     requestAnimationFrame(() => setTimeout(resolve));
     setTimeout(resolve, LONGEST_FRAME);

@@ -228,15 +228,15 @@ function stepOf({ key }, input) {
 }
 
 /**
- * Numbers, a tint by their size, and the number that a text prints where it differs.
+ * Numbers, a tint by their size, and below them those of a text or of the formula if they differ.
  * @param {Table} table
  * @param {HTMLElement[][]} cells
  * @param {Theme} theme
  */
-function fill({ values, printed }, cells, theme) {
+function fill({ values, other }, cells, theme) {
   const most = Math.max(1e-9, ...values.flat().filter(Number.isFinite).map(Math.abs));
   const scale = diverging(theme);
-  const digits = Math.max(0, ...(printed ?? []).flat().map(digitsOf));
+  const digits = Math.min(3, Math.max(0, ...(other?.values ?? []).flat().map(digitsOf)));
   values.forEach((line, row) =>
     line.forEach((value, column) => {
       const cell = cells[row][column];
@@ -250,9 +250,9 @@ function fill({ values, printed }, cells, theme) {
           cell.setAttribute('aria-invalid', 'false');
         }
       } else cell.textContent = shown;
-      const other = printed?.[row]?.[column];
-      const differs = other !== undefined && Math.abs(other - value) >= 0.5 * 10 ** -digits;
-      const words = differs ? `printed ${other.toFixed(digits)}` : '';
+      const second = other?.values[row]?.[column];
+      const differs = second !== undefined && Math.abs(second - value) >= 0.5 * 10 ** -digits;
+      const words = differs ? `${other?.words} ${second.toFixed(digits)}` : '';
       const note = cell.parentElement?.querySelector('small');
       if (note && note.textContent !== words) note.textContent = words;
       const strength = isFinite ? (0.42 * value) / most : 0;

@@ -76,6 +76,7 @@ def test_a_table_has_every_array(headlight):
         (["scaling", "--set", "width=0"], "width is 0: input should be greater than or equal to 1"),
         (["scaling", "--set", "widht=8"], "widht: unknown member"),
         (["scaling", "--set", "width=wide"], "width is wide: input should be a valid integer"),
+        (["scaling", "--set", "width=wide"], "width: at least 1, at most 2048"),
         (["minhash", "--set", "first="], "first has 0 characters"),
         (["scaling", "--json", "--csv"], "choose one of --json and --csv"),
         (["scaling", "--out", "x.json"], "--out is the file for --json or --csv"),

@@ -163,7 +163,7 @@ def test_the_accept_header_decides_between_json_and_events(client, name, headers
     [
         ("scaling", {"width": 0}, "width", "at least 1 and at most 2048"),
         ("scaling", {"width": 10**18}, "width", "at least 1 and at most 2048"),
-        ("scaling", {"width": "8"}, "width", "valid integer"),
+        ("scaling", {"width": "8"}, "width", "valid integer, at least 1 and at most 2048"),
         ("scaling", {"width": None}, "width", "valid integer"),
         ("scaling", {"depth": 1}, "depth", "unknown member; the members are seed, "),
         ("scaling", {"self": 1}, "self", "unknown member"),

@@ -99,6 +99,15 @@ def test_a_link_to_a_frame_that_there_is_not_says_so(visit):
     assert "frame" not in fragment_of(reader)
 
 
+def test_a_link_to_a_cell_that_there_is_not_says_so(visit):
+    reader = visit()
+    open_experiment(reader, "by_hand", example="animal", picked="0.9")
+    said = reader.page.locator("#view-by_hand .link-notice")
+    words = "“0.9” in the link is not used: its last row is 0 and its last column 3."
+    expect(said).to_have_text(words)
+    assert "picked" not in fragment_of(reader)
+
+
 def test_the_numbers_of_a_picture_are_saved_with_their_parameters(visit, tmp_path):
     reader = visit()
     open_experiment(reader, "depth", n_layers=3)

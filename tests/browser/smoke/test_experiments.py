@@ -83,6 +83,11 @@ def test_a_number_of_attention_by_hand_is_edited_with_the_keyboard(visit):
     weight.press("Tab")
     expect(finding(reader)).to_contain_text("as you typed it")
     assert "weights" in fragment_of(reader)
+    context = page.get_by_role("textbox", name="Context, it, v1")
+    context.fill("0.678")
+    context.press("Tab")
+    expect(page.locator(".worked small:not(:empty)")).to_contain_text("the formula gives")
+    assert "context" in fragment_of(reader)
 
 
 def test_a_wrong_value_in_a_link_is_told_at_its_field_and_leaves_the_address(visit):

@@ -106,7 +106,7 @@ test('a wrong value in a link is told, with its limit', () => {
   deepEqual(told('width=64&other=2'), [
     ['other', '“other” in the link is not used: no such parameter'],
   ]);
-  const all = { steps: () => [], besides: [{ id: 'rnn' }], isPickable: true };
+  const all = { steps: () => [], besides: [{ id: 'rnn' }], pickable: () => [3, 3] };
   deepEqual(told('frame=3&beside=rnn&picked=1.2', all), []);
   for (const text of ['frame=3', 'beside=rnn', 'picked=1.2']) equal(told(text).length, 1);
   for (const text of ['frame=-1', 'frame=x', 'beside=gru', 'picked=1', 'picked=a.b'])

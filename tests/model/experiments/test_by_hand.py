@@ -192,9 +192,19 @@ def test_scores_and_weights_that_are_given_replace_what_is_computed():
     assert hidden[2] == pytest.approx([1 / 3] * 3 + [0] * 3)
 
 
-@pytest.mark.parametrize("name", ["scores", "weights"])
-def test_scores_and_weights_need_the_shape_of_the_queries_and_keys(name):
-    message = f"{name} are 1 rows of 3, but 1 queries and 4 keys need as many rows and columns"
+def test_a_context_that_is_given_is_returned_beside_that_of_the_formula():
+    found = result(example="animal", context=[[0.678, 0.364]])
+    assert found["context"].data.tolist() == [[0.678, 0.364]]
+    assert found["formula_context"].data[0] == pytest.approx([0.6354, 0.4096], abs=6e-5)
+    assert "formula_context" not in result(example="animal")
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [("scores", "4 keys"), ("weights", "4 keys"), ("context", "2 dimensions of the values")],
+)
+def test_results_that_are_given_need_the_shape_of_the_computed_ones(name, needed):
+    message = f"{name}: 1 rows of 3, but 1 queries and {needed} need as many rows and columns"
     with pytest.raises(ValueError, match=message):
         result(example="animal", **{name: [[1.0, 2.0, 3.0]]})
 

@@ -6,7 +6,7 @@ import { messageOf } from '../../api/calls.js';
 import { createRun, streamExperiment } from '../../api/experiments.js';
 import { changed, labelOf, parametersOf, valuesInWords } from '../../data/experiment.js';
 import { pickedIn, problemsInLink, valuesInLink, writeInLink } from '../../data/experiment_link.js';
-import { element, palette, withSymbols } from '../dom.js';
+import { element, painted, palette, withSymbols } from '../dom.js';
 import { spokenPowers, withPowers } from '../formula.js';
 import { createTables } from '../number_tables.js';
 import { createKnobs } from './knobs.js';
@@ -21,7 +21,7 @@ import { createStage } from './stage.js';
  */
 
 /** A slider that is moved asks when it rests. */
-const REST = 220;
+const REST = 120;
 /** Milliseconds before a result is announced, so that a moved slider does not announce each. */
 const ANNOUNCED = 700;
 const BUSY = 503;
@@ -51,7 +51,8 @@ export function createExperiment(description, view, { onLink, announce }) {
   let isOpen = false;
   let resting = 0;
   let announcing = 0;
-  let drawing = 0;
+  let isDrawing = false;
+  let isStale = false; // there is more to draw than is being drawn
 
   const makeRun = (/** @type {() => void} */ onChange) =>
     createRun({
@@ -193,7 +194,7 @@ export function createExperiment(description, view, { onLink, announce }) {
       return;
     }
     if (status === 'done') {
-      checkFrame();
+      checkPlaces();
       startBeside();
       clearTimeout(announcing);
       announcing = setTimeout(() => {
@@ -202,19 +203,35 @@ export function createExperiment(description, view, { onLink, announce }) {
       }, ANNOUNCED);
     }
     problem.show(run.state());
-    draw();
+    if (status === 'waiting')
+      showNumbers(); // the pictures stay those of the run before
+    else draw();
   }
 
-  /** Says that the link asks for a frame that there is not. */
-  function checkFrame() {
-    const last = (view.steps?.(run.state().arrays).length ?? 1) - 1;
-    if (pinned === null || isPreview || pinned <= last) return;
-    linkProblems.set(
-      'frame',
-      `“${pinned}” in the link is not used: the last frame of this run is ${last}`,
-    );
-    pinned = null;
-    tellLink();
+  /** Says that the link asks for a frame or a cell that there is not. */
+  function checkPlaces() {
+    const { arrays } = run.state();
+    const last = (view.steps?.(arrays).length ?? 1) - 1;
+    if (pinned !== null && !isPreview && pinned > last) {
+      tellPlace('frame', String(pinned), `the last frame of this run is ${last}`);
+      pinned = null;
+    }
+    const [rows, columns] = view.pickable?.(arrays) ?? [Infinity, Infinity];
+    if (picked && (picked.row >= rows || picked.column >= columns)) {
+      const why = `its last row is ${rows - 1} and its last column ${columns - 1}`;
+      tellPlace('picked', `${picked.row}.${picked.column}`, why);
+      picked = null;
+    }
+    if (linkProblems.has('frame') || linkProblems.has('picked')) tellLink();
+  }
+
+  /**
+   * @param {string} name of a part of the link
+   * @param {string} text
+   * @param {string} why
+   */
+  function tellPlace(name, text, why) {
+    linkProblems.set(name, `“${text}” in the link is not used: ${why}`);
   }
 
   /** @returns {Result|null} null: nothing has arrived yet */
@@ -244,16 +261,19 @@ export function createExperiment(description, view, { onLink, announce }) {
     };
   }
 
-  /** Draws once for all that arrives before the next paint. */
-  function draw() {
-    if (drawing !== 0) return;
-    drawing = requestAnimationFrame(() => {
-      drawing = 0;
-      show();
-    });
+  /** Shows the words and numbers at once, and after the next paint the pictures. */
+  async function draw() {
+    showNumbers();
+    isStale = isDrawing;
+    if (isDrawing) return;
+    isDrawing = true;
+    await painted();
+    await showPictures();
+    isDrawing = false;
+    if (isStale) draw();
   }
 
-  function show() {
+  function showNumbers() {
     if (!isOpen) return;
     knobs.show(values, { isRunning: isRunning(), words: view.preview ? statusOf() : '' });
     const found = result();
@@ -264,15 +284,29 @@ export function createExperiment(description, view, { onLink, announce }) {
       scrubber.show(isPreview ? [] : (view.steps?.(found.arrays) ?? []), found.at, found.total);
       finding.replaceChildren(...withPowers(view.finding(found)));
       tables.show(view.tables?.(found) ?? [], palette().theme);
-      stage.show(
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  async function showPictures() {
+    const found = result();
+    if (!isOpen || !found) return;
+    try {
+      await stage.show(
         view.pictures(found),
         `${description.title}: ${valuesInWords(values)}`,
         changed(parameters, values),
       );
     } catch (error) {
-      console.warn(error);
-      finding.textContent = `This experiment failed: ${messageOf(error)}`;
+      fail(error);
     }
+  }
+
+  /** @param {unknown} error */
+  function fail(error) {
+    console.warn(error);
+    finding.textContent = `This experiment failed: ${messageOf(error)}`;
   }
 
   /** @param {Patch} patch */
@@ -281,7 +315,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     if (!chosen) return;
     picked = chosen;
     onLink();
-    show();
+    draw();
     const found = result();
     if (found) announce(spokenPowers(view.finding(found)));
   }

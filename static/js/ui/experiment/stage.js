@@ -63,15 +63,17 @@ export function createStage(description, { onChoose, onRedraw, announce }) {
     element: host,
 
     /**
+     * Draws the pictures in turn, so that the page answers between two of them.
      * @param {Picture[]} pictures
      * @param {string} text the experiment and its parameters in words
      * @param {Values} body of the request that gives these numbers
      */
-    show(pictures, text, body) {
+    async show(pictures, text, body) {
       arrange(pictures);
       const size = { height: plotHeight(window.innerHeight), palette: palette() };
-      pictures.forEach((picture, at) => {
+      for (const [at, picture] of pictures.entries()) {
         const { panel } = panels[at];
+        if (at > 0) await pause();
         try {
           const figure = picture.draw({ ...size, width: Math.max(220, panel.width()) });
           const grid = { ...figure.grid, call: { path: experimentPath(id), body } };
@@ -80,7 +82,7 @@ export function createStage(description, { onChoose, onRedraw, announce }) {
           console.warn(error);
           panel.fail(`This picture failed: ${messageOf(error)}`);
         }
-      });
+      }
     },
   };
 }
@@ -103,4 +105,11 @@ function subject(text) {
     analyses: {},
     timings: {},
   };
+}
+
+/** Lets the page answer what has happened meanwhile. @returns {Promise<void>} */
+function pause() {
+  return new Promise((resolve) => {
+    setTimeout(resolve);
+  });
 }

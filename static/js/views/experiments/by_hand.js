@@ -21,17 +21,20 @@ const GIVEN = [
   'values',
   'scores',
   'weights',
+  'context',
 ];
 
 /** Tables that are computed again, although they were typed over, if one before them changes. */
 const FOLLOWING = {
-  inputs: ['queries', 'keys', 'values', 'scores', 'weights'],
-  query_weights: ['queries', 'scores', 'weights'],
-  key_weights: ['keys', 'scores', 'weights'],
-  value_weights: ['values'],
-  queries: ['scores', 'weights'],
-  keys: ['scores', 'weights'],
-  scores: ['weights'],
+  inputs: ['queries', 'keys', 'values', 'scores', 'weights', 'context'],
+  query_weights: ['queries', 'scores', 'weights', 'context'],
+  key_weights: ['keys', 'scores', 'weights', 'context'],
+  value_weights: ['values', 'context'],
+  queries: ['scores', 'weights', 'context'],
+  keys: ['scores', 'weights', 'context'],
+  values: ['context'],
+  scores: ['weights', 'context'],
+  weights: ['context'],
 };
 
 /** @type {ExperimentView} */
@@ -39,7 +42,7 @@ export const experiment = {
   id: 'by_hand',
   main: ['example', 'is_scaled', 'is_causal'],
   hidden: [...GIVEN, 'seed'],
-  isPickable: true,
+  pickable: ({ weights }) => weights.shape,
   following: FOLLOWING,
   titles: {
     example: {
@@ -215,11 +218,15 @@ function tables({ arrays, values }) {
             isGiven: false,
             isOverride: false,
             isEdited: Boolean(values[name]),
-            ...(has(`printed_${name}`) && { printed: rowsOf(arrays, `printed_${name}`) }),
+            ...beside(`printed_${name}`, 'printed'),
+            ...beside(`formula_${name}`, 'the formula gives'),
             ...more,
           },
         ]
       : [];
+  /** @param {string} name @param {string} words */
+  const beside = (name, words) =>
+    has(name) ? { other: { words, values: rowsOf(arrays, name) } } : {};
   const given = { isGiven: true };
   const override = { isGiven: true, isOverride: true };
   /** @param {string} name @param {string} matrix */
@@ -284,6 +291,13 @@ function tables({ arrays, values }) {
       override,
     ),
     ...table('weights', 'Weights', 'softmax of each row', queries, keys, override),
-    ...table('context', 'Context', 'weights · V: the result', queries, numbered('context', 'v')),
+    ...table(
+      'context',
+      'Context',
+      'weights · V: the result',
+      queries,
+      numbered('context', 'v'),
+      override,
+    ),
   ];
 }
