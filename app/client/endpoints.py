@@ -168,7 +168,8 @@ def trace(
         heads: of arrays with a head axis, only these.
         analyses: names of quantities to compute from the trace.
         predictions: the tokens of next_token and logit_lens: `{"top": 5, "tokens": [" cat"]}`;
-            `following`: true for the probability that each token of the text had.
+            `following`: true for the probability that each token of the text had; `temperature`,
+            `top_k` and `top_p` for the probabilities of being sampled.
         logit_difference: the two tokens that logit_attribution, patching, strongest_path and
             saliency compare, and where: `{"position": 3, "token": " cat", "against": " dog"}`.
         patching: the second text of the analysis patching: `{"text": "A dog"}`.

@@ -296,6 +296,28 @@ class PredictionsRequest(Request):
         description="Whether next_token also returns `following`: of every token of the text that "
         "is predicted, but the first, the probability that it had. Its −ln is the loss.",
     )
+    temperature: float | None = Field(
+        None,
+        ge=0,
+        allow_inf_nan=False,
+        description="With this, top_k or top_p, next_token also returns `sampled`: the probability "
+        "that each of the tokens has of being sampled, as `/generate` samples. Divides the logits; "
+        "0 always takes the likeliest token. If omitted, 1.",
+    )
+    top_k: int | None = Field(
+        None, ge=1, lt=2**31, description="Sample from the k likeliest tokens only."
+    )
+    top_p: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Sample from the fewest tokens whose probabilities reach p.",
+    )
+
+    @property
+    def samples(self) -> bool:
+        """Whether probabilities of being sampled are asked for."""
+        return not (self.temperature is self.top_k is self.top_p is None)
 
 
 PatchedPart = Literal["residual", "attention", "feed_forward", "heads"]
@@ -628,6 +650,7 @@ class NextTokenAnswer(ChosenAnswer):
     probabilities: TensorAnswer
     texts: list[list[str]]
     following: TensorAnswer | None = None
+    sampled: TensorAnswer | None = None
 
 
 class LogitLensAnswer(ChosenAnswer):

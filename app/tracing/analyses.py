@@ -31,6 +31,7 @@ from headlight.model.analysis.edited_passes import EditedPasses, TooManyPasses
 from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
+from headlight.model.generation import Sampling
 from headlight.model.interventions import Intervention
 from headlight.model.quantization import Quantization, parts_of
 from headlight.model.served import Description, Served
@@ -51,6 +52,7 @@ class Choices:
 
     ``top`` and ``ids``: how many of the likeliest tokens `next_token` and `logit_lens` return, and
     which others. ``following``: whether `next_token` returns those that the text goes on with.
+    ``sampling``: how it would sample, or None.
     ``position``, ``token`` and ``against``: of the logit difference to explain, each None if the
     trace decides. ``patching``: the other text, and the parts. ``interventions``: those of the
     pass, which further passes of an analysis have too.
@@ -59,6 +61,7 @@ class Choices:
     top: int = 20
     ids: tuple[int, ...] = ()
     following: bool = False
+    sampling: Sampling | None = None
     position: int | None = None
     token: int | None = None
     against: int | None = None
@@ -229,6 +232,15 @@ def choices_of(
     if (predictions := request.predictions) is not None:
         ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
         found = replace(found, top=predictions.top, ids=ids, following=predictions.following)
+        if predictions.samples:
+            found = replace(
+                found,
+                sampling=Sampling(
+                    temperature=1.0 if predictions.temperature is None else predictions.temperature,
+                    top_k=predictions.top_k,
+                    top_p=predictions.top_p,
+                ),
+            )
     if (asked := request.logit_difference) is not None:
         token, against = (
             None if one is None else _token_id(one, checkpoint)
@@ -260,7 +272,11 @@ def n_predictions(request: TraceRequest, description: Description, read: ModelIn
     if request.predictions is None:
         return 0
     top = min(request.predictions.top, description.config.vocab_size)
-    each = 3 * top + 3 * len(request.predictions.tokens) + request.predictions.following
+    each = (
+        (3 + request.predictions.samples) * top
+        + 3 * len(request.predictions.tokens)
+        + request.predictions.following
+    )
     names = request.wanted_analyses
     n_rows = ("next_token" in names) + description.config.n_layers * ("logit_lens" in names)
     return n_rows * read.axis_lengths("logits")["query"] * each
@@ -300,10 +316,14 @@ def _texts(arrays: Arrays, _: Trace, checkpoint: Served) -> dict[str, Any]:
 
 def _next_token(trace: Trace, checkpoint: Served, chosen: Choices) -> Arrays:
     if next_token.NEEDS[0] not in trace:
+        if chosen.sampling is not None:
+            raise ValueError("the logits of this text are not held at once; send a shorter text")
         return logit_lens.last_prediction(
             trace, checkpoint.exits, chosen.top, chosen.ids, following=chosen.following
         )
-    return next_token.next_token(trace, chosen.top, chosen.ids, following=chosen.following)
+    return next_token.next_token(
+        trace, chosen.top, chosen.ids, following=chosen.following, sampling=chosen.sampling
+    )
 
 
 def _logit_lens(trace: Trace, checkpoint: Served, chosen: Choices) -> Arrays:

@@ -674,6 +674,11 @@ function answersFor(view, of) {
     want(Object.fromEntries(asksOf(view, of).map(([name, body]) => [name, bodyOf(body, of)])));
   const before = frame.answers;
   let found = ask();
+  // Until an answer is here, a drawing may show the one to the last settings.
+  for (const [name, answer] of Object.entries(found)) {
+    const last = before[name]?.trace ?? before[name]?.previous;
+    if (answer.isWaiting && last) found[name] = { ...answer, previous: last };
+  }
   // An answer may lead to further requests, as a map leads to its tiles.
   if (Object.entries(found).some(([name, { trace: now }]) => now && now !== before[name]?.trace)) {
     frame.answers = found;

@@ -8,7 +8,7 @@ import { asSentence } from '../data/text.js';
 
 /** @import { Ask, Encoding, Trace } from '../data/trace.js' */
 
-/** @typedef {{trace?: Trace & Partial<Encoding>, problem?: Problem, isWaiting?: boolean}} Answer one of the three */
+/** @typedef {{trace?: Trace & Partial<Encoding>, problem?: Problem, isWaiting?: boolean, previous?: Trace}} Answer one of the first three; `previous`: the trace of the last settings, while this one is awaited */
 
 /** Numbers are what weighs: 32 million of them are 128 MB. */
 const MOST_KEPT = 24;

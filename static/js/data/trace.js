@@ -136,7 +136,7 @@ import { partsOf } from './text.js';
  * @property {{position: number, token?: number, against?: number}} [logit_difference]
  * @property {{text: string, parts: string[]}} [patching]
  * @property {string|null} [dtype]
- * @property {{top?: number, following?: boolean}} [predictions]
+ * @property {{top?: number, following?: boolean, temperature?: number, top_k?: number, top_p?: number}} [predictions]
  * @property {PositionalAsk} [positional]
  * @property {string} [card]
  * @property {number} [resolution] bins a side: of a text of any length, maps alone

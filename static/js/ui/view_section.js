@@ -274,6 +274,73 @@ function radio(name, { id, title }) {
   );
 }
 
+/** Where the formula of a term stands: its address, and the name of the source. */
+/** @type {Record<string, [address: string, source: string]>} */
+const FORMULAS = {
+  ...named(
+    ['https://arxiv.org/abs/1706.03762', 'Vaswani et al. 2017, section 3.2'],
+    ['query', 'key', 'value', 'head', 'attention weight'],
+  ),
+  ...named(
+    ['https://transformer-circuits.pub/2021/framework/index.html', 'Elhage et al. 2021'],
+    [
+      'stream',
+      'residual stream',
+      'frozen scale',
+      'direct',
+      'what it writes',
+      'what it looks for',
+      'copying',
+    ],
+  ),
+  dimension: ['https://arxiv.org/abs/1706.03762', 'Vaswani et al. 2017, section 3.5'],
+  logit: ['https://en.wikipedia.org/wiki/Logit', 'Wikipedia'],
+  softmax: ['https://en.wikipedia.org/wiki/Softmax_function', 'Wikipedia'],
+  temperature: ['https://en.wikipedia.org/wiki/Softmax_function', 'Wikipedia'],
+  probability: ['https://en.wikipedia.org/wiki/Softmax_function', 'Wikipedia'],
+  entropy: ['https://en.wikipedia.org/wiki/Entropy_(information_theory)', 'Wikipedia'],
+  'router entropy': ['https://en.wikipedia.org/wiki/Entropy_(information_theory)', 'Wikipedia'],
+  loss: ['https://en.wikipedia.org/wiki/Cross-entropy', 'Wikipedia'],
+  'bits a byte': ['https://en.wikipedia.org/wiki/Cross-entropy', 'Wikipedia'],
+  KL: ['https://en.wikipedia.org/wiki/Kullback–Leibler_divergence', 'Wikipedia'],
+  'total variation': [
+    'https://en.wikipedia.org/wiki/Total_variation_distance_of_probability_measures',
+    'Wikipedia',
+  ],
+  'cosine similarity': ['https://en.wikipedia.org/wiki/Cosine_similarity', 'Wikipedia'],
+  cosine: ['https://en.wikipedia.org/wiki/Cosine_similarity', 'Wikipedia'],
+  rollout: ['https://arxiv.org/abs/2005.00928', 'Abnar and Zuidema 2020'],
+  'logit lens': ['https://arxiv.org/abs/2303.08112', 'Belrose et al. 2023, section 2'],
+  rotation: ['https://arxiv.org/abs/2104.09864', 'Su et al. 2021, section 3.2'],
+  slope: ['https://arxiv.org/abs/2108.12409', 'Press et al. 2021'],
+  'balance loss': ['https://arxiv.org/abs/2101.03961', 'Fedus et al. 2021, section 2.2'],
+  'top-k': ['https://arxiv.org/abs/1904.09751', 'Holtzman et al. 2020'],
+  'top-p': ['https://arxiv.org/abs/1904.09751', 'Holtzman et al. 2020'],
+  'share of the change': ['https://arxiv.org/abs/2404.15255', 'Heimersheim and Nanda 2024'],
+  edge: ['https://arxiv.org/abs/2211.00593', 'Wang et al. 2022, section 3.1'],
+  gradient: ['https://arxiv.org/abs/1605.01713', 'Shrikumar et al. 2016'],
+};
+
+/**
+ * @param {[address: string, source: string]} formula
+ * @param {string[]} words
+ * @returns {Record<string, [address: string, source: string]>}
+ */
+function named(formula, words) {
+  return Object.fromEntries(words.map((word) => [word, formula]));
+}
+
+/**
+ * A link to the formula of a term, if it has one.
+ * @param {string} word
+ */
+function formulaOf(word) {
+  if (!(word in FORMULAS)) return [];
+  const [href, source] = FORMULAS[word];
+  const attributes = { href, title: source, 'aria-label': `formula of ${word}` };
+  return [' ', element('a', { ...attributes, target: '_blank', rel: 'noreferrer' }, 'formula')];
+}
+
 export function createTerms() {
   const narrow = matchMedia('(max-width: 40rem)');
   const list = element('dl', { class: 'terms' });
@@ -301,7 +368,7 @@ export function createTerms() {
             'div',
             {},
             element('dt', { class: `is-${word.replace(/\W/g, '-')}` }, word),
-            element('dd', {}, meaning),
+            element('dd', {}, meaning, ...formulaOf(word)),
           ),
         ),
       );

@@ -140,7 +140,11 @@ export const VIEWS = [
     of: 'logits',
     titleFor: (card) => (card?.kind === 'encoder' ? 'What fits here' : 'Next token'),
     needs: NEXT_TOKEN,
-    fields: {},
+    fields: {
+      next_token_temperature: number({ least: 0, most: 2, standard: 1 }),
+      next_token_top_k: number({ least: 0, most: 100, standard: 0 }),
+      next_token_top_p: number({ least: 0.05, most: 1, standard: 1 }),
+    },
     load: async () => (await import('./next_token/next_token.js')).nextToken,
   },
   {

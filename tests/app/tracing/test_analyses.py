@@ -1,5 +1,6 @@
 """The analyses a request may name: each is offered where the model has its sites, and is true."""
 
+import json
 from dataclasses import replace
 from typing import get_args
 
@@ -429,3 +430,19 @@ def test_the_edit_patch_is_a_set_from_another_text(client):
     assert answers[0]["tensors"] != plain["tensors"]
     refused = post(client, "tiny", edits=[{"kind": "patch", **site}])
     assert refused.status_code == 422
+
+
+def test_the_probabilities_of_being_sampled_are_those_of_generate(client):
+    sampling = {"temperature": 0.6, "top_p": 0.9}
+    found = post(client, "tiny", analyses=["next_token"], predictions={"top": 8, **sampling})
+    told = found.json()["analyses"]["next_token"]
+    body = {"model": "tiny", "text": TEXT, "n_tokens": 1, "n_alternatives": 8, **sampling}
+    events = client.post("/api/v1/generate", json=body).text
+    (token,) = [
+        json.loads(block.split("data: ", 1)[1])
+        for block in events.split("\n\n")
+        if block.startswith("event: token")
+    ]
+    expected = [one["probability"] for one in token["alternatives"]]
+    assert array(told["sampled"])[-1] == pytest.approx(expected, abs=1e-6)
+    assert told["ids"]["data"][-1] == [one["id"] for one in token["alternatives"]]

@@ -5,6 +5,7 @@ import torch
 
 from headlight.model.analysis.logit_lens import last_prediction
 from headlight.model.analysis.next_token import next_token
+from headlight.model.generation import Sampling, next_token_distribution
 from headlight.model.tracing import trace
 
 
@@ -36,3 +37,15 @@ def test_the_token_that_follows_has_its_own_probability(checkpoint):
     np.testing.assert_array_equal(found, expected)
     read = last_prediction(traced, checkpoint.exits, top=1, following=True)["following"].data
     np.testing.assert_allclose(read, expected, rtol=1e-4)
+
+
+def test_sampled_is_the_distribution_that_generation_samples_from(checkpoint):
+    traced = trace(checkpoint, "The cat chased the mouse.", capture=["logits"])
+    sampling = Sampling(temperature=0.7, top_k=5, top_p=0.8)
+    found = next_token(traced, top=10**6, sampling=sampling)
+    logits = torch.from_numpy(traced["logits"][-1])
+    expected = next_token_distribution(logits, sampling)[found["ids"].data[-1].tolist()]
+    np.testing.assert_allclose(found["sampled"].data[-1], expected, atol=1e-6)
+    np.testing.assert_allclose(found["sampled"].data.sum(axis=1), 1, atol=1e-5)
+    assert (found["sampled"].data[:, 5:] == 0).all()
+    assert "sampled" not in next_token(traced)

@@ -24,6 +24,10 @@ import { entryOf } from '../registry.js';
  * @import { Subject } from './subject.js'
  */
 
+const ROLLOUT = [
+  'rollout',
+  'the weights of all layers multiplied, half of each layer being what the residual stream carries past it: from which tokens a vector is mixed',
+];
 const HEAD = ['head', 'one of several attention maps that a layer computes in parallel'];
 
 /** @type {Record<Place['id'], {looking: string, that: string, query: string, key: string}>} */
@@ -62,7 +66,12 @@ function wordingFor(placeId, switches = STANDARD) {
     switches.as === 'lines' ? ['at the left', 'at the right'] : ['a row', 'a column'];
   return {
     help: `${firstSentence(placeId, switches)}${sumsToOne(switches) ? ' A row sums to 1.' : ''}`,
-    terms: [['query', `${place.query} (${row})`], ['key', `${place.key} (${column})`], HEAD],
+    terms: [
+      ['query', `${place.query} (${row})`],
+      ['key', `${place.key} (${column})`],
+      HEAD,
+      ...(switches.which === 'rollout' ? [ROLLOUT] : []),
+    ],
   };
 }
 

@@ -36,6 +36,11 @@ import { entryOf } from '../registry.js';
 const ANY_WIDTH = 600;
 const { compare_temperature: TEMPERATURE, compare_bits: BITS } = entryOf('compare').fields;
 
+const KL = [
+  'KL',
+  'Kullback–Leibler divergence, Σ p·log₂(p/q): how far the model has moved from the one it began with',
+];
+
 /** @type {View} */
 export const compare = {
   ...entryOf('compare'),
@@ -44,6 +49,7 @@ export const compare = {
     ['A', 'the page’s own sentence and model, as they are'],
     ['B', 'the pass it is compared with'],
     ['difference', 'B − A: warm where B attends more, blue where it attends less'],
+    ['total variation', 'half the sum of all changes of probability: the share that moved'],
   ],
   arrangement: 'triple',
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
@@ -83,7 +89,11 @@ function wording(trace, state) {
   const first = Array.from({ length: grid.rows }, (_, row) => row).reduce((best, row) =>
     grid.value(row, 0) > grid.value(best, 0) ? row : best,
   );
-  return { help: [`${grid.describe(first, 0)}.`, ...ofHeads(sides, state)].join(' ') };
+  const isOfRuns = picturesOf(state).some(({ lines }) => lines.some(({ name }) => name === 'KL'));
+  return {
+    help: [`${grid.describe(first, 0)}.`, ...ofHeads(sides, state)].join(' '),
+    ...(isOfRuns && { terms: [...compare.terms, KL] }),
+  };
 }
 
 /** @param {ReturnType<typeof sidesOf>} sides @param {ViewState} state */

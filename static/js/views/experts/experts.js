@@ -58,7 +58,7 @@ const TERMS = {
     ['load', 'share of all choices that fell on an expert; the line marks an even share'],
     [
       'router entropy',
-      '−Σ p·ln p over the experts: 0 if the router is certain, ln n_experts if all are equally likely',
+      '−Σ p·log₂ p over the experts, in bits: 0 if the router is certain, log₂ n_experts if all are equally likely',
     ],
     [
       'balance loss',

@@ -52,13 +52,13 @@ export function routingFigure(trace, state, scene) {
 /** @param {Routing} routing */
 function factsOf({ meanEntropy, mostEntropy, balanceLoss }) {
   return [
-    ['mean router entropy', `${nats(meanEntropy)} of at most ${nats(mostEntropy)} nats`],
+    ['mean router entropy', `${bits(meanEntropy)} of at most ${bits(mostEntropy)} bits`],
     ['balance loss', signed(balanceLoss)],
   ];
 }
 
 /** @param {number} entropy */
-function nats(entropy) {
+function bits(entropy) {
   return signed(entropy, 2);
 }
 
@@ -81,7 +81,7 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
    * @param {Stage} stage
    */
   const inWords = (token, { layer: at, routing: of }) =>
-    `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${nats(of.entropies[token])} of at most ${nats(of.mostEntropy)} nats`;
+    `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${bits(of.entropies[token])} of at most ${bits(of.mostEntropy)} bits`;
   return {
     rows: probabilities.rows,
     columns: probabilities.columns,
@@ -90,7 +90,7 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
     columnTitle: 'token',
     rowLabels: load.map((part, expert) => `${expert} (load ${percent(part)})`),
     columnLabels: tokenLabels(tokens).map(
-      (label, token) => `${label} (entropy ${nats(entropies[token])})`,
+      (label, token) => `${label} (entropy ${bits(entropies[token])} bits)`,
     ),
     quantity: `router probability, ${name}`,
     request: { capture: [`${routing.stem}*`] },

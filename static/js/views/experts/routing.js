@@ -23,8 +23,8 @@ import { css, sequential } from '../../plot/colour.js';
  * @property {(expert: number, token: number) => number|undefined} weightOf undefined: not chosen
  * @property {Matrix} weights token × expert; 0 if not chosen
  * @property {number[]} load share of all choices that fell on each expert; they sum to 1
- * @property {Float64Array} entropies of the router’s probabilities, token by token, in nats
- * @property {number} mostEntropy ln of the number of experts: all equally likely
+ * @property {Float64Array} entropies of the router’s probabilities, token by token, in bits
+ * @property {number} mostEntropy log₂ of the number of experts: all equally likely
  * @property {number} meanEntropy over the tokens
  * @property {number} balanceLoss 1 if load and probabilities are uniform, n_experts if one expert takes all
  * @property {number} topK experts chosen for each token
@@ -52,14 +52,14 @@ export function routingOf(tensors, layer, stack) {
   );
   const load = loadOf(choices, byToken.columns);
   const entropies = Float64Array.from({ length: byToken.rows }, (_, token) =>
-    entropyOf(rowOf(byToken, token)),
+    entropyOf(rowOf(byToken, token), Math.log2),
   );
   return {
     probabilities: transposed(byToken),
     choices,
     weights: weightsOf(choices, byToken),
     entropies,
-    mostEntropy: Math.log(byToken.columns),
+    mostEntropy: Math.log2(byToken.columns),
     meanEntropy: entropies.reduce((sum, entropy) => sum + entropy, 0) / entropies.length,
     balanceLoss: balanceLossOf(load, byToken),
     weightOf: (expert, token) => weights.get(`${expert},${token}`),

@@ -21,6 +21,7 @@ import {
   shortBar,
 } from '../../plot/figure.js';
 import { guessBars } from '../../plot/guess_bars.js';
+import { sampledGuesses } from './sampling.js';
 
 /**
  * @import { Step } from '../../api/generation.js'
@@ -276,13 +277,16 @@ export function startFigure(trace, state) {
     SHOWN,
   );
   const after = named(trace.tokens, last);
+  const sampled = sampledGuesses(guesses, last, 'generate', state);
   return {
     title: `After ${after}`,
-    help: `The model’s own probabilities, before temperature, top-k and top-p. ${WAYS}`,
+    help: `${sampled ? 'The probability of being sampled; the thin line is the model’s own.' : 'The model’s own probabilities.'} ${WAYS}`,
     summary: `The ${guesses.length} likeliest tokens after ${after}; nothing is generated yet.`,
-    ...guessBars(state, guesses, wordsFor(trace)),
+    ...(sampled
+      ? choiceBars(state, sampled, { event: 'being sampled' }, false)
+      : guessBars(state, guesses, wordsFor(trace))),
     grid: {
-      ...gridOf(guesses, after, last),
+      ...gridOf(sampled ?? guesses, after, last),
       ...beginning(trace, state, rowOf(matrixAt(found.ids), last)),
     },
   };

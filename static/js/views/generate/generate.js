@@ -20,6 +20,7 @@ import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';
 import { choiceBars, routeMap, rowBars, startFigure } from './drawing.js';
 import { entryOf } from '../registry.js';
+import { asksSampled, sliders, TERMS } from './sampling.js';
 
 /**
  * @import { Step, Writing } from '../../api/generation.js'
@@ -39,17 +40,11 @@ const WORDS = { event: 'being sampled' };
 export const generate = {
   ...entryOf('generate'),
   help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives, its attention row and its experts.',
-  terms: [
-    [
-      'temperature',
-      'below 1 likely tokens become likelier, at 0 the likeliest is always taken, above 1 sampling becomes more random',
-    ],
-    ['top-k', 'sample from the k likeliest tokens only'],
-    ['top-p', 'sample from the fewest tokens whose probabilities sum to p'],
-    ['seed', 'the start of the random numbers: the same seed gives the same text'],
-  ],
+  terms: [...TERMS, ['seed', 'the start of the random numbers: the same seed gives the same text']],
   arrangement: 'many',
   wording,
+  asks: (trace, state) =>
+    isWritable(trace) && !state.generate_path?.length ? asksSampled('generate', state) : {},
   controls,
   panels,
   figure,
@@ -70,37 +65,9 @@ function wording(trace) {
  */
 function controls(trace, state) {
   if (!isWritable(trace)) return [];
-  const {
-    generate_temperature: temperature,
-    generate_top_k: topK,
-    generate_top_p: topP,
-    generate_seed: seed,
-  } = state;
-  /**
-   * @param {string} name
-   * @param {string} label
-   * @param {number} step
-   * @param {string} shown
-   */
-  const slider = (name, label, step, shown) => ({
-    kind: 'number',
-    name,
-    label,
-    value: state[name],
-    least: FIELDS[name].least,
-    most: FIELDS[name].most,
-    step,
-    shown,
-  });
+  const { generate_seed: seed } = state;
   return [
-    slider(
-      'generate_temperature',
-      'Temperature',
-      0.1,
-      temperature === 0 ? 'likeliest' : temperature.toFixed(1),
-    ),
-    slider('generate_top_k', 'Top-k', 1, topK === 0 ? 'all' : String(Math.floor(topK))),
-    slider('generate_top_p', 'Top-p', 0.05, topP === 1 ? 'all' : topP.toFixed(2)),
+    ...sliders('generate', state),
     {
       kind: 'integer',
       name: 'generate_seed',

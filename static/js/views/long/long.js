@@ -41,6 +41,7 @@ export const long = {
     ['exact', 'every cell is one weight'],
     ['entropy', 'how spread a row is: n bits are as spread as 2ⁿ equal weights'],
     ['distance', 'how many tokens back the row looks, by weight'],
+    ['loss', '−log₂ of the probability that the next token had, in bits'],
   ],
   asks,
   places: (trace) => (placesIn(trace).length > 1 ? placesIn(trace) : []),

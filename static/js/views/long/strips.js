@@ -83,7 +83,7 @@ export function stripsOf(tensors, attention, head, rows) {
  */
 export function lossStrip(following, rows) {
   const count = following?.shape[0] ?? 0;
-  const losses = following && Float64Array.from(following.data, (value) => -Math.log(value));
+  const losses = following && Float64Array.from(following.data, (value) => -Math.log2(value));
   const bins = rows.map(([first, last]) => /** @type {Part} */ ([first, Math.min(last, count)]));
   return {
     id: 'loss',
@@ -91,7 +91,7 @@ export function lossStrip(following, rows) {
     short: 'loss',
     label: 'loss of the next token',
     values: means(losses, 0, bins),
-    format: (value) => `${amount(value)} nats`,
+    format: (value) => `${amount(value)} bits`,
   };
 }
 

@@ -17,6 +17,9 @@ import {
 import { queryOf } from '../../state/state.js';
 import { guessBars, guessesGrid } from '../../plot/guess_bars.js';
 import { entryOf } from '../registry.js';
+import { choiceBars } from '../generate/drawing.js';
+import { asksSampled, isNaturalIn, sampledGuesses, sliders, TERMS } from '../generate/sampling.js';
+import { isWritable } from '../../ui/generation.js';
 
 /**
  * @import { Token, Trace } from '../../data/trace.js'
@@ -27,14 +30,17 @@ import { entryOf } from '../registry.js';
  */
 
 const SHOWN = 12;
+const PROBABILITY = [['probability', 'the share of 100 % the model gives this token']];
 const REQUEST = { capture: [], analyses: ['next_token'] };
 
 /** @type {View} */
 export const nextToken = {
   ...entryOf('next_token'),
   help: 'The model gives every token of its vocabulary a probability of following the chosen token; these are the likeliest.',
-  terms: [['probability', 'the share of 100 % the model gives this token']],
+  terms: [...PROBABILITY, ...TERMS],
   wording,
+  asks: (trace, state) => (isWritable(trace) ? asksSampled('next_token', state) : {}),
+  controls: (trace, state) => (isWritable(trace) ? sliders('next_token', state) : []),
   arrangement: 'many',
   panels,
   figure,
@@ -44,11 +50,13 @@ export const nextToken = {
 function wording(trace) {
   if (isFilling(trace)) {
     return {
+      terms: PROBABILITY,
       help: 'The model reads both sides of a position and gives every token of its vocabulary a probability of standing there; these are the likeliest, masks first.',
     };
   }
   if (!hasTwoSides(trace)) return {};
   return {
+    terms: PROBABILITY,
     help: 'From the whole source, and the target up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
   };
 }
@@ -82,11 +90,17 @@ function figure(trace, state) {
   const title = `${words.preposition} ${isMask(tokens[query]) ? named(tokens, query) : quoted(tokens[query])}`;
   const guesses = guessesAt(trace, tokens, query, state.words ?? '');
   if (!guesses) return { title, notice: 'This model does not predict a next token.' };
+  const sampled = sampledGuesses(guesses, query, 'next_token', state);
   return {
     title,
+    help: sampled
+      ? 'The bar is the probability of being sampled with these settings, the thin line the model’s own.'
+      : undefined,
     summary: `The ${guesses.length} likeliest tokens ${words.preposition.toLowerCase()} ${quoted(tokens[query])}.`,
-    ...guessBars(state, guesses, words),
-    grid: gridOf(trace, state, { query, tokens, guesses, words }),
+    ...(sampled
+      ? choiceBars(state, sampled, { event: 'being sampled' }, false)
+      : guessBars(state, guesses, words)),
+    grid: gridOf(trace, state, { query, tokens, guesses: sampled ?? guesses, words }),
   };
 }
 
@@ -121,8 +135,8 @@ function gridOf(trace, state, subject) {
   const say = (row) => sentence(subject, row, last);
   return {
     ...guessesGrid(guesses, { side, query, say }),
-    quantity: `probability of ${words.event} ${words.preposition.toLowerCase()} token ${query}`,
-    request: REQUEST,
+    quantity: `probability of ${isNaturalIn('next_token', state) ? words.event : 'being sampled'} ${words.preposition.toLowerCase()} token ${query}`,
+    request: asksSampled('next_token', state).sampled ?? REQUEST,
     ...adding(trace, state, subject),
   };
 }

@@ -64,7 +64,10 @@ export const positions = {
   ...entryOf('positions'),
   help: 'Attention alone does not know the order of tokens, so a vector for each position is added to the embedding of its token.',
   terms: [
-    ['dimension', 'one of the d_model numbers that describe a token inside the model'],
+    [
+      'dimension',
+      'one of the d_model numbers that describe a token inside the model; d_model is their count',
+    ],
     [
       'cosine similarity',
       'how similar two vectors are: 1 if they point the same way, less the more they differ',
@@ -97,7 +100,10 @@ const ROTATING = [
 const WORDING = {
   waves: {
     terms: [
-      ['dimension', 'one of the d_model numbers that describe a token inside the model'],
+      [
+        'dimension',
+        'one of the d_model numbers that describe a token inside the model; d_model is their count',
+      ],
       ['distance', 'the number of positions between two tokens'],
     ],
   },

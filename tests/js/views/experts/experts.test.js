@@ -67,13 +67,13 @@ test('either stack of an encoder–decoder with experts can be shown, with its o
   deepEqual(others, []);
 });
 
-test('router entropy stands token by token in a strip up to ln n, its mean and the balance loss beside the title', () => {
+test('router entropy stands token by token in a strip up to log₂ n, its mean and the balance loss beside the title', () => {
   for (const width of [358, 900]) {
     const [{ data, layout, facts }] = figuresOf(experts, sampleTrace(), { width });
     const along = width === 358 ? data.at(-1).x : data.at(-1).y;
     equal(along.length, COUNT);
-    ok(along.every((entropy) => Math.abs(entropy - 1.1421) < 1e-3));
-    deepEqual((layout.yaxis3 ?? layout.xaxis3).range, [0, Math.log(4)]);
+    ok(along.every((entropy) => Math.abs(entropy - 1.1421 / Math.LN2) < 1e-3));
+    deepEqual((layout.yaxis3 ?? layout.xaxis3).range, [0, 2]);
     deepEqual(facts[1], ['balance loss', '1.600']);
   }
 });

@@ -172,7 +172,7 @@ test('the numbers of the rows are means of their bins, in their own units', () =
   const [entropy, first] = stripsOf(tensors, SITE, 1, bins);
   deepEqual([...entropy.values].map(Math.round), [2, 6]);
   ok(Number.isNaN(first.values[0]));
-  const { values } = lossStrip(named([3], [1, Math.exp(-4), Math.exp(-3)]), bins);
+  const { values } = lossStrip(named([3], [1, 2 ** -4, 2 ** -3]), bins);
   deepEqual([...values].map(Math.round), [2, 3]);
   equal(stripsOf({}, 'decoder.layers.0.cross_attention', 0, bins).length, 2);
 });

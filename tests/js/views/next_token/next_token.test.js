@@ -9,7 +9,11 @@ import {
   sampleTrace,
   TOKENS,
   plain,
+  tensor,
 } from '../../sample.js';
+
+const STANDARD = { next_token_temperature: 1, next_token_top_k: 0, next_token_top_p: 1 };
+const rounded = (value) => Number(value.toFixed(4));
 
 test('the likeliest first, with the one that came marked', () => {
   const { data, title } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
@@ -74,4 +78,21 @@ test('a translator’s guesses are about its target, and are added to it', () =>
   deepEqual(grid.choose(0, 0), { target: 'il vit saw', query: null });
   deepEqual(grid.choose(2, 0), {}, 'an end mark cannot be written');
   ok(bars.text.every((text) => !text.includes('came next')));
+});
+
+test('the bars are of being sampled once a slider is moved, with a line at the model’s own', () => {
+  const trace = sampleTrace();
+  deepEqual(nextToken.asks(trace, { ...FRAME, ...STANDARD }), {});
+  const state = { ...FRAME, ...STANDARD, next_token_temperature: 0.5, next_token_top_p: 0.9 };
+  deepEqual(nextToken.asks(trace, state).sampled.predictions, { temperature: 0.5, top_p: 0.9 });
+  const sampled = tensor(['query', 'rank'], [5, 3], (at) => [0.8, 0.2, 0][at % 3]);
+  const next = { ...trace, analyses: { next_token: { sampled } } };
+  for (const answer of [{ trace: next }, { isWaiting: true, previous: next }]) {
+    const { data, grid } = nextToken.figure(trace, { ...state, answers: { sampled: answer } });
+    deepEqual(data[0].x.slice(0, 3).map(rounded), [0.8, 0.2, 0]);
+    equal(data.at(-1).x[0], 0.5);
+    equal(rounded(grid.value(0, 0)), 0.8);
+    ok(grid.request.predictions);
+  }
+  deepEqual(nextToken.controls(fillTrace(), state), [], 'no text is sampled from masks');
 });
