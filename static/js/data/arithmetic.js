@@ -14,8 +14,6 @@
 
 import { highestIn, rowOf } from './trace.js';
 
-export { extent, highestIn } from './trace.js';
-
 /**
  * @import { Cell } from '../plot/grid.js'
  * @import { Matrix } from './trace.js'

@@ -7,10 +7,9 @@
 
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
 import { baseLayout, colourBar, colourBarTitle, labelWidth, letteringFor } from './figure.js';
-import { extent, highestIn } from '../data/arithmetic.js';
+import { columnOf, extent, highestIn, rowOf } from '../data/trace.js';
 import { share } from '../data/format.js';
 import { escapeForPlotly, shortened } from '../data/text.js';
-import { columnOf, rowOf } from '../data/trace.js';
 
 /**
  * @import { Matrix } from '../data/trace.js'

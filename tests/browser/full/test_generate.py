@@ -206,3 +206,22 @@ def test_a_link_a_reload_and_the_back_button_restore_the_path(reader, written):
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_the_steps_of_a_chain_are_marked_right_and_wrong(reader):
+    reader.open(model="sums", view="generate", text="47*23=47*20+47*3=940+140=")
+    step(reader)
+    facts = reader.view.locator(".panel-facts").first
+    said = dict(
+        zip(
+            facts.locator("dt").all_text_contents(),
+            facts.locator("dd").all_text_contents(),
+            strict=True,
+        )
+    )
+    assert said["= 47*20+47*3"] == "✓ right"
+    assert said["= 940+140"] == "✗ wrong: 1080, not 1081"
+    button(reader, "Step").focus()
+    reader.page.keyboard.press("Enter")
+    settle(reader, 2)
+    assert "✗ wrong: 1080, not 1081" in facts.text_content()

@@ -6,14 +6,13 @@ import {
   checked,
   divergence,
   entropyOf,
-  extent,
   frequencies,
-  highestIn,
   softmax,
   softmaxSteps,
   totalVariation,
   turned,
 } from '../../../static/js/data/arithmetic.js';
+import { extent, highestIn } from '../../../static/js/data/trace.js';
 import {
   amount,
   counted,

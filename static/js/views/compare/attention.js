@@ -2,12 +2,12 @@
  * Attention of both sides on one colour scale, and their difference B − A.
  */
 
-import { extent, largestIn } from '../../data/arithmetic.js';
+import { largestIn } from '../../data/arithmetic.js';
+import { extent, rowOf } from '../../data/trace.js';
 import { percent, share, signed } from '../../data/format.js';
 import { tokensOf } from '../../data/attention.js';
 import { differenceMade } from '../../data/request_code.js';
 import { capitalised } from '../../data/text.js';
-import { rowOf } from '../../data/trace.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';

@@ -2,11 +2,11 @@
  * The heads that changed: the share of each head's attention that moved between A and B.
  */
 
-import { extent, largestIn } from '../../data/arithmetic.js';
+import { largestIn } from '../../data/arithmetic.js';
+import { extent, isCausal, matrixAt } from '../../data/trace.js';
 import { cardPath } from '../../api/calls.js';
 import { decimal, percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
-import { isCausal, matrixAt } from '../../data/trace.js';
 import { movedMade } from '../../data/request_code.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';

@@ -3,9 +3,8 @@
  * bars.
  */
 
-import { highestIn } from '../../data/arithmetic.js';
+import { highestIn, isCausal, matrixAt, rowOf } from '../../data/trace.js';
 import { decimal, share, small } from '../../data/format.js';
-import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
 import {
   differences,

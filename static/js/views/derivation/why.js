@@ -4,11 +4,10 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { highestIn } from '../../data/arithmetic.js';
+import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { signed, small } from '../../data/format.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { positionLabels } from '../../data/text.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
 import { createMemo, choosing, queryOf } from '../../state/state.js';
 import { allKeysFigure } from './all_keys.js';
 import { derive, differences, sitesOf } from './derivation.js';

@@ -260,7 +260,7 @@ function answersMap(result, size) {
 }
 
 const TITLE_ROOM = 20;
-const MOST_CELL = 15;
+const MOST_CELL = 20;
 
 /**
  * The attention of every head, a tile each, in one drawing.

@@ -85,11 +85,7 @@ function pictures({ arrays, values }) {
           {
             x: distances,
             across: { title: 'tokens back from the last' },
-            up: {
-              title: 'norm of the gradient, identity = 1',
-              isLog: true,
-              range: rangeOf(arrays),
-            },
+            up: { title: 'norm of the gradient', isLog: true, range: rangeOf(arrays) },
             quantity: 'norm of the Jacobian of the last state, 1 for an identity',
             curves: cellCurves(arrays, 'gradient', size),
             unit: 'tokens back',

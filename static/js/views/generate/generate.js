@@ -13,7 +13,8 @@ import {
   tokensWith,
 } from '../../ui/generation.js';
 import { nameOfGuess } from '../../plot/guess_bars.js';
-import { chainSteps, highestIn } from '../../data/arithmetic.js';
+import { chainSteps } from '../../data/arithmetic.js';
+import { highestIn } from '../../data/trace.js';
 import { counted, grouped, percent, share } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { named, tokenLabels } from '../../data/text.js';

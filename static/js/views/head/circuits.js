@@ -4,11 +4,10 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { highestIn } from '../../data/arithmetic.js';
+import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { tokensOf, weightsAt } from '../../data/attention.js';
 import { decimal, signed } from '../../data/format.js';
 import { named } from '../../data/text.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
 import { nameOfGuess } from '../../plot/guess_bars.js';
 import { signedBars, withSign } from '../../plot/signed_bars.js';
 import { queryOf } from '../../state/state.js';

@@ -2,7 +2,7 @@
  * Maps of positions, the parts that their grids share, and the cosine similarity of rows.
  */
 
-import { extent } from '../../data/arithmetic.js';
+import { extent } from '../../data/trace.js';
 import { signed, tick } from '../../data/format.js';
 import { quoted } from '../../data/text.js';
 import { diverging, plotlyScale } from '../../plot/colour.js';

@@ -5,11 +5,10 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { extent } from '../../data/arithmetic.js';
+import { columnOf, extent } from '../../data/trace.js';
 import { amount, signed } from '../../data/format.js';
 import { sideOf, stackOf, tokensOf } from '../../data/attention.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
-import { columnOf } from '../../data/trace.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { depthLines, depthMap, isDown, pointsOf } from './depth_drawing.js';
