@@ -35,8 +35,9 @@ NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$
 	audit bench bench-page load soak openapi format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
+# Schemathesis takes seconds to load in each, and one file alone needs it.
 PYTEST   := $(BIN)/pytest --quiet
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal -p no:schemathesis
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,8 +52,8 @@ test: lint types test-python test-js test-browser ## Run what every change has t
 
 test-all: test test-shapes ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
-	$(PYTEST) $(PARALLEL) -m slow tests/app
-	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/test_openapi.py
+	$(PYTEST) $(PARALLEL) -m slow tests/app tests/packaging
+	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/openapi_fuzz.py
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full
 
 lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and safety: Python, JavaScript, shell, Dockerfile

@@ -4,9 +4,20 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+
+def test_every_folder_with_modules_is_a_package(root):
+    settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {
+        ".".join([package, *path.parent.relative_to(root / top).parts])
+        for package, top in (("headlight", "app"), ("headlight.model", "model"))
+        for path in (root / top).rglob("*.py")
+    }
+    assert folders | {"headlight.static", "headlight.templates"} == set(settings["packages"])
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +38,7 @@ def installed(root, committed, tmp_path_factory):
     return target
 
 
+@pytest.mark.slow
 def test_page_code_and_models_travel_whole(installed, committed):
     package = {
         f"headlight/{name.removeprefix('app/')}"
@@ -38,6 +50,7 @@ def test_page_code_and_models_travel_whole(installed, committed):
     assert package - files == set()
 
 
+@pytest.mark.slow
 def test_no_other_name_is_installed(installed):
     names = {path.name for path in installed.iterdir()}
     assert {name for name in names if not name.endswith(".dist-info")} <= {"headlight", "bin"}
@@ -62,6 +75,7 @@ def output_of(program, folder, **environment):
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_the_wheel_is_used_beside_an_app_and_a_model_of_somebody_else(installed, elsewhere):
     program = """
 import headlight

@@ -191,6 +191,7 @@ def test_the_folder_of_an_unfinished_run_is_not_called_damaged(headlight, tmp_pa
     assert "not finished" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_not_an_error(zoo):
     words = ["trace", "the cat sat on the mat", "--capture", "*", "--csv", "--device", "cpu"]
     environment = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}

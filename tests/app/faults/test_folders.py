@@ -303,20 +303,35 @@ def parent(tmp_path, zoo):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory, zoo):
+    """A directory with one sound model and one for each kind of damage, by its name."""
+    parent = tmp_path_factory.mktemp("damaged")
+    sound = shutil.copytree(zoo / "tiny", parent / "sound")
+    folders = {name: parent / f"broken-{number}" for number, name in enumerate(DAMAGES)}
+    for name, folder in folders.items():
+        DAMAGES[name][0](shutil.copytree(sound, folder))
+    return parent, folders
+
+
+@pytest.fixture(scope="module")
+def over_all(damaged):
+    return Registry([damaged[0]], default="sound", device=CPU)
+
+
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_folder_is_refused_in_a_sentence(parent, name, caplog):
-    damage, expected = DAMAGES[name]
-    damage(shutil.copytree(parent / "sound", parent / "broken"))
-    found = Registry([parent], default="sound", device=CPU)
-    with pytest.raises(Problem, match="the model 'broken' cannot be used: ") as caught:
-        found.checkpoint("broken")
+def test_a_damaged_folder_is_refused_in_a_sentence(damaged, over_all, name, caplog):
+    parent, folders = damaged
+    broken, expected = folders[name].name, DAMAGES[name][1]
+    with pytest.raises(Problem, match=f"the model '{broken}' cannot be used: ") as caught:
+        over_all.checkpoint(broken)
     assert caught.value.status_code == 503
-    reason = found.unavailable["broken"]
+    reason = over_all.unavailable[broken]
     assert re.search(expected, reason), reason
     assert len(reason) <= MAX_REASON_CHARACTERS
     assert reason.isprintable()
     assert str(parent) not in reason
-    assert found.checkpoint().id == "sound"
+    assert over_all.checkpoint().id == "sound"
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
@@ -362,17 +377,14 @@ def test_a_card_that_is_hard_to_read_stops_nobody_else(parent, client_with):
     assert client.get("/models/sound/card").status_code == 200
 
 
-def test_a_server_over_all_of_them_starts_and_answers(parent, client_with, zoo):
-    for number, (damage, _) in enumerate(DAMAGES.values()):
-        damage(shutil.copytree(zoo / "tiny", parent / f"broken-{number}"))
-    for name in NAMES:
-        (parent / name).mkdir()
+def test_a_server_over_all_of_them_starts_and_answers(damaged, client_with, zoo):
+    parent, folders = damaged
     client = client_with(models_dir=parent)
     answer = client.get("/api/v1/models").json()
     known = {found["id"] for found in answer["models"] + answer["unavailable"]}
-    assert {f"broken-{number}" for number in range(len(DAMAGES))} <= known
-    assert len(known) == len(DAMAGES) + len(NAMES) + len([*zoo.iterdir()]) + 1
+    assert {folder.name for folder in folders.values()} <= known
+    assert len(known) == len(DAMAGES) + len([*zoo.iterdir()]) + 1
     assert client.post("/api/v1/trace", json={"text": "a", "model": "sound"}).status_code == 200
-    for number in range(len(DAMAGES)):
-        refused = client.post("/api/v1/tokenize", json={"text": "a", "model": f"broken-{number}"})
+    for folder in folders.values():
+        refused = client.post("/api/v1/tokenize", json={"text": "a", "model": folder.name})
         assert refused.status_code == 503, refused.text

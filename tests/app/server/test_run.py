@@ -118,6 +118,7 @@ def test_open_responses_finish_when_the_server_is_told_to_stop(serving, settings
         assert answer.result().headers["connection"] == "close"
 
 
+@pytest.mark.slow
 def test_two_workers_share_a_port_and_stop_cleanly(zoo):
     code = "from headlight.cli import app; app()"
     words = ["serve", "--port", "0", "--workers", "2"]

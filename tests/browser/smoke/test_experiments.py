@@ -18,8 +18,7 @@ def test_an_experiment_is_drawn_on_a_phone(visit):
         assert not reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 
-def test_a_changed_parameter_is_computed_and_its_link_restores_it(visit):
-    reader = visit()
+def test_a_changed_parameter_is_computed_and_its_link_restores_it(reader):
     open_experiment(reader, "scaling")
     before = finding(reader).text_content()
     reader.page.get_by_label("Width", exact=True).first.fill("16")
@@ -32,8 +31,7 @@ def test_a_changed_parameter_is_computed_and_its_link_restores_it(visit):
     expect(finding(reader)).to_have_text(after)
 
 
-def test_a_run_starts_by_itself_and_is_gone_back_in_by_the_keyboard(visit):
-    reader = visit()
+def test_a_run_starts_by_itself_and_is_gone_back_in_by_the_keyboard(reader):
     open_experiment(reader, "learn_task", **SHORT["learn_task"])
     page = reader.page
     slider = page.locator("#learn_task-frame")
@@ -50,8 +48,7 @@ def test_a_run_starts_by_itself_and_is_gone_back_in_by_the_keyboard(visit):
     assert "frame" not in fragment_of(reader)
 
 
-def test_a_run_is_stopped_and_ends_when_its_panel_is_left(visit):
-    reader = visit()
+def test_a_run_is_stopped_and_ends_when_its_panel_is_left(reader):
     page = reader.page
     with page.expect_event("requestfailed") as ended:  # the browser closes the stream
         open_experiment(reader, "learn_task", steps=1000)
@@ -63,8 +60,7 @@ def test_a_run_is_stopped_and_ends_when_its_panel_is_left(visit):
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_visible()
 
 
-def test_a_number_of_attention_by_hand_is_edited_with_the_keyboard(visit):
-    reader = visit()
+def test_a_number_of_attention_by_hand_is_edited_with_the_keyboard(reader):
     open_experiment(reader, "by_hand", example="animal")
     page = reader.page
     printed = page.locator(".worked small:not(:empty)")
@@ -90,8 +86,7 @@ def test_a_number_of_attention_by_hand_is_edited_with_the_keyboard(visit):
     assert "context" in fragment_of(reader)
 
 
-def test_a_wrong_value_in_a_link_is_told_at_its_field_and_leaves_the_address(visit):
-    reader = visit()
+def test_a_wrong_value_in_a_link_is_told_at_its_field_and_leaves_the_address(reader):
     open_experiment(reader, "recurrence", spectral_radius=99, length=8, frame=3, radius=1)
     said = reader.page.locator("#view-recurrence .link-notice")
     expect(said).to_contain_text("“3” in the link is not used: this experiment has no frames")

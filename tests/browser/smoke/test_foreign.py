@@ -1,13 +1,11 @@
 """A Hugging Face checkpoint on the page: chosen, loaded, drawn, with its badge."""
 
-import pytest
-
 from tests.browser.foreign_server import TEXT, check_view, foreign_reader
 
 foreign = foreign_reader(["mixtral"])
 
 
-def test_choosing_a_model_loads_it_and_shows_how_exact_it_is(foreign):
+def test_a_chosen_model_is_loaded_shows_how_exact_it_is_and_is_drawn(foreign):
     foreign.open(text=TEXT)
     page = foreign.page
     assert page.locator("#model option", has_text="headlight add").count() == 1
@@ -18,9 +16,5 @@ def test_choosing_a_model_loads_it_and_shows_how_exact_it_is(foreign):
     assert badge.text_content() == "0.0 from Hugging Face’s own attention"
     foreign.wait_until_plotted()
     assert "MixtralForCausalLM" in page.locator("#card").text_content()
-    assert foreign.errors == []
-
-
-@pytest.mark.parametrize("view", ["attention", "experts"])
-def test_a_view_draws_its_numbers(foreign, view):
-    check_view(foreign, "mixtral", view)
+    for view in ("attention", "experts"):
+        check_view(foreign, "mixtral", view)

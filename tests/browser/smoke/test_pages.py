@@ -1,13 +1,12 @@
 """The pages beside the main one, and the page written to a file."""
 
-import subprocess
-import sys
-
 from playwright.sync_api import expect
+from typer.testing import CliRunner
+
+from headlight.cli import app
 
 
-def test_a_call_of_the_api_is_tried_in_its_documentation(visit):
-    reader = visit()
+def test_a_call_of_the_api_is_tried_in_its_documentation(reader):
     reader.page.goto(f"{reader.url}/docs")
     call = reader.page.locator(".opblock", has_text="/api/v1/limits")
     call.locator(".opblock-summary").click()
@@ -16,8 +15,7 @@ def test_a_call_of_the_api_is_tried_in_its_documentation(visit):
     expect(call.locator(".live-responses-table")).to_contain_text("max_characters")
 
 
-def test_the_card_of_a_model_leads_back_to_the_page(visit):
-    reader = visit()
+def test_the_card_of_a_model_leads_back_to_the_page(reader):
     page = reader.page
     page.goto(f"{reader.url}/models/plain/card")
     assert page.locator("h1").text_content() == "The model: Plain"
@@ -29,8 +27,8 @@ def test_the_card_of_a_model_leads_back_to_the_page(visit):
 def test_a_trace_written_to_a_page_is_drawn_without_a_network(new_context, tmp_path):
     path = tmp_path / "trace.html"
     text = "The <b>cat</b> sat, مرحبا 🐈."
-    command = [sys.executable, "-m", "headlight.cli", "trace", text, "--html", str(path)]
-    subprocess.run(command, check=True, capture_output=True)
+    done = CliRunner().invoke(app, ["trace", text, "--device", "cpu", "--html", str(path)])
+    assert done.exit_code == 0, done.output
     page = new_context(offline=True).new_page()
     errors, asked = [], []
     page.on("console", lambda message: errors.append(message.text))

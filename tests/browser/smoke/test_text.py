@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 EMOJI = "👩\u200d🚀"
@@ -65,16 +64,15 @@ def test_a_huge_text_is_refused_with_a_way_out(visit):
     assert reader.page.locator("#results").is_visible()
 
 
-@pytest.mark.parametrize(
-    "text", ["<b>x</b> & </s>", "مرحبا بالعالم", f"{EMOJI} naïve 中文 \u202eevil\u200b"]
-)
-def test_any_text_is_shown_as_text(reader, ask, text):
-    reader.open(text=text)
-    assert len(reader.chips) == len(ask("tokenize", text=text)["tokens"])
-    assert 0 < reader.view.locator(".ytick text").count() <= len(reader.chips)
-    assert reader.page.locator("#chips :is(b, i, s, a), .ytick :is(a, b, i)").count() == 0
-    assert reader.page.locator("#chips").get_attribute("dir") == ("rtl" if "م" in text else "ltr")
-    assert not set("".join(reader.chips)) & set("\u202e\u200b")
+def test_any_text_is_shown_as_text(reader, ask):
+    for text in ("<b>x</b> & </s>", "مرحبا بالعالم", f"{EMOJI} naïve 中文 \u202eevil\u200b"):
+        reader.open(text=text)
+        assert len(reader.chips) == len(ask("tokenize", text=text)["tokens"])
+        assert 0 < reader.view.locator(".ytick text").count() <= len(reader.chips)
+        assert reader.page.locator("#chips :is(b, i, s, a), .ytick :is(a, b, i)").count() == 0
+        direction = reader.page.locator("#chips").get_attribute("dir")
+        assert direction == ("rtl" if "م" in text else "ltr")
+        assert not set("".join(reader.chips)) & set("\u202e\u200b")
 
 
 def test_another_model_keeps_the_text(reader):

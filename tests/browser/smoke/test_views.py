@@ -5,8 +5,22 @@ import re
 import pytest
 
 
-def test_it_draws_and_says_what_it_shows(reader, view):
-    reader.open_view(view)
+def test_it_draws_is_restored_from_its_link_and_read_out_by_keyboard(reader, view):
+    reader.open_view(view, layer=1, head=1, query=2)
+    check_drawing(reader, view)
+    sent = reader.fragment
+    titles = reader.view.locator(".panel h2").all_text_contents()
+    reader.page.reload()
+    reader.wait_until_plotted()
+    assert state_in(reader.fragment) == state_in(sent)
+    assert reader.open_view_id == view
+    assert reader.lit
+    assert reader.view.locator(".panel h2").all_text_contents() == titles
+    check_keyboard(reader)
+
+
+def check_drawing(reader, view):
+    """The view is drawn, has a table, and explains itself."""
     assert reader.view.get_attribute("id") == f"view-{view}"
     assert reader.view.locator(".panel h2").count() >= 1
     assert reader.view.locator(".panel-notice.is-failure:visible").count() == 0
@@ -15,8 +29,8 @@ def test_it_draws_and_says_what_it_shows(reader, view):
     assert reader.view.locator(".terms dt").count() >= 1
 
 
-def test_the_keyboard_reaches_its_cells_from_the_map_and_reads_them_out(reader, view):
-    reader.open_view(view)
+def check_keyboard(reader):
+    """Tab goes from the map to the first drawing, and arrows read out its cells."""
     page = reader.page
     page.locator('#map [tabindex="0"]').focus()
     plot = reader.view.locator(".panel:has(.exports:visible) .plot").first
@@ -32,18 +46,6 @@ def test_the_keyboard_reaches_its_cells_from_the_map_and_reads_them_out(reader, 
         heard.add(reader.announced)
     assert len(heard) >= 2
     assert all(heard)
-
-
-def test_its_link_restores_it_on_a_page_that_is_loaded_anew(reader, view):
-    reader.open_view(view, layer=1, head=1, query=2)
-    sent = reader.fragment
-    titles = reader.view.locator(".panel h2").all_text_contents()
-    reader.page.reload()
-    reader.wait_until_plotted()
-    assert state_in(reader.fragment) == state_in(sent)
-    assert reader.open_view_id == view
-    assert reader.lit
-    assert reader.view.locator(".panel h2").all_text_contents() == titles
 
 
 def state_in(fragment):

@@ -1,7 +1,8 @@
 """The server does what its OpenAPI document says, whatever is sent: schemathesis asks.
 
-`HEADLIGHT_EXAMPLES=500 pytest tests/app/faults` looks longer; without it the requests are always
-the same ones, so that a change is what makes a test fail.
+`HEADLIGHT_EXAMPLES=500 pytest tests/app/faults/openapi_fuzz.py` looks longer; without it the
+requests are always the same ones, so that a change is what makes a test fail. `make test-all` runs
+it: loading schemathesis costs each worker of the default tests seconds.
 """
 
 import os
