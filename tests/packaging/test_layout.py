@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -65,17 +66,22 @@ def modules(folder):
 
 OF_APP, OF_MODEL = modules("app"), modules("model")
 MODULES = OF_APP | OF_MODEL
-TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
-TESTS = {name: ast.parse(path.read_text()) for name, path in modules("tests").items()}
 
 
+@cache
+def tree_of(path):
+    """A file, parsed by the first test that looks at it: collecting the tests parses nothing."""
+    return ast.parse(path.read_text())
+
+
+@cache
 def imported_names(module):
     """Every dotted name that a module imports, `from a import b` counting as `a.b`."""
     names = set()
     package = module.split(".")
     if MODULES[module].name != "__init__.py":
         package.pop()
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(tree_of(MODULES[module])):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -157,8 +163,8 @@ def test_docstrings_begin_with_their_subject():
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     awkward = [
         f"{name}: {docstring.splitlines()[0]}"
-        for name, tree in (TREES | TESTS).items()
-        for node in ast.walk(tree)
+        for name, path in (MODULES | modules("tests")).items()
+        for node in ast.walk(tree_of(path))
         if isinstance(node, documented)
         and AWKWARD.match(docstring := ast.get_docstring(node) or "")
     ]

@@ -7,11 +7,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit
-from sklearn.preprocessing import StandardScaler
 
 from headlight.model.data.damage import BOILERPLATE, DAMAGES, damaged
 from headlight.model.data.features import FEATURES, Text, features_of
@@ -123,6 +118,13 @@ def examples():
 
 
 def test_the_probability_is_that_of_scikit_learn(examples):
+    # Importing it takes longer than all of these tests, so that no other worker does.
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import GroupKFold, GroupShuffleSplit
+    from sklearn.preprocessing import StandardScaler
+
     classifier = train_classifier(examples, seed=3)
     features = np.stack([example.features for example in examples])
     labels = np.array([int(example.is_good) for example in examples])
@@ -144,8 +146,12 @@ def test_the_probability_is_that_of_scikit_learn(examples):
     assert sum(row["documents"] for row in classifier.figures["calibration"]) == 80
 
 
-def test_a_classifier_is_read_back_from_its_file(examples, tmp_path):
-    classifier = train_classifier(examples, about={"good": ["a"]})
+@pytest.fixture(scope="module")
+def classifier(examples):
+    return train_classifier(examples, about={"good": ["a"]})
+
+
+def test_a_classifier_is_read_back_from_its_file(examples, classifier, tmp_path):
     path = tmp_path / "classifier.json"
     path.write_text(classifier.to_json())
     assert read_classifier(path).probability(examples[0].features) == classifier.probability(
@@ -164,9 +170,9 @@ def test_a_classifier_is_read_back_from_its_file(examples, tmp_path):
         ({"colour": 1}, "is not a classifier"),
     ],
 )
-def test_a_damaged_classifier_is_an_error(examples, tmp_path, change, message):
+def test_a_damaged_classifier_is_an_error(classifier, tmp_path, change, message):
     path = tmp_path / "classifier.json"
-    path.write_text(json.dumps(json.loads(train_classifier(examples).to_json()) | change))
+    path.write_text(json.dumps(json.loads(classifier.to_json()) | change))
     with pytest.raises(ValueError, match=message):
         read_classifier(path)
     with pytest.raises(ValueError, match="cannot be read"):
