@@ -62,6 +62,12 @@ class ScoreTerms:
         """Whether the scores are products of queries and keys alone."""
         return self.softcap is None and self.slopes is None and self.bias is None
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether more than causality hides keys, so that a query may see none."""
+        others = (self.window, self.chunk, self.is_token, self.visible)
+        return any(one is not None for one in others)
+
     def near_keys(self, queries: Block, n_keys: int) -> Block:
         """The keys from the first to the last that are near enough to any of these queries."""
         (start, stop), first, last = queries, 0, n_keys
@@ -92,8 +98,7 @@ class ScoreTerms:
 
     def hidden(self, row: int, at: Block, to: Block, device: torch.device) -> Hidden | None:
         """The keys among these that are hidden from some of the queries; None: nothing is."""
-        others = (self.window, self.chunk, self.is_token, self.visible)
-        if all(one is None for one in others):
+        if not self.is_partial:
             if not self.is_causal or to[1] <= at[0] + 1:
                 return None
             first = max(to[0], at[0] + 1)  # every query sees the keys before

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -31,13 +32,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.score_terms import MASKED, Block, Hidden, ScoreTerms, distances
+from headlight.model.score_terms import MASKED, Block, Hidden, ScoreTerms
 
-BLOCK_ROWS = 128
-"""Queries of a block on a processor, one head at a time: a block of 4,096 keys fits its cache."""
+BLOCK_ROWS = 256
+"""Queries of a block on a processor, one head at a time: fewer would make more calls of kernels."""
 
 ACCELERATOR_ELEMENTS = 2**26
 """Scores of a block on an accelerator, all heads at once: fewer would not fill it."""
+
+LARGEST = 64.0
+"""The most that a score is away from 0, or less than the greatest of its row, before `exp`.
+
+exp(±64) and sums of it are far from the ends of float32. Beyond them the library's `exp` is a
+hundred times slower; a weight that should be less than exp(−64) is off by less than 2e-28.
+"""
 
 KEPT_MASK = 2**17
 """The most cells of a block's mask that is kept for the next head."""
@@ -109,10 +117,9 @@ class PooledMap:
     ) -> None:
         column, n_before = divmod(first, self.columns)
         n_after = -(n_before + sums.shape[-1]) % self.columns
-        sums, maxima = (
-            F.pad(part, (n_before, n_after)).unflatten(-1, (-1, self.columns))
-            for part in (sums, maxima)
-        )
+        if n_before or n_after:
+            sums, maxima = (F.pad(part, (n_before, n_after)) for part in (sums, maxima))
+        sums, maxima = (part.unflatten(-1, (-1, self.columns)) for part in (sums, maxima))
         rows = slice(row, row + sums.shape[-3])
         columns = slice(column, column + sums.shape[-2])
         found = self.maxima[place][..., rows, columns]
@@ -214,11 +221,6 @@ class Observer:
         if self.names & set(MAPS):
             self.map = PooledMap((batch, heads), n_queries, n_keys, watch.resolution, like)
 
-    @property
-    def needs_normaliser(self) -> bool:
-        """Whether logsumexp is returned, or read for the entropy."""
-        return bool(self.names & {"entropy", "logsumexp"})
-
     def add(
         self,
         row: int,
@@ -239,7 +241,9 @@ class Observer:
         if "first_token" in self.names and to[0] == 0 < to[1]:
             self.found["first_token"][row, heads, queries] = weights[..., 0]
         if "mean_distance" in self.names:
-            self.found["mean_distance"][row, heads, queries] = _mean_distance(weights, at, to)
+            share = None if normaliser is None else normaliser.share
+            found = _mean_distance(weights, at, to, share)
+            self.found["mean_distance"][row, heads, queries] = found
         if normaliser is not None and "logsumexp" in self.names:
             self.found["logsumexp"][row, heads, queries] = normaliser.logsumexp
         if "entropy" in self.names:
@@ -264,8 +268,8 @@ class Observer:
         return self.found
 
 
-def _mean_distance(weights: Tensor, at: Block, to: Block) -> Tensor:
-    """Σ_j w_ij·|i − j| of each row.
+def _mean_distance(weights: Tensor, at: Block, to: Block, share: Tensor | None = None) -> Tensor:
+    """Σ_j w_ij·|i − j| of each row, of which `share` is Σ_j w_ij.
 
     Keys before the block of queries are i − j away, and keys after it j − i. Counted from the first
     query of the block, so that a short distance far into a text keeps its digits.
@@ -273,21 +277,38 @@ def _mean_distance(weights: Tensor, at: Block, to: Block) -> Tensor:
     (start, stop), (first, last) = at, to
     left, right = min(max(start, first), last), max(min(stop, last), first)
     beside = weights[..., left - first : right - first]
-    found = (beside * distances(at, (left, right), weights).abs_()).sum(-1)
+    near = _near(stop - start, left - start, right - start, weights.dtype, weights.device)
+    found = (beside * near).sum(-1)
     offsets = torch.arange(stop - start, device=weights.device, dtype=weights.dtype)
     for begin, end, sign in ((first, left, 1), (right, last, -1)):
         if end > begin:
             far = weights[..., begin - first : end - first]
-            away = distances((start, start + 1), (begin, end), weights)[0]
-            found += sign * (far @ away + offsets * far.sum(-1))
+            away = torch.arange(
+                start - begin, start - end, -1, device=weights.device, dtype=weights.dtype
+            )
+            is_rest = far.shape[-1] + beside.shape[-1] == last - first
+            rest = None if share is None or not is_rest else share - beside.sum(-1)
+            total = far.sum(-1) if rest is None else rest
+            found += sign * (far @ away + offsets * total)
     return found
+
+
+@lru_cache(maxsize=4)
+def _near(n_rows: int, left: int, right: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """|i − j| of the rows 0 … n−1 at the keys of a block beside them."""
+    queries = torch.arange(n_rows, device=device, dtype=dtype)
+    return (queries[:, None] - torch.arange(left, right, device=device, dtype=dtype)).abs_()
 
 
 @dataclass(frozen=True)
 class Normaliser:
-    """The logsumexp of the rows of a block, over the keys and the sink."""
+    """The logsumexp of the rows of a block, over the keys and the sink.
+
+    ``share`` is Σ w over the keys: 1, but for the sink's weight and for rows that see no key.
+    """
 
     logsumexp: Float[Tensor, "head query"]
+    share: Float[Tensor, "head query"]
     sinks: Float[Tensor, "head 1"] | None = None
 
     def entropy(self, mean_scores: Float[Tensor, "head query"]) -> Float[Tensor, "head query"]:
@@ -349,14 +370,18 @@ def stream_attention(
         for begin in range(0, n_heads, n_together):
             heads = slice(begin, min(begin + n_together, n_heads))
             own = _shared(keys[row], heads, sharers).to(like.dtype)
-            own_values = _shared(values[row], heads, sharers).to(like.dtype)
+            is_bounded = _is_bounded(queries[row, heads], own, terms)
+            products = own.transpose(-2, -1).contiguous()  # its columns are read in order
+            averaged = _shared(values[row], heads, sharers).to(like.dtype)
+            if "entropy" in observer.names and terms.is_product:
+                averaged = torch.cat([averaged, own], dim=-1)
             for start in range(0, n_queries, step):
                 check()
                 at = (start, min(start + step, n_queries))
-                place = _Place(row, heads, at, *seen.at(at))
+                place = _Place(row, heads, at, *seen.at(at), is_bounded)
                 part, block = slice(*place.to), queries[row, heads, slice(*at)].to(like.dtype)
                 context[row, heads, slice(*at)] = _attend_block(
-                    block, own[:, part], own_values[:, part], terms, observer, memory, place
+                    block, products[..., part], averaged[:, part], terms, observer, memory, place
                 )
                 n_finished += 1
                 watch.report(n_finished / n_blocks)
@@ -399,54 +424,82 @@ class _Place(NamedTuple):
     at: Block
     to: Block
     hidden: Hidden | None
+    is_bounded: bool
 
 
 def _attend_block(
     queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
+    products: Tensor,
+    averaged: Tensor,
     terms: ScoreTerms,
     observer: Observer,
     memory: Sequence[Tensor],
     place: _Place,
 ) -> Tensor:
-    row, heads, at, to, hidden = place
+    """The context of a block.
+
+    ``products`` are the keys (head, d_head, key) and ``averaged`` the values, and behind them the
+    keys for Σ w·s.
+    """
+    row, heads, at, to, hidden, is_bounded = place
     shape = (*queries.shape[:2], to[1] - to[0])
+    has_keys = "entropy" in observer.names and terms.is_product
+    d_value = averaged.shape[-1] - (products.shape[-2] if has_keys else 0)
     if shape[-1] == 0:
-        return queries.new_zeros(*shape[:2], values.shape[-1])
-    # 1. The scores of the rows.
+        return queries.new_zeros(*shape[:2], d_value)
+    # 1. The scores of the rows, and exp(s − m) in their place unless they are read once more.
     into = memory[0][: math.prod(shape)].view(shape)
-    scores = terms.scores(queries, keys, heads=heads, at=at, to=to, hidden=hidden, out=into)
-    # 2. The weights, in the place of the scores unless these are read once more.
-    is_partial = any(one is not None for one in (terms.is_token, terms.visible, terms.sinks))
-    greatest = scores.amax(-1) if observer.needs_normaliser or is_partial else None
-    weights = torch.softmax(scores, -1, out=memory[-1][: math.prod(shape)].view(shape))
-    # 3. What the weights lose to the sink, and rows that see nothing.
-    normaliser = None if greatest is None else _normalise(weights, greatest, terms, heads)
-    # 4. The context, and all that is observed.
-    mean_scores = None
-    if "entropy" in observer.names and terms.is_product:  # Σ_j w_ij·q_i·k_j = q_i·Σ_j w_ij·k_j
-        mean_scores = (torch.bmm(weights, keys) * queries).sum(-1) * terms.scale
+    shown = None if is_bounded else hidden
+    keys = products.transpose(-2, -1)
+    scores = terms.scores(queries, keys, heads=heads, at=at, to=to, hidden=shown, out=into)
+    weights = memory[-1][: math.prod(shape)].view(shape)
+    if is_bounded:
+        greatest = torch.zeros_like(queries[..., :1])
+        torch.exp(scores, out=weights)
+    else:
+        greatest = scores.amax(-1, keepdim=True)
+        torch.sub(scores, greatest, out=weights).clamp_(min=-LARGEST).exp_()
+    if hidden is not None:
+        columns, mask = hidden
+        weights[..., columns].masked_fill_(mask, 0)
+    # 2. The weights: less than 1 in all beside a sink, and 0 in a row that sees nothing.
+    normaliser = _normalise(weights, greatest[..., 0], terms, heads, is_partial=terms.is_partial)
+    # 3. The context, and all that is observed.
+    context, mean_scores = torch.bmm(weights, averaged), None
+    if has_keys:  # Σ_j w_ij·q_i·k_j = q_i·Σ_j w_ij·k_j
+        context, mean_keys = context.split([d_value, products.shape[-2]], dim=-1)
+        mean_scores = (mean_keys * queries).sum(-1) * terms.scale
     elif "entropy" in observer.names:
         mean_scores = torch.mul(weights, scores, out=scores).sum(-1)
-    context = torch.bmm(weights, values)
     observer.add(row, heads, at, to, weights, normaliser, mean_scores)
     return context
 
 
-def _normalise(weights: Tensor, greatest: Tensor, terms: ScoreTerms, heads: slice) -> Normaliser:
-    """The logsumexp of each row, lse = max s − ln max w; the weights are changed for the sink."""
-    lse = greatest - weights.amax(-1).log()
-    if not bool((greatest > MASKED / 2).all()):
-        sees = greatest > MASKED / 2
-        weights *= sees[..., None]
-        lse = torch.where(sees, lse, MASKED)
-    if terms.sinks is None:
-        return Normaliser(lse)
-    sinks = terms.sinks[heads].to(lse)[:, None]
-    whole = torch.logaddexp(lse, sinks)
-    weights *= (lse - whole).exp()[..., None]
-    return Normaliser(whole, sinks)
+def _is_bounded(queries: Tensor, keys: Tensor, terms: ScoreTerms) -> bool:
+    """Whether exp(s) of every score is finite, by |q·k| ≤ |q|·|k|: then no maximum is needed."""
+    if not terms.is_product or not keys.numel() or not queries.numel():
+        return False
+    longest = [float(one.norm(dim=-1).amax()) for one in (queries, keys)]
+    return bool(abs(terms.scale) * longest[0] * longest[1] <= LARGEST)
+
+
+def _normalise(
+    weights: Tensor, greatest: Tensor, terms: ScoreTerms, heads: slice, *, is_partial: bool
+) -> Normaliser:
+    """The logsumexp of each row, lse = m + ln Σ exp(s − m); exp(s − m) is divided by the sum."""
+    least = torch.finfo(weights.dtype).tiny
+    sums = weights.sum(-1).clamp_(min=least)
+    lse, factor, share = greatest + sums.log(), sums.reciprocal(), torch.ones_like(sums)
+    if terms.sinks is not None:
+        sinks = terms.sinks[heads].to(lse)[:, None]
+        own, lse = lse, torch.logaddexp(lse, sinks)
+        share = (own - lse).exp_()
+        factor *= share
+    if is_partial and not bool((sees := sums > least).all()):
+        lse = torch.where(sees, lse, MASKED if terms.sinks is None else sinks)
+        factor, share = factor * sees, share * sees
+    weights *= factor[..., None]
+    return Normaliser(lse, share, None if terms.sinks is None else sinks)
 
 
 def _block_sizes(

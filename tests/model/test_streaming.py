@@ -36,10 +36,20 @@ def stream(one, watch, names=EVERYTHING, path=None):
 def test_blocks_give_the_numbers_of_the_whole_matrix(kind, resolution):
     one = case(kind, 150)
     queries = (0, 3, 129, 149)
-    out, found = stream(one, Watch(resolution=resolution, queries=queries))
+    out, found = stream(one, Watch(resolution=resolution, queries=queries, block_rows=128))
     torch.testing.assert_close(out.double(), context(one), atol=2e-6, rtol=0)
     for name, expected in observed(one, queries, resolution).items():
         torch.testing.assert_close(found[name].double(), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["causal", "sinks", "mask"])
+def test_scores_whose_exponential_has_no_float_give_the_numbers_of_the_whole_matrix(kind):
+    one = case(kind, 70, spread=90)
+    assert one.scores[one.scores.isfinite()].max() > 150
+    out, found = stream(one, Watch(resolution=9, queries=(69,), block_rows=32))
+    torch.testing.assert_close(out.double(), context(one), atol=2e-4, rtol=0)
+    for name, expected in observed(one, (69,), 9).items():
+        torch.testing.assert_close(found[name].double(), expected, atol=2e-3, rtol=1e-5)
 
 
 def test_the_context_is_that_of_the_fused_kernel():
