@@ -42,6 +42,7 @@ def client(client_with):
     return client_with(cache_bytes=0, **times)
 
 
+@pytest.mark.slow
 def test_what_is_kept_does_not_grow_with_what_is_asked(client):
     for number in range(N_WARM):
         ask(client, number)
