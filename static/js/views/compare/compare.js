@@ -4,7 +4,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { percent } from '../../data/format.js';
+import { percent, signed } from '../../data/format.js';
 import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
@@ -96,13 +96,29 @@ function wording(trace, state) {
   };
 }
 
+/**
+ * Whether the two heads of the maps have to do with each other.
+ * @param {ViewState} state
+ */
+function relationOf(state) {
+  const found = partnersOf(...cardsOf(state));
+  if (!found)
+    return 'Heads of two models do not correspond, so B − A subtracts maps of unrelated heads.';
+  const { layer, head } = state;
+  const pair = found.pairs.find((one) => one.layer === layer && one.head === head);
+  const own = `Layer ${layer}, head ${head} of A`;
+  if (!pair) return `${own} has no partner in B, so B − A subtracts an unrelated head.`;
+  const { partner, correlation } = pair;
+  const goes = `${own} goes with layer ${partner.layer}, head ${partner.head} of B (correlation ${signed(correlation, 2)})`;
+  return partner.layer === layer && partner.head === head
+    ? `${goes}, and B − A compares the two.`
+    : `${goes}, but B − A subtracts it from the head of the same number, which is unrelated.`;
+}
+
 /** @param {ReturnType<typeof sidesOf>} sides @param {ViewState} state */
 function ofHeads(sides, state) {
   const { compare_with: way, compare_edit: edit } = state;
-  if (way === 'model')
-    return partnersOf(...cardsOf(state))
-      ? []
-      : ['Heads of two models do not correspond, so B − A subtracts maps of unrelated heads.'];
+  if (way === 'model') return [relationOf(state)];
   const most = mostChanged(sides);
   const isOff = way === 'edit' && edit === 'heads';
   return [

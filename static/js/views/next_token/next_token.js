@@ -141,7 +141,7 @@ function gridOf(trace, state, subject) {
   };
 }
 
-/** @typedef {{query: number, tokens: Token[], guesses: Guess[], words: Words}} Subject the predictions at one token */
+/** @typedef {{query: number, tokens: Token[], guesses: (Guess & {own?: number})[], words: Words}} Subject the predictions at one token; `own`: the model’s probability, if the bar is that of being sampled */
 
 /**
  * A guess can be inserted at a mask or at the end of the text.
@@ -187,7 +187,7 @@ function canBeTyped(piece) {
  * @param {number|undefined} lastLayer
  */
 function sentence({ query, tokens, guesses, words }, row, lastLayer) {
-  const { name: guess, probability, markInWords } = guesses[row];
+  const { name: guess, probability, own, markInWords } = guesses[row];
   const where = lastLayer === undefined ? '' : ` (after layer ${lastLayer}, the last)`;
-  return `${words.preposition} ${named(tokens, query)}, “${guess}” has probability ${percent(probability)}, rank ${row + 1}${markInWords}${where}`;
+  return `${words.preposition} ${named(tokens, query)}, “${guess}” ${own === undefined ? 'has probability' : `has probability ${percent(own)}, of being sampled`} ${percent(probability)}, rank ${row + 1}${markInWords}${where}`;
 }

@@ -115,7 +115,7 @@ const WORDING = {
     ],
   },
   twins: {
-    help: 'Small models that were trained alike and differ only in their positional encoding, on this text: the mean attention of each head by distance.',
+    help: 'Small models that were trained alike and differ only in their positional encoding, on this text: the mean attention of each head by distance, all on one scale. Look at the far end of the curves: ALiBi lowers the score with every step back, each head at a rate of its own, while the other encodings leave it to training how far a head looks.',
     terms: [['mean weight', 'averaged over all queries with a key at this distance']],
   },
 };

@@ -250,7 +250,7 @@ export function pathRoute({ edges }) {
   const [own] = (reader?.path ?? '').split('.');
   const stack = reader?.path.includes('cross_attention') ? 'encoder' : own;
   return [
-    [`tokens ${stack}`, `embedding ${stack}`],
+    [`embedding ${stack}`],
     ...heads.map(({ path, head }) => {
       const [of, , layer, kind] = path.split('.');
       const place = kind === 'cross_attention' ? 'cross' : of;

@@ -258,6 +258,12 @@ test('the heads of a student are matched with those of its teacher, from either 
   match(partners.grid.describe(1, 0), /goes with layer 0, head 1 of B: correlation 0.9/);
   match(partners.grid.describe(0, 0), /has no partner/);
   deepEqual(partners.grid.choose(0, 1), { layer: 0, head: 1 });
+  const said = (layer, head) => {
+    const state = { compare_with: 'model', compare_model: 'other', answers, layer, head };
+    return compare.wording(traceA(), stateOf(state)).help;
+  };
+  match(said(0, 0), /no partner in B, so B − A subtracts an unrelated head/);
+  match(said(1, 0), /goes with layer 0, head 1 of B .*, but B − A subtracts it from the head/);
   const seen = partnersOf(taught({ ...CARD, id: 'small' }), CARD);
   deepEqual(seen.pairs[0], { layer: 0, head: 1, partner: { layer: 1, head: 0 }, correlation: 0.9 });
   equal(seen.student, 'small');

@@ -185,7 +185,7 @@ test('the path lists its edges, each with what is left without it', () => {
   deepEqual(figures[0].data[0].x, [2, 0.5]);
   match(figures[0].data[0].text[0], /\+2\.00 · 25\.0 %/);
   deepEqual(word.route(trace, { ...state, word_show: 'path' }), [
-    ['tokens decoder', 'embedding decoder'],
+    ['embedding decoder'],
     ['head decoder 1 1', 'layer decoder 1'],
     ['logits'],
   ]);

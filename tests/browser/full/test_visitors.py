@@ -1,0 +1,126 @@
+"""Five visitors, each at their task from a cold start, with the clicks that it takes."""
+
+import csv
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+COUNT = """addEventListener('pointerup', ({ isTrusted }) => {
+  if (isTrusted) window.presses = (window.presses ?? 0) + 1;
+}, true);"""
+
+
+@pytest.fixture
+def arrive(visit):
+    """Opens the page as somebody does who has never seen it."""
+
+    def come(**options):
+        reader = visit(**options)
+        reader.page.add_init_script(COUNT)
+        reader.open()
+        return reader
+
+    return come
+
+
+def presses(reader):
+    """How often a mouse button or a finger was lifted."""
+    return reader.page.evaluate("window.presses ?? 0")
+
+
+def press(reader, name, within=None):
+    (within or reader.page).get_by_role("button", name=name, exact=True).click()
+
+
+def test_a_student_finds_out_why_the_model_expects_the_word(arrive):
+    student = arrive()
+    expect(student.page.locator("#insight")).to_be_visible()
+    student.page.locator('#map [data-part="logits"]').click()
+    student.wait_until_drawn()
+    press(student, "Why this word")
+    student.wait_until_plotted()
+    assert "logits for" in student.readout
+    student.view.get_by_role("radio", name="Strongest path").check(force=True)
+    expect(student.page.locator(".map-route polyline").first).to_be_attached()
+    assert any(part.startswith("head") for part in student.lit)
+    assert presses(student) == 3
+
+
+def test_a_teacher_queues_two_views_and_steps_through_them_by_keys(arrive):
+    teacher = arrive(width=1920, height=1080)
+    press(teacher, "Present")
+    dialog = teacher.page.get_by_role("dialog", name="Presentation")
+    press(teacher, "Add this view", dialog)
+    press(teacher, "Close", dialog)
+    teacher.page.locator('#map [data-part="logits"]').click()
+    teacher.wait_until_drawn()
+    press(teacher, "Present")
+    press(teacher, "Add this view", dialog)
+    press(teacher, "Start", dialog)
+    expect(teacher.page.locator("#view-attention")).to_be_visible()
+    teacher.page.keyboard.press("ArrowRight")
+    expect(teacher.page.locator("#view-next_token")).to_be_visible()
+    teacher.page.keyboard.press("Escape")
+    expect(teacher.page.get_by_role("region", name="Presentation")).to_have_count(0)
+    assert presses(teacher) == 7
+
+
+def test_a_researcher_scripts_and_exports_the_same_numbers(arrive, tmp_path):
+    researcher = arrive(permissions=("clipboard-read", "clipboard-write"))
+    saved = researcher.save("CSV", tmp_path).read_text().splitlines()
+    drawn = [[float(cell or 0) for cell in row[1:]] for row in list(csv.reader(saved))[1:]]
+    script = researcher.copy("Python")
+    url = re.search(r'"(http[^"]+)"', script).group(1)
+    body = re.search(r"^body = (.*?)^request", script, flags=re.MULTILINE | re.DOTALL).group(1)
+    answer = httpx.post(url, json=eval(body), timeout=60).json()
+    (site,) = answer["tensors"]
+    (head,) = answer["tensors"][site]["data"]
+    for row, expected in zip(drawn, head, strict=True):
+        assert row == pytest.approx(expected, abs=1e-4)
+    assert presses(researcher) == 4
+
+
+def test_somebody_on_a_phone_reads_a_sentence_of_their_own(arrive):
+    phone = arrive(width=390, height=844, has_touch=True, is_mobile=True)
+    phone.write("The little girl saw the big dog. The little girl")
+    phone.page.locator(".heads-cell").nth(4).tap()
+    phone.wait_until_drawn()
+    expect(phone.view.locator(".panel h2").first).to_be_in_viewport()
+    phone.page.locator('#map [data-part="logits"]').tap()
+    phone.wait_until_drawn()
+    expect(phone.view.locator(".plot").first).to_be_in_viewport()
+    assert "has probability" in phone.readout
+    widths = phone.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]
+    assert presses(phone) == 2
+
+
+def test_somebody_with_a_screen_reader_walks_to_a_head_and_a_weight(arrive):
+    listener = arrive()
+    keyboard = listener.page.keyboard
+    keyboard.press("Tab")
+    keyboard.press("Enter")  # skip to the results
+    keyboard.press("Tab")
+    focused = listener.page.locator(":focus")
+    assert focused.evaluate("(node) => node.closest('[role=toolbar]') !== null")
+    before = focused.get_attribute("aria-label")
+    keyboard.press("ArrowDown")
+    assert listener.page.locator(":focus").get_attribute("aria-label") != before
+    keyboard.press("Home")
+    for _ in range(9):
+        keyboard.press("ArrowDown")
+        if "head" in listener.page.locator(":focus").get_attribute("aria-label"):
+            break
+    assert "head" in listener.page.locator(":focus").get_attribute("aria-label")
+    keyboard.press("Enter")
+    listener.wait_until_drawn()
+    keyboard.press("l")
+    listener.wait_until_drawn()
+    assert "head" in listener.announced
+    listener.view.locator(".plot").first.focus()
+    listener.page.evaluate("document.querySelector('#announcer').textContent = ''")
+    keyboard.press("ArrowDown")
+    assert "attends to" in listener.announced
+    assert presses(listener) == 0
