@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headlight.model.data.deduplication import (
+    MAX_CHARACTERS,
     N_HASHES,
     SHINGLE,
     Deduplicator,
@@ -91,7 +92,7 @@ class Cleaning:
         for document, duplicate in pairs:
             self._before.add(document)
             if self._deduplicator is not None:
-                self._sample.add(document.text)
+                self._sample.add(document.text[:MAX_CHARACTERS])
             reason, quality = None, None
             if duplicate is not None:
                 reason = duplicate.to_dict()
