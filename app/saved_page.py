@@ -139,7 +139,7 @@ def whole_requests(request: TraceRequest, card: Mapping[str, Any]) -> Iterator[T
         yield _whole_request(request, card)
     labels = () if request.is_observed else ("head_labels",)
     analyses = sorted({*request.wanted_analyses, *labels})
-    members = {**request.model_dump(by_alias=True), "analyses": analyses, "triangle": False}
+    members = {**_without_prediction(request), "analyses": analyses, "triangle": False}
     yield TraceRequest.model_validate(members)
 
 
@@ -148,12 +148,16 @@ def _whole_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceReque
     capture = [glob for glob in SITES if fnmatch.filter(names, glob)]
     analyses = {*request.wanted_analyses, "head_labels", *card["analyses"]} - set(NOT_HELD)
     members = {
-        **request.model_dump(by_alias=True),
+        **_without_prediction(request),
         "capture": capture,
         "analyses": sorted(analyses),
         "triangle": False,
     }
     return TraceRequest.model_validate(members)
+
+
+def _without_prediction(request: TraceRequest) -> Members:
+    return {**request.model_dump(by_alias=True), "logit_difference": None, "patching": None}
 
 
 def further_requests(
@@ -162,22 +166,32 @@ def further_requests(
     """The requests that explain single predictions, each behind its form in the page.
 
     Every position has its attribution, which takes one pass; the strongest path and the saliency,
-    which take many, are those of the prediction that the page opens.
+    which take many, are those of the prediction that the page opens, and of the one that the
+    request itself explains, with its tokens. So is its patching.
     """
     if not any(site.endswith(".queries") for site in trace):
         return
     tokens = trace.target_tokens or trace.tokens
     masks = [at for at, token in enumerate(tokens) if token.text == "[MASK]"]
     first = masks[0] if masks else len(tokens) - 1
+    chosen: Members = {"position": first}
+    if request.logit_difference is not None:
+        chosen |= request.logit_difference.model_dump(exclude_none=True)
+    asks: list[Members] = []
     for name in OF_A_POSITION:
-        if name not in card["analyses"]:
-            continue
         is_quick = name == "logit_attribution" and len(tokens) <= MOST_POSITIONS
-        for position in range(len(tokens)) if is_quick else (first,):
-            ask: Members = {"analyses": [name], "logit_difference": {"position": position}}
-            members = {**request.model_dump(by_alias=True), "capture": [], **ask}
-            members["target"] = trace.target
-            yield ask, TraceRequest.model_validate(members)
+        positions = range(len(tokens)) if is_quick else sorted({first, chosen["position"]})
+        differences = [{"position": position} for position in positions]
+        differences += [chosen] if len(chosen) > 1 else []
+        asks += [{"analyses": [name], "logit_difference": each} for each in differences]
+    if request.patching is not None:
+        patching = request.patching.model_dump(exclude_none=True)
+        asks.append({"analyses": ["patching"], "patching": patching, "logit_difference": chosen})
+    for ask in asks:
+        if ask["analyses"][0] not in card["analyses"]:
+            continue
+        members = {**_without_prediction(request), "capture": [], **ask, "target": trace.target}
+        yield ask, TraceRequest.model_validate(members)
 
 
 def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[Members, bytes]]:

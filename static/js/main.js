@@ -30,6 +30,7 @@ import {
   queryOf,
   standardsOfText,
   createAddress,
+  elsewhere,
 } from './state/state.js';
 import { anatomyOf, litParts, MAP, openingOf, readingsOf } from './data/model_parts.js';
 import { insightOf, headToOpen } from './data/head_insight.js';
@@ -241,7 +242,8 @@ function isReadAnew(now, before) {
  */
 function press(side, index) {
   if (!trace || trace.text !== state.text) return; // the results are of another text
-  const masked = trace.card?.has_mask ? toggled(trace, index, state.words) : null;
+  const isMasking = trace.card?.has_mask && !document.body.classList.contains('is-saved');
+  const masked = isMasking ? toggled(trace, index, state.words) : null;
   change(masked ?? choosing(trace, side, index));
 }
 
@@ -751,6 +753,7 @@ window.addEventListener('popstate', () => {
     read();
     return;
   }
+  state = { ...state, ...elsewhere(before, state.view, FIELDS) };
   if (trace) normalize();
   show();
 });

@@ -5,6 +5,7 @@
 
 import { openArchive } from './api/archive.js';
 import { answerFrom } from './api/calls.js';
+import { openingIn } from './data/presentation.js';
 import { lackOf, VIEWS } from './views/registry.js';
 
 /**
@@ -46,6 +47,8 @@ export async function open(buffer) {
   VIEWS.splice(0, VIEWS.length, ...views);
   // The document of a frame without an address has no history of its own to write.
   if (location.protocol === 'about:') history.pushState = history.replaceState = () => {};
+  const opening = openingIn(document);
+  if (opening && location.hash === '') history.replaceState(null, '', opening.link);
   await import('./main.js');
 
   /** @param {import('./views/registry.js').ViewEntry} view */

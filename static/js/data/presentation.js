@@ -74,6 +74,61 @@ function isCover(cover) {
   );
 }
 
+/** What of a link says which text is read, by which model. */
+const READING = ['text', 'target', 'model'];
+
+/**
+ * What a saved page opens on: a view, and a presentation of views of the same text.
+ * @typedef {{link: string, slides: Slide[]}} Opening
+ */
+
+/**
+ * @param {string} link of the view that is looked at
+ * @param {Slide[]} slides of any text
+ * @returns {Opening} links of a page that holds one text, and those slides that show it
+ */
+export function openingOf(link, slides) {
+  const reading = readingOf(link);
+  const own = slides.filter((slide) => readingOf(slide.link) === reading);
+  return {
+    link: withoutReading(link),
+    slides: own.map((slide) => ({ ...slide, link: withoutReading(slide.link) })),
+  };
+}
+
+/**
+ * @param {Opening} opening
+ * @returns {string} an element of a page
+ */
+export function openingElement({ link, slides }) {
+  const json = JSON.stringify({ link, slides }).replaceAll('<', '\\u003c');
+  return `<script type="application/json" id="${OPENING}">${json}</script>\n`;
+}
+
+/**
+ * @param {{getElementById: (id: string) => {textContent: string|null}|null}} page
+ * @returns {Opening|null} null: the page was not saved from a view
+ */
+export function openingIn(page) {
+  const found = page.getElementById(OPENING)?.textContent;
+  return found ? JSON.parse(found) : null;
+}
+
+const OPENING = 'opening';
+
+/** @param {string} link */
+function readingOf(link) {
+  const written = new URLSearchParams(link.replace(/^#/, ''));
+  return JSON.stringify(READING.map((name) => written.get(name)));
+}
+
+/** @param {string} link */
+function withoutReading(link) {
+  const written = new URLSearchParams(link.replace(/^#/, ''));
+  for (const name of READING) written.delete(name);
+  return `#${written}`;
+}
+
 /**
  * @template T
  * @param {T[]} list

@@ -71,11 +71,11 @@ export const INITIAL = Object.freeze(standardsOf(SHARED_FIELDS));
 export function fieldsOf(views) {
   const fields = { ...SHARED_FIELDS };
   for (const { id, fields: own = {} } of views) {
-    for (const name of Object.keys(own)) {
+    for (const [name, field] of Object.entries(own)) {
       if (name in fields)
         throw new Error(`the view ${id} names a field ${name}, and there is one already`);
+      Object.assign(fields, { [name]: { ...field, view: id } });
     }
-    Object.assign(fields, own);
   }
   return fields;
 }
@@ -100,11 +100,12 @@ export function readFragment(hash, fields = SHARED_FIELDS) {
 /**
  * @param {State & Record<string, unknown>} state
  * @param {Record<string, Field<any>>} [fields]
- * @returns {string} `#text=…&layer=…`, leaving out whatever is as it would be anyway
+ * @returns {string} `#text=…&layer=…`, leaving out whatever is as it would be anyway, and what views other than the open one alone show
  */
 export function writeFragment(state, fields = SHARED_FIELDS) {
   const written = new URLSearchParams();
-  for (const [name, { standard, write }] of Object.entries(fields)) {
+  for (const [name, { standard, write, view = state.view }] of Object.entries(fields)) {
+    if (state.view !== undefined && view !== state.view) continue;
     const value = state[name];
     const isStandard =
       value === undefined || value === standard || (Array.isArray(value) && value.length === 0);
@@ -311,6 +312,7 @@ function isSameList(a, b) {
  * @property {number} [least] of a number
  * @property {number} [most]
  * @property {boolean} [isOfText] it says nothing of another text, or of another model
+ * @property {string} [view] the view that alone shows it
  */
 
 const LONGEST_LIST = 1024;
@@ -421,6 +423,20 @@ export function standardsOfText(fields) {
  */
 export function standardsOf(fields) {
   return Object.fromEntries(Object.entries(fields).map(([name, { standard }]) => [name, standard]));
+}
+
+/**
+ * The part of a state that other views than its open one show, which no link to it holds.
+ * @param {State & Record<string, any>} state
+ * @param {string} view
+ * @param {Record<string, Field<any>>} fields
+ */
+export function elsewhere(state, view, fields) {
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([name, field]) =>
+      field.view === undefined || field.view === view ? [] : [[name, state[name]]],
+    ),
+  );
 }
 
 /** Milliseconds between two strokes of what is typed in one go. */

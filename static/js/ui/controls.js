@@ -120,16 +120,17 @@ function replace(host, wanted) {
   });
 }
 
-/** The identity of a control. */
-/** @param {Control} control */
+/** @param {Control} control @returns {string} its identity */
 function keyOf({ kind, name, label, options = [], least, most, step }) {
   return JSON.stringify([kind, name, label, options, least, most, step]);
 }
 
 /** @type {Record<string, (control: Control, id: string, onState: OnState) => Drawn>} */
 const KINDS = {
-  choice: (control, id, onState) =>
-    ((control.options ?? []).length > SEGMENTS ? menu : segments)(control, id, onState),
+  choice: (control, id, onState) => {
+    const { length } = control.options ?? [];
+    return (length > SEGMENTS ? menu : length === 1 ? single : segments)(control, id, onState);
+  },
   flag,
   number,
   integer,
@@ -170,6 +171,16 @@ function segments({ name = '', label, options = [] }, id, onState) {
         radio.checked = radio.value === String(value);
     },
   };
+}
+
+/**
+ * A choice without an alternative is text.
+ * @param {Control} control
+ * @returns {Drawn}
+ */
+function single({ label, options = [] }) {
+  const name = element('span', { class: 'control-label' }, label);
+  return { element: element('p', { class: 'control' }, name, options[0].title), update: () => {} };
 }
 
 /**

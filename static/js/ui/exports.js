@@ -3,7 +3,6 @@
  * the same numbers, or a link. Loaded when the first export is asked for.
  */
 
-import { BASE, call } from '../api/calls.js';
 import { exact } from '../data/format.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
 import { escapeForPlotly, visibleLine } from '../data/text.js';
@@ -53,19 +52,6 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
     date: new Date(),
   });
   return saveText(page, 'text/html', `${name}.html`);
-}
-
-/**
- * Every view of the text as one file; the server computes what is not on the screen yet.
- * @param {Subject} of
- */
-export async function saveWhole({ trace: { model, text, target, asked } }) {
-  const answer = await call(`${BASE}/page`, {
-    method: 'POST',
-    headers: { Accept: 'text/html', 'Content-Type': 'application/json' },
-    body: JSON.stringify({ model: asked?.model ?? model, text, ...(target && { target }) }),
-  });
-  return save(await answer.blob(), `headlight-${model}.html`);
 }
 
 /** @param {Subject} of */

@@ -194,7 +194,7 @@ function fileName(name, { title }) {
   return `headlight-${words}`;
 }
 
-const TELLING = 4000;
+const TELLING = 8000;
 /** A page that was saved has no server that a link or code could ask, and is saved already. */
 const isSaved = () => document.body.classList.contains('is-saved');
 
@@ -273,9 +273,10 @@ export function createExports(subject, announce) {
             item('HTML', 'this drawing, opens offline', (exports, of) =>
               exports.saveStandalone(of),
             ),
-            item('Whole page', 'every view of this text, opens offline', (exports, of) =>
-              exports.saveWhole(of),
-            ),
+            item('Whole page', 'every view of this text, opens offline', async (_, of) => {
+              const { saveWhole } = await import('./whole_page.js');
+              return saveWhole(of);
+            }),
           ]),
       item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
       item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),

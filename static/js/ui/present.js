@@ -3,7 +3,15 @@
  * screen. Loaded when it is first asked for.
  */
 
-import { back, moved, onward, read, toggledCover, written } from '../data/presentation.js';
+import {
+  back,
+  moved,
+  onward,
+  openingIn,
+  read,
+  toggledCover,
+  written,
+} from '../data/presentation.js';
 import { element, save } from './dom.js';
 import { CELLS } from './plot.js';
 
@@ -420,8 +428,10 @@ function icon(sign, label, onclick, disabled = false) {
   return button(sign, onclick, { class: 'icon', title: label, 'aria-label': label, disabled });
 }
 
-/** @returns {Slide[]} */
-function kept() {
+/** @returns {Slide[]} the presentation of a saved page, or the last one of this browser */
+export function kept() {
+  const opening = openingIn(document);
+  if (opening) return opening.slides;
   try {
     return read(localStorage.getItem(KEPT) ?? '');
   } catch {
@@ -431,6 +441,7 @@ function kept() {
 
 /** @param {Slide[]} slides */
 function keep(slides) {
+  if (openingIn(document)) return;
   try {
     localStorage.setItem(KEPT, written(slides));
   } catch {

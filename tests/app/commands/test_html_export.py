@@ -75,6 +75,22 @@ def test_the_saved_page_explains_every_position_with_the_numbers_of_the_api(clie
     assert parts.tolist() == pytest.approx(told, rel=1e-6)
 
 
+def test_the_saved_page_explains_the_prediction_that_was_looked_at(client):
+    chosen = {"position": 2, "token": 5, "against": 9}
+    patching = {"text": "the sat cat", "parts": ["residual"]}
+    asked = {"text": "the cat sat", "logit_difference": chosen, "patching": patching}
+    page = client.post("/api/v1/page", json=asked).text
+    header, (_, *further) = archived(page)
+    explained = [
+        entry["ask"]["analyses"][0]
+        for entry in header["further"]
+        if entry["ask"].get("logit_difference") == chosen
+    ]
+    assert explained == ["logit_attribution", "strongest_path", "saliency", "patching"]
+    found = further[-1].analyses["patching"]
+    assert (found["token"]["id"], found["against"]["id"]) == (5, 9)
+
+
 def test_the_page_of_maps_holds_nothing_for_every_query_and_key(client):
     page = client.post("/api/v1/page", json={"text": "the cat sat", "resolution": 2}).text
     header, (whole,) = archived(page)

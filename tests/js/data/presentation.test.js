@@ -5,6 +5,9 @@ import {
   back,
   moved,
   onward,
+  openingElement,
+  openingIn,
+  openingOf,
   read,
   toggledCover,
   written,
@@ -19,6 +22,24 @@ const SLIDES = [
 
 test('a file gives back the presentation it was written from', () => {
   deepEqual(read(written(SLIDES)), SLIDES);
+});
+
+test('a saved page opens on the view, and keeps the views of its own text', () => {
+  const slide = (link) => ({ name: '</script>', link, covers: [COVER] });
+  const opening = openingOf('#text=a+cat&view=why&layer=1&head=2&query=3&key=0', [
+    slide('#text=a+cat&view=head'),
+    slide('#text=a+dog&view=head'),
+    slide('#text=a+cat&model=other&view=head'),
+  ]);
+  deepEqual(opening, {
+    link: '#view=why&layer=1&head=2&query=3&key=0',
+    slides: [slide('#view=head')],
+  });
+  const written = openingElement(opening);
+  deepEqual(written.match(/<\//g)?.length, 1, 'nothing in it ends the element');
+  const [, json] = written.match(/>(.*)</);
+  deepEqual(openingIn({ getElementById: () => ({ textContent: json }) }), opening);
+  deepEqual(openingIn({ getElementById: () => null }), null);
 });
 
 test('of a whole address, the part that restores the view is kept', () => {

@@ -11,6 +11,7 @@ import {
   partsOf,
   quoted,
   shortened,
+  slugOf,
   visible,
 } from '../../../static/js/data/text.js';
 
@@ -29,6 +30,13 @@ test('joiners do their work inside a token and are named when alone', () => {
   equal(visible('👩\u200d🚀'), '👩\u200d🚀');
   equal(visible('\u200d'), '‹ZWJ›');
   equal(visible('\ufe0f'), '‹VS16›');
+});
+
+test('a file is named by the first words of its text', () => {
+  equal(slugOf('Doctor Mouse sat down, by the river.', 4), 'doctor-mouse-sat-down');
+  equal(slugOf('../Le garçon n’a “pas” 3 €'), 'le-garçon-n-a-pas-3');
+  equal(slugOf('… ?'), '');
+  ok(slugOf('a'.repeat(500)).length <= 60);
 });
 
 test('a name is the token without its space, unless space is all there is', () => {

@@ -10,6 +10,7 @@ import {
   counts,
   createMemo,
   deepEqual,
+  elsewhere,
   fieldsOf,
   flag,
   INITIAL,
@@ -283,6 +284,16 @@ test('every kind of field comes back as it was written', () => {
     { ...standardsOf(FIELDS), ...readFragment(writeFragment(state, FIELDS), FIELDS) },
     state,
   );
+});
+
+test('a link holds what its view shows, and nothing that another view alone shows', () => {
+  const fields = fieldsOf([
+    { id: 'one', fields: { one_show: choice(['a', 'b']) } },
+    { id: 'two', fields: { two_show: choice(['a', 'b']) } },
+  ]);
+  const state = { ...standardsOf(fields), view: 'two', layer: 1, one_show: 'b', two_show: 'b' };
+  assert.equal(writeFragment(state, fields), '#view=two&layer=1&two_show=b');
+  assert.deepEqual(elsewhere(state, 'two', fields), { one_show: 'b' });
 });
 
 test('defaults are not written', () => {

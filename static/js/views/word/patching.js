@@ -98,7 +98,6 @@ function sharesFigure(array, columns, state, { side, title, request, where }) {
       percentOf(value(row, column)),
     ],
     tokens: (_, column) => (isOfHeads ? {} : { key: column }),
-    query: null,
     start,
     rest: { readout: say(start.row, start.column) },
     ...(isOfHeads && {

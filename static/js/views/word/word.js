@@ -267,7 +267,6 @@ function gridOf(trace, state, { found, parts, title }) {
     describe: say,
     tip: (row) => [parts[row].name, withSign(parts[row].value)],
     tokens: (row) => marksOf(trace, found, parts[row]),
-    query: null,
     rowOf: (index) => (isOfTokens ? parts.findIndex((part) => part.token === index) : -1),
     start: { row: first, column: 0 },
     rest: { readout: say(first) },
