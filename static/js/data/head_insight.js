@@ -191,23 +191,26 @@ export function insightOf(trace, state, query) {
   const said = SAID[relation](wordAt(rows, query), wordAt(columns, key), {
     distance: Math.abs(query - key),
     isBefore: key < query,
+    head: `head ${state.head} of layer ${state.layer}`,
   });
   return `${said} (${much})${kind ? `: ${kind}` : ''}.`;
 }
 
-/** @type {Record<string, (query: Word, key: Word, of: {distance: number, isBefore: boolean}) => string>} */
+/** @type {Record<string, (query: Word, key: Word, of: {distance: number, isBefore: boolean, head: string}) => string>} */
 const SAID = {
-  induction: (query, key) =>
-    `At the ${query.ordinal}${query.name} the model looks back to ${key.name}, which followed it before`,
-  previous: (query, key) => `At ${query.name} the model looks at the token before, ${key.name}`,
-  next: (query, key) => `At ${query.name} the model looks at the token after, ${key.name}`,
-  same_token: (query) =>
-    `At the ${query.ordinal}${query.name} the model looks at the same word elsewhere`,
-  current: (query) => `At ${query.name} the model looks at the token itself`,
-  sink: (query, key) => `At ${query.name} the model looks at ${key.name}, the start of the text`,
-  cross: (query, key) => `To write what follows ${query.name}, the model reads ${key.name}`,
-  other: (query, key, { distance, isBefore }) =>
-    `At ${query.name} the model looks mostly at ${key.name}, ${distance} tokens ${isBefore ? 'back' : 'ahead'}`,
+  induction: (query, key, { head }) =>
+    `At the ${query.ordinal}${query.name}, ${head} looks back to ${key.name}, which followed it before`,
+  previous: (query, key, { head }) =>
+    `At ${query.name}, ${head} looks at the token before, ${key.name}`,
+  next: (query, key, { head }) => `At ${query.name}, ${head} looks at the token after, ${key.name}`,
+  same_token: (query, _, { head }) =>
+    `At the ${query.ordinal}${query.name}, ${head} looks at the same word elsewhere`,
+  current: (query, _, { head }) => `At ${query.name}, ${head} looks at the token itself`,
+  sink: (query, key, { head }) =>
+    `At ${query.name}, ${head} looks at ${key.name}, the start of the text`,
+  cross: (query, key, { head }) => `To write what follows ${query.name}, ${head} reads ${key.name}`,
+  other: (query, key, { distance, isBefore, head }) =>
+    `At ${query.name}, ${head} looks mostly at ${key.name}, ${distance} tokens ${isBefore ? 'back' : 'ahead'}`,
 };
 
 /**

@@ -171,7 +171,7 @@ export function ticks(labels, indices, { letters } = ROOMY) {
 
 /**
  * An axis that counts cells and labels them.
- * @param {{labels: string[], pixels: number, title: string, palette: Palette, lettering?: Lettering, space?: number, color?: string}} wanted
+ * @param {{labels: string[], pixels: number, title: string, palette: Palette, lettering?: Lettering, space?: number, color?: string, kept?: number[]}} wanted `kept`: indices whose labels are shown whichever else are not
  */
 export function labelAxis({
   labels,
@@ -181,9 +181,10 @@ export function labelAxis({
   lettering = ROOMY,
   space = lettering.space,
   color = palette.muted,
+  kept = [],
 }) {
   return {
-    ...ticks(labels, ticksFor(0, labels.length - 1, pixels, space), lettering),
+    ...ticks(labels, ticksFor(0, labels.length - 1, pixels, space, kept), lettering),
     tickmode: 'array',
     range: [-0.5, labels.length - 0.5],
     title: { text: title, font: { size: 12, color }, standoff: 8 },
@@ -327,14 +328,28 @@ export function nested({ rows, columns, data }) {
  * @param {number} last last index shown
  * @param {number} pixels length of the axis
  * @param {number} least pixels a label needs along the axis
- * @returns {number[]} indices, a power of two apart
+ * @param {number[]} [kept] indices that are always among them; they displace those too near
+ * @returns {number[]} indices in order, otherwise a power of two apart
  */
-export function ticksFor(first, last, pixels, least) {
+export function ticksFor(first, last, pixels, least, kept = []) {
   const count = last - first + 1;
-  const step = 2 ** Math.max(0, Math.ceil(Math.log2((count * least) / Math.max(pixels, 1))));
+  const step = stepFor(count, pixels, least);
+  const always = kept.filter((index) => index >= first && index <= last);
+  const reach = (least * count) / Math.max(pixels, 1);
   const ticks = [];
-  for (let index = Math.ceil(first / step) * step; index <= last; index += step) ticks.push(index);
-  return ticks;
+  for (let index = Math.ceil(first / step) * step; index <= last; index += step)
+    if (always.every((one) => Math.abs(one - index) >= reach)) ticks.push(index);
+  return [...new Set([...ticks, ...always])].sort((a, b) => a - b);
+}
+
+/**
+ * How far apart the labels of an axis are that has no room for all; 1: all are shown.
+ * @param {number} count of labels
+ * @param {number} pixels length of the axis
+ * @param {number} least pixels a label needs along the axis
+ */
+export function stepFor(count, pixels, least) {
+  return 2 ** Math.max(0, Math.ceil(Math.log2((count * least) / Math.max(pixels, 1))));
 }
 
 const ROUND = [1, 2, 2.5, 5, 10];

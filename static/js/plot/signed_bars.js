@@ -13,14 +13,17 @@ const ROW_HEIGHT = 26;
 const LEAST_ROW_HEIGHT = 18;
 const LONGEST = 1100;
 const WIDEST = 720;
-const LETTERS = { wide: 26, narrow: 17 };
-const NUMBER = { size: 12, letters: 12, space: 1 };
+const LETTERS = { wide: 36, narrow: 17 };
+const NUMBER = { size: 12, letters: 24 };
 const GAP = 8;
+/** The share of the room that bars have at least, beside their numbers. */
+const LEAST_BARS = 0.3;
 const LEVELS = { against: 40, quiet: 128, for: 215 };
 
 /**
  * @typedef {Object} Bar
  * @property {string} label
+ * @property {string} [short] the label on a phone
  * @property {string} name in a sentence
  * @property {number} value
  * @property {string} [written] in place of the number
@@ -39,7 +42,7 @@ export function signedBars(bars, { title, ends }, { palette, width }) {
     letters: isNarrow(width) ? LETTERS.narrow : LETTERS.wide,
     space: 1,
   };
-  const labels = bars.map(({ label }) => label);
+  const labels = bars.map(({ label, short }) => (isNarrow(width) ? (short ?? label) : label));
   const margin = { l: labelWidth(labels, lettering) + 14, r: 12, t: 22, b: 44 };
   const height = Math.min(
     bars.length * ROW_HEIGHT,
@@ -100,17 +103,24 @@ export function withSign(value) {
 }
 
 /**
- * The ends of the axis leave room for the number beside each bar.
+ * The ends of the axis leave room for what is written beside the bars of either side.
  * @param {Bar[]} bars
  * @param {number} pixels
+ * @returns {[number, number]}
  */
-function rangeOf(bars, pixels) {
+export function rangeOf(bars, pixels) {
   const values = bars.map(({ value }) => value);
   const least = Math.min(0, ...values);
   const most = Math.max(0, ...values);
-  const span = most - least || 1;
-  const room = (span * (labelWidth(['+00.00'], NUMBER) + GAP)) / Math.max(80, pixels);
-  return [least < 0 ? least - 1.3 * room : 0, most > 0 ? most + 1.3 * room : 0.2 * span];
+  const [left, right] = [
+    (/** @type {Bar} */ { value }) => value < 0,
+    ({ value }) => value >= 0,
+  ].map((isOfSide) => {
+    const written = bars.filter(isOfSide).map(writtenOf);
+    return written.length > 0 ? labelWidth(written, NUMBER) + GAP : 0;
+  });
+  const scale = Math.max(LEAST_BARS * pixels, pixels - left - right) / (most - least || 1);
+  return [least - left / scale, most + right / scale];
 }
 
 /**

@@ -15,6 +15,7 @@ import {
   labelWidth,
   letteringFor,
   nested,
+  stepFor,
 } from './figure.js';
 
 /**
@@ -33,11 +34,14 @@ import {
  * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string, ticks?: {tickvals: number[], ticktext: string[]}|null}} scale `write`: the numbers beside the colour bar; `ticks`: the bar's own, or null if Plotly chooses them
  * @property {string} quantity beside the colour bar
  * @property {Cell[]} [outlined]
+ * @property {{rows: number[], columns: number[]}} [kept] the rows and columns whose labels are never left out
  * @property {(value: number) => string} [numbers] written into the cells if they have room
  */
 
 const ROOM_FOR_GAPS = 12;
 const ROOM_FOR_NUMBERS = 24;
+/** Lines of type at 45° need √2 of their height along the axis. */
+const ROOM_FOR_SLANTED = 20;
 const LEAST_SIDE = 160;
 
 /**
@@ -46,12 +50,15 @@ const LEAST_SIDE = 160;
  * @returns {Drawing}
  */
 export function squaresFigure(wanted, state) {
-  const { matrix, rows, columns, scale, quantity } = wanted;
+  const { matrix, rows, columns, scale, kept = { rows: [], columns: [] } } = wanted;
   const { palette, width } = state;
   const lettering = letteringFor(width);
   const label = { rows: labelWidth(rows, lettering), columns: labelWidth(columns, lettering) };
   const box = (isNarrow(width) ? tightBox : roomyBox)(state, label, wanted);
   const gap = box.cell >= ROOM_FOR_GAPS ? 1 : 0;
+  const step = stepFor(rows.length, box.down, lettering.space);
+  const quantity =
+    wanted.kept && step > 1 ? thinnedOf(wanted.quantity, step, box) : wanted.quantity;
   return {
     data: [
       {
@@ -80,6 +87,7 @@ export function squaresFigure(wanted, state) {
           title: box.axisTitles.columns,
           palette,
           lettering,
+          kept: kept.columns,
           color: palette.key,
         }),
         side: 'top',
@@ -92,11 +100,25 @@ export function squaresFigure(wanted, state) {
           title: box.axisTitles.rows,
           palette,
           lettering,
+          kept: kept.rows,
           color: palette.query,
         }),
       ),
     },
   };
+}
+
+/**
+ * The title of the colour bar, with how many labels are shown.
+ * @param {string} quantity
+ * @param {number} step a power of two
+ * @param {{orientation: 'v'|'h', across: number, down: number}} box
+ */
+function thinnedOf(quantity, step, { orientation, across, down }) {
+  const said = `every ${step}${step % 10 === 2 ? 'nd' : 'th'} token is labelled`;
+  const whole = `${quantity} · ${said}`;
+  const room = orientation === 'v' ? down : across;
+  return labelWidth([whole], { size: 12, letters: whole.length }) <= room ? whole : said;
 }
 
 /**
@@ -162,11 +184,15 @@ function outlines(cells, { ink, surface }, room) {
  */
 function roomyBox(size, label, { matrix, titles }) {
   const slanted = Math.ceil(label.columns * 0.72);
-  const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
+  /** @param {number} tall @param {number} wide pixels that the labels of the columns take */
+  const within = (tall, wide) =>
+    squaresIn(size, { l: label.rows + 30, r: Math.max(76, wide), t: tall + 40, b: 12 }, matrix);
+  const roomy = within(slanted, slanted);
+  const isSlanted = roomy.cell >= ROOM_FOR_SLANTED;
   return {
-    ...squaresIn(size, margin, matrix),
+    ...(isSlanted ? roomy : within(label.columns, 0)),
     orientation: /** @type {const} */ ('v'),
-    tickangle: -45,
+    tickangle: isSlanted ? -45 : -90,
     axisTitles: titles,
     titles: () => [],
   };

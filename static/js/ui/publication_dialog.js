@@ -6,7 +6,7 @@
 import { messageOf } from '../api/calls.js';
 import { placeOf, tokensOf, weightsAt } from '../data/attention.js';
 import { originOf } from '../data/request_code.js';
-import { positionLabels, visibleLine } from '../data/text.js';
+import { capitalised, positionLabels, visibleLine } from '../data/text.js';
 import { isCausal, matrixAt } from '../data/trace.js';
 import {
   allHeads,
@@ -246,8 +246,17 @@ function captionOf({ trace, figure, cards }, title) {
   const { model, revision, text, target, edits } = originOf(trace, figure.grid, cards);
   const texts = [text, target].flatMap((each) => (each ? [`“${visibleLine(each)}”`] : []));
   return [
-    `${title ?? `${figure.title}: ${figure.grid.quantity}`}. ${[model, revision && `revision ${revision}`].filter(Boolean).join(', ')}. ${texts.join(' → ')}${edits ? ` Changed: ${JSON.stringify(edits)}.` : ''}`,
+    `${title ?? namedOnce(figure)}. ${[model, revision && `revision ${revision}`].filter(Boolean).join(', ')}. ${texts.join(' → ')}${edits ? ` Changed: ${JSON.stringify(edits)}.` : ''}`,
   ];
+}
+
+/**
+ * The title of a drawing and what its numbers are; a title that these name already stands once.
+ * @param {{title: string, grid: {quantity: string}}} figure
+ */
+export function namedOnce({ title, grid: { quantity } }) {
+  const isNamed = quantity.toLowerCase().includes(title.toLowerCase());
+  return isNamed ? capitalised(quantity) : `${title}: ${quantity}`;
 }
 
 /**

@@ -58,7 +58,10 @@ const said = (trace, head, query) => insightOf(trace, { where: '', layer: 0, hea
 test('a head that links two words is told before one that looks at the token before', () => {
   const trace = traceOf(KING, [PREVIOUS, [[6, 2, 0.7]]], ['previous']);
   deepEqual(telling(trace), { layer: 0, head: 1, query: 6 });
-  equal(said(trace, 1, 6), 'At “him” the model looks mostly at “king”, 4 tokens back (70 %).');
+  equal(
+    said(trace, 1, 6),
+    'At “him”, head 1 of layer 0 looks mostly at “king”, 4 tokens back (70 %).',
+  );
 });
 
 test('a short word, or one that the text begins with, is no link', () => {
@@ -78,7 +81,7 @@ test('a head that repeats a phrase comes before all, at the row that does', () =
   deepEqual(telling(trace), { layer: 0, head: 1, query: 7 });
   equal(
     said(trace, 1, 7),
-    'At the second “Doctor” the model looks back to “Mouse”, which followed it before (80 %): an induction head.',
+    'At the second “Doctor”, head 1 of layer 0 looks back to “Mouse”, which followed it before (80 %): an induction head.',
   );
 });
 
@@ -89,7 +92,7 @@ test('of a common head the row of a word is told, not a full stop that rests on 
   deepEqual(telling(idle), { layer: 0, head: 0, query: 6 });
   equal(
     said(idle, 0, 6),
-    'At “him” the model looks at “<s>”, the start of the text (100 %): a resting head (attention sink).',
+    'At “him”, head 0 of layer 0 looks at “<s>”, the start of the text (100 %): a resting head (attention sink).',
   );
 });
 
@@ -102,9 +105,12 @@ test('what a label means is told only where the row does it', () => {
   const trace = traceOf(KING, [[...PREVIOUS.slice(0, 5), [6, 2, 0.9]]], ['previous']);
   equal(
     said(trace, 0, 3),
-    'At “was” the model looks at the token before, “king” (90 %): a previous-token head.',
+    'At “was”, head 0 of layer 0 looks at the token before, “king” (90 %): a previous-token head.',
   );
-  equal(said(trace, 0, 6), 'At “him” the model looks mostly at “king”, 4 tokens back (90 %).');
+  equal(
+    said(trace, 0, 6),
+    'At “him”, head 0 of layer 0 looks mostly at “king”, 4 tokens back (90 %).',
+  );
 });
 
 test('without weights, or past the text, there is nothing to tell', () => {

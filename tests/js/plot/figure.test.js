@@ -25,3 +25,9 @@ test('an axis of amounts has round ticks, few of them, and none past its end', (
     ok(ticks.length >= 2 && ticks.length <= 5 && ticks.at(-1) <= end + 1e-9, `${end}: ${ticks}`);
   }
 });
+
+test('the label of a chosen row is kept, and displaces those too near', () => {
+  deepEqual(ticksFor(0, 9, 60, 12, [3]), [0, 3, 6, 8]);
+  deepEqual(ticksFor(0, 9, 60, 12, [4, 99]), [0, 2, 4, 6, 8]);
+  deepEqual(ticksFor(0, 4, 100, 15, [3]), [0, 1, 2, 3, 4]);
+});

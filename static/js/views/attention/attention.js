@@ -181,7 +181,7 @@ function figure(trace, state) {
  */
 function asMatrix(trace, state, subject) {
   const { overlaid } = subject;
-  const drawing = matrixDrawing(state, subject);
+  const drawing = matrixDrawing(trace, state, subject);
   return {
     ...(overlay && overlaid.length > 0
       ? overlay.overlaidMatrix(drawing, overlaid, state)

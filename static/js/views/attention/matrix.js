@@ -23,12 +23,14 @@ import { createMemo, choosing, queryOf } from '../../state/state.js';
 const memo = createMemo();
 
 /**
- * @param {Frame} state
+ * @param {Trace} trace
+ * @param {ViewState} state
  * @param {Subject} subject
  * @returns {Drawing}
  */
-export function matrixDrawing(state, subject) {
+export function matrixDrawing(trace, state, subject) {
   const { matrix, scale, quantity } = subject;
+  const { row, column } = chosenIn(trace, state, subject);
   return squaresFigure(
     {
       matrix,
@@ -37,6 +39,7 @@ export function matrixDrawing(state, subject) {
       columns: unitLabels(subject.columns),
       titles: { rows: 'query: attends', columns: 'key: attended to' },
       quantity: quantity.noun,
+      kept: row < 0 ? undefined : { rows: [row], columns: [column] },
       scale: {
         bottom: scale.bottom,
         top: scale.top,

@@ -19,17 +19,37 @@ import { withSign } from '../../plot/signed_bars.js';
  * @typedef {Record<string, any> & {position: number, token: Chosen, against: Chosen, part_names: string[], omitted: Record<string, string>, logits: NamedArray, parts: NamedArray}} Found
  */
 
-/** @typedef {Bar & {layer?: number, head?: number, where?: string, expert?: number, token?: number, side?: string}} Part */
+/** @typedef {Bar & {meaning?: string, layer?: number, head?: number, where?: string, expert?: number, token?: number, side?: string}} Part */
 
 const MOST_HEADS = 10;
 const MOST_EXPERTS = 8;
-/** @type {Record<string, [label: string, name: string]>} */
-const NAMES = {
-  embedding: ['embedding', 'the embedding'],
-  'embedding.tokens': ['token embedding', 'the embedding of the token itself'],
-  'embedding.positional': ['position', 'the encoding of its position'],
-  bias: ['bias of the last norm', 'the bias of the last norm'],
-  remainder: ['remainder', 'the remainder, which no part accounts for'],
+/** The label of a part, its name in a sentence, and what it is. @type {Record<string, [label: string, name: string, meaning: string]>} */
+export const NAMES = {
+  embedding: [
+    'embedding',
+    'the embedding',
+    'the vector that enters the first layer, read straight from the vocabulary',
+  ],
+  'embedding.tokens': [
+    'token embedding',
+    'the embedding of the token itself',
+    'the vector of the word that is read here, before any layer',
+  ],
+  'embedding.positional': [
+    'position',
+    'the encoding of its position',
+    'the vector of the place in the text, before any layer',
+  ],
+  bias: [
+    'bias of the last norm',
+    'the bias of the last norm',
+    'a constant that the last layer norm adds: it favours some tokens whatever the text',
+  ],
+  remainder: [
+    'remainder',
+    'the remainder, which no part accounts for',
+    'the difference minus all parts; near 0, it is rounding of the computation',
+  ],
 };
 /** @type {Record<string, string>} */
 const KINDS = {
@@ -59,9 +79,9 @@ export function partsOf(found, card) {
     const value = found.parts.data[index];
     const [, layer, kind] = part.split('.');
     if (part in NAMES) {
-      const [label, name] = NAMES[part];
+      const [label, name, meaning] = NAMES[part];
       const isNothing = part === 'remainder' && Math.abs(value) < NEGLIGIBLE;
-      return { label, name, value, ...(isNothing && { written: '0' }) };
+      return { label, name, meaning, value, ...(isNothing && { written: '0' }) };
     }
     const title = kindOf(kind, Number(layer), card);
     return {
@@ -150,6 +170,7 @@ export function sourcesOf(found, tokens, sources) {
     ...rows,
     {
       label: 'not by attention',
+      meaning: 'the difference minus what all heads fetched',
       name: 'what no head carries: the embedding, the feed-forward networks and the biases',
       value: differenceOf(found) - through,
     },
@@ -224,13 +245,16 @@ export function pathParts(found, tokens, sources) {
       ? headName(head)
       : `“${nameOf((readsSource ? sources : tokens)[token ?? 0])}” (token ${token})`;
     const to = reader ? headName(reader) : 'the prediction';
+    const short = [head ?? null, reader].map((one) => one && shortName(one));
     const where = head && {
       layer: Number(head.path.split('.')[2]),
       head: head.head,
       where: head.path.includes('cross') ? 'cross' : '',
     };
+    const source = from.replace(/ \(.*/, '');
     return {
-      label: head ? from : `${from.replace(/ \(.*/, '')} → ${reader ? shortName(reader) : ''}`,
+      label: `${source} → ${to}`,
+      short: `${short[0] ?? source} → ${short[1] ?? 'word'}`,
       name: `${from} → ${to}: without this edge ${percent(probability)}`,
       value: found.difference - difference,
       written: `${withSign(found.difference - difference)} · ${percent(probability)}`,
@@ -268,9 +292,9 @@ function headName({ path, head }) {
   return `${before}layer ${layer}, head ${head}`;
 }
 
-/** @param {HeadAt} head */
+/** @param {HeadAt} head @returns {string} `L2 H0` */
 function shortName({ path, head }) {
-  return `${path.split('.')[2]}.${head}`;
+  return `L${path.split('.')[2]} H${head}`;
 }
 
 /**

@@ -9,11 +9,12 @@ import { signed } from '../../data/format.js';
 import { capitalised, named } from '../../data/text.js';
 import { nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
 import { entryOf } from '../registry.js';
-import { signedBars, withSign } from '../../plot/signed_bars.js';
+import { signedBars, withSign, writtenOf } from '../../plot/signed_bars.js';
 import {
   differenceOf,
   expertsOf,
   headsOf,
+  NAMES,
   partsOf,
   pathParts,
   pathRoute,
@@ -71,6 +72,7 @@ export const word = {
       'direct',
       'what a part writes straight to the prediction; what later parts make of it counts as theirs',
     ],
+    ...['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]]),
   ],
   arrangement: 'many',
   asks,
@@ -124,18 +126,21 @@ function tokensIn({ token, against }) {
 
 /** @type {Record<string, string>} */
 const HELP = {
-  path: 'From the prediction back to a token: each bar is what the difference loses without that edge, measured by a pass of its own, and the probability that is left.',
+  path: 'From the prediction back to a token. “layer 0, head 4 → layer 1, head 2” is what the first head writes and the second reads. Each bar is what the difference loses without that edge, measured by a pass of its own, and the probability that is left.',
   patching:
     'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:
     'Gradient × input multiplies each token’s vector by the slope of the difference there, as if the model were a straight line; erasure sets the vector to 0 and reads the text again. The two agree only as far as the model is linear, and neither tells which head or layer did it, as “Parts” does.',
 };
 
+/** Charts whose bars sum to the difference. */
+const SUMMED = ['layers', 'tokens'];
+
 /** @type {Record<string, {title: string, help: string, rows: (found: Found, trace: Trace) => Part[]}>} */
 const CHARTS = {
   layers: {
     title: 'By layer',
-    help: 'Every part of the model in order; they sum to the difference, and the remainder is what is left.',
+    help: 'Every part of the model in order; the remainder is what they leave.',
     rows: (found, { card }) => partsOf(found, card),
   },
   heads: {
@@ -196,8 +201,11 @@ function figure(trace, state) {
     return { title: 'Why this word', notice: noticeOf(answer), isWaiting: !answer?.problem };
   }
   if (showOf(state) === 'patching') return patchingFigure(trace, state, found);
-  const { title, help, rows } = chartOf(state.chart ?? 'layers');
+  const { title, help: meaning, rows } = chartOf(state.chart ?? 'layers');
   const parts = rows(found, trace);
+  const help = SUMMED.includes(state.chart ?? 'layers')
+    ? `${meaning} ${sumSaid(parts, differenceOf(found))}`
+    : meaning;
   const [token, against] = tokensIn(found);
   return {
     title,
@@ -206,6 +214,20 @@ function figure(trace, state) {
     ...signedBars(parts, { title: 'logits', ends: [`for “${against}”`, `for “${token}”`] }, state),
     grid: gridOf(trace, state, { found, parts, title }),
   };
+}
+
+/**
+ * The sum of the parts, and that of the numbers as they are printed, if rounding makes it another.
+ * @param {Part[]} parts
+ * @param {number} difference
+ */
+export function sumSaid(parts, difference) {
+  const printed = parts.reduce((sum, { value }) => sum + Math.round(value * 100), 0) / 100;
+  const whole = withSign(difference);
+  const other = withSign(printed);
+  return whole === other
+    ? `They sum to ${whole}.`
+    : `They sum to ${whole}; rounded as printed, to ${other}.`;
 }
 
 /**
@@ -265,7 +287,7 @@ function gridOf(trace, state, { found, parts, title }) {
     value: (row) => parts[row].value,
     format: (value) => withSign(value),
     describe: say,
-    tip: (row) => [parts[row].name, withSign(parts[row].value)],
+    tip: (row) => [parts[row].name, writtenOf(parts[row]), ...[parts[row].meaning ?? []].flat()],
     tokens: (row) => marksOf(trace, found, parts[row]),
     rowOf: (index) => (isOfTokens ? parts.findIndex((part) => part.token === index) : -1),
     start: { row: first, column: 0 },

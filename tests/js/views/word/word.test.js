@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { word } from '../../../../static/js/views/word/word.js';
+import { sumSaid, word } from '../../../../static/js/views/word/word.js';
 import { FRAME, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
@@ -190,7 +190,27 @@ test('the path lists its edges, each with what is left without it', () => {
     ['logits'],
   ]);
   deepEqual(word.route(trace, state), [], 'only the path is drawn on the map');
+  const labels = figures[0].layout.yaxis.ticktext;
+  equal(labels[0], 'layer 1, head 1 → the prediction');
+  match(labels[1], /→ layer 1, head 1$/);
+  const [narrow] = figuresOf(trace, { ...state, word_show: 'path', width: 358 });
+  match(narrow.layout.yaxis.ticktext[1], /→ L1 H1$/);
+  for (const { data, layout } of [figures[0], narrow]) {
+    const [from, to] = layout.xaxis.range;
+    const pixels = layout.width - layout.margin.l - layout.margin.r;
+    const beside = ((to - data[0].x[0]) / (to - from)) * pixels;
+    ok(beside > 12 * 0.55 * data[0].text[0].length, 'the number beside the longest bar is whole');
+  }
   assertContract(figures, FRAME.width);
+});
+
+test('a sum whose printed parts round to another is said', () => {
+  const part = (value) => ({ label: '', name: '', value });
+  equal(sumSaid([part(1.5), part(0.25)], 1.75), 'They sum to +1.75.');
+  equal(
+    sumSaid([part(0.004), part(0.004), part(1)], 1.008),
+    'They sum to +1.01; rounded as printed, to +1.00.',
+  );
 });
 
 test('patching asks for a second sentence, and maps the shares', () => {
