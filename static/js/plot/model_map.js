@@ -19,7 +19,9 @@
 
 /** @typedef {{stack: 'encoder'|'decoder', layer: number}} Open the layer that is never folded */
 
-/** @typedef {{width: number, height: number, parts: Placed[], lines: Line[], stream: Reach[]}} MapLayout */
+/** @typedef {{text: string, x: number, y: number, isEnd?: boolean}} Name written above parts, from its left end on or up to its right one */
+
+/** @typedef {{width: number, height: number, parts: Placed[], lines: Line[], stream: Reach[], names?: Name[]}} MapLayout */
 
 const ROW = 26;
 const GAP = 7;
@@ -208,8 +210,9 @@ function connect(map, stacks, width, bottom) {
     map.lines.push({ ...across(between, x, y + height / 2), isCross: true });
 }
 
-const FLOW = 38;
-const STRIP_CELL = { least: 21, most: 44, height: 30 };
+const FLOW = 34;
+const NAME = 12;
+const STRIP_CELL = { least: 21, most: 44, height: 26 };
 const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 28 };
 
 /**
@@ -220,10 +223,27 @@ const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 2
 export function stripLayout({ stacks, bridge, logits, loop, model }, { width, open }) {
   /** @type {MapLayout} */
   const map = { width, height: 0, parts: [], lines: [], stream: [] };
+  /** @type {Name[]} */
+  const names = [];
   const opened = stacks.find(({ id }) => id === open.stack)?.layers[open.layer];
   let y = 0;
   for (const row of opened ? stripRows(opened, width) : []) {
     const cell = Math.min(STRIP_CELL.most, (width + CELL_GAP) / row.length - CELL_GAP);
+    const starts = row.flatMap((part, at) => (isOfOneRow(part, row[at - 1]) ? [] : [at]));
+    starts.forEach((at, index) => {
+      const isEnd = index > 0 && at === row.length - 1;
+      const x = isEnd ? (at + 1) * (cell + CELL_GAP) - CELL_GAP : at * (cell + CELL_GAP);
+      const end = (starts[index + 1] ?? row.length) * (cell + CELL_GAP);
+      const text = nameOf(row[at], open.layer);
+      const room = isEnd ? Infinity : end - x;
+      names.push({
+        text: text.length * LETTER < room ? text : text.split(' ')[0],
+        x,
+        y: y + NAME - 4,
+        isEnd,
+      });
+    });
+    y += NAME;
     row.forEach((part, at) => {
       map.parts.push({
         part,
@@ -252,14 +272,42 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
   const gap = nLayers > 40 ? 0 : nLayers > 14 ? 1 : CELL_GAP;
   const room = (width - taken - gap * (items.length - 1)) / Math.max(1, nLayers);
   let x = 0;
+  y += NAME;
   for (const part of items) {
     const own = fixed(part) ?? room;
     const bars = layerOf(stacks, part);
+    const text = FLOW_NAMES[/** @type {keyof typeof FLOW_NAMES} */ (part.kind)];
+    const isFirst = part.kind !== 'layer' || part.layer === 0;
+    if (text && isFirst) names.push({ text, x, y: y - 4 });
     map.parts.push({ part, x, y, width: own, height: FLOW, ...(bars && { bars }) });
     x += own + gap;
   }
   map.lines.push(across(0, width, y + FLOW / 2));
-  return { ...map, height: y + FLOW };
+  return { ...map, names, height: y + FLOW };
+}
+
+/** The width of a letter of a name. */
+const LETTER = 5.5;
+const FLOW_NAMES = { embedding: 'input', layer: 'layers', logits: 'predicts', loop: 'more' };
+
+/**
+ * @param {Part} part
+ * @param {Part|undefined} before
+ */
+function isOfOneRow(part, before) {
+  return before !== undefined && before.kind === part.kind && before.place === part.place;
+}
+
+/**
+ * @param {Part} part
+ * @param {number} layer
+ */
+function nameOf({ kind, place }, layer) {
+  if (kind === 'head')
+    return place === 'cross' ? 'cross-attention heads' : `heads of layer ${layer}`;
+  return (
+    { expert: 'experts', network: 'network', stream: 'stream' }[/** @type {string} */ (kind)] ?? ''
+  );
 }
 
 /**

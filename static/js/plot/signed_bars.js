@@ -114,7 +114,7 @@ export function rangeOf(bars, pixels) {
   const most = Math.max(0, ...values);
   const [left, right] = [
     (/** @type {Bar} */ { value }) => value < 0,
-    ({ value }) => value >= 0,
+    (/** @type {Bar} */ { value }) => value >= 0,
   ].map((isOfSide) => {
     const written = bars.filter(isOfSide).map(writtenOf);
     return written.length > 0 ? labelWidth(written, NUMBER) + GAP : 0;

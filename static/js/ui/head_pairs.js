@@ -3,7 +3,7 @@
  * weight on the pair.
  */
 
-import { rankedByPair, tokensOf } from '../data/attention.js';
+import { labelledHeads, rankedByPair, tokensOf } from '../data/attention.js';
 import { share } from '../data/format.js';
 import { named, positionLabels } from '../data/text.js';
 import { choosing, queryOf } from '../state/state.js';
@@ -24,7 +24,7 @@ export function createHeadPairs({ onState }) {
   const to = element('select', { 'aria-label': 'To the token' });
   const none = element(
     'button',
-    { type: 'button', class: 'pair-none', onclick: () => onState({ key: null }) },
+    { type: 'button', class: 'button pair-none', onclick: () => onState({ key: null }) },
     'No pair',
   );
   const note = element('p', { class: 'patterns-note', 'aria-live': 'polite' });
@@ -46,8 +46,7 @@ export function createHeadPairs({ onState }) {
     element: element(
       'div',
       { class: 'patterns head-pairs', role: 'group', 'aria-label': 'Heads by a pair of tokens' },
-      element('h2', {}, 'Which heads?'),
-      element('div', { class: 'pair-choice' }, 'From ', from, ' to ', to, none),
+      element('div', { class: 'pair-choice control' }, 'From ', from, ' to ', to, none),
       note,
       list,
     ),
@@ -85,7 +84,10 @@ export function createHeadPairs({ onState }) {
       note.textContent =
         ranked.length === 0
           ? `${named(rows, query)} cannot attend to ${named(columns, key)}, which comes later.`
-          : `The heads with the most weight from ${named(rows, query)} to ${named(columns, key)}; the pair is marked on every map.`;
+          : `The heads with the most weight from ${named(rows, query)} to ${named(columns, key)}; the pair is marked on every map. A label such as “sink” is for what a head does most in the whole text, and need not fit this pair.`;
+      const labelled = labelledHeads(trace, place);
+      /** @param {number} layer @param {number} head */
+      const labelAt = (layer, head) => labelled[layer]?.heads[head]?.label?.short ?? '';
       list.replaceChildren(
         ...ranked
           .slice(0, MOST)
@@ -101,7 +103,8 @@ export function createHeadPairs({ onState }) {
                   onclick: () => onState({ layer, head, attention_which: 'head' }),
                 },
                 element('span', { class: 'patterns-title' }, `Layer ${layer}, head ${head}`),
-                element('span', { class: 'patterns-score' }, share(weight)),
+                element('span', { class: 'patterns-place' }, labelAt(layer, head)),
+                element('span', { class: 'patterns-score' }, share(weight, 2)),
               ),
             ),
           ),

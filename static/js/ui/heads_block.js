@@ -97,8 +97,8 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       element('div', { class: 'heads-title' }, heading, help.element),
       ...fieldsets,
     ),
-    heads.element,
     pairs.element,
+    heads.element,
     patterns,
   );
   async function saveImage() {

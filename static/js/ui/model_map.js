@@ -32,7 +32,7 @@ const STREAM = { least: 2, most: 13 };
 /** Up to here the colours go, so that the mark of a lit part is seen on all of them. */
 const DARKEST = 0.6;
 /** Pixels that the rail needs beside the map: its caption, list and margins. */
-const AROUND = 210;
+const AROUND = 270;
 const HEIGHTS = { least: 380, most: 660 };
 
 /**
@@ -52,6 +52,8 @@ export function createModelMap(host, caption, { onChoose }) {
   const route = svg('svg', { class: 'map-route', 'aria-hidden': 'true' });
   frame.append(drawing, body, route);
   host.append(frame);
+  const legend = element('p', { class: 'map-legend', 'aria-hidden': 'true' });
+  caption.after(legend);
   const narrow = matchMedia(NARROW);
   /** @type {Map<string, HTMLElement>} */
   let nodes = new Map();
@@ -143,9 +145,25 @@ export function createModelMap(host, caption, { onChoose }) {
       const first = offered.find(({ part }) => wanted.lit.has(part.id)) ?? offered[0];
       if (!body.contains(document.activeElement) || !stop) rove(first?.part.id ?? '');
       else rove(stop);
+      explain(legend, wanted);
       say(null);
     },
   };
+}
+
+/**
+ * What colours and widths mean, beside the colours from least to most.
+ * @param {HTMLElement} legend
+ * @param {Shown} shown
+ */
+function explain(legend, { anatomy, theme }) {
+  const layers = anatomy.stacks.flatMap((stack) => stack.layers);
+  const isRouted = layers.some(({ experts }) => experts.length > 0);
+  const scale = sequential(theme);
+  const ends = [0, DARKEST / 2, DARKEST].map((level) => css(scale, levelOf(level, 1)));
+  legend.style.setProperty('--scale', `linear-gradient(to right, ${ends.join(', ')})`);
+  const below = isRouted ? 'lower row: experts, by their load' : 'lower row: network, by its share';
+  legend.textContent = `to the most in its layer. Upper row: heads, by what they write; ${below}. Grey: norm of the stream.`;
 }
 
 /** @param {string} words */
@@ -239,7 +257,7 @@ function stripes(heads, read, scale) {
  * @param {MapLayout} layout
  * @param {Shown} shown
  */
-function draw(drawing, { width, height, lines, stream }, { read, lit }) {
+function draw(drawing, { width, height, lines, stream, names = [] }, { read, lit }) {
   drawing.setAttribute('width', String(width));
   drawing.setAttribute('height', String(height));
   const drawn = lines.map(({ x0, y0, x1, y1, isCross }) =>
@@ -261,7 +279,13 @@ function draw(drawing, { width, height, lines, stream }, { read, lit }) {
       class: lit.has(part.id) ? 'map-stream is-lit' : 'map-stream',
     });
   });
-  drawing.replaceChildren(...drawn, ...reaches);
+  const written = names.map(({ text, x, y, isEnd }) => {
+    const anchor = isEnd ? 'end' : 'start';
+    const node = svg('text', { x: `${x}`, y: `${y}`, class: 'map-name', 'text-anchor': anchor });
+    node.textContent = text;
+    return node;
+  });
+  drawing.replaceChildren(...drawn, ...reaches, ...written);
 }
 
 /**

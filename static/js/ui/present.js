@@ -48,7 +48,7 @@ export function createPresentation(announce) {
     element(
       'p',
       { class: 'queue-help' },
-      'Views in the order you show them. The arrow keys go on and back, Escape leaves. A covered cell or bar is revealed by a key before the next view.',
+      'Views in the order you show them. The arrow keys left and right go on and back, up and down scroll, Escape leaves. A covered cell or bar is revealed by a key before the next view.',
     ),
     list,
     said,
@@ -229,6 +229,10 @@ export function createPresentation(announce) {
     const reveal = button('Reveal', () => go(onward(slides, place)));
     const before = button('‹', () => go(back(place)), { 'aria-label': 'View before' });
     const after = button('›', () => go(onward(slides, place)), { 'aria-label': 'Next' });
+    const below = button('More ↓', () => scrollOn(bar, 1), {
+      'aria-label': 'More of this view below',
+      hidden: true,
+    });
     const bar = element(
       'div',
       { class: 'present-bar', role: 'region', 'aria-label': 'Presentation' },
@@ -236,11 +240,15 @@ export function createPresentation(announce) {
       position,
       after,
       reveal,
+      below,
       button('Leave', leave),
     );
     const covers = createCovers(
       () => slides[place.at].covers.slice(place.revealed),
       () => go(onward(slides, place)),
+      () => {
+        below.hidden = !hasMoreBelow(bar);
+      },
     );
     document.body.append(bar);
 
@@ -285,6 +293,8 @@ export function createPresentation(announce) {
       ArrowRight: () => go(onward(slides, place)),
       PageDown: () => go(onward(slides, place)),
       ' ': () => go(onward(slides, place)),
+      ArrowDown: () => scrollOn(bar, 1),
+      ArrowUp: () => scrollOn(bar, -1),
       ArrowLeft: () => go(back(place)),
       PageUp: () => go(back(place)),
       Home: () => go({ at: 0, revealed: 0 }),
@@ -342,14 +352,16 @@ function isOwn(target, key) {
  * Covers over cells of the drawings on the page, placed again as these arrive and change.
  * @param {() => Cover[]} wanted
  * @param {(cover: Cover) => void} onPress
+ * @param {() => void} [onLook] called at every look
  */
-function createCovers(wanted, onPress) {
+function createCovers(wanted, onPress, onLook) {
   /** @type {HTMLElement[]} */
   const shown = [];
   const timer = setInterval(place, LOOK);
   const page = document.documentElement;
 
   function place() {
+    onLook?.();
     const covers = wanted();
     const all = plots();
     const boxes = covers.map((cover) => {
@@ -384,6 +396,24 @@ function createCovers(wanted, onPress) {
       page.classList.remove('is-covered', 'is-covering');
     },
   };
+}
+
+/** The part of a screen that one step down scrolls by. */
+const STEP = 0.75;
+
+/** @param {HTMLElement} bar which covers the bottom of the screen */
+function hasMoreBelow(bar) {
+  const panels = [...document.querySelectorAll('.view:not([hidden]) .panels > *')];
+  const end = Math.max(...panels.map((panel) => panel.getBoundingClientRect().bottom));
+  return end > window.innerHeight - bar.offsetHeight + 4;
+}
+
+/**
+ * @param {HTMLElement} bar
+ * @param {1|-1} direction
+ */
+function scrollOn(bar, direction) {
+  window.scrollBy(0, direction * STEP * (window.innerHeight - bar.offsetHeight));
 }
 
 /** @returns {Element[]} the drawings of the open view */

@@ -85,7 +85,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
 
     /** @param {string} words on what the drawing shows; they give way to what is pointed at */
     explain(words) {
-      find('insight').textContent = words;
+      find('insight').textContent = words.replaceAll(' %', '\u00a0%');
     },
 
     /**

@@ -72,7 +72,6 @@ export const word = {
       'direct',
       'what a part writes straight to the prediction; what later parts make of it counts as theirs',
     ],
-    ...['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]]),
   ],
   arrangement: 'many',
   asks,
@@ -104,16 +103,20 @@ function wording(trace, state) {
   const terms = TERMS[show] ?? word.terms;
   if (!found || show !== 'parts') return { help: HELP[show] ?? word.help, terms };
   const { preposition } = wordsFor(trace);
+  const terms = [
+    ...word.terms,
+    ...['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]]),
+  ];
   const tokens = tokensOf(trace, predictingSide(trace));
   const [token, against] = tokensIn(found);
   const best = strongestFor(partsOf(found, trace.card));
   const head = strongestFor(headsOf(found));
   const ahead = differenceOf(found);
   const lead = `${preposition} ${named(tokens, found.position)}, “${token}” is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”.`;
-  if (!best) return { help: lead };
+  if (!best) return { help: lead, terms };
   const most = `The largest contribution is that of ${best.name} (${withSign(best.value)})`;
   const by = head ? `; of the heads, that of ${head.name} (${withSign(head.value)})` : '';
-  return { help: `${lead} ${most}${by}.` };
+  return { help: `${lead} ${most}${by}.`, terms };
 }
 
 /**
