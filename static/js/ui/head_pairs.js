@@ -47,8 +47,8 @@ export function createHeadPairs({ onState }) {
       'div',
       { class: 'patterns head-pairs', role: 'group', 'aria-label': 'Heads by a pair of tokens' },
       element('div', { class: 'pair-choice control' }, 'From ', from, ' to ', to, none),
-      note,
       list,
+      note,
     ),
 
     /**
@@ -84,7 +84,7 @@ export function createHeadPairs({ onState }) {
       note.textContent =
         ranked.length === 0
           ? `${named(rows, query)} cannot attend to ${named(columns, key)}, which comes later.`
-          : `The heads with the most weight from ${named(rows, query)} to ${named(columns, key)}; the pair is marked on every map. A label such as “sink” is for what a head does most in the whole text, and need not fit this pair.`;
+          : `Weights from ${named(rows, query)} to ${named(columns, key)}, marked on every map. Labels are of the whole text: a “sink” may still look here.`;
       const labelled = labelledHeads(trace, place);
       /** @param {number} layer @param {number} head */
       const labelAt = (layer, head) => labelled[layer]?.heads[head]?.label?.short ?? '';
