@@ -3,9 +3,11 @@
  * the same numbers, or a link. Loaded when the first export is asked for.
  */
 
-import { exact } from '../data/format.js';
+import { BASE, call } from '../api/calls.js';
+import { counted, exact, inBytes } from '../data/format.js';
+import { openingElement, openingOf } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
-import { escapeForPlotly, visibleLine } from '../data/text.js';
+import { escapeForPlotly, slugOf, visibleLine } from '../data/text.js';
 import { captionOf } from '../plot/caption.js';
 import { copy, palette, save, plotlySource } from './dom.js';
 
@@ -52,6 +54,33 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
     date: new Date(),
   });
   return saveText(page, 'text/html', `${name}.html`);
+}
+
+/**
+ * Every view of the text as one file, which opens on the view that is looked at. The server computes
+ * what is not on the screen yet.
+ * @param {Subject} of
+ * @returns {Promise<string>} the name and the size of the file
+ */
+export async function saveWhole({ trace: { model, text, target, asked }, figure: { grid } }) {
+  const { kept } = await import('./present.js');
+  const opening = openingOf(location.hash, kept());
+  // A prediction that was chosen to be explained is explained in the file too.
+  const { logit_difference, patching } = grid.request ?? {};
+  const wanted = { model: asked?.model ?? model, text, target, logit_difference, patching };
+  const answer = await call(`${BASE}/page`, {
+    method: 'POST',
+    headers: { Accept: 'text/html', 'Content-Type': 'application/json' },
+    body: JSON.stringify(wanted, (_, value) => value ?? undefined),
+  });
+  const page = await answer.text();
+  const end = page.lastIndexOf('</body>');
+  const parts = [page.slice(0, end), openingElement(opening), page.slice(end)];
+  const file = new Blob(parts, { type: 'text/html' });
+  const name = ['headlight', model, slugOf(text)].filter(Boolean).join('-');
+  const { length } = opening.slides;
+  const queue = length > 0 ? `, with ${counted(length, 'view')} to present` : '';
+  return `${save(file, `${name}.html`)}, ${inBytes(file.size)}${queue}`;
 }
 
 /** @param {Subject} of */

@@ -273,10 +273,9 @@ export function createExports(subject, announce) {
             item('HTML', 'this drawing, opens offline', (exports, of) =>
               exports.saveStandalone(of),
             ),
-            item('Whole page', 'every view of this text, opens offline', async (_, of) => {
-              const { saveWhole } = await import('./whole_page.js');
-              return saveWhole(of);
-            }),
+            item('Whole page', 'every view of this text, opens offline', (exports, of) =>
+              exports.saveWhole(of),
+            ),
           ]),
       item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
       item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),

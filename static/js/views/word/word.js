@@ -72,6 +72,7 @@ export const word = {
       'direct',
       'what a part writes straight to the prediction; what later parts make of it counts as theirs',
     ],
+    ...['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]]),
   ],
   arrangement: 'many',
   asks,
@@ -103,10 +104,6 @@ function wording(trace, state) {
   const terms = TERMS[show] ?? word.terms;
   if (!found || show !== 'parts') return { help: HELP[show] ?? word.help, terms };
   const { preposition } = wordsFor(trace);
-  const terms = [
-    ...word.terms,
-    ...['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]]),
-  ];
   const tokens = tokensOf(trace, predictingSide(trace));
   const [token, against] = tokensIn(found);
   const best = strongestFor(partsOf(found, trace.card));
