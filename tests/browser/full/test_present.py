@@ -1,0 +1,221 @@
+"""Presenting a queue of views, figures for a paper, and the page saved to be sent."""
+
+import json
+import re
+import struct
+
+import pytest
+
+TEXT = "the cat sat on the mat"
+MM_PER_INCH = 25.4
+# The sizes of all letters that are seen, as they are drawn.
+SIZES = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const sizes = [];
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !node.checkVisibility({ visibilityProperty: true }))
+      continue;
+    const { width, height } = node.getBoundingClientRect();
+    if (width < 2 || height < 2 || node.closest('.unseen, script, style')) continue;
+    sizes.push(parseFloat(getComputedStyle(node).fontSize) * node.currentCSSZoom);
+  }
+  return sizes;
+}"""
+
+
+def open_queue(reader):
+    reader.page.click("#present")
+    return reader.page.locator("dialog.queue")
+
+
+def add_view(reader):
+    queue = open_queue(reader)
+    queue.get_by_role("button", name="Add this view").click()
+    queue.get_by_role("button", name="Close").click()
+
+
+def names_in(queue):
+    return queue.locator(".queue-list input").evaluate_all("(all) => all.map((one) => one.value)")
+
+
+def test_a_queue_is_edited_exported_and_imported(visit, tmp_path):
+    reader = visit()
+    reader.open(text=TEXT, layer=1, head=1)
+    add_view(reader)
+    reader.choose_view("next_token")
+    add_view(reader)
+    queue = open_queue(reader)
+    name = queue.locator("input[type=text]").first
+    name.fill("The head")
+    name.press("Alt+ArrowDown")
+    assert names_in(queue)[1] == "The head"
+    with reader.page.expect_download() as download:
+        queue.get_by_role("button", name="Export").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    views = json.loads(path.read_text())["views"]
+    assert [view["name"] for view in views] == names_in(queue)
+    assert "view=next_token" in views[0]["link"]
+    other = visit()
+    other.open(text=TEXT)
+    queue = open_queue(other)
+    assert names_in(queue) == []
+    queue.locator("input[type=file]").set_input_files(path)
+    queue.locator(".queue-list input").nth(1).wait_for()
+    assert names_in(queue) == [view["name"] for view in views]
+    queue.get_by_role("button", name="Remove The head").click()
+    assert len(names_in(queue)) == 1
+
+
+@pytest.mark.parametrize(("width", "height", "least"), [(1440, 900, 20), (390, 844, 14)])
+def test_what_is_covered_is_revealed_by_a_key_and_all_type_is_large(visit, width, height, least):
+    reader = visit(width=width, height=height)
+    reader.open_view("next_token", text=TEXT)
+    add_view(reader)
+    reader.choose_view("attention")
+    add_view(reader)
+    page = reader.page
+    queue = open_queue(reader)
+    queue.get_by_role("button", name="Cover…").first.click()
+    reader.wait_until_drawn()
+    rows = page.locator(".view:not([hidden]) .plot .bars .point").count()
+    page.mouse.click(*reader.cell(0, 0, rows, 1))
+    page.locator(".cover").wait_for()
+    page.get_by_role("button", name="Done").click()
+    queue.get_by_role("button", name="Start", exact=True).click()
+    cover = page.locator(".view:not([hidden]) .cover")
+    cover.wait_for()
+    assert (
+        page.locator("#readout").evaluate(
+            "(said) => getComputedStyle(said.parentElement).visibility"
+        )
+        == "hidden"
+    )
+    assert min(page.evaluate(SIZES)) >= least
+    page.keyboard.press("ArrowRight")
+    cover.wait_for(state="detached")
+    assert reader.open_view_id == "next_token"
+    page.keyboard.press("ArrowRight")
+    page.locator("#view-attention:not([hidden]) .plot .main-svg").first.wait_for(state="attached")
+    assert min(page.evaluate(SIZES)) >= least
+    page.keyboard.press("ArrowLeft")
+    page.locator("#view-next_token:not([hidden])").wait_for()
+    page.keyboard.press("Escape")
+    page.locator(".present-bar").wait_for(state="detached")
+    assert "is-presenting" not in page.locator("html").get_attribute("class")
+
+
+def test_a_view_that_needs_scrolling_says_so_until_its_end(visit):
+    reader = visit()
+    reader.open_view("word", model="plain", text=TEXT)
+    add_view(reader)
+    open_queue(reader).get_by_role("button", name="Start", exact=True).click()
+    page = reader.page
+    more = page.get_by_role("button", name="More of this view below")
+    more.wait_for()
+    for _ in range(12):
+        if more.is_hidden():
+            break
+        page.keyboard.press("ArrowDown")
+        page.wait_for_timeout(300)
+    assert more.is_hidden()
+    assert page.evaluate("scrollY") > 0
+
+
+def saved_figure(reader, kind, folder):
+    reader.take("Figure…")
+    dialog = reader.page.locator("dialog.paper")
+    dialog.locator("img").wait_for()
+    dialog.get_by_text(kind, exact=False).last.click()
+    dialog.get_by_role("button", name="85 mm, one column").click()
+    with reader.page.expect_download() as download:
+        dialog.get_by_role("button", name="Save figure").click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path.read_bytes()
+
+
+def test_a_figure_has_the_stated_width_and_names_model_and_text_once(reader, tmp_path):
+    reader.open_view("attention", model="plain", text=TEXT, layer=1, head=1)
+    svg = saved_figure(reader, "SVG", tmp_path).decode()
+    assert re.match(r'<svg [^>]*width="85mm"', svg)
+    caption = " ".join(re.findall(r"<text [^>]*>([^<]*)</text>", svg)[-4:])
+    assert TEXT in caption.replace("  ", " ")
+    assert "plain, revision" in caption
+    assert caption.lower().count("layer 1, head 1") == 1
+    png = saved_figure(reader, "PNG", tmp_path)
+    (across,) = struct.unpack(">I", png[16:20])
+    assert across == round(85 / MM_PER_INCH * 300)
+    at = png.index(b"pHYs") + 4
+    assert struct.unpack(">IIB", png[at : at + 9]) == (11811, 11811, 1)
+    pdf = saved_figure(reader, "PDF", tmp_path)
+    assert pdf.startswith(b"%PDF-")
+    box = re.search(rb"/MediaBox \[([\d. ]+)\]", pdf)[1].split()
+    assert float(box[2]) == pytest.approx(85 / MM_PER_INCH * 72, abs=0.5)
+
+
+def test_the_saved_page_opens_on_what_was_seen_and_holds_the_queue(
+    visit, tmp_path, new_context, views
+):
+    reader = visit()
+    reader.open(model="plain", text=TEXT, layer=1, head=1, query=4, key=2)
+    add_view(reader)
+    path = reader.save("Whole page", tmp_path)
+    assert path.name.startswith("headlight-plain-the-cat-sat")
+    said = reader.view.locator(".exports-said").first.text_content()
+    assert path.name in said
+    assert f"{path.stat().st_size / 1e6:.1f} MB" in said
+    assert path.stat().st_size < 3_000_000
+    page = new_context(offline=True).new_page()
+    wrong, asked = [], []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url.split(":")[0]))
+    page.goto(path.as_uri())
+    page.wait_for_selector(".plot .heatmaplayer image", state="attached")
+    assert (
+        page.locator(".heads-cell[aria-selected=true]")
+        .get_attribute("aria-label")
+        .startswith("Layer 1, head 1")
+    )
+    selected = page.locator("#chips .chip").evaluate_all(
+        "(all) => all.findIndex((one) => one.ariaSelected === 'true')"
+    )
+    assert selected == 4
+    assert page.locator(".pair-choice select").evaluate_all(
+        "(all) => all.map(({ value }) => value)"
+    ) == ["4", "2"]
+    assert page.locator("#text").evaluate(
+        "(box) => box.readOnly && getComputedStyle(box).borderTopColor === 'rgba(0, 0, 0, 0)'"
+    )
+    assert " ms" not in page.locator("#status").text_content()
+    page.click("#present")
+    assert len(names_in(page.locator("dialog.queue"))) == 1
+    page.get_by_role("button", name="Close").click()
+    held = [view for view in views if view not in ("long", "generate", "compare", "translate")]
+    for view in held:
+        if page.locator(f"#view-{view}").count() == 0:
+            continue
+        page.evaluate("(view) => { location.hash += `&view=${view}` }", view)
+        page.locator(f"#view-{view}:not([hidden]) .plot .main-svg").first.wait_for(state="attached")
+        assert page.locator(f"#view-{view} .panel-notice:visible").count() == 0, view
+    page.context.close()
+    assert wrong == []
+    assert set(asked) <= {"file", "data", "blob"}
+
+
+def test_the_prediction_that_was_looked_at_is_explained_in_the_file(visit, tmp_path, new_context):
+    reader = visit()
+    reader.open_view("word", text=TEXT, word_show="saliency", query=3, layer=0, head=1)
+    reader.choose_view("next_token")
+    assert "word_show" not in reader.fragment, "a link holds what its view shows"
+    reader.choose_view("word")
+    path = reader.save("Whole page", tmp_path)
+    page = new_context(offline=True).new_page()
+    page.goto(path.as_uri())
+    page.locator("#view-word:not([hidden]) .panel h2").nth(1).wait_for()
+    assert page.locator("#view-word .panel h2").all_inner_texts() == ["Gradient × input", "Erasure"]
+    assert page.locator("#view-word .panel-notice:visible").count() == 0
+    assert page.locator("#chips .chip[aria-selected=true]").count() == 1
+    page.context.close()
