@@ -118,18 +118,22 @@ export function createPresentation(announce) {
       list.children[shown]?.querySelector('input')?.focus();
       tell(`${name} is view ${shown + 1} of ${slides.length}`);
     };
+    let isMoved = false;
     const input = element('input', {
       type: 'text',
       value: name,
       'aria-label': `Name of view ${index + 1}`,
       maxlength: 200,
-      onchange: () =>
-        change(slides.map((one, at) => (at === index ? { ...one, name: input.value } : one))),
+      onchange: () => {
+        if (isMoved) return; // a field that leaves the page tells its change at another's place
+        change(slides.map((one, at) => (at === index ? { ...one, name: input.value } : one)));
+      },
       onkeydown: (/** @type {KeyboardEvent} */ event) => {
         const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
         if (!event.altKey || !by) return;
         event.preventDefault();
         slides[index] = { ...slides[index], name: input.value };
+        isMoved = true;
         move(index + by);
       },
     });
