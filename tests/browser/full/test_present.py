@@ -127,7 +127,7 @@ def saved_figure(reader, kind, folder):
     reader.take("Figure…")
     dialog = reader.page.locator("dialog.paper")
     dialog.locator("img").wait_for()
-    dialog.get_by_text(kind, exact=False).last.click()
+    dialog.locator(f"input[value={kind}]").check()
     dialog.get_by_role("button", name="85 mm, one column").click()
     with reader.page.expect_download() as download:
         dialog.get_by_role("button", name="Save figure").click()
@@ -138,18 +138,18 @@ def saved_figure(reader, kind, folder):
 
 def test_a_figure_has_the_stated_width_and_names_model_and_text_once(reader, tmp_path):
     reader.open_view("attention", model="plain", text=TEXT, layer=1, head=1)
-    svg = saved_figure(reader, "SVG", tmp_path).decode()
+    svg = saved_figure(reader, "svg", tmp_path).decode()
     assert re.match(r'<svg [^>]*width="85mm"', svg)
     caption = " ".join(re.findall(r"<text [^>]*>([^<]*)</text>", svg)[-4:])
     assert TEXT in caption.replace("  ", " ")
     assert "plain, revision" in caption
     assert caption.lower().count("layer 1, head 1") == 1
-    png = saved_figure(reader, "PNG", tmp_path)
+    png = saved_figure(reader, "png", tmp_path)
     (across,) = struct.unpack(">I", png[16:20])
     assert across == round(85 / MM_PER_INCH * 300)
     at = png.index(b"pHYs") + 4
     assert struct.unpack(">IIB", png[at : at + 9]) == (11811, 11811, 1)
-    pdf = saved_figure(reader, "PDF", tmp_path)
+    pdf = saved_figure(reader, "pdf", tmp_path)
     assert pdf.startswith(b"%PDF-")
     box = re.search(rb"/MediaBox \[([\d. ]+)\]", pdf)[1].split()
     assert float(box[2]) == pytest.approx(85 / MM_PER_INCH * 72, abs=0.5)
