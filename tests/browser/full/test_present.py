@@ -197,7 +197,7 @@ def test_the_saved_page_opens_on_what_was_seen_and_holds_the_queue(
     for view in held:
         if page.locator(f"#view-{view}").count() == 0:
             continue
-        page.evaluate("(view) => { location.hash += `&view=${view}` }", view)
+        page.evaluate("(view) => { location.hash = `#view=${view}` }", view)
         page.locator(f"#view-{view}:not([hidden]) .plot .main-svg").first.wait_for(state="attached")
         assert page.locator(f"#view-{view} .panel-notice:visible").count() == 0, view
     page.context.close()
