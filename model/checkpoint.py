@@ -55,10 +55,8 @@ from headlight.model.quantization import (
     make_dynamic,
     matrices_of,
     quantized_weights,
-    restored_weights,
-    stored_layout,
-    stored_weights,
 )
+from headlight.model.quantized_weights import restored_weights, stored_layout, stored_weights
 from headlight.model.run_curves import read_curves
 from headlight.model.served import Description, LinearExit, Weight, pad
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer

@@ -18,10 +18,9 @@ from dataclasses import asdict, dataclass, fields
 from fnmatch import translate
 from functools import lru_cache
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
@@ -221,130 +220,6 @@ def fake_quantize(
 ) -> Float[Tensor, "*shape"]:
     """The tensor that `quantize` leaves, in the dtype it had; arguments as there."""
     return quantize(tensor, bits, per).dequantize().to(tensor.dtype)
-
-
-def pack(values: UInt8[Tensor, "*shape"], bits: int) -> UInt8[Tensor, " byte"]:
-    """Whole numbers below 2^bits as one stream of bits, the lowest bit of each number first."""
-    flat = values.flatten().cpu()
-    if bits == MOST_BITS:
-        return flat
-    by_bit = np.unpackbits(flat.numpy()[:, None], axis=1, count=bits, bitorder="little")
-    return torch.from_numpy(np.packbits(by_bit, bitorder="little"))
-
-
-def unpack(packed: UInt8[Tensor, " byte"], bits: int, shape: Sequence[int]) -> UInt8[Tensor, ...]:
-    """The numbers that `pack` packed, in this shape."""
-    if bits == MOST_BITS:
-        return packed.view(*shape)
-    n_numbers = int(np.prod(shape))
-    by_bit = np.unpackbits(packed.cpu().numpy(), count=n_numbers * bits, bitorder="little")
-    values = np.packbits(by_bit.reshape(n_numbers, bits), axis=1, bitorder="little")
-    return torch.from_numpy(values).view(*shape)
-
-
-def n_packed_bytes(n_numbers: int, bits: int) -> int:
-    """The bytes that `pack` makes of so many numbers."""
-    return -(-n_numbers * bits // 8)
-
-
-# --- the weights in a file ------------------------------------------------------------------------
-
-SCALE, ZERO_POINT = ".quantization_scale", ".quantization_zero_point"
-
-
-class Stored(NamedTuple):
-    """The shape of a tensor in a file, and the dtypes that it may have, as safetensors names them.
-
-    ``dtypes`` None: any floating-point one.
-    """
-
-    shape: tuple[int, ...]
-    dtypes: tuple[str, ...] | None = None
-
-
-def stored_layout(
-    weights: Mapping[str, Tensor], quantization: Quantization | None
-) -> dict[str, Stored]:
-    """The tensors of a file by name; a quantized matrix has its packed values, scales and zeros.
-
-    Args:
-        weights: by name, of any device, the meta device too.
-        quantization: None: the weights are stored as they are.
-
-    Raises:
-        UnknownPart: a part matches no matrix.
-    """
-    found = {name: Stored(tuple(tensor.shape)) for name, tensor in weights.items()}
-    for name in _chosen(weights, quantization):
-        assert quantization is not None
-        tensor = weights[name]
-        n_scales = len(tensor) if quantization.per == "channel" else 1
-        n_bytes = n_packed_bytes(tensor.numel(), quantization.bits)
-        found[name] = Stored((n_bytes,), ("U8",))
-        found[name + SCALE] = Stored((n_scales,), ("F32",))
-        found[name + ZERO_POINT] = Stored((n_scales,), ("U8",))
-    return found
-
-
-def stored_weights(
-    weights: Mapping[str, Tensor], quantization: Quantization | None, dtype: torch.dtype
-) -> dict[str, Tensor]:
-    """The tensors to write to a file, as `stored_layout` describes them.
-
-    Args:
-        weights: by name.
-        quantization: None: none is quantized.
-        dtype: of the tensors that are not quantized.
-
-    Raises:
-        UnknownPart: a part matches no matrix.
-        ValueError: a weight is not finite.
-    """
-    quantized = set(_chosen(weights, quantization))
-    found: dict[str, Tensor] = {}
-    for name, tensor in weights.items():
-        if quantization is None or name not in quantized:
-            found[name] = tensor.detach().to("cpu", dtype).contiguous()
-            continue
-        numbers = quantize(tensor.cpu(), quantization.bits, quantization.per)
-        found[name] = pack(numbers.values, quantization.bits)
-        found[name + SCALE] = numbers.scales
-        found[name + ZERO_POINT] = numbers.zero_points
-    return found
-
-
-def restored_weights(
-    read: Callable[[str], Tensor], weights: Mapping[str, Tensor], quantization: Quantization | None
-) -> dict[str, Tensor]:
-    """The weights of a file in float32.
-
-    Args:
-        read: a tensor of the file by its name.
-        weights: by name, for their shapes.
-        quantization: of the file.
-
-    Raises:
-        ValueError: a zero point does not fit the bits.
-    """
-    quantized = set(_chosen(weights, quantization))
-    found: dict[str, Tensor] = {}
-    for name, tensor in weights.items():
-        if quantization is None or name not in quantized:
-            found[name] = read(name).float()
-            continue
-        zero_points = read(name + ZERO_POINT)
-        if zero_points.numel() and (most := int(zero_points.max())) >= 2**quantization.bits:
-            raise ValueError(f"{name} has a zero point of {most} in {quantization.bits} bits")
-        values = unpack(read(name), quantization.bits, tensor.shape)
-        scales = read(name + SCALE)
-        found[name] = Quantized(values=values, scales=scales, zero_points=zero_points).dequantize()
-    return found
-
-
-def _chosen(weights: Mapping[str, Tensor], quantization: Quantization | None) -> list[str]:
-    if quantization is None:
-        return []
-    return quantization.chosen(name for name, tensor in weights.items() if tensor.ndim > 1)
 
 
 # --- activations in whole numbers -----------------------------------------------------------------

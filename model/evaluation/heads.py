@@ -21,25 +21,24 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
 from headlight.model.analysis._distributions import entropy
 from headlight.model.analysis._layers import Attention, attentions_of
 from headlight.model.analysis.head_labels import score_heads
+from headlight.model.evaluation.ablation import ablation_costs, passes
 from headlight.model.evaluation.controlled_sentences import (
     ControlledSentence,
     antecedent_sentences,
     subject_sentences,
 )
 from headlight.model.head_profiles import labels_of
-from headlight.model.interventions import HeadAblation, Intervention, Where
 from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token, Trace
 from headlight.model.tracing import ModelInput, PassSpec, run_batch, tokenize
@@ -47,16 +46,10 @@ from headlight.model.training.corpus import CorpusError, SentencePair, lines
 
 SENTENCE_END = re.compile(r"(?<=[.!?])(?<!Mr\.)(?<!Dr\.)(?<!Mrs\.)[\"']?\s+(?=[\"A-Z])")
 LEAST_TOKENS, MOST_TOKENS = 8, 48
-PASS_SIZE = 2048  # tokens in one pass, padding included
 N_STRONGEST = 10
 N_TRIED = 3  # as many sentences are cut into tokens for each that is read
 SEGMENT, N_RANDOM_ROWS = 24, 16
 Found = TypeVar("Found")
-_PLACES: dict[tuple[str, str], Where] = {
-    ("encoder", "self_attention"): "encoder",
-    ("decoder", "self_attention"): "decoder",
-    ("decoder", "cross_attention"): "cross",
-}
 
 
 @dataclass
@@ -109,7 +102,7 @@ def profile_heads(
     }
     sums = {path: _Sums(strongest=[{} for _ in range(one.n_heads)]) for path, one in facts.items()}
     spec = PassSpec(tuple(f"{path}.weights" for path in facts))
-    for numbers in _passes(inputs):
+    for numbers in passes(inputs):
         traces = run_batch(checkpoint, spec, [inputs[number] for number in numbers])
         for number, trace in zip(numbers, traces, strict=True):
             for attention in attentions_of(trace):
@@ -118,7 +111,7 @@ def profile_heads(
     controlled = {"subject": subject_sentences(), "antecedent": antecedent_sentences()}
     for name, sentences in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, sentences)
-    bits, costs = _ablations(checkpoint, inputs, facts)
+    bits, costs = ablation_costs(checkpoint, inputs, facts)
     return _profile(checkpoint, inputs, sums, costs) | {
         "bits_per_byte": bits,
         "controlled": {name: len(sentences) for name, sentences in controlled.items()},
@@ -165,21 +158,6 @@ def _split(documents: Sequence[str | SentencePair]) -> Iterator[tuple[str, str |
             for line in lines([document]):
                 for sentence in SENTENCE_END.split(line.strip()):
                     yield sentence, None
-
-
-def _passes(inputs: Sequence[ModelInput]) -> Iterator[list[int]]:
-    """The numbers of the inputs of each pass, of similar lengths."""
-    numbers: list[int] = []
-    for number in sorted(range(len(inputs)), key=lambda number: inputs[number].n_tokens):
-        if numbers and (len(numbers) + 1) * inputs[number].n_tokens > PASS_SIZE:
-            yield numbers
-            numbers = []
-        numbers.append(number)
-    if numbers:
-        yield numbers
-
-
-# --- attention ------------------------------------------------------------------------------------
 
 
 def _add_sentence(sums: _Sums, attention: Attention, trace: Trace, number: int) -> None:
@@ -338,7 +316,7 @@ def controlled_weights(
     """
     inputs = [tokenize(checkpoint, sentence.text) for sentence in sentences]
     first = "encoder" if checkpoint.config.has_encoder else "decoder"
-    for numbers in _passes(inputs):
+    for numbers in passes(inputs):
         part = [inputs[number] for number in numbers]
         if checkpoint.config.kind == "encoder-decoder":  # its encoder alone is asked
             start = tuple(checkpoint.tokenizer.encode_target("a"))[:1]
@@ -372,121 +350,6 @@ def _tokens_at(tokens: Sequence[Token], span: tuple[int, int]) -> list[int]:
         for place, token in enumerate(tokens)
         if token.start < end and token.end > start and token.text.strip()
     ]
-
-
-# --- ablation -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Predicted:
-    """Texts to predict: in each row the ``places`` of the logits and the ``ids`` they predict."""
-
-    inputs: list[ModelInput]
-    places: list[list[int]]
-    ids: list[list[int]]
-
-
-def _ablations(
-    checkpoint: Served, inputs: Sequence[ModelInput], facts: Mapping[str, AttentionFacts]
-) -> tuple[float, dict[str, list[float]]]:
-    """Bits per byte of a model, and by how much they rise when each head writes nothing."""
-    passes, n_bytes = _predicted(checkpoint, inputs)
-    if not n_bytes:
-        raise CorpusError("the text has no word of one token to hide; give a longer one")
-
-    def bits(interventions: Sequence[Intervention] = ()) -> float:
-        nats = sum(_nats(checkpoint, one, interventions) for one in passes)
-        return nats / math.log(2) / n_bytes
-
-    whole = bits()
-    costs = {}
-    for path, one in facts.items():
-        stack, _, layer, kind = path.split(".")
-        where = _PLACES[stack, kind]
-        costs[path] = [
-            bits([HeadAblation(heads=(head,), layer=int(layer), where=where)]) - whole
-            for head in range(one.n_heads)
-        ]
-    return whole, costs
-
-
-def _predicted(checkpoint: Served, inputs: Sequence[ModelInput]) -> tuple[list[_Predicted], int]:
-    """The predictions that measure a model, in passes, and the bytes of what they predict."""
-    kind = checkpoint.config.kind
-    rows = []
-    n_bytes = 0
-    for number, read in enumerate(inputs):
-        if kind == "encoder":
-            hidden = _with_blank(checkpoint, read, number)
-            if hidden is None:
-                continue
-            read, places, tokens = hidden
-        else:
-            all_tokens = read.target_tokens if read.target_tokens is not None else read.tokens
-            places = [
-                place - 1
-                for place, token in enumerate(all_tokens)
-                if place and not token.is_special
-            ]
-            tokens = [all_tokens[place + 1] for place in places]
-        n_bytes += len("".join(token.text for token in tokens).encode())
-        rows.append((read, places, [token.id for token in tokens]))
-    chosen = [read for read, _, _ in rows]
-    passes = [
-        _Predicted(*(list(column) for column in zip(*(rows[n] for n in numbers), strict=True)))
-        for numbers in _passes(chosen)
-    ]
-    return passes, n_bytes
-
-
-def _with_blank(
-    checkpoint: Served, read: ModelInput, number: int
-) -> tuple[ModelInput, list[int], list[Token]] | None:
-    """A sentence with one of its words hidden; None if no word is a single token."""
-    mask = checkpoint.tokenizer.mask_id
-    if mask is None:
-        raise ValueError(f"the vocabulary of '{checkpoint.id}' has no mask token")
-    words = [token.word for token in read.tokens]
-    whole = [
-        place
-        for place, token in enumerate(read.tokens)
-        if token.word is not None and words.count(token.word) == 1 and token.text.strip().isalpha()
-    ]
-    if not whole:
-        return None
-    place = whole[number % len(whole)]
-    hidden = read.tokens[place]
-    blank = Token(
-        id=mask,
-        text=hidden.text,
-        start=hidden.start,
-        end=hidden.end,
-        word=hidden.word,
-        is_special=True,
-    )
-    tokens = (*read.tokens[:place], blank, *read.tokens[place + 1 :])
-    return ModelInput(read.text, tokens), [place], [hidden]
-
-
-def _nats(
-    checkpoint: Served, predicted: _Predicted, interventions: Sequence[Intervention]
-) -> float:
-    targets = [_ids(read.target_tokens) for read in predicted.inputs if read.target_tokens]
-    captured = checkpoint.read(
-        [_ids(read.tokens) for read in predicted.inputs],
-        targets or None,
-        sites=["logits"],
-        interventions=interventions,
-    )
-    rows = [row for row, places in enumerate(predicted.places) for _ in places]
-    places = [place for places in predicted.places for place in places]
-    ids = torch.tensor([one for ids in predicted.ids for one in ids])
-    logits: Tensor = captured["logits"][rows, places].float().cpu()
-    return float(torch.nn.functional.cross_entropy(logits, ids, reduction="sum"))
-
-
-def _ids(tokens: Iterable[Token] | None) -> list[int]:
-    return [token.id for token in tokens or ()]
 
 
 # --- the profile ----------------------------------------------------------------------------------

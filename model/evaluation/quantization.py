@@ -16,9 +16,8 @@ from headlight.model.quantization import (
     Quantization,
     StoredQuantization,
     make_dynamic,
-    restored_weights,
-    stored_weights,
 )
+from headlight.model.quantized_weights import restored_weights, stored_weights
 
 N_TOKENS, N_PASSES = 64, 9
 

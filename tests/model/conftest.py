@@ -1,5 +1,6 @@
 """Tiny random models, seeded, for every test of model/."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from headlight.model.card import ModelCard
 from headlight.model.checkpoint import load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.hooks import HookedModule
+from headlight.model.quantization import fake_quantize, matrices_of
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 
@@ -121,3 +123,18 @@ def make_checkpoint(make_folder):
 @pytest.fixture(scope="session")
 def checkpoint(make_checkpoint):
     return make_checkpoint()
+
+
+@pytest.fixture
+def replaced():
+    """A copy of a model whose chosen matrices are rounded in place."""
+
+    def make(model, bits, chosen=lambda name: True, per="channel"):
+        copied = copy.deepcopy(model)
+        with torch.no_grad():
+            for name, matrix in matrices_of(copied).items():
+                if chosen(name):
+                    matrix.copy_(fake_quantize(matrix, bits, per))
+        return copied
+
+    return make
