@@ -111,10 +111,15 @@ def client_with(settings):
     with ExitStack() as stack:
 
         def make(**changed):
-            app = create_app(settings.model_copy(update=changed))
-            return stack.enter_context(TestClient(app, base_url="http://localhost"))
+            return stack.enter_context(client_of(settings, **changed))
 
         yield make
+
+
+def client_of(settings, **changed):
+    """A client of a server with some settings changed, for a `with` block."""
+    app = create_app(settings.model_copy(update=changed))
+    return TestClient(app, base_url="http://localhost")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from headlight.model.checkpoint import load
 from headlight.model.site_edit import SiteEdit
 from headlight.model.tracing import trace
 from headlight.settings import Settings
+from tests.app.conftest import client_of
 from tests.tiny_checkpoints import save_checkpoint
 
 LIST = """
@@ -49,8 +50,15 @@ def models_dir(checkpoints, zoo, tmp_path_factory):
 
 @pytest.fixture
 def foreign(client_with, models_dir):
-    """A client of a server with foreign models."""
+    """A client of a server with foreign models, none of which is loaded."""
     return client_with(models_dir=models_dir)
+
+
+@pytest.fixture(scope="module")
+def loaded(settings, models_dir):
+    """A client of such a server that the tests share, so that each model is loaded once."""
+    with client_of(settings, models_dir=models_dir) as client:
+        yield client
 
 
 def test_a_server_lists_them_without_importing_transformers(zoo, models_dir):
@@ -195,9 +203,9 @@ def numbers(answer, site="logits"):
     return np.array(found["tensors"][site]["data"], dtype=np.float32)
 
 
-def test_sites_are_edited_over_rest_as_in_process(foreign, models_dir):
+def test_sites_are_edited_over_rest_as_in_process(loaded, models_dir):
     model, place = load(models_dir / "gpt2"), {"heads": (3, 1), "positions": (2, 0)}
-    before = numbers(post(foreign))
+    before = numbers(post(loaded))
     for edit in (
         {"kind": "set", "site": CONTEXT, "value": 0.5, **place},
         {"kind": "add", "site": CONTEXT, "value": [1.0] * 8, **place},
@@ -205,18 +213,18 @@ def test_sites_are_edited_over_rest_as_in_process(foreign, models_dir):
         {"kind": "mean", "site": CONTEXT, **place},
         {"kind": "mean", "site": CONTEXT, "over": "heads", "positions": (1,)},
     ):
-        found = numbers(post(foreign, edits=[edit]))
+        found = numbers(post(loaded, edits=[edit]))
         expected = trace(model, TEXT, capture=["logits"], interventions=[SiteEdit(**edit)])
         np.testing.assert_allclose(found, expected["logits"], rtol=0, atol=1e-5)
         assert not np.allclose(found, before, atol=1e-4)
-    other = post(foreign, text=OTHER)
+    other = post(loaded, text=OTHER)
     ids = [4 + token["id"] % 300 for token in other.json()["tokens"]]
     edits = [{"kind": "set", "site": STREAM, "from": {"text": OTHER}}]
-    patched = numbers(post(foreign, text=None, ids=ids, edits=edits))
+    patched = numbers(post(loaded, text=None, ids=ids, edits=edits))
     np.testing.assert_allclose(patched, numbers(other), rtol=0, atol=1e-5)
 
 
-def test_generation_takes_edits_and_returns_rows_over_rest(foreign, models_dir):
+def test_generation_takes_edits_and_returns_rows_over_rest(loaded, models_dir):
     model = load(models_dir / "gpt2")
     site = "decoder.layers.1.self_attention.weights"
     edits = [
@@ -224,11 +232,11 @@ def test_generation_takes_edits_and_returns_rows_over_rest(foreign, models_dir):
         {"kind": "scale", "site": CONTEXT, "value": -9.0},
     ]
     asked = {"n_tokens": 3, "temperature": 0, "capture": [site, STREAM]}
-    plain = written(post(foreign, "generate", **{**asked, "capture": None}))
-    found = written(post(foreign, "generate", **asked, edits=edits))
+    plain = written(post(loaded, "generate", **{**asked, "capture": None}))
+    found = written(post(loaded, "generate", **asked, edits=edits))
     assert [one["id"] for one in plain] != [one["id"] for one in found]
-    ids = [token["id"] for token in post(foreign).json()["tokens"]] + [one["id"] for one in found]
-    whole = post(foreign, text=None, ids=ids, capture=[site, STREAM, "logits"], edits=edits)
+    ids = [token["id"] for token in post(loaded).json()["tokens"]] + [one["id"] for one in found]
+    whole = post(loaded, text=None, ids=ids, capture=[site, STREAM, "logits"], edits=edits)
     logits = numbers(whole)
     for one in found:
         place = one["position"] - 1
@@ -247,10 +255,10 @@ def written(answer):
 
 
 @pytest.mark.parametrize("top", [1, 320])
-def test_the_lens_and_the_next_token_return_any_number_and_chosen_tokens(foreign, top):
+def test_the_lens_and_the_next_token_return_any_number_and_chosen_tokens(loaded, top):
     wanted = {"top": top, "tokens": [5, 17]}
     asked = {"analyses": ["next_token", "logit_lens"], "predictions": wanted}
-    answer = post(foreign, **asked).json()
+    answer = post(loaded, **asked).json()
     logits = numbers(answer).astype(np.float64)
     odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
     odds /= odds.sum(axis=-1, keepdims=True)
@@ -270,28 +278,28 @@ def test_the_lens_and_the_next_token_return_any_number_and_chosen_tokens(foreign
 CHOSEN = ("ids", "chosen_logits", "chosen_probabilities", "chosen_ranks")
 
 
-def test_ids_special_tokens_and_several_texts_are_read_as_asked(foreign):
+def test_ids_special_tokens_and_several_texts_are_read_as_asked(loaded):
     texts = [f"{TEXT} {'cat ' * (number % 4)}" for number in range(64)]
     asked = {"model": "gpt2", "texts": texts, "capture": ["logits"]}
-    found = foreign.post("/api/v1/traces", json=asked)
+    found = loaded.post("/api/v1/traces", json=asked)
     assert found.status_code == 200, found.text
-    alone = {text: numbers(post(foreign, text=text)) for text in texts[:4]}
+    alone = {text: numbers(post(loaded, text=text)) for text in texts[:4]}
     assert len(found.json()["traces"]) == 64
     for text, one in zip(texts, found.json()["traces"], strict=True):
         limit = 1e-5 * np.abs(alone[text]).max()
         np.testing.assert_allclose(numbers(one), alone[text], rtol=0, atol=limit)
-    tokens = post(foreign).json()["tokens"]
-    by_ids = post(foreign, text=None, ids=[token["id"] for token in tokens])
-    np.testing.assert_array_equal(numbers(by_ids), numbers(post(foreign)))
-    bare = post(foreign, special_tokens=False).json()["tokens"]
+    tokens = post(loaded).json()["tokens"]
+    by_ids = post(loaded, text=None, ids=[token["id"] for token in tokens])
+    np.testing.assert_array_equal(numbers(by_ids), numbers(post(loaded)))
+    bare = post(loaded, special_tokens=False).json()["tokens"]
     assert [token["id"] for token in bare] == [
         token["id"] for token in tokens if not token["is_special"]
     ]
 
 
-def test_the_matrices_of_a_layer_are_a_file(foreign, models_dir):
+def test_the_matrices_of_a_layer_are_a_file(loaded, models_dir):
     names = {"name": ["decoder.layers.1.*", "W_U", "*.W_E"]}
-    found = safetensors.numpy.load(foreign.get("/api/v1/models/gpt2/weights", params=names).content)
+    found = safetensors.numpy.load(loaded.get("/api/v1/models/gpt2/weights", params=names).content)
     expected = load(models_dir / "gpt2").weights()
     kinds = {name.rpartition(".")[2] for name in found}
     assert {*(f"{part}_{letter}" for part in "Wb" for letter in "QKVO"), "W_U", "W_E"} == kinds

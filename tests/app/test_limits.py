@@ -31,13 +31,13 @@ SHOWN_BY = {
 class Servers:
     """Makes servers with one limit changed, and asks them."""
 
-    def __init__(self, client_with, serving, settings):
+    def __init__(self, client, client_with):
+        self.client = client
         self.client_with = client_with
-        self.serving = serving
-        self.settings = settings
 
     def post(self, path, body, **changed):
-        return self.client_with(**changed).post(f"/api/v1/{path}", json=body)
+        client = self.client_with(**changed) if changed else self.client
+        return client.post(f"/api/v1/{path}", json=body)
 
     def trace(self, body, **changed):
         return self.post("trace", {"text": "the cat", **body}, **changed)
@@ -61,8 +61,8 @@ class Servers:
 
 
 @pytest.fixture
-def servers(client_with, serving, settings):
-    return Servers(client_with, serving, settings)
+def servers(client, client_with):
+    return Servers(client, client_with)
 
 
 def requests_per_minute(servers):
@@ -113,7 +113,7 @@ def max_long_texts(servers):
 
 
 def tile_of(servers, **members):
-    client = servers.client_with()
+    client = servers.client
     found = client.post("/api/v1/trace", json={"text": "the cat", "resolution": 4}).json()
     part = {"attention": found["tiles"][0], "head": 0, "queries": "0:1", "keys": "0:1"}
     return client.get(f"/api/v1/traces/{found['id']}/tile", params=part | members)
@@ -142,9 +142,7 @@ PROBES = {
     "max_characters": lambda servers: servers.trace({}, max_characters=6),
     "max_cells": lambda servers: servers.trace({}, max_cells=10),
     "max_body_bytes": lambda servers: servers.trace({"text": "a" * 5_000_000}),
-    "max_header_bytes": lambda servers: servers.client_with().get(
-        "/", headers={"x-long": "a" * 40_000}
-    ),
+    "max_header_bytes": lambda servers: servers.client.get("/", headers={"x-long": "a" * 40_000}),
     "max_new_tokens": lambda servers: servers.generate({"n_tokens": 3}, max_new_tokens=2),
     "max_streams": max_streams,
     "max_outgoing_bytes": max_outgoing_bytes,
@@ -156,16 +154,14 @@ PROBES = {
     "max_glob_characters": lambda servers: servers.trace({"capture": ["*" * 201]}),
     "max_model_id_characters": lambda servers: servers.trace({"model": "m" * 65}),
     "max_analyses": lambda servers: servers.trace({"analyses": ["next_token"] * 65}),
-    "max_positional_size": lambda servers: servers.client_with().get(
+    "max_positional_size": lambda servers: servers.client.get(
         "/api/v1/positional", params={"scheme": "sinusoidal", "length": 2**20 + 1, "width": 2}
     ),
     "max_alternatives": lambda servers: servers.generate({"n_alternatives": 101}),
     "max_numbers": lambda servers: servers.trace({"heads": [0] * 257}),
     "max_edits": lambda servers: servers.trace({"edits": [{"kind": "no_scaling"}] * 17}),
-    "max_texts": lambda servers: servers.client_with().post(
-        "/api/v1/traces", json={"texts": ["a"] * 65}
-    ),
-    "max_ids": lambda servers: servers.client_with().post(
+    "max_texts": lambda servers: servers.client.post("/api/v1/traces", json={"texts": ["a"] * 65}),
+    "max_ids": lambda servers: servers.client.post(
         "/api/v1/tokenize", json={"ids": [1] * (2**15 + 1)}
     ),
     "max_positions": lambda servers: servers.trace(

@@ -5,6 +5,8 @@ import hmac
 import pytest
 from pydantic import SecretStr
 
+from tests.app.conftest import client_of
+
 ADA, GRACE = "ada-0123456789abcdef", "grace-0123456789abcdef"
 NOTEBOOK = "https://notebook.example.org"
 PREFLIGHT = {
@@ -14,9 +16,11 @@ PREFLIGHT = {
 }
 
 
-@pytest.fixture
-def keyed(client_with):
-    return client_with(api_keys=(SecretStr(ADA), SecretStr(GRACE)), cors_origins=(NOTEBOOK,))
+@pytest.fixture(scope="module")
+def keyed(settings):
+    keys = (SecretStr(ADA), SecretStr(GRACE))
+    with client_of(settings, api_keys=keys, cors_origins=(NOTEBOOK,)) as client:
+        yield client
 
 
 def bearer(key):

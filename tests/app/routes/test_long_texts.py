@@ -7,6 +7,7 @@ import pytest
 from safetensors.numpy import load
 
 from headlight.client.decode import read_trace
+from tests.app.conftest import client_of
 
 FILE = {"accept": "application/x-safetensors"}
 EVENTS = {"accept": "text/event-stream"}
@@ -14,10 +15,11 @@ TEXT = "the cat sat on the mat and the dog sat on the cat. "
 PATH = "decoder.layers.1.self_attention"
 
 
-@pytest.fixture
-def client(client_with):
+@pytest.fixture(scope="module")
+def client(settings):
     """A server for which a text of 80 characters is long."""
-    return client_with(max_characters=80, cache_bytes=2**22)
+    with client_of(settings, max_characters=80, cache_bytes=2**22) as client:
+        yield client
 
 
 def ask(client, **members):
