@@ -267,10 +267,12 @@ export function createExperiment(description, view, { onLink, announce }) {
     isStale = isDrawing;
     if (isDrawing) return;
     isDrawing = true;
+    section.classList.add('is-drawing');
     await painted();
     await showPictures();
     isDrawing = false;
     if (isStale) draw();
+    else section.classList.remove('is-drawing');
   }
 
   function showNumbers() {
