@@ -266,7 +266,8 @@ class Recorder:
             scores = args[0] if args else kwargs["input"]
             is_attention = is_attention_shape(scores) and tuple(scores.shape[-2:]) in self.lengths
             self.n_unnamed_softmaxes += is_attention or scores.ndim >= 4
-            self._n_small_softmaxes[scores.shape[-1]] += not is_attention and scores.ndim < 4
+            is_small = not is_attention and scores.ndim < 4 and not _is_filter(scores)
+            self._n_small_softmaxes[scores.shape[-1]] += is_small
         if func in SOFTMAXES or func in PRODUCTS:
             for one in self._stack:
                 if one is not call:
@@ -276,6 +277,11 @@ class Recorder:
         if was_open and call.operations.context is not None:
             self._add_older(call)
         return result
+
+
+def _is_filter(scores: Tensor) -> bool:
+    """Whether a softmax of (token, place, 1) makes the filter of a convolution for each token."""
+    return scores.ndim == 3 and scores.shape[-1] == 1
 
 
 def _is_bare(module: nn.Module) -> bool:

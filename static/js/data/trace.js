@@ -410,3 +410,14 @@ export function layersWith(tensors, ending, stack = '') {
 export function isCausal(site) {
   return site.startsWith('decoder.') && site.includes('.self_attention.');
 }
+
+/** The tokens that the API names for a model whose positions have no end. */
+const NO_END = 1e6;
+
+/**
+ * Is there a longest text that the model can read?
+ * @param {Pick<Card, 'max_tokens'>} card
+ */
+export function hasEnd({ max_tokens: most }) {
+  return most < NO_END;
+}

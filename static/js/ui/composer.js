@@ -5,6 +5,7 @@
 
 import { messageOf, modelName } from '../api/calls.js';
 import { counted, inBytes, percent, rounded } from '../data/format.js';
+import { hasEnd } from '../data/trace.js';
 import { MASK } from '../data/words.js';
 import { element, partOf } from './dom.js';
 
@@ -305,7 +306,7 @@ function factsOf(card) {
   return [
     [
       'Kind',
-      `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, up to ${counted(card.max_tokens, 'token')}`,
+      `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, ${hasEnd(card) ? `up to ${counted(card.max_tokens, 'token')}` : 'texts of any length'}`,
     ],
     ['Positions', card.positional],
     ['Keys and values', sharingOf(card)],

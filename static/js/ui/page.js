@@ -5,6 +5,7 @@
 
 import { counted, grouped, inBytes } from '../data/format.js';
 import { asSentence } from '../data/text.js';
+import { hasEnd } from '../data/trace.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore, keepKey, keyIn } from '../api/calls.js';
 import { element, partOf } from './dom.js';
 
@@ -368,12 +369,13 @@ function keepKeys(isOn) {
  * @param {Trace} trace
  */
 export function readInWords({ tokens, target_tokens: target, card, timings, resolution }) {
-  const most = grouped(card?.max_tokens ?? 0);
+  const most = card && hasEnd(card) ? ` of ${grouped(card.max_tokens)}` : '';
   const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
   const time = total > 0 ? `, ${Math.max(1, Math.round(total))} ms` : '';
   if (resolution) return `${counted(tokens.length, 'token')}${time}`;
-  if (!target) return `${grouped(tokens.length)} of ${most} tokens${time}`;
-  return `${grouped(tokens.length)} + ${grouped(target.length)} of ${most} tokens each${time}`;
+  if (!target) return `${grouped(tokens.length)}${most} tokens${time}`;
+  const each = most && ' each';
+  return `${grouped(tokens.length)} + ${grouped(target.length)}${most} tokens${each}${time}`;
 }
 
 const ASKED = 'Its operator can give you one. The browser keeps it until you close the tab.';

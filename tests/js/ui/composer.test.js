@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { corpusOf, readInText } from '../../../static/js/ui/composer.js';
+import { readInWords } from '../../../static/js/ui/page.js';
 
 const CORPUS = {
   by: 'passage',
@@ -45,4 +46,13 @@ test('the characters of a text that are read as others are named, and no more of
   assert.equal(read('I'), '');
   assert.equal(read('12:30 日本'), '');
   assert.equal(readInText('“HERE”'), '');
+});
+
+test('the status says how much could be read, unless there is no end', () => {
+  const read = { tokens: ['a', 'b'], timings: { pass: 3 }, card: { max_tokens: 64 } };
+  assert.equal(readInWords(read), '2 of 64 tokens, 3 ms');
+  assert.equal(readInWords({ ...read, target_tokens: ['c'] }), '2 + 1 of 64 tokens each, 3 ms');
+  const endless = { ...read, card: { max_tokens: 1_000_000 } };
+  assert.equal(readInWords(endless), '2 tokens, 3 ms');
+  assert.equal(readInWords({ ...endless, target_tokens: ['c'] }), '2 + 1 tokens, 3 ms');
 });

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from headlight.model.foreign.model import load_foreign
+from headlight.model.foreign.probe import record
 from headlight.model.generation import Continuation, Sampling, generate
 from headlight.model.interventions import (
     ExpertAblation,
@@ -343,3 +344,31 @@ def test_a_pass_that_goes_another_way_is_an_error(served):
     finally:
         layer.forward = own
     assert site in read(model, site, text=text)
+
+
+class OneSoftmax(torch.nn.Module):
+    """A router of three experts, and a softmax over the last axis but one, or over the last."""
+
+    def __init__(self, shape, axis):
+        super().__init__()
+        self.shape, self.axis, self.gate = shape, axis, torch.nn.Linear(4, 5)
+
+    def forward(self, rows):
+        self.gate(rows).topk(3)
+        return torch.ones(self.shape).softmax(self.axis)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "n_unseen"),
+    [
+        pytest.param((22, 5), -1, 0, id="of as many as the matrix makes: a router"),
+        pytest.param((2, 11, 3), -1, 0, id="of as many as are chosen: a router"),
+        pytest.param((22, 9, 1), 1, 0, id="the filter of a convolution"),
+        pytest.param((22, 11), -1, 1, id="over the tokens"),
+        pytest.param((2, 11, 12), -1, 1, id="over something else"),
+        pytest.param((2, 4, 11, 13), -1, 1, id="of heads over something else"),
+    ],
+)
+def test_a_softmax_that_is_no_routers_must_be_an_attentions(shape, axis, n_unseen):
+    recorded = record(OneSoftmax(shape, axis), {"rows": torch.ones(22, 4)}, {(11, 11)})
+    assert recorded.n_unseen_softmaxes == n_unseen
