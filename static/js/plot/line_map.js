@@ -26,7 +26,7 @@ import { escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} quantity under the colour bar
  * @property {Palette} palette
  * @property {number} width pixels the drawing may take
- * @property {number} height pixels it takes if there are words enough; many words make it longer
+ * @property {number} height pixels it takes if there are words enough
  * @property {number} [threshold] lines of less weight are left out
  * @property {number} [ceiling] the weight of the thickest line; the greatest weight unless given
  * @property {'rows'|'columns'} [left] which words stand at the left
@@ -107,10 +107,8 @@ function boxFor({
   const room = width - margin.l - margin.r;
   const span = Math.max(60, Math.min(WIDEST_SPAN, room - widths[0] - widths[1]));
   const count = Math.max(rows.length, columns.length);
-  const pitch = Math.max(
-    PITCH.least,
-    Math.min(PITCH.most, (height - HEAD_ROOM - margin.t - margin.b) / count),
-  );
+  // One screen high, however many words there are; words that have no room are left out.
+  const pitch = Math.min(PITCH.most, (height - HEAD_ROOM - margin.t - margin.b) / count);
   const length = count * pitch;
   const [start, end] = [widths[0], widths[0] + span];
   /**
@@ -249,6 +247,12 @@ function numberTraces(numbers, palette) {
  * @param {ReturnType<typeof boxFor>} box
  */
 function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
+  const every = Math.max(1, Math.ceil(PITCH.least / box.pitch));
+  /** @param {number} index @param {'row'|'column'} side */
+  const isWritten = (index, side) => {
+    if (side === 'column' || chosenRow === null || every === 1) return index % every === 0;
+    return index === chosenRow || (index % every === 0 && Math.abs(index - chosenRow) >= every);
+  };
   /**
    * @param {string[]} labels
    * @param {'row'|'column'} side
@@ -259,7 +263,9 @@ function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
     mode: 'text',
     x: labels.map(() => box.x[side] + (isLeft(side, box) ? -GAP / 2 : GAP / 2)),
     y: labels.map((_, index) => box.y[side](index)),
-    text: labels.map((label) => escapeForPlotly(shortened(label, box.lettering.letters))),
+    text: labels.map((label, index) =>
+      isWritten(index, side) ? escapeForPlotly(shortened(label, box.lettering.letters)) : '',
+    ),
     textposition: isLeft(side, box) ? 'middle left' : 'middle right',
     textfont: { size: box.lettering.size, color: colours },
     cliponaxis: false,
