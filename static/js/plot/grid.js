@@ -106,6 +106,33 @@
  * @property {{x: number, y: number, text: string, isStrong: boolean}[]} numbers
  */
 
+/** Pixels: a map whose cells would be smaller opens on a part of it. */
+const LEAST_CELL = 4;
+
+/**
+ * The part of a large map that it opens on: around the chosen row and its greatest number.
+ * @param {Grid} grid
+ * @param {{width: number, height: number}} pixels of the map
+ * @returns {Box|null} in cells; null: all of it has room
+ */
+export function openingBox({ rows, columns, value, query, start, thinned }, { width, height }) {
+  const [across, down] = [width / LEAST_CELL, height / LEAST_CELL].map(Math.floor);
+  if (!thinned || (across >= columns && down >= rows)) return null;
+  const row = query ?? start?.row ?? 0;
+  let column = 0;
+  for (let one = 1; one < columns; one += 1)
+    if (value(row, one) > (value(row, column) || 0)) column = one;
+  /** @param {number} at @param {number} length @param {number} end */
+  const part = (at, length, end) => {
+    const size = Math.min(length, end);
+    const first = Math.max(0, Math.min(end - size, Math.round(at - size / 2)));
+    return [first, first + size];
+  };
+  const [x0, x1] = part(column, across, columns);
+  const [y0, y1] = part(row, down, rows);
+  return { x0, x1, y0, y1 };
+}
+
 /**
  * The transposed grid: rows become columns, cells keep their content.
  * @param {Grid} grid

@@ -218,6 +218,99 @@ export function createPanZoom(plot, { area, onMoved }) {
   };
 }
 
+/** A press on a button of zoom changes the sides by this factor. */
+const STEP = 1.6;
+const LEAST_CELLS = 8;
+const CENTRE = [{ x: 0.5, y: 0.5 }];
+
+/**
+ * Zoom of a map that is drawn whole: buttons, and two fingers.
+ * @param {HTMLElement} plot
+ * @param {{area: () => Area|null, onBox: (box: Box|null) => void}} handlers null: the whole map
+ */
+export function createZoom(plot, { area, onBox }) {
+  /** @type {Pick<Pan, 'most'|'least'>} */
+  let limits = { most: { across: 1, down: 1 }, least: LEAST_CELLS };
+  /** @type {Box} */
+  let box = { x0: 0, x1: 1, y0: 0, y1: 1 };
+  /** @type {{box: Box, from: Point[]}|null} */
+  let grip = null;
+  let frame = 0;
+  /** @param {Box} to */
+  const moveTo = (to) => {
+    box = to;
+    if (!frame)
+      frame = requestAnimationFrame(() => {
+        frame = 0;
+        const { across, down } = limits.most;
+        const isWhole = box.x1 - box.x0 >= across && box.y1 - box.y0 >= down;
+        onBox(isWhole ? null : box);
+      });
+  };
+  /** @param {string} label @param {string} name @param {() => void} onclick */
+  const button = (label, name, onclick) =>
+    element('button', { type: 'button', 'aria-label': name, title: name, onclick }, label);
+  const buttons = element(
+    'div',
+    { class: 'plot-zoom', role: 'group', 'aria-label': 'Zoom' },
+    button('+', 'Zoom in', () => moveTo(boxAfter(limits, box, CENTRE, CENTRE, 1 / STEP))),
+    button('−', 'Zoom out', () => moveTo(boxAfter(limits, box, CENTRE, CENTRE, STEP))),
+    button('Whole map', 'Whole map', () =>
+      moveTo({ x0: 0, x1: limits.most.across, y0: 0, y1: limits.most.down }),
+    ),
+  );
+  plot.after(buttons);
+
+  /** @param {TouchEvent} event @returns {Point[]} shares of the map */
+  function placesOf({ touches }) {
+    const found = area();
+    const { left, top } = plot.getBoundingClientRect();
+    if (!found) return CENTRE;
+    return Array.from(touches).map(({ clientX, clientY }) => ({
+      x: (clientX - left - found.left) / found.width,
+      y: (clientY - top - found.top) / found.height,
+    }));
+  }
+  /** @param {(event: TouchEvent) => void} act @returns {(event: Event) => void} */
+  const withTwo = (act) => (event) => {
+    const touch = /** @type {TouchEvent} */ (event);
+    if (buttons.hidden || touch.touches.length < 2) {
+      grip = null;
+      return;
+    }
+    if (touch.cancelable) touch.preventDefault();
+    act(touch);
+  };
+  const options = { passive: false };
+  plot.addEventListener(
+    'touchstart',
+    withTwo((event) => {
+      grip = { box, from: placesOf(event) };
+    }),
+    options,
+  );
+  plot.addEventListener(
+    'touchmove',
+    withTwo((event) => {
+      if (grip) moveTo(boxAfter(limits, grip.box, grip.from, placesOf(event)));
+    }),
+    options,
+  );
+
+  return {
+    /**
+     * @param {{across: number, down: number}|null} size of the whole map in cells; null: no zoom
+     * @param {Box|null} shown null: the whole
+     */
+    show(size, shown) {
+      buttons.hidden = size === null;
+      if (!size) return;
+      limits = { most: size, least: LEAST_CELLS };
+      if (!grip) box = shown ?? { x0: 0, x1: size.across, y0: 0, y1: size.down };
+    },
+  };
+}
+
 /**
  * The part of a layer that is in sight.
  * @param {CanvasRenderingContext2D} context

@@ -4,7 +4,7 @@
  */
 
 import { ticks, ticksFor } from '../plot/figure.js';
-import { cellAt, walk } from '../plot/grid.js';
+import { cellAt, openingBox, walk } from '../plot/grid.js';
 import { deepEqual } from '../state/state.js';
 import { element, palette, plotly } from './dom.js';
 
@@ -13,6 +13,7 @@ import { element, palette, plotly } from './dom.js';
  * @import { Cell, Grid, Highlight } from '../plot/grid.js'
  * @import { Patch } from '../state/state.js'
  * @import { Box } from './dom.js'
+ * @import { Box as Part } from '../plot/grid.js'
  */
 
 const CONFIG = {
@@ -76,10 +77,38 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
   /** @type {ReturnType<typeof import('./pan_zoom.js').createPanZoom>|null} */
   let panZoom = null;
 
+  /** @type {ReturnType<typeof import('./pan_zoom.js').createZoom>|null} */
+  let zoom = null;
+  /** The part of the map that is shown; null: the whole. @type {{of: string, box: Part|null}} */
+  let seen = { of: '', box: null };
+
+  /** @param {DrawnFigure} wanted */
+  function boxOfFigure({ layout, grid }) {
+    if (!isZoomable(grid)) return null;
+    const { width, height, margin } = /** @type {any} */ (layout);
+    const of = `${nameOfZoom(grid)} ${Math.round(width / 50)}`;
+    const pixels = { width: width - margin.l - margin.r, height: height - margin.t - margin.b };
+    if (seen.of !== of) seen = { of, box: openingBox(grid, pixels) };
+    return seen.box;
+  }
+
+  /** @param {Part|null} box */
+  async function showBox(box) {
+    seen = { ...seen, box };
+    if (!figure) return;
+    await paint(await plotly(), figure);
+    showMarks();
+    zoom?.show({ across: figure.grid.columns, down: figure.grid.rows }, box);
+  }
+
   /** @param {Grid} grid */
-  async function letMove({ pan }) {
-    if (!pan && !panZoom) return;
-    const { createPanZoom } = await import('./pan_zoom.js');
+  async function letMove(grid) {
+    const isLarge = isZoomable(grid);
+    if (!grid.pan && !panZoom && !isLarge && !zoom) return;
+    const { createPanZoom, createZoom } = await import('./pan_zoom.js');
+    if (isLarge) zoom ??= createZoom(plot, { area: () => areaOf(drawing), onBox: showBox });
+    zoom?.show(isLarge ? { across: grid.columns, down: grid.rows } : null, seen.box);
+    if (!grid.pan && !panZoom) return;
     panZoom ??= createPanZoom(plot, {
       area: () => areaOf(drawing),
       onMoved: (patch) => onGoingOn?.(patch),
@@ -93,11 +122,11 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
    * @param {DrawnFigure} wanted
    */
   function paint(Plotly, wanted) {
-    const asked = { data: wanted.data, layout: withZoom(wanted) };
+    const asked = { data: wanted.data, layout: withZoom(wanted, boxOfFigure(wanted)) };
     if (painted && deepEqual(painted.asked, asked)) return painted.done;
     if (painted && orientationOf(painted.asked) !== orientationOf(wanted))
       startAfresh(Plotly, drawing);
-    const done = Plotly.react(drawing, wanted.data, withZoom(wanted), CONFIG);
+    const done = Plotly.react(drawing, wanted.data, asked.layout, CONFIG);
     painted = { asked, done };
     done.catch(() => {
       painted = null;
@@ -233,7 +262,17 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
       const before = figure?.grid;
       figure = wanted;
       if (cell && !isSameKind(before, figure.grid, cell)) cell = null;
-      keepLabels(Plotly, drawing, () => figure?.grid ?? wanted.grid, showMarks);
+      keepLabels(
+        Plotly,
+        drawing,
+        () => figure?.grid ?? wanted.grid,
+        showMarks,
+        (area) => {
+          seen = { ...seen, box: area && boxOfArea(area) };
+          const { columns, rows } = figure?.grid ?? wanted.grid;
+          zoom?.show({ across: columns, down: rows }, seen.box);
+        },
+      );
       showMarks();
       await letMove(figure.grid);
       if (cell) onCell(cell, figure.grid, false);
@@ -317,21 +356,33 @@ function hintFor(grid) {
 
 /** @param {Grid} grid */
 function noteFor(grid) {
-  return grid.note ?? (isZoomable(grid) ? 'Drag to zoom in, double-click to zoom out.' : '');
+  if (grid.note !== undefined || !isZoomable(grid)) return grid.note ?? '';
+  return hasMouse()
+    ? 'Drag to zoom in, double-click to zoom out.'
+    : 'Two fingers zoom and move the map.';
 }
 
 /** @param {Grid} grid */
 function isZoomable(grid) {
-  return (
-    Boolean(grid.thinned) &&
-    Math.max(grid.rows, grid.columns) > ZOOM_FROM &&
-    matchMedia('(hover: hover)').matches
-  );
+  return Boolean(grid.thinned) && Math.max(grid.rows, grid.columns) > ZOOM_FROM;
 }
 
-/** @param {DrawnFigure} figure */
-function withZoom({ layout, grid }) {
-  const zoom = isZoomable(grid);
+const hasMouse = () => matchMedia('(hover: hover)').matches;
+
+/** @param {Grid} grid */
+const nameOfZoom = ({ quantity, rows, columns }) => `${quantity} ${rows} ${columns}`;
+
+/** @param {Area} area @returns {Part} in cells */
+function boxOfArea({ window: { columns, rows } }) {
+  return { x0: columns[0], x1: columns[1], y0: rows[0], y1: rows[1] };
+}
+
+/**
+ * @param {DrawnFigure} figure
+ * @param {Part|null} box the part to show; null: the whole
+ */
+function withZoom({ layout, grid }, box) {
+  const zoom = isZoomable(grid) && hasMouse();
   const fix = (/** @type {Record<string, unknown>} */ axis) => ({ ...axis, fixedrange: !zoom });
   const fixed = Object.fromEntries(
     Object.entries(layout).map(([name, value]) => [
@@ -339,10 +390,33 @@ function withZoom({ layout, grid }) {
       /^[xy]axis/.test(name) ? fix(value) : value,
     ]),
   );
+  const whole = { ...fixed, dragmode: zoom ? 'zoom' : false, uirevision: nameOfZoom(grid) };
+  const { thinned } = grid;
+  if (!box || !thinned) return whole;
+  const { width, height, margin, xaxis, yaxis } = /** @type {any} */ (fixed);
+  const labels = labelsFor(
+    {
+      window: { columns: [box.x0, box.x1], rows: [box.y0, box.y1] },
+      width: width - margin.l - margin.r,
+      height: height - margin.t - margin.b,
+    },
+    { ...grid, thinned },
+  );
   return {
-    ...fixed,
-    dragmode: zoom ? 'zoom' : false,
-    uirevision: `${grid.quantity} ${grid.rows} ${grid.columns}`,
+    ...whole,
+    uirevision: JSON.stringify(box),
+    xaxis: {
+      ...xaxis,
+      range: [box.x0 - 0.5, box.x1 - 0.5],
+      tickvals: labels['xaxis.tickvals'],
+      ticktext: labels['xaxis.ticktext'],
+    },
+    yaxis: {
+      ...yaxis,
+      range: [box.y1 - 0.5, box.y0 - 0.5],
+      tickvals: labels['yaxis.tickvals'],
+      ticktext: labels['yaxis.ticktext'],
+    },
   };
 }
 
@@ -498,8 +572,9 @@ function showTip(tip, lines, box, plot) {
  * @param {PlotlyElement} drawing
  * @param {() => Grid} gridNow
  * @param {() => void} onMoved
+ * @param {(area: Area|null) => void} onZoom with what is shown; null: the whole
  */
-function keepLabels(Plotly, drawing, gridNow, onMoved) {
+function keepLabels(Plotly, drawing, gridNow, onMoved, onZoom) {
   if (drawing.dataset.keepsLabels) return;
   drawing.dataset.keepsLabels = 'true';
   drawing.on?.('plotly_relayout', (change) => {
@@ -508,12 +583,13 @@ function keepLabels(Plotly, drawing, gridNow, onMoved) {
     const { rowLabels, columnLabels, thinned } = gridNow();
     if (isZoom && area && thinned)
       Plotly.relayout(drawing, labelsFor(area, { rowLabels, columnLabels, thinned }));
+    if (isZoom) onZoom(Object.keys(change).some((name) => name.includes('auto')) ? null : area);
     onMoved();
   });
 }
 
 /**
- * @param {Area} area
+ * @param {Pick<Area, 'window'|'width'|'height'>} area
  * @param {Pick<Grid, 'rowLabels'|'columnLabels'> & {thinned: NonNullable<Grid['thinned']>}} grid
  */
 function labelsFor({ window, width, height }, grid) {

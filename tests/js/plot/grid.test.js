@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { cellAt, transposedGrid, walk } from '../../../static/js/plot/grid.js';
+import { cellAt, transposedGrid, walk, openingBox } from '../../../static/js/plot/grid.js';
 
 const GRID = {
   rows: 2,
@@ -71,4 +71,18 @@ test('a point finds its cell, zoomed in or not, and none outside', () => {
   deepEqual(cellAt(0.5, 0.25, { columns: [10, 20], rows: [4, 8] }, LARGE), from(5, 15));
   equal(cellAt(-0.01, 0.5, whole, LARGE), null);
   equal(cellAt(0.5, 1.2, whole, LARGE), null);
+});
+
+test('a map of small cells opens around the greatest number of its row, others whole', () => {
+  const size = { width: 400, height: 400 };
+  const grid = {
+    rows: 190,
+    columns: 190,
+    value: (row, column) => (row === 150 && column === 120 ? 1 : 0),
+    query: 150,
+    thinned: {},
+  };
+  deepEqual(openingBox(grid, size), { x0: 70, x1: 170, y0: 90, y1: 190 });
+  deepEqual(openingBox(grid, { width: 760, height: 760 }), null);
+  deepEqual(openingBox({ ...grid, thinned: undefined }, size), null);
 });
