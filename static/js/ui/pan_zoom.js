@@ -259,7 +259,7 @@ export function createZoom(plot, { area, onBox }) {
       moveTo({ x0: 0, x1: limits.most.across, y0: 0, y1: limits.most.down }),
     ),
   );
-  plot.after(buttons);
+  (plot.parentElement ?? plot).append(buttons);
 
   /** @param {TouchEvent} event @returns {Point[]} shares of the map */
   function placesOf({ touches }) {

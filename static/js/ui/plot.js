@@ -372,6 +372,12 @@ const hasMouse = () => matchMedia('(hover: hover)').matches;
 /** @param {Grid} grid */
 const nameOfZoom = ({ quantity, rows, columns }) => `${quantity} ${rows} ${columns}`;
 
+/** The whole map’s step of labels is not that of a part. @param {{text: string}} note */
+const withoutStep = (note) => ({
+  ...note,
+  text: note.text.replace(/( · |<br>)?every \d+\w+ token is labelled/, ''),
+});
+
 /** @param {Area} area @returns {Part} in cells */
 function boxOfArea({ window: { columns, rows } }) {
   return { x0: columns[0], x1: columns[1], y0: rows[0], y1: rows[1] };
@@ -393,7 +399,7 @@ function withZoom({ layout, grid }, box) {
   const whole = { ...fixed, dragmode: zoom ? 'zoom' : false, uirevision: nameOfZoom(grid) };
   const { thinned } = grid;
   if (!box || !thinned) return whole;
-  const { width, height, margin, xaxis, yaxis } = /** @type {any} */ (fixed);
+  const { width, height, margin, xaxis, yaxis, annotations } = /** @type {any} */ (fixed);
   const labels = labelsFor(
     {
       window: { columns: [box.x0, box.x1], rows: [box.y0, box.y1] },
@@ -405,6 +411,7 @@ function withZoom({ layout, grid }, box) {
   return {
     ...whole,
     uirevision: JSON.stringify(box),
+    annotations: annotations?.map(withoutStep),
     xaxis: {
       ...xaxis,
       range: [box.x0 - 0.5, box.x1 - 0.5],
