@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headlight.model.card import read_card, write_card
+from tests.model.test_head_profiles import PROFILE
 
 
 def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
@@ -161,35 +162,7 @@ def test_experts_that_were_edited_wrongly_are_a_damage_of_one_model(client_with,
     assert "expert_tokens is malformed" in damaged["reason"]
 
 
-HEADS = {
-    "text": ["held_out.txt"],
-    "sentences": 1,
-    "tokens": 9,
-    "bits_per_byte": 1.5,
-    "controlled": {"subject": 360, "antecedent": 432},
-    "attentions": {
-        "decoder.layers.0.self_attention": [
-            {
-                "labels": ["previous"],
-                "scores": {"previous": {"score": 0.9, "control": 0.1}},
-                "entropy": 0.5,
-                "distance": 1.0,
-                "cost": 0.01,
-                "strongest": [
-                    {
-                        "sentence": 0,
-                        "query": 2,
-                        "key": 1,
-                        "weight": 0.99,
-                        "query_span": [2, 5],
-                        "key_span": [0, 1],
-                    }
-                ],
-            }
-        ]
-    },
-    "examples": [{"text": "A cat sat.", "target": ""}],
-}
+HEADS = {name: part for name, part in PROFILE.items() if name != "revision"}
 
 
 def test_a_card_has_the_profile_of_its_heads_if_it_is_of_these_weights(

@@ -8,7 +8,7 @@ from headlight.model.training.batches import Batch, generator_of
 from headlight.model.training.config import LoopConfig
 from headlight.model.training.loop import Loop
 from headlight.model.training.recipes.stories import Stage, StoriesConfig
-from headlight.model.training.run import Run
+from headlight.model.training.run import Run, resume
 from headlight.model.transformer import Transformer
 
 SMALL = TransformerConfig(
@@ -87,3 +87,20 @@ def run(corpus):
         loop=LoopConfig(steps=8, warmup=2, validate_every=4, save_every=3),
         precision="float32",
     )
+
+
+def require_equal_when_resumed(whole, stopped):
+    """Check that a run which is killed in its third step and resumed ends with the same weights."""
+    whole.run()
+
+    def kill(report):
+        if report.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped.run(kill)
+    resumed = resume(stopped.out, device="cpu")
+    assert resumed.step == 2
+    resumed.run()
+    for name, tensor in whole.model.weights().items():
+        assert torch.equal(tensor, resumed.model.weights()[name]), name

@@ -7,7 +7,8 @@ import torch
 
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import CheckpointError
-from headlight.model.training.run import finish, make_run, other_models, read_run, resume, start
+from headlight.model.training.run import finish, make_run, other_models, read_run, start
+from tests.model.training.conftest import require_equal_when_resumed
 
 SETTINGS = {
     "model": {"n_layers": 1, "n_heads": 2, "d_model": 16, "d_ff": 24, "max_tokens": 24},
@@ -86,20 +87,7 @@ def test_the_teacher_learns_nothing(make_student):
 
 
 def test_a_resumed_student_ends_with_the_same_weights(make_student):
-    whole, stopped = make_student("whole"), make_student("stopped")
-    whole.run()
-
-    def kill(report):
-        if report.step == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped.run(kill)
-    resumed = resume(stopped.out, device="cpu")
-    assert resumed.step == 2
-    resumed.run()
-    for name, tensor in whole.model.weights().items():
-        assert torch.equal(tensor, resumed.model.weights()[name]), name
+    require_equal_when_resumed(make_student("whole"), make_student("stopped"))
 
 
 def test_a_student_without_a_teacher_is_rejected(corpus):

@@ -15,7 +15,8 @@ from headlight.model.training.recipes.rlhf import (
     kl_of_samples,
     rewards_of,
 )
-from headlight.model.training.run import make_run, resume, start
+from headlight.model.training.run import make_run, start
+from tests.model.training.conftest import require_equal_when_resumed
 
 PARAGRAPH = "The quick brown fox saw a dog and then the cat chased the mouse over a street. "
 STOP = 3
@@ -140,20 +141,7 @@ def test_it_stops_at_the_bound_of_the_divergence(make_loop):
 
 
 def test_a_resumed_run_ends_with_the_same_weights(make_loop):
-    whole, stopped = make_loop("whole"), make_loop("stopped")
-    whole.run()
-
-    def kill(report):
-        if report.step == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped.run(kill)
-    resumed = resume(stopped.out, device="cpu")
-    assert resumed.step == 2
-    resumed.run()
-    for name, tensor in whole.model.weights().items():
-        assert torch.equal(tensor, resumed.model.weights()[name]), name
+    require_equal_when_resumed(make_loop("whole"), make_loop("stopped"))
 
 
 def test_what_cannot_rate_or_reads_other_tokens_is_rejected(make_loop, make_folder):
