@@ -389,6 +389,7 @@ function curvesGrid(
       say: (row, column) => `${curves[row].name}, ${unit} ${written(x[column])}`,
     }),
     kind: 'line chart',
+    start: { row: 0, column: 0 },
     geometry: curvesGeometry(value, curves.length, places, scale),
   };
 }

@@ -20,7 +20,7 @@ const FIGURE = /^up_to_(\d+)$/u;
  * @typedef {Object} Losses of one model
  * @property {string} name of its positional encoding
  * @property {number} trained tokens of a text of its training
- * @property {Map<number, number>} byEnd nats per token by the last position of each part of a text
+ * @property {Map<number, number>} byEnd bits per token by the last position of each part of a text
  */
 
 /**
@@ -32,7 +32,9 @@ export function lossesOf(cards) {
   return cards.flatMap((card) => {
     const found = Object.entries(card?.metrics?.loss_by_position ?? {}).flatMap(([name, loss]) => {
       const end = Number(FIGURE.exec(name)?.[1]);
-      return end > 0 && typeof loss === 'number' ? [/** @type {const} */ ([end, loss])] : [];
+      return end > 0 && typeof loss === 'number'
+        ? [/** @type {const} */ ([end, loss / Math.LN2])]
+        : [];
     });
     if (!card || found.length === 0) return [];
     const name = capitalised(card.positional).replace('Alibi', 'ALiBi');
@@ -53,12 +55,12 @@ export function lossFigure(losses, state) {
   return {
     title: 'Loss by position',
     help: `Mean loss on held-out text by the position of the token, measured for the cards. The vertical line is the length of the texts that the models were trained on, ${grouped(trained)} tokens; learned positions end there or soon after.`,
-    summary: `Loss by position, in nats per token: ${losses.map((one) => inWords(one)).join('; ')}.`,
+    summary: `Loss by position, in bits per token: ${losses.map((one) => inWords(one)).join('; ')}.`,
     ...curvesChart(
       {
         x,
         across: { title: 'position in the text', write: grouped },
-        up: { title: 'nats per token' },
+        up: { title: 'bits per token' },
         curves: losses.map(({ name, byEnd }, line) => ({
           name,
           values: x.map((end) => byEnd.get(end) ?? NaN),
@@ -66,7 +68,7 @@ export function lossFigure(losses, state) {
           dash: DASHES[line % DASHES.length],
         })),
         marker: x.includes(trained) ? x.indexOf(trained) : undefined,
-        quantity: 'loss by position in nats per token',
+        quantity: 'loss by position in bits per token',
         unit: 'up to position',
         format: (value) => amount(value, 3),
       },
