@@ -106,6 +106,10 @@ def train_model(
                     if recipe == "rlhf":
                         begun_from = begun_from or "stories"
                         merge(settings, _raters(reward, begun_from))
+                    elif reward is not None:
+                        raise UsageError(
+                            f"the recipe {recipe!r} reads no reward model; leave out --reward"
+                        )
                     asked = run.make_run(
                         recipe,
                         _files(recipe, corpus, comparisons),

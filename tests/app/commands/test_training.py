@@ -119,6 +119,7 @@ def test_an_unusable_corpus_is_a_failure(corpus, content, fault):
         (["--set", "model.d_ff=1000000000000000"], "d_ff (1000000000000000)"),
         (["--set", "rows.stages=[[1, 20, 1000000000000000]]"], "text=1000000000000000"),
         (["--config", "none.yaml"], "none.yaml"),
+        (["--reward", "stories-reward"], "reads no reward model; leave out --reward"),
         (["--config", "bad.yaml"], "'loops'"),
     ],
 )
