@@ -52,28 +52,30 @@ export function lossFigure(losses, state) {
   const x = [...new Set(losses.flatMap(({ byEnd }) => [...byEnd.keys()]))].sort((a, b) => a - b);
   const trained = losses[0].trained;
   const colours = [warm(palette), palette.ink, palette.muted, css(sequential(palette.theme), 190)];
+  const drawing = curvesChart(
+    {
+      x,
+      across: { title: 'position in the text', write: grouped },
+      up: { title: 'bits per token' },
+      curves: losses.map(({ name, byEnd }, line) => ({
+        name,
+        values: x.map((end) => byEnd.get(end) ?? NaN),
+        colour: colours[line % colours.length],
+        dash: DASHES[line % DASHES.length],
+      })),
+      marker: x.includes(trained) ? x.indexOf(trained) : undefined,
+      quantity: 'loss by position in bits per token',
+      unit: 'up to position',
+      format: (value) => amount(value, 3),
+    },
+    state,
+  );
   return {
     title: 'Loss by position',
     help: `Mean loss on held-out text by the position of the token, measured for the cards. The vertical line is the length of the texts that the models were trained on, ${grouped(trained)} tokens; learned positions end there or soon after.`,
     summary: `Loss by position, in bits per token: ${losses.map((one) => inWords(one)).join('; ')}.`,
-    ...curvesChart(
-      {
-        x,
-        across: { title: 'position in the text', write: grouped },
-        up: { title: 'bits per token' },
-        curves: losses.map(({ name, byEnd }, line) => ({
-          name,
-          values: x.map((end) => byEnd.get(end) ?? NaN),
-          colour: colours[line % colours.length],
-          dash: DASHES[line % DASHES.length],
-        })),
-        marker: x.includes(trained) ? x.indexOf(trained) : undefined,
-        quantity: 'loss by position in bits per token',
-        unit: 'up to position',
-        format: (value) => amount(value, 3),
-      },
-      state,
-    ),
+    ...drawing,
+    grid: { ...drawing.grid, start: { row: 0, column: 0 } },
   };
 }
 

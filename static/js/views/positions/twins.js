@@ -47,9 +47,15 @@ function panels(_, state) {
   return lossesOf(state).length > 0 ? [...twins, LOSSES] : twins;
 }
 
+/**
+ * The name of a twin's full card among the answers, which has the figures.
+ * @param {string} id
+ */
+const cardOf = (id) => `card-${id}`;
+
 /** @param {ViewState} state */
 function lossesOf(state) {
-  return lossesOfCards(twinsOf(state).map(({ id }) => state.answers[id]?.trace?.card));
+  return lossesOfCards(twinsOf(state).map(({ id }) => state.answers[cardOf(id)]?.trace?.card));
 }
 
 /**
@@ -58,7 +64,10 @@ function lossesOf(state) {
  */
 function asks(_, state) {
   return Object.fromEntries(
-    twinsOf(state).map(({ id }) => [id, { model: id, capture: [], analyses: [ANALYSIS] }]),
+    twinsOf(state).flatMap(({ id }) => [
+      [id, { model: id, capture: [], analyses: [ANALYSIS] }],
+      [cardOf(id), { card: id }],
+    ]),
   );
 }
 

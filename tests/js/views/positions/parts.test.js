@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Problem } from '../../../../static/js/api/calls.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
 import { tensor, figuresOf, FRAME, sampleTrace, schemeTrace, TOKENS } from '../../sample.js';
-import { assertContract, assertReadable, WIDTHS } from '../view_contract.js';
+import { WIDTHS, assertContract, assertFits, assertReadable } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
 const CARD = {
@@ -215,7 +215,8 @@ test('only the displayed parts are requested', () => {
     alibi: { positional: { scheme: 'alibi', ...size, heads: 2 } },
   });
   const { 'positions-rotary': rotary, ...others } = asks('twins');
-  equal(Object.keys(others).length, 3);
+  equal(Object.keys(others).length, 7);
+  deepEqual(others['card-positions-alibi'], { card: 'positions-alibi' });
   const analyses = ['attention_by_distance'];
   deepEqual(rotary, { model: 'positions-rotary', capture: [], analyses });
 });
@@ -240,15 +241,12 @@ test('twins: the losses on their cards stand in one chart, with the trained leng
   const losses = { up_to_64: bits(4), up_to_128: bits(3.5), up_to_256: bits(3.25) };
   const measured = { trained_tokens: 128, loss_by_position: losses };
   /** @param {string} kind @param {object} metrics */
-  const answer = (kind, metrics) => {
-    const { trace } = byDistance([0.6, 0.4]);
-    return { trace: { ...trace, card: { ...twin(kind), metrics } } };
-  };
+  const answer = (kind, metrics) => ({ trace: { card: { ...twin(kind), metrics } } });
   const learned = { ...measured, loss_by_position: { up_to_64: bits(4.5), up_to_128: bits(4.25) } };
   const answers = {
-    'positions-rotary': answer('rotary', measured),
-    'positions-learned': answer('learned', learned),
-    'positions-alibi': answer('alibi', {}),
+    'card-positions-rotary': answer('rotary', measured),
+    'card-positions-learned': answer('learned', learned),
+    'card-positions-alibi': answer('alibi', {}),
   };
   const state = show('twins', { cards: CARDS, answers });
   const figures = figuresOf(positions, sinusoidal(), state);
@@ -264,7 +262,10 @@ test('twins: the losses on their cards stand in one chart, with the trained leng
   match(summary, /Learned 4.25 up to 128; Rotary 3.5 up to 128, 3.25 up to 256/u);
   equal(layout.shapes[0].x0, 128);
   for (const width of WIDTHS)
-    assertContract(figuresOf(positions, sinusoidal(), { ...state, width }).slice(4), width);
+    for (const drawn of figuresOf(positions, sinusoidal(), { ...state, width }).slice(4)) {
+      assertReadable(drawn);
+      assertFits(drawn, width);
+    }
 });
 
 test('twins: the same axes in all', () => {
