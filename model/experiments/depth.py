@@ -81,7 +81,7 @@ EXPERIMENT = Experiment(
     "the draw of the weights. Residual connections alone, x + F(x), give the gradient a path past "
     "every layer, but then the stream and the gradient grow exponentially with depth. With a norm "
     "as well, after the sum, LN(x + F(x)), or before each part, x + F(LN(x)), the gradient "
-    "reaches the first layer at about the size it "
+    "reaches the first layer within a few times the size it "
     "has at the last. Add layers or change the scale of the weights, and see which curves stay.",
     field="The original transformer is post-norm and needs a learning rate warmup. Nearly all "
     "large language models since GPT-2 are pre-norm, mostly with RMSNorm. In a pre-norm stack the "

@@ -175,9 +175,9 @@ EXPERIMENT = Experiment(
     },
     see="A score is the sum of d products, one for each component of the query and the key, so "
     "without a division the variance of the scores grows in proportion to the width d. One key "
-    "then takes nearly all the weight, the entropy falls towards 0, and so does the gradient that "
-    "training needs to move the weight elsewhere. Dividing by √d keeps the variance, the "
-    "entropy and the gradient the same at every width. Raise the width and compare both lines.",
+    "then takes nearly all the weight, and the gradient that training needs to move the weight "
+    "elsewhere falls towards 0. Dividing by √d keeps the variance and the gradient about the same "
+    "at every width. Raise the width and compare both lines.",
     field="Almost every transformer divides by √d. Some also normalise queries and keys before "
     "their product, because trained vectors are not independent and their scores can still grow: "
     "query–key normalisation keeps the training of very large models stable. Maximal update "

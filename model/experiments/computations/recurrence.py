@@ -22,7 +22,7 @@ from headlight.model.experiments.experiment import Arrays
 from headlight.model.experiments.recurrence import Recurrence
 
 CELLS = ("linear", "tanh", "lstm", "gru", "attention")
-RADII = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5])
+RADII = np.array([0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 1.75, 2.0])
 ATTENTION_DRAWS = 16
 """Sequences whose gradients are averaged: each token's depends on its own attention weight."""
 INPUT_DEVIATION = 0.5

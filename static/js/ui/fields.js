@@ -55,7 +55,7 @@ export function createField(parameter, prefix, onValue) {
   const { parts, update } = make(parameter, { id, described, send, fail });
   inputs = parts
     .flatMap((part) => [part, ...part.querySelectorAll('input')])
-    .filter((part) => part.matches('input, textarea, select'));
+    .filter((part) => part.matches('input:not([type=range]), textarea, select'));
   return {
     element: element('div', { class: `field is-${parameter.kind}` }, ...parts, help, problem),
     update,
@@ -109,7 +109,7 @@ function number(parameter, { id, described, send, fail }) {
   box.addEventListener('input', () => {
     const { value, problem } = readTyped(parameter, box.value);
     if (problem) {
-      fail(problem);
+      fail(`“${box.value.slice(0, 40)}” is not used: ${problem}`);
       return;
     }
     if (slider && slide) slider.value = String(slide.at(value));

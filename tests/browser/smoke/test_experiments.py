@@ -91,6 +91,7 @@ def test_a_wrong_value_in_a_link_is_told_at_its_field_and_leaves_the_address(rea
     said = reader.page.locator("#view-recurrence .link-notice")
     expect(said).to_contain_text("“3” in the link is not used: this experiment has no frames")
     expect(said).to_contain_text("“radius” in the link is not used: no such parameter")
+    expect(said).to_contain_text("“99” in the link is not used: at most 2")
     problem = reader.page.locator("#recurrence-spectral_radius-problem")
     expect(problem).to_have_text("“99” in the link is not used: at most 2")
     assert fragment_of(reader) == {"experiment": ["recurrence"], "length": ["8"]}

@@ -150,11 +150,10 @@ export function createExperiment(description, view, { onLink, announce }) {
     resting = setTimeout(start, isTyped ? REST : 0);
   }
 
-  /** Says what of the link is not used, at its field if it has one, and corrects the address. */
+  /** Says what of the link is not used, at its field too if it has one, and corrects the address. */
   function tellLink() {
     for (const name of linkProblems.keys()) knobs.reveal(name);
-    const unplaced = [...linkProblems].filter(([name]) => !fields.has(name));
-    linkNotice.textContent = unplaced
+    linkNotice.textContent = [...linkProblems]
       .map(([name, why]) => (name in standards ? `${labelOf(name)}: ${why}.` : `${why}.`))
       .join(' ');
     onLink();

@@ -110,7 +110,7 @@ function runCurves(arrays, name, { palette }) {
  */
 function lossChart({ arrays, total }, size) {
   return {
-    title: 'What it costs the task',
+    title: 'The loss of the task',
     summary: 'The loss of the task by training step, with and without the balance loss.',
     help: 'Mean squared error of each step. A large coefficient balances at the expense of the task.',
     ...curvesChart(

@@ -55,7 +55,7 @@ function pictures({ arrays }) {
   return [
     picture(arrays, 'stream_gradient', {
       title: 'The gradient that reaches each layer',
-      help: 'Norm of the gradient of the loss by the input of each layer. Training goes from right to left: a curve that falls towards layer 0 leaves the first layers without a signal.',
+      help: 'Norm of the gradient of the loss by the input of each layer. Backpropagation goes from right to left: a curve that falls towards layer 0 leaves the first layers without a signal.',
       up: 'gradient',
       isWide: true,
     }),
