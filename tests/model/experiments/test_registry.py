@@ -33,7 +33,8 @@ def test_all_are_tested():
 def test_a_result_has_the_declared_arrays_with_the_declared_axes(name, small_frames):
     experiment, frames = EXPERIMENTS[name], small_frames[name]
     result = collect(frames)
-    optional = {"printed_weights", "printed_context"}  # of one example alone
+    # Of one example alone, and of a context that was given.
+    optional = {"printed_weights", "printed_context", "formula_context"}
     assert set(experiment.quantities) - optional == set(result)
     assert experiment.is_streamed == (len(frames) > 1)
 
