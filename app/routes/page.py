@@ -85,7 +85,11 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
 
 @router.post("/api/v1/page")
 async def saved(order: TraceRequest, request: Request, services: ServicesDep) -> Response:
-    """The page as a file: all views of a text, to be opened without a server."""
+    """The page as a file: all views of a text, to be opened without a server.
+
+    Not in the OpenAPI description, because its answer is a document to read, whose content may
+    change with every version; `headlight trace --html` and `trace.show()` make the same.
+    """
     left = client_left(request)
 
     async def answer(wanted: TraceRequest) -> bytes:
