@@ -128,9 +128,10 @@ const FAMILIES = { layer: 'head', network: 'stream', tokens: 'embedding' };
  * @param {Card} card
  * @param {Trace} trace
  * @param {{heads: number[], layer: number|null}} [off] heads that the open comparison switches off
+ * @param {number} [query] the chosen place of the text whose prediction is told; absent: the last token, or the first mask
  * @returns {(part: Part) => Reading}
  */
-export function readingsOf(card, trace, off = { heads: [], layer: null }) {
+export function readingsOf(card, trace, off = { heads: [], layer: null }, query = undefined) {
   const norms = trace.analyses.head_norms ?? {};
   const streams = trace.analyses.residual_stream ?? {};
   const labels = new Map(
@@ -238,7 +239,7 @@ export function readingsOf(card, trace, off = { heads: [], layer: null }) {
       note: '⇒',
     }),
     logits: () => {
-      const best = likeliest(trace);
+      const best = likeliest(trace, query);
       const title = isFilling(trace) ? 'What fits here' : 'Next token';
       if (!best) return { level: null, words: title, label: title, note: 'out' };
       const guess = `${quoted(best.token)} ${percent(best.probability, 0)}`;
@@ -310,16 +311,18 @@ function mediansIn(found) {
 }
 
 /**
- * The likeliest token after the last one, or at the first mask.
+ * The likeliest token after the chosen one, or else after the last one or at the first mask.
  * @param {Trace} trace
+ * @param {number} [query]
  * @returns {{text: string, token: Token, probability: number}|null}
  */
-function likeliest(trace) {
+function likeliest(trace, query) {
   const found = trace.analyses.next_token;
   if (!found?.probabilities) return null;
   const tokens = tokensOf(trace, predictingSide(trace));
   const mask = tokens.findIndex(({ text }) => text === '[MASK]');
-  const row = isFilling(trace) && mask >= 0 ? mask : tokens.length - 1;
+  const standard = isFilling(trace) && mask >= 0 ? mask : tokens.length - 1;
+  const row = query !== undefined && query < tokens.length ? query : standard;
   const text = found.texts?.[row]?.[0];
   const probability = matrixAt(found.probabilities).data[row * found.probabilities.shape[1]];
   if (text === undefined) return null;

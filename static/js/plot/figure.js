@@ -76,7 +76,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} title
  * @property {string} help one sentence
  * @property {string[][]} terms pairs of a word and its meaning
- * @property {(trace: Trace, state: ViewState) => {help?: string, terms?: string[][]}} [wording] texts that depend on the model
+ * @property {(trace: Trace, state: ViewState) => {help?: string, terms?: string[][], answer?: string[]}} [wording] texts that depend on the model; `answer`: sentences above the drawings, the first a headline
  * @property {string[]} needs globs over sites that every model has, or `analyses.<id>.<array>`
  * @property {(card: Card) => string[]} [also] globs over sites that only some models have
  * @property {(trace: Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several

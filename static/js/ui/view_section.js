@@ -39,6 +39,7 @@ export function createViewSection(entry, handlers) {
     { class: 'view-title', id: `title-${entry.id}`, tabindex: -1 },
     entry.title,
   );
+  const answer = element('div', { class: 'answer', hidden: true });
   const help = element('p', { class: 'help' });
   const terms = createTerms();
   const places = createPlaces(`where-${entry.id}`, (where) =>
@@ -54,6 +55,7 @@ export function createViewSection(entry, handlers) {
     'section',
     { class: 'view', id: `view-${entry.id}`, 'aria-labelledby': `title-${entry.id}`, hidden: true },
     element('div', { class: 'lead' }, heading, controls.help, places.element, controls.element),
+    answer,
     body,
     element('div', { class: 'how' }, help, terms.element),
   );
@@ -89,15 +91,22 @@ export function createViewSection(entry, handlers) {
   }
 
   /**
-   * Shows help and terms, if they changed.
+   * Shows help, terms and the answer in words, if they changed.
    * @param {View} view
-   * @param {{help?: string, terms?: string[][]}} wording
+   * @param {{help?: string, terms?: string[][], answer?: string[]}} wording
    */
   function tell({ help: standard, terms: words }, wording) {
+    /** @type {{help: string, terms: string[][], answer?: string[]}} */
     const said = { help: standard, terms: words, ...wording };
     if (JSON.stringify(said) === told) return;
     told = JSON.stringify(said);
     help.textContent = said.help;
+    const [headline, ...sentences] = said.answer ?? [];
+    answer.hidden = headline === undefined;
+    answer.replaceChildren(
+      element('p', { class: 'answer-headline' }, headline ?? ''),
+      ...(sentences.length > 0 ? [element('p', {}, sentences.join(' '))] : []),
+    );
     terms.show(said.terms);
   }
 

@@ -53,6 +53,16 @@ test('a part is read out with what it does in this pass', () => {
   );
 });
 
+test('the prediction read out is that of the chosen place', () => {
+  const next = TRACE.analyses.next_token;
+  const texts = next.texts.map((guesses, row) =>
+    row === 1 ? [' ran', ...guesses.slice(1)] : guesses,
+  );
+  const analyses = { ...TRACE.analyses, next_token: { ...next, texts } };
+  const read = readingsOf(CARD, { ...TRACE, analyses }, undefined, 1);
+  match(plain(read(anatomy.logits).label), /^Next token: “ran” \d+ %$/);
+});
+
 test('a label is read out where the heads are labelled', () => {
   const path = 'decoder.layers.0.self_attention';
   const labelled = {

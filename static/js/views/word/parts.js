@@ -19,7 +19,7 @@ import { withSign } from '../../plot/signed_bars.js';
  * @typedef {Record<string, any> & {position: number, token: Chosen, against: Chosen, part_names: string[], omitted: Record<string, string>, logits: NamedArray, parts: NamedArray}} Found
  */
 
-/** @typedef {Bar & {meaning?: string, layer?: number, head?: number, where?: string, expert?: number, token?: number, side?: string}} Part */
+/** @typedef {Bar & {meaning?: string, layer?: number, head?: number, where?: string, isSum?: boolean, expert?: number, token?: number, side?: string}} Part */
 
 const MOST_HEADS = 10;
 const MOST_EXPERTS = 8;
@@ -211,19 +211,37 @@ function largest(parts, most, noun) {
   if (others.length === 0) return sorted;
   const value = others.reduce((sum, part) => sum + part.value, 0);
   const label = `${others.length} other ${noun}s`;
-  return [...sorted.slice(0, most), { label, name: `the ${label} together`, value }];
+  return [...sorted.slice(0, most), { label, name: `the ${label} together`, value, isSum: true }];
 }
 
 /**
- * The largest part that speaks for the token, in a sentence.
+ * The largest part for the token and the largest against it, without what is no part of its own: the
+ * bias of the last norm, the remainder and the sum of several others.
  * @param {Part[]} parts
- * @returns {Part|undefined}
+ * @returns {{most: Part|undefined, least: Part|undefined}} undefined: no part has that sign
  */
-export function strongestFor(parts) {
-  const [best] = parts
-    .filter(({ value, label }) => value > 0 && label !== NAMES.bias[0])
+export function extremesOf(parts) {
+  const sorted = parts
+    .filter(({ label, isSum }) => !isSum && label !== NAMES.bias[0] && label !== NAMES.remainder[0])
     .sort((a, b) => b.value - a.value);
-  return best;
+  const [first, last] = [sorted[0], sorted.at(-1)];
+  return {
+    most: first && first.value > 0 ? first : undefined,
+    least: last && last.value < 0 ? last : undefined,
+  };
+}
+
+/**
+ * The source tokens that contribute most, for or against.
+ * @param {Part[]} rows as `sourcesOf` returns them
+ * @param {number} most
+ * @returns {Part[]} largest in size first
+ */
+export function strongestSources(rows, most) {
+  return rows
+    .filter(({ token, value }) => token !== undefined && value !== 0)
+    .sort((a, b) => Math.abs(b.value) - Math.abs(a.value))
+    .slice(0, most);
 }
 
 /** @typedef {{path: string, head: number, position: number}} HeadAt */

@@ -118,9 +118,10 @@ export function foundIn(state) {
  * The likeliest tokens at the position, and the one that came.
  * @param {Trace} trace
  * @param {number} position
+ * @param {number} [most]
  * @returns {{id: number, text: string, probability: number}[]} likeliest first
  */
-function guessesAt(trace, position) {
+function guessesAt(trace, position, most = CHOICES) {
   const found = trace.analyses.next_token;
   if (!found?.ids) return [];
   const ids = rowOf(matrixAt(found.ids), position);
@@ -133,9 +134,30 @@ function guessesAt(trace, position) {
   const tokens = tokensOf(trace, predictingSide(trace));
   const came = isFilling(trace) ? tokens[position] : tokens[position + 1];
   const rank = guesses.findIndex(({ id }) => id === came?.id);
-  if (!came || isMask(came) || (rank >= 0 && rank < CHOICES)) return guesses.slice(0, CHOICES);
+  if (!came || isMask(came) || (rank >= 0 && rank < most)) return guesses.slice(0, most);
   const one = { id: came.id, text: came.text, probability: guesses[rank]?.probability ?? NaN };
-  return [...guesses.slice(0, CHOICES), one];
+  return [...guesses.slice(0, most), one];
+}
+
+/**
+ * The probabilities of the two tokens: of the listed ones as listed; that of a token further down
+ * follows from the other's, because the odds of two tokens are e to the difference of their logits.
+ * @param {Trace} trace
+ * @param {Found} found
+ * @param {number} difference of the logits
+ * @returns {[number|null, number|null]} null: neither token is listed
+ */
+export function probabilitiesOf(trace, { position, token, against }, difference) {
+  const listed = new Map(
+    guessesAt(trace, position, Infinity).map(({ id, probability }) => [id, probability]),
+  );
+  const [one, other] = [listed.get(token.id) ?? NaN, listed.get(against.id) ?? NaN];
+  const odds = Math.exp(difference);
+  const [first, second] = [
+    Number.isNaN(one) ? other * odds : one,
+    Number.isNaN(other) ? one / odds : other,
+  ];
+  return [Number.isNaN(first) ? null : first, Number.isNaN(second) ? null : second];
 }
 
 /**

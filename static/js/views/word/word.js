@@ -5,14 +5,15 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { hasTwoSides, predictingSide, tokensOf } from '../../data/attention.js';
-import { signed } from '../../data/format.js';
-import { capitalised, named } from '../../data/text.js';
+import { percent, signed } from '../../data/format.js';
+import { capitalised, enumerated, named } from '../../data/text.js';
 import { nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
 import { entryOf } from '../registry.js';
 import { signedBars, withSign, writtenOf } from '../../plot/signed_bars.js';
 import {
   differenceOf,
   expertsOf,
+  extremesOf,
   headsOf,
   NAMES,
   partsOf,
@@ -20,10 +21,19 @@ import {
   pathRoute,
   saliencyParts,
   sourcesOf,
-  strongestFor,
+  strongestSources,
 } from './parts.js';
 import { patchingFigure } from './patching.js';
-import { asks, controls, foundIn, isLacking, refusalOf, requestOf, showOf } from './subject.js';
+import {
+  asks,
+  controls,
+  foundIn,
+  isLacking,
+  probabilitiesOf,
+  refusalOf,
+  requestOf,
+  showOf,
+} from './subject.js';
 
 /**
  * @import { Token, Trace } from '../../data/trace.js'
@@ -94,7 +104,7 @@ function route(trace, state) {
 }
 
 /**
- * The difference in words, and the part that adds most to it.
+ * The difference in words, and the parts and tokens that speak most for it and against it.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -106,14 +116,50 @@ function wording(trace, state) {
   const { preposition } = wordsFor(trace);
   const tokens = tokensOf(trace, predictingSide(trace));
   const [token, against] = tokensIn(found);
-  const best = strongestFor(partsOf(found, trace.card));
-  const head = strongestFor(headsOf(found));
   const ahead = differenceOf(found);
-  const lead = `${preposition} ${named(tokens, found.position)}, “${token}” is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”.`;
-  if (!best) return { help: lead, terms };
-  const most = `The largest contribution is that of ${best.name} (${withSign(best.value)})`;
-  const by = head ? `; of the heads, that of ${head.name} (${withSign(head.value)})` : '';
-  return { help: `${lead} ${most}${by}.`, terms };
+  const [one, other] = probabilitiesOf(trace, found, ahead).map((probability) =>
+    probability === null ? '' : ` (${percent(probability)})`,
+  );
+  const headline = `${preposition} ${named(tokens, found.position)}, “${token}”${one} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${other}: the bars sum to ${withSign(ahead)}.`;
+  return { help: word.help, terms, answer: [headline, ...contributions(trace, found)] };
+}
+
+/**
+ * What speaks for the token, what against it, and which tokens the heads fetched it from.
+ * @param {Trace} trace
+ * @param {Found} found
+ * @returns {string[]} at most two sentences
+ */
+function contributions(trace, found) {
+  const [token, against] = tokensIn(found);
+  const [part, head] = [partsOf(found, trace.card), headsOf(found)].map(extremesOf);
+  /** @param {Part|undefined} one @param {Part|undefined} ofHeads */
+  const both = (one, ofHeads) =>
+    [one && sized(one), ofHeads && `of the heads ${sized(ofHeads)}`].filter(Boolean).join(', ');
+  const sides = [
+    [token, both(part.most, head.most)],
+    [against, both(part.least, head.least)],
+  ].flatMap(([name, what]) => (what ? [`for “${name}”: ${what}`] : []));
+  const texts = [tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')];
+  const sources = strongestSources(sourcesOf(found, texts[0], texts[1]), MOST_SOURCES).map(
+    ({ token: place = 0, side, value }) =>
+      side === 'source'
+        ? `${named(texts[1], place)} of the source (${withSign(value)})`
+        : `${named(texts[0], place)} (${withSign(value)})`,
+  );
+  return [
+    sides.length > 0 ? `Most ${sides.join('; most ')}.` : '',
+    sources.length > 0
+      ? `The heads fetched most from ${enumerated(sources)}, where + speaks for “${token}”.`
+      : '',
+  ].filter(Boolean);
+}
+
+const MOST_SOURCES = 3;
+
+/** @param {Part} part */
+function sized({ name, value }) {
+  return `${name} (${withSign(value)})`;
 }
 
 /**
@@ -145,7 +191,7 @@ const CHARTS = {
   },
   heads: {
     title: 'By head',
-    help: 'The heads that add or take most. Choose a bar to open the head.',
+    help: 'The heads that add or take most.',
     rows: (found) => headsOf(found),
   },
   tokens: {

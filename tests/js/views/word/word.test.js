@@ -117,13 +117,29 @@ test('a translator’s source tokens come through cross-attention', () => {
   assertContract(figures, FRAME.width);
 });
 
-test('the sentence names the difference and the part that adds most', () => {
+test('the answer names the most for and the most against, by sign, and the source tokens', () => {
   const trace = withCard(sampleTrace());
-  const { help } = word.wording(trace, stateOf(trace));
+  const [headline, parts, sources, ...more] = word.wording(trace, stateOf(trace)).answer.map(plain);
   match(
-    plain(help),
-    /“·saw” is 3\.00 logits ahead of “<i>&”\. The largest contribution is that of the experts of layer 1 \(\+3\.00\)/,
+    headline,
+    /“·saw” \(\d.* %\) is 3\.00 logits ahead of “<i>&” \(.* %\): the bars sum to \+3\.00\./,
   );
+  equal(
+    parts,
+    'Most for “·saw”: the experts of layer 1 (+3.00), of the heads layer 0, head 0 (+3.00); ' +
+      'most for “<i>&”: the feed-forward network of layer 0 (−2.00), of the heads layer 0, head 1 (−2.00).',
+  );
+  equal(sources, 'The heads fetched most from “it” at 1 (+1.00), where + speaks for “·saw”.');
+  deepEqual(more, []);
+});
+
+test('without a part against the token, the answer names none', () => {
+  const trace = withCard(sampleTrace());
+  const attribution = found();
+  for (const name of ['parts', 'self_attention.heads', 'self_attention.keys'])
+    attribution[name].data = attribution[name].data.map(Math.abs);
+  const { answer } = word.wording(trace, stateOf(trace, { attribution }));
+  ok(!plain(answer[1]).includes('<i>&'));
 });
 
 test('the request names the position, and the tokens if they are chosen', () => {
