@@ -82,6 +82,15 @@ export function visibleLine(text) {
 }
 
 /**
+ * A text on one line in quotation marks; in single ones if it holds double ones itself.
+ * @param {string} text
+ */
+export function quotedLine(text) {
+  const line = visibleLine(text);
+  return /["“”]/.test(line) ? `‘${line}’` : `“${line}”`;
+}
+
+/**
  * The first words of a text as a part of a file's name: `doctor-mouse-sat-down`.
  * @param {string} text
  * @param {number} [most] words

@@ -3,7 +3,7 @@
  */
 
 import { originOf } from '../data/request_code.js';
-import { escapeForPlotly, shortened, visibleLine } from '../data/text.js';
+import { escapeForPlotly, quotedLine, shortened } from '../data/text.js';
 
 /**
  * @import { Card, Trace } from '../data/trace.js'
@@ -26,9 +26,7 @@ const LINE = { size: 12, line: 17, letters: 6.4 };
 export function captionOf(trace, { title, grid }, cards) {
   const { model, text, target, edits, experiment } = originOf(trace, grid, cards);
   if (experiment) return [title, text];
-  const texts = [text, target]
-    .flatMap((each) => (each ? [`“${visibleLine(each)}”`] : []))
-    .join(' → ');
+  const texts = [text, target].flatMap((each) => (each ? [quotedLine(each)] : [])).join(' → ');
   return [title, ...(edits ? [grid.quantity] : []), [model, texts].filter(Boolean).join(' · ')];
 }
 

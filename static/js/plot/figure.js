@@ -21,7 +21,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
 
 /** @typedef {{width: number, height: number, margin: {l: number, r: number, t: number, b: number}} & Record<string, any>} Layout of Plotly */
 
-/** @typedef {{data: PlotlyTrace[], layout: Layout}} Drawing */
+/** @typedef {{data: PlotlyTrace[], layout: Layout, labelled?: string}} Drawing `labelled`: a sentence if not every token has its label */
 
 /** @typedef {{theme: 'light'|'dark', font: string, surface: string, sunken: string, ink: string, muted: string, line: string, query: string, key: string, beam: string}} Palette colours as `rgb(…)` */
 

@@ -6,7 +6,10 @@
 
 import { css, levelOf, LEVELS, sequential } from './colour.js';
 
-/** @import { Layout } from './figure.js' */
+/**
+ * @import { Layout } from './figure.js'
+ * @import { Box, Grid } from './grid.js'
+ */
 
 /** @typedef {{mm: number, points: number}} Size the width of a figure, and the size of its text */
 /** @typedef {{svg: string, width: number, height: number}} Drawn an SVG and its size in pixels of the drawing */
@@ -39,6 +42,31 @@ export function pixelsAcross({ mm, points }) {
  */
 export function forPublication(layout) {
   return { ...evenText(layout), paper_bgcolor: '#fff', plot_bgcolor: '#fff' };
+}
+
+/**
+ * The outlines of the marked row and cell of a map, which the page draws above it.
+ * @param {Grid} grid
+ * @param {{ink: string, query: string}} palette
+ * @returns {Record<string, unknown>[]} shapes of Plotly; none of a drawing that is no plain matrix
+ */
+export function markShapes({ rows, columns, chosen, picked, geometry }, { ink, query }) {
+  if (geometry || columns === 1) return [];
+  /** @param {Box} box @param {string} color @param {number} width */
+  const outline = (box, color, width) => ({ type: 'rect', ...box, line: { color, width } });
+  /** @param {number|undefined} index @param {number} count */
+  const span = (index, count) =>
+    index === undefined ? [-0.5, count - 0.5] : [index - 0.5, index + 0.5];
+  /** @param {{row?: number, column?: number}} at @returns {Box} */
+  const boxOf = ({ row, column }) => {
+    const [[x0, x1], [y0, y1]] = [span(column, columns), span(row, rows)];
+    return { x0, x1, y0, y1 };
+  };
+  const isMarked = chosen && (chosen.row !== undefined || chosen.column !== undefined);
+  return [
+    ...(isMarked ? [outline(boxOf(chosen), query, 1)] : []),
+    ...(picked ? [outline(boxOf(picked), ink, 2)] : []),
+  ];
 }
 
 /**

@@ -57,9 +57,7 @@ export function squaresFigure(wanted, state) {
   const box = (isNarrow(width) ? tightBox : roomyBox)(state, label, wanted);
   const gap = box.cell >= ROOM_FOR_GAPS ? 1 : 0;
   const step = stepFor(rows.length, box.down, lettering.space);
-  const quantity =
-    wanted.kept && step > 1 ? thinnedOf(wanted.quantity, step, box) : wanted.quantity;
-  return {
+  const drawing = {
     data: [
       {
         type: 'heatmap',
@@ -78,7 +76,10 @@ export function squaresFigure(wanted, state) {
     ],
     layout: {
       ...baseLayout(palette, box),
-      annotations: [colourBarTitle(quantity, palette, box.orientation), ...box.titles(palette)],
+      annotations: [
+        colourBarTitle(wanted.quantity, palette, box.orientation),
+        ...box.titles(palette),
+      ],
       shapes: outlines(wanted.outlined ?? [], palette, box.cell),
       xaxis: {
         ...labelAxis({
@@ -106,19 +107,24 @@ export function squaresFigure(wanted, state) {
       ),
     },
   };
+  if (!wanted.kept || step === 1) return drawing;
+  const { xaxis, yaxis } = drawing.layout;
+  return { ...drawing, labelled: labelledSaid([xaxis.tickvals, yaxis.tickvals]) };
 }
 
 /**
- * The title of the colour bar, with how many labels are shown.
- * @param {string} quantity
- * @param {number} step a power of two
- * @param {{orientation: 'v'|'h', across: number, down: number}} box
+ * How many tokens have their label; a chosen token’s label displaces its neighbours’, so that those
+ * that are left may be at no even distance.
+ * @param {number[][]} axes the labelled cells of each
  */
-function thinnedOf(quantity, step, { orientation, across, down }) {
-  const said = `every ${step}${step % 10 === 2 ? 'nd' : 'th'} token is labelled`;
-  const whole = `${quantity} · ${said}`;
-  const room = orientation === 'v' ? down : across;
-  return labelWidth([whole], { size: 12, letters: whole.length }) <= room ? whole : said;
+function labelledSaid(axes) {
+  const steps = new Set(
+    axes.flatMap((ticks) => ticks.slice(1).map((index, before) => index - ticks[before])),
+  );
+  const [step] = steps;
+  return steps.size === 1
+    ? `Every ${step}${step % 10 === 2 ? 'nd' : 'th'} token is labelled.`
+    : 'Some tokens are labelled, the chosen ones among them.';
 }
 
 /**

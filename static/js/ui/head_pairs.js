@@ -46,7 +46,15 @@ export function createHeadPairs({ onState }) {
     element: element(
       'div',
       { class: 'patterns head-pairs', role: 'group', 'aria-label': 'Heads by a pair of tokens' },
-      element('div', { class: 'pair-choice control' }, 'From ', from, ' to ', to, none),
+      element(
+        'div',
+        { class: 'pair-choice control' },
+        'From (query, reads) ',
+        from,
+        ' to (key, is read) ',
+        to,
+        none,
+      ),
       list,
       note,
     ),
@@ -84,7 +92,7 @@ export function createHeadPairs({ onState }) {
       note.textContent =
         ranked.length === 0
           ? `${named(rows, query)} cannot attend to ${named(columns, key)}, which comes later.`
-          : `Weights from ${named(rows, query)} to ${named(columns, key)}, marked on every map. Labels are of the whole text: a “sink” may still look here.`;
+          : `${countSaid(ranked.length)} from ${named(rows, query)}, the query, which reads, to ${named(columns, key)}, the key, which is read; the cell is marked on every map. Labels are of the whole text: a “sink” may still look here.`;
       const labelled = labelledHeads(trace, place);
       /** @param {number} layer @param {number} head */
       const labelAt = (layer, head) => labelled[layer]?.heads[head]?.label?.short ?? '';
@@ -111,6 +119,13 @@ export function createHeadPairs({ onState }) {
       );
     },
   };
+}
+
+/** @param {number} all heads */
+function countSaid(all) {
+  return all > MOST
+    ? `The ${MOST} of ${all} heads with the greatest weight`
+    : `The weight of all ${all} heads`;
 }
 
 /**

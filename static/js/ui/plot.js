@@ -255,7 +255,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
         wanted.grid.kind ?? (wanted.grid.columns > 1 ? 'heatmap' : 'bar chart'),
       );
       hint.textContent = hintFor(wanted.grid);
-      note.textContent = noteFor(wanted.grid);
+      note.textContent = [noteFor(wanted.grid), wanted.labelled].filter(Boolean).join(' ');
       const Plotly = await plotly();
       await paint(Plotly, wanted);
       drawing.querySelector('.plot-waiting')?.remove();
@@ -372,12 +372,6 @@ const hasMouse = () => matchMedia('(hover: hover)').matches;
 /** @param {Grid} grid */
 const nameOfZoom = ({ quantity, rows, columns }) => `${quantity} ${rows} ${columns}`;
 
-/** The whole map’s step of labels is not that of a part. @param {{text: string}} note */
-const withoutStep = (note) => ({
-  ...note,
-  text: note.text.replace(/( · |<br>)?every \d+\w+ token is labelled/, ''),
-});
-
 /** @param {Area} area @returns {Part} in cells */
 function boxOfArea({ window: { columns, rows } }) {
   return { x0: columns[0], x1: columns[1], y0: rows[0], y1: rows[1] };
@@ -411,7 +405,7 @@ function withZoom({ layout, grid }, box) {
   return {
     ...whole,
     uirevision: JSON.stringify(box),
-    annotations: annotations?.map(withoutStep),
+    annotations,
     xaxis: {
       ...xaxis,
       range: [box.x0 - 0.5, box.x1 - 0.5],

@@ -6,7 +6,7 @@
 import { messageOf } from '../api/calls.js';
 import { placeOf, tokensOf, weightsAt } from '../data/attention.js';
 import { originOf } from '../data/request_code.js';
-import { capitalised, positionLabels, visibleLine } from '../data/text.js';
+import { capitalised, positionLabels, quotedLine } from '../data/text.js';
 import { isCausal, matrixAt } from '../data/trace.js';
 import {
   allHeads,
@@ -17,6 +17,7 @@ import {
   framed,
   headLines,
   LIMITS,
+  markShapes,
   pixelsAcross,
   withResolution,
 } from '../plot/publication.js';
@@ -214,8 +215,11 @@ async function figureOf(of, heads) {
   const { font } = palette('light');
   const width = pixelsAcross(wish);
   const isHeads = wish.what === 'heads';
+  /** @type {Drawn & {labelled?: string}} */
   const drawn = isHeads ? allHeads(heads.maps, { width, font }) : await drawingOf(of, width);
-  const caption = wish.hasCaption ? captionOf(of, isHeads ? heads.title : null) : [];
+  const caption = wish.hasCaption
+    ? [[captionOf(of, isHeads ? heads.title : null), drawn.labelled].filter(Boolean).join(' ')]
+    : [];
   return framed(drawn, caption, { mm: wish.mm, font });
 }
 
@@ -223,11 +227,14 @@ async function figureOf(of, heads) {
  * Draw the view again at the width of the paper, in light colours.
  * @param {Subject} of
  * @param {number} width
- * @returns {Promise<Drawn>}
+ * @returns {Promise<Drawn & {labelled?: string}>}
  */
 async function drawingOf({ figure, redraw }, width) {
   const made = redraw?.({ width, palette: palette('light') });
-  const { data, layout } = made?.data && made.layout ? /** @type {DrawnFigure} */ (made) : figure;
+  const drawn = made?.data && made.layout ? /** @type {DrawnFigure} */ (made) : figure;
+  const { data, grid, labelled } = drawn;
+  const marks = markShapes(grid, palette('light'));
+  const layout = { ...drawn.layout, shapes: [...(drawn.layout.shapes ?? []), ...marks] };
   const Plotly = await plotly();
   const size = { width: layout.width ?? width, height: layout.height ?? width };
   const url = await Plotly.toImage(
@@ -235,7 +242,7 @@ async function drawingOf({ figure, redraw }, width) {
     { format: 'svg', scale: 1, ...size },
   );
   const svg = decodeURIComponent(url.slice(url.indexOf(',') + 1)).replace(/^<\?xml[^>]*>/, '');
-  return { svg, ...size };
+  return { svg, labelled, ...size };
 }
 
 /**
@@ -244,10 +251,8 @@ async function drawingOf({ figure, redraw }, width) {
  */
 function captionOf({ trace, figure, cards }, title) {
   const { model, revision, text, target, edits } = originOf(trace, figure.grid, cards);
-  const texts = [text, target].flatMap((each) => (each ? [`“${visibleLine(each)}”`] : []));
-  return [
-    `${title ?? namedOnce(figure)}. ${[model, revision && `revision ${revision}`].filter(Boolean).join(', ')}. ${texts.join(' → ')}${edits ? ` Changed: ${JSON.stringify(edits)}.` : ''}`,
-  ];
+  const texts = [text, target].flatMap((each) => (each ? [quotedLine(each)] : []));
+  return `${title ?? namedOnce(figure)}. ${[model, revision && `revision ${revision}`].filter(Boolean).join(', ')}. ${texts.join(' → ')}${edits ? ` Changed: ${JSON.stringify(edits)}.` : ''}`;
 }
 
 /**

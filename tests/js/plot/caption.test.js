@@ -1,5 +1,6 @@
-import { deepEqual, ok } from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+import { quotedLine } from '../../../static/js/data/text.js';
 import { captioned, captionOf } from '../../../static/js/plot/caption.js';
 
 const trace = {
@@ -29,4 +30,9 @@ test('no text becomes markup, and a long one is cut to the picture', () => {
   ok(title.text.startsWith('<b>&lt;i&gt;</b><br>'));
   ok(title.text.includes('&lt;b&gt;long'));
   ok(title.text.endsWith('…</span>'));
+});
+
+test('a text with quotation marks of its own stands in single ones', () => {
+  equal(quotedLine('He said, "no"'), '‘He said, "no"’');
+  equal(quotedLine('it\nsaw'), '“it↵saw”');
 });

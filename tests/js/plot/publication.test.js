@@ -7,6 +7,7 @@ import {
   evenText,
   framed,
   headLines,
+  markShapes,
   pixelsAcross,
   withResolution,
   wrapped,
@@ -93,4 +94,17 @@ test('a PNG says how large it is on paper', () => {
   equal(found.readUInt32BE(41), 11811);
   equal(found.readUInt32BE(50), crc32(found.subarray(37, 50)));
   ok(inflateSync(found.subarray(found.indexOf('IDAT') + 4, found.indexOf('IEND') - 8)).length > 0);
+});
+
+test('the marked row and cell are drawn on paper', () => {
+  const palette = { ink: '#000', query: '#00f' };
+  const grid = { rows: 4, columns: 4, chosen: { row: 2 }, picked: { row: 2, column: 1 } };
+  deepEqual(
+    markShapes(grid, palette).map(({ x0, x1, y0, y1 }) => [x0, x1, y0, y1]),
+    [
+      [-0.5, 3.5, 1.5, 2.5],
+      [0.5, 1.5, 1.5, 2.5],
+    ],
+  );
+  deepEqual(markShapes({ rows: 4, columns: 4, chosen: {}, picked: null }, palette), []);
 });

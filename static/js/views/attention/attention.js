@@ -186,6 +186,7 @@ function asMatrix(trace, state, subject) {
     ...(overlay && overlaid.length > 0
       ? overlay.overlaidMatrix(drawing, overlaid, state)
       : drawing),
+    labelled: drawing.labelled,
     help: notesOf(trace, subject),
     grid: gridOf(trace, state, subject),
   };

@@ -1,7 +1,15 @@
-import { deepEqual, equal, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { attention } from '../../../../static/js/views/attention/attention.js';
-import { FRAME, pairTrace, sampleTrace, TARGET_TOKENS, TOKENS, plain } from '../../sample.js';
+import {
+  FRAME,
+  longTrace,
+  pairTrace,
+  sampleTrace,
+  TARGET_TOKENS,
+  TOKENS,
+  plain,
+} from '../../sample.js';
 
 const COUNT = TOKENS.length;
 
@@ -84,4 +92,18 @@ test('a chosen place shows its own sentence on both axes', () => {
   const decoder = attention.figure(pairTrace(), { ...FRAME, where: 'decoder', query: 1 });
   deepEqual([decoder.grid.rows, decoder.grid.columns, decoder.grid.chosen.row], [3, 3, 1]);
   deepEqual(decoder.data[0].z[0].slice(1), [null, null], 'a decoder does not see what comes later');
+});
+
+test('a map whose labels are thinned keeps the title of its colours and says so beside it', () => {
+  const trace = longTrace(60);
+  const figure = (query) => attention.figure(trace, { ...FRAME, query });
+  for (const query of [32, 33]) {
+    const { labelled, layout } = figure(query);
+    ok(layout.annotations.some(({ text }) => text === 'attention weight'));
+    const { tickvals } = layout.yaxis;
+    const steps = new Set(tickvals.slice(1).map((tick, before) => tick - tickvals[before]));
+    match(labelled, steps.size === 1 ? /^Every \d+th token|^Every 2nd token/ : /^Some tokens/);
+  }
+  match(figure(33).labelled, /^Some tokens are labelled/);
+  equal(attention.figure(sampleTrace(), FRAME).labelled, undefined);
 });
