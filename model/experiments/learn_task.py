@@ -135,9 +135,10 @@ EXPERIMENT = Experiment(
     see="At first no head has a pattern that fits the task and the answers are guesses. Then "
     "the loss falls off a plateau within a few steps, and at the same steps a pattern appears "
     "in the attention: a diagonal for copy, an anti-diagonal for reverse, often shared by several "
-    "heads, each of which has some of its places. Without positions the transformer cannot tell the places apart, and reverse fails: completely if every token sees "
-    "every other, and partly with a causal mask. A recurrent network knows the order, but has to "
-    "pass the whole sequence through one state, so it learns more slowly.",
+    "heads, each of which has some of its places. Without positions the transformer cannot tell "
+    "the places apart, and reverse fails: completely if every token sees every other, and partly "
+    "with a causal mask. A recurrent network knows the order, but has to pass the whole sequence "
+    "through one state, so it learns more slowly.",
     field="Such sudden transitions are studied as the formation of circuits. Induction heads, "
     "which look up what followed an earlier occurrence, appear together with the ability to learn "
     "from the context. Decoders without positional encoding do learn some order from the causal "
