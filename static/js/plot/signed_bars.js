@@ -11,9 +11,8 @@ import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from './figure
 
 const ROW_HEIGHT = 26;
 const LEAST_ROW_HEIGHT = 18;
-const LONGEST = 1100;
 const WIDEST = 720;
-const LETTERS = { wide: 36, narrow: 17 };
+const LETTERS = { wide: 36, narrow: 18 };
 const NUMBER = { size: 12, letters: 24 };
 const GAP = 8;
 /** The share of the room that bars have at least, beside their numbers. */
@@ -35,7 +34,7 @@ const LEVELS = { against: 40, quiet: 128, for: 215 };
  * @param {Frame} state
  * @returns {Drawing}
  */
-export function signedBars(bars, { title, ends }, { palette, width }) {
+export function signedBars(bars, { title, ends }, { palette, width, height: room }) {
   const scale = diverging(palette.theme);
   const lettering = {
     size: 13,
@@ -46,7 +45,7 @@ export function signedBars(bars, { title, ends }, { palette, width }) {
   const margin = { l: labelWidth(labels, lettering) + 14, r: 12, t: 22, b: 44 };
   const height = Math.min(
     bars.length * ROW_HEIGHT,
-    Math.max(LONGEST, bars.length * LEAST_ROW_HEIGHT),
+    Math.max(room - margin.t - margin.b, bars.length * LEAST_ROW_HEIGHT),
   );
   const total = Math.min(width, WIDEST);
   const range = rangeOf(bars, total - margin.l - margin.r);

@@ -97,9 +97,10 @@ export function createModelMap(host, caption, { onChoose }) {
     if (!shown || !layout) return;
     const { lit, read } = shown;
     const chosen = placed ?? layout.parts.find(({ part }) => lit.has(part.id));
-    caption.textContent = chosen
-      ? capital(read(chosen.part).words).replaceAll(' %', '\u00a0%')
-      : '';
+    const { words = '', label = '' } = chosen ? read(chosen.part) : {};
+    // At rest, a part whose label says it all is not told a second time.
+    const isTold = !placed && !narrow.matches && label === capital(words);
+    caption.textContent = isTold ? '' : capital(words).replaceAll(' %', '\u00a0%');
   }
 
   /** @param {string} id */

@@ -273,8 +273,10 @@ export function createExports(subject, announce) {
             item('HTML', 'this drawing, opens offline', (exports, of) =>
               exports.saveStandalone(of),
             ),
-            item('Whole page', 'every view of this text, opens offline', (exports, of) =>
-              exports.saveWhole(of),
+            item(
+              'Whole page',
+              'all views of this text but Patching, Generate, Compare and Overview; opens offline',
+              (exports, of) => exports.saveWhole(of),
             ),
           ]),
       item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),

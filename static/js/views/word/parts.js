@@ -81,11 +81,13 @@ export function partsOf(found, card) {
     if (part in NAMES) {
       const [label, name, meaning] = NAMES[part];
       const isNothing = part === 'remainder' && Math.abs(value) < NEGLIGIBLE;
-      return { label, name, meaning, value, ...(isNothing && { written: '0' }) };
+      const short = part === 'bias' ? 'last norm’s bias' : label;
+      return { label, short, name, meaning, value, ...(isNothing && { written: '0' }) };
     }
     const title = kindOf(kind, Number(layer), card);
     return {
       label: `layer ${layer} · ${title}`,
+      short: `L${layer} ${title}`,
       name: `the ${title === 'feed-forward' ? 'feed-forward network' : title} of layer ${layer}`,
       value,
       layer: Number(layer),

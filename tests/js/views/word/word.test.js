@@ -88,6 +88,14 @@ test('the parts are in the order of the model, the experts called so', () => {
   match(grid.describe(3, 0), /feed-forward network of layer 0: 2\.00 logits for “<i>&” against/);
 });
 
+test('on a phone every label is whole, and on a low screen the bars move together', () => {
+  const trace = withCard(sampleTrace());
+  const [narrow] = figuresOf(trace, stateOf(trace, { width: 358 }));
+  ok(narrow.layout.yaxis.ticktext.every((text) => !text.includes('…')));
+  const [low] = figuresOf(trace, stateOf(trace, { height: 230 }));
+  equal(low.layout.height, 230);
+});
+
 test('heads are ranked by size and open when chosen', () => {
   const trace = withCard(sampleTrace());
   const [, heads] = figuresOf(trace, stateOf(trace));
