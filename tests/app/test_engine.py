@@ -268,12 +268,13 @@ def test_an_exception_hits_only_the_job_that_caused_it(engine, gate, way):
 
 def test_a_continuation_runs_between_two_results_of_a_batch(engine, gate):
     engine.queue_length, order = 10, []
-    may_go_on = threading.Event()
+    is_between, may_go_on = threading.Event(), threading.Event()
 
     def solve(payloads):
         for index, payload in enumerate(payloads):
             order.append(payload)
             yield index, payload
+            is_between.set()
             may_go_on.wait(20)
 
     def go_on(payloads):
@@ -281,15 +282,16 @@ def test_a_continuation_runs_between_two_results_of_a_batch(engine, gate):
         return enumerate(payloads)
 
     async def scene():
-        batch = asyncio.ensure_future(ask_together(engine, gate, [(1, solve), (2, solve)]))
-        await until(lambda: order)
+        asked = [(number, solve) for number in (1, 2, 3)]
+        batch = asyncio.ensure_future(ask_together(engine, gate, asked))
+        await until(is_between.is_set)
         next_token = asyncio.ensure_future(ask(engine, "token", go_on, "b", is_continuation=True))
         await asyncio.sleep(0.05)
         may_go_on.set()
         return await batch, await next_token
 
-    assert asyncio.run(scene()) == ([1, 2], "token")
-    assert order == [1, 2, "token"]
+    assert asyncio.run(scene()) == ([1, 2, 3], "token")
+    assert order == [1, 2, "token", 3]
 
 
 def test_a_batch_goes_on_while_any_of_its_clients_waits(engine, gate):
