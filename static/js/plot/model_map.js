@@ -212,7 +212,8 @@ function connect(map, stacks, width, bottom) {
 
 const FLOW = 34;
 const NAME = 12;
-const STRIP_CELL = { least: 21, most: 44, height: 26 };
+/** Cells touch, so that a finger finds each; their borders are seen as gaps. */
+const STRIP_CELL = { least: 24, most: 44, height: 26 };
 const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 28 };
 
 /**
@@ -228,12 +229,12 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
   const opened = stacks.find(({ id }) => id === open.stack)?.layers[open.layer];
   let y = 0;
   for (const row of opened ? stripRows(opened, width) : []) {
-    const cell = Math.min(STRIP_CELL.most, (width + CELL_GAP) / row.length - CELL_GAP);
+    const cell = Math.min(STRIP_CELL.most, width / row.length);
     const starts = row.flatMap((part, at) => (isOfOneRow(part, row[at - 1]) ? [] : [at]));
     starts.forEach((at, index) => {
       const isEnd = index > 0 && at === row.length - 1;
-      const x = isEnd ? (at + 1) * (cell + CELL_GAP) - CELL_GAP : at * (cell + CELL_GAP);
-      const end = (starts[index + 1] ?? row.length) * (cell + CELL_GAP);
+      const x = (isEnd ? at + 1 : at) * cell;
+      const end = (starts[index + 1] ?? row.length) * cell;
       const text = nameOf(row[at], open.layer);
       const room = isEnd ? Infinity : end - x;
       names.push({
@@ -245,13 +246,7 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
     });
     y += NAME;
     row.forEach((part, at) => {
-      map.parts.push({
-        part,
-        x: at * (cell + CELL_GAP),
-        y,
-        width: cell,
-        height: STRIP_CELL.height,
-      });
+      map.parts.push({ part, x: at * cell, y, width: cell, height: STRIP_CELL.height });
     });
     y += STRIP_CELL.height + 4;
   }
@@ -325,7 +320,7 @@ function layerOf(stacks, part) {
  * @param {number} width
  */
 function stripRows({ heads, cross, experts, network, stream }, width) {
-  const most = Math.floor((width + CELL_GAP) / (STRIP_CELL.least + CELL_GAP));
+  const most = Math.floor(width / STRIP_CELL.least);
   const groups = [heads, cross, [...experts, ...(network ? [network] : []), stream]];
   /** @type {Part[][]} */
   const rows = [];

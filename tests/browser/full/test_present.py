@@ -5,6 +5,7 @@ import re
 import struct
 
 import pytest
+from playwright.sync_api import expect
 
 TEXT = "the cat sat on the mat"
 MM_PER_INCH = 25.4
@@ -190,7 +191,7 @@ def test_the_saved_page_opens_on_what_was_seen_and_holds_the_queue(visit, tmp_pa
     )
     assert " ms" not in page.locator("#status").text_content()
     page.click("#present")
-    assert len(names_in(page.locator("dialog.queue"))) == 1
+    expect(page.locator("dialog.queue .queue-list input")).to_have_count(1)
     page.get_by_role("button", name="Close").click()
     for view in ("why", "head", "positions", "stream", "next_token", "word"):
         page.evaluate("(view) => { location.hash = `#view=${view}` }", view)
