@@ -39,7 +39,7 @@ const ENTRIES = [
   { id: 'schedule', title: 'Schedules', load: () => import('./views/experiments/schedule.js') },
 ];
 
-/** What has been asked for. @type {Map<string, Promise<Parts>>} */
+/** The requests for each experiment, by id. @type {Map<string, Promise<Parts>>} */
 const preparing = new Map();
 /** @type {Map<string, ReturnType<typeof createExperiment>>} */
 const opened = new Map();

@@ -74,7 +74,7 @@ function isCover(cover) {
   );
 }
 
-/** What of a link says which text is read, by which model. */
+/** The parameters of a link that name the text and the model. */
 const READING = ['text', 'target', 'model'];
 
 /**

@@ -283,7 +283,7 @@ function radio(name, { id, title }) {
   );
 }
 
-/** Where the formula of a term stands: its address, and the name of the source. */
+/** The address and the name of the source that has a term’s formula. */
 /** @type {Record<string, [address: string, source: string]>} */
 const FORMULAS = {
   ...named(
