@@ -119,30 +119,10 @@ const memo = createMemo();
  * @returns {Subject|null} null: still on its way
  */
 function subjectOf(trace, state) {
-  const {
-    answers = {},
-    where,
-    layer,
-    head,
-    query,
-    source,
-    key,
-    why_unscaled: isUnscaled,
-    why_temperature: temperature,
-  } = state;
-  const of = [
-    trace,
-    answers.plain,
-    answers.changed,
-    where,
-    layer,
-    head,
-    query,
-    source,
-    key,
-    isUnscaled,
-    temperature,
-  ];
+  const { plain, changed } = state.answers ?? {};
+  const { where, layer, head, query, source, key } = state;
+  const edits = [state.why_unscaled, state.why_temperature];
+  const of = [trace, plain, changed, where, layer, head, query, source, key, ...edits];
   return memo(of, () => workedOut(trace, state));
 }
 
