@@ -10,6 +10,7 @@ not occur here, so that the measurement shows what carries over to other nouns.
 from __future__ import annotations
 
 import random
+import sys
 
 # ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
 LIVING = (
@@ -18,9 +19,10 @@ LIVING = (
     "friend neighbour giant prince doctor painter stranger visitor"
 )
 THINGS = (
-    "picture box:boxes basket book letter apple cherry:cherries leaf:leaves stone river hill bridge "
-    "road lamp chair table window door boat ship wagon wheel bell key button ribbon shoe coat hat "
-    "cup plate spoon cloud star storm garden field fence barn nest egg feather toy doll kite drum"
+    "picture box:boxes basket book letter apple cherry:cherries leaf:leaves stone river hill "
+    "bridge road lamp chair table window door boat ship wagon wheel bell key button ribbon shoe "
+    "coat hat cup plate spoon cloud star storm garden field fence barn nest egg feather "
+    "toy doll kite drum"
 )
 PREPOSITIONS = (
     "near behind with beside by under above around against among before past "
@@ -38,10 +40,11 @@ LIVING_STATES = (
     "in the way;lost for three days;wet with rain;waiting;sleeping;asleep;hungry;safe;glad of it"
 ).split(";")
 THING_STATES = (
-    "very old;quite new;gone;still there;too small;too big;covered with snow;white in the moonlight;"
-    "so pretty that everybody looked;not to be seen;known to the whole village;very small;"
-    "the first thing that she saw;as good as ever;in the way;lost;warm in the sun;nice to look at;"
-    "just as he remembered;wet with rain;broken;clean at last"
+    "very old;quite new;gone;still there;too small;too big;covered with snow;"
+    "white in the moonlight;so pretty that everybody looked;not to be seen;"
+    "known to the whole village;very small;the first thing that she saw;as good as ever;"
+    "in the way;lost;warm in the sun;nice to look at;just as he remembered;wet with rain;"
+    "broken;clean at last"
 ).split(";")
 LIVING_ACTIONS = {
     "look:looks": "very tired;happy;at the sky;back",
@@ -109,4 +112,4 @@ def _phrase(draw: random.Random, noun: str) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(sentences(40_000)))
+    sys.stdout.write("\n".join(sentences(40_000)) + "\n")
