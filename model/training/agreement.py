@@ -4,7 +4,8 @@
 
 Books have few of them: a model trained on books alone agrees with the noun next to the verb. The
 ten nouns of `headlight.model.evaluation.controlled_sentences`, on which agreement is measured, do
-not occur here, so that the measurement shows what carries over to other nouns.
+not occur here, so that the measurement shows what carries over to other nouns. Its prepositions do
+occur here, except for a second set.
 """
 
 from __future__ import annotations

@@ -1,0 +1,64 @@
+"""Sentences made to teach agreement across a noun, parsed again by their lists of words."""
+
+import re
+from itertools import chain
+
+import pytest
+
+from headlight.model.evaluation.controlled_sentences import NOUNS
+from headlight.model.training import agreement
+
+COUNT = 4000
+SINGULAR_VERBS = {"was", "is", "has been"}
+PLURAL_VERBS = {"were", "are", "have been"}
+
+
+@pytest.fixture(scope="module")
+def made() -> list[str]:
+    return agreement.sentences(COUNT)
+
+
+def nouns() -> dict[str, int]:
+    """Each noun's number: 0 singular, 1 plural."""
+    pairs = (word.partition(":") for word in f"{agreement.LIVING} {agreement.THINGS}".split())
+    forms = ((singular, plural or f"{singular}s") for singular, _, plural in pairs)
+    return {form: number for pair in forms for number, form in enumerate(pair)}
+
+
+def verbs() -> dict[str, int]:
+    actions = (key.split(":") for key in [*agreement.LIVING_ACTIONS, *agreement.THING_ACTIONS])
+    taught = {form: 1 - place for forms in actions for place, form in enumerate(forms)}
+    return dict.fromkeys(SINGULAR_VERBS, 0) | dict.fromkeys(PLURAL_VERBS, 1) | taught
+
+
+def either(words: dict[str, int]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+def parsed(sentence: str) -> tuple[int, int, int]:
+    """The numbers of the subject, of the other noun and of the verb."""
+    adjective = f"(?:(?:{'|'.join(agreement.ADJECTIVES)}) )?"
+    noun = f"[Tt]he {adjective}({either(nouns())})"
+    found = re.match(rf".*?\b{noun} .*?\b{noun} ({either(verbs())}) ", sentence)
+    assert found, sentence
+    subject, other, verb = found.groups()
+    return nouns()[subject], nouns()[other], verbs()[verb]
+
+
+def test_every_verb_has_the_number_of_its_subject(made: list[str]) -> None:
+    numbers = [parsed(sentence) for sentence in made]
+
+    assert all(subject == verb for subject, _, verb in numbers)
+    n_differing = sum(subject != other for subject, other, _ in numbers)
+    assert 0.45 < n_differing / COUNT < 0.55, "half of them show what an adjacent noun cannot"
+
+
+def test_no_noun_is_one_on_which_agreement_is_measured(made: list[str]) -> None:
+    measured = set(chain.from_iterable(NOUNS))
+
+    assert not measured & set(re.findall(r"\w+", " ".join(made).lower()))
+
+
+def test_a_seed_makes_the_same_sentences(made: list[str]) -> None:
+    assert agreement.sentences(COUNT) == made
+    assert agreement.sentences(20, seed=1) != made[:20]
