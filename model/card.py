@@ -189,7 +189,7 @@ def _table_section(heading: str, figures: Mapping[str, Any]) -> str:
 def _robustness_section(robustness: Mapping[str, Any]) -> str:
     """The figures of `headlight.model.evaluation.robustness`, one line each."""
     main = str(robustness.get("figure", "figure")).replace("_", " ")
-    by_length = "nats a token" if main == "bits per byte" else main
+    by_length = "bits a token" if main == "bits per byte" else main
     lines = [
         *((_plainly(form), main, value) for form, value in _group(robustness, "forms")),
         *((f"`{name}`", main, value) for name, value in _group(robustness, "other_texts")),

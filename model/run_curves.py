@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ SHAPE = {
     ]
 }
 PICTURES = (
-    ("Loss", "nats a token", {"loss": "training", "valid_loss": "validation"}),
+    ("Loss", "bits a token", {"loss": "training", "valid_loss": "validation"}),
     (
         "Right answers",
         "share",
@@ -39,8 +40,8 @@ PICTURES = (
     ),
     ("Reward", "mean of a chain or an answer", {"reward": "reward"}),
     ("Points by the rule", "mean of an answer", {"rule": "points"}),
-    ("Divergence from the start", "nats", {"kl": "KL"}),
-    ("Entropy", "nats a token", {"entropy": "entropy"}),
+    ("Divergence from the start", "bits", {"kl": "KL"}),
+    ("Entropy", "bits a token", {"entropy": "entropy"}),
     ("Length", "tokens", {"length": "a chain", "answer_tokens": "an answer"}),
 )
 """The title, the unit and the lines of each picture, by their names in ``metrics.jsonl``."""
@@ -49,7 +50,8 @@ PICTURES = (
 def curves_of(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
     """Reduce the lines of ``metrics.jsonl`` to at most 60 points a curve.
 
-    A point is the mean over its steps and stands at the last of them.
+    A point is the mean over its steps and stands at the last of them. A run writes natural
+    logarithms; curves are in bits.
 
     Args:
         runs: the lines of each run by its name, which is empty if there is one alone.
@@ -62,7 +64,7 @@ def curves_of(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
             {"name": _named(called, run, is_alone=len(names) == 1), **points}
             for run, metrics in runs.items()
             for name, called in names.items()
-            if (points := _points(metrics, name))
+            if (points := _points(metrics, name, math.log(2) if unit.startswith("bits") else 1))
         ]
         if lines:
             pictures.append({"title": title, "unit": unit, "lines": lines})
@@ -74,8 +76,10 @@ def _named(called: str, run: str, *, is_alone: bool) -> str:
     return run if run and is_alone else ", ".join(filter(None, (called, run)))
 
 
-def _points(metrics: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[float]] | None:
-    """Compute the points of one curve; None with fewer than two."""
+def _points(
+    metrics: Sequence[Mapping[str, Any]], name: str, unit: float
+) -> dict[str, list[float]] | None:
+    """Compute the points of one curve, divided by the unit; None with fewer than two."""
     size = -(-len(metrics) // MOST_POINTS)
     steps, values = [], []
     for first in range(0, len(metrics), size):
@@ -83,7 +87,7 @@ def _points(metrics: Sequence[Mapping[str, Any]], name: str) -> dict[str, list[f
         found = [line[name] for line in block if line.get(name) is not None]
         if found:
             steps.append(block[-1]["step"])
-            values.append(float(f"{sum(found) / len(found):.4g}"))
+            values.append(float(f"{sum(found) / len(found) / unit:.4g}"))
     return {"steps": steps, "values": values} if len(steps) > 1 else None
 
 

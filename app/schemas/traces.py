@@ -794,10 +794,10 @@ class SensitivityAnswer(Answer):
     """The change of the predictions when one part's weights are rounded."""
 
     divergence: TensorAnswer = Field(
-        description="Mean KL of the rounded model's distribution from the model's own, in nats, by "
+        description="Mean KL of the rounded model's distribution from the model's own, in bits, by "
         "bits and part."
     )
-    loss: TensorAnswer = Field(description="Of the rounded model on the text, in nats per token.")
+    loss: TensorAnswer = Field(description="Of the rounded model on the text, in bits per token.")
     loss_change: TensorAnswer
     bits: TensorAnswer
     parts: list[str] = Field(description="Of the model; `*` is all of them together.")

@@ -10,6 +10,7 @@ curvature, https://arxiv.org/abs/1905.03696; here the change itself is measured.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -41,7 +42,7 @@ def quantization_sensitivity(
         bits: to round to.
 
     Returns:
-        ``divergence`` (bits, part) in nats, at least 0; ``loss`` (bits, part) in nats per token,
+        ``divergence`` (bits, part) in bits, at least 0; ``loss`` (bits, part) in bits per token,
         and ``loss_change`` (bits, part), negative if the rounded model predicts the text better;
         ``bits`` (bits). All float32, the last int32.
 
@@ -55,7 +56,7 @@ def quantization_sensitivity(
     for row, number in enumerate(bits):
         for column, part in enumerate(parts):
             rounded = _log_probabilities(rounded_logits(part, number))
-            divergences = (np.exp(plain) * (plain - rounded)).sum(axis=-1)
+            divergences = (np.exp2(plain) * (plain - rounded)).sum(axis=-1)
             divergence[row, column] = max(0.0, float(divergences.mean()))
             loss[row, column] = _loss(rounded, labels)
     axes = ("bits", "part")
@@ -79,8 +80,10 @@ def _labels(trace: Trace, *, is_encoder: bool) -> Int[np.ndarray, " token"]:
 def _log_probabilities(
     logits: Float[np.ndarray, "query vocab"],
 ) -> Float[np.ndarray, "query vocab"]:
+    """The binary logarithms of the probabilities."""
     # PyTorch's kernel makes one pass over each row, in place of four.
-    return torch.from_numpy(logits.astype(np.float64)).log_softmax(dim=-1).numpy()
+    found = torch.from_numpy(logits.astype(np.float64)).log_softmax(dim=-1)
+    return found.div_(math.log(2)).numpy()
 
 
 def _loss(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ def evaluate(
         n_rows: the number of rows of twice that length, at most.
 
     Returns:
-        ``nats_per_token``: the mean loss of the first `trained_tokens` predictions of a row, and
+        ``bits_per_token``: the mean loss of the first `trained_tokens` predictions of a row, and
         of as many after them; the latter None if the model does not accept so long a text. The two
         means differ in context as well: the first includes the predictions with little context.
         ``attention_by_distance``: per layer, the mean weight over heads and queries on the key at
@@ -65,7 +66,7 @@ def evaluate(
     beyond = None if losses is None else losses[:, trained:].mean().item()
     by_position = _by_position(checkpoint, ids, trained)
     return {
-        "nats_per_token": {
+        "bits_per_token": {
             "inside_trained_length": inside.mean().item(),
             "at_twice_the_length": beyond,
         },
@@ -79,7 +80,7 @@ def evaluate(
 def _by_position(
     checkpoint: Checkpoint, ids: Int[Tensor, " token"], trained: int
 ) -> dict[str, float]:
-    """The mean loss in nats of each quarter of the trained length, far beyond it."""
+    """The mean loss in bits of each quarter of the trained length, far beyond it."""
     length = REACH * trained
     rows = ids[: len(ids) // length * length].view(-1, length)[:LONG_ROWS]
     if not len(rows):
@@ -96,7 +97,7 @@ def _by_position(
 def _losses(
     checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
 ) -> Float[Tensor, "row token"] | None:
-    """Compute the loss of every token; None if the model does not accept so long a text."""
+    """Compute the loss of every token in bits; None if the model does not accept so long a text."""
     losses = []
     for part in rows.split(BATCH_ROWS):
         ids = prepend(checkpoint.tokenizer.start_id, part).to(checkpoint.device)
@@ -105,7 +106,7 @@ def _losses(
                 logits = checkpoint.model(ids[:, :-1]).logits
         except TooManyPositions:
             return None
-        losses.append(token_losses(logits, ids[:, 1:]).cpu())
+        losses.append(token_losses(logits, ids[:, 1:]).cpu() / math.log(2))
     return torch.cat(losses)
 
 

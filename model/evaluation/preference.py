@@ -151,8 +151,8 @@ def evaluate_reward(
         is_all: whether to read them all.
 
     Returns:
-        ``accuracy``: how often the preferred answer has the higher reward; ``nats``: the mean
-        −log σ(difference); ``calibration``: of the pairs in each tenth of σ(difference), the mean
+        ``accuracy``: how often the preferred answer has the higher reward; ``bits``: the mean
+        −log₂ σ(difference); ``calibration``: of the pairs in each tenth of σ(difference), the mean
         of σ and the share that is right, the answers being taken in the order of the file.
 
     Raises:
@@ -173,7 +173,7 @@ def evaluate_reward(
     return {
         "comparisons": len(chosen),
         "accuracy": float((found > 0).mean()),
-        "nats": float(np.logaddexp(0, -found).mean()),
+        "bits": float(np.logaddexp(0, -found).mean()) / math.log(2),
         "calibration": calibration(1 / (1 + np.exp(np.where(is_a, -found, found))), is_a),
     }
 
@@ -208,7 +208,7 @@ def evaluate_preferred(checkpoint: Checkpoint, documents: Sequence[str]) -> dict
     Returns:
         ``bits_per_byte`` of both and the change in per cent; ``reward``: mean and standard
         deviation over samples before and after, and the gain in standard deviations of before;
-        ``rule``: the mean of `rule_score`; ``kl``: of the samples after, in nats a sample;
+        ``rule``: the mean of `rule_score`; ``kl``: of the samples after, in bits a sample;
         ``samples``: some of them. Figures of models that are not there are left out.
 
     Raises:
@@ -250,7 +250,7 @@ def _samples(
             "gain_in_deviations": (rewards["after"] - rewards["before"]).mean().item() / spread,
         },
         "rule": rules,
-        "kl_nats_per_sample": divergence.mean().item(),
+        "kl_bits_per_sample": divergence.mean().item() / math.log(2),
         "prompts": len(prompts),
         "samples": {
             str(n + 1): {

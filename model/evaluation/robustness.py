@@ -82,7 +82,7 @@ def robustness(
     Returns:
         ``figure``: its name. ``bytes``, those of the text that were read. ``forms``: the figure by
         form of `FORMS`; an encoder has none of a form without a word of one token.
-        ``other_texts``: the figure by name. ``length``: of a decoder the loss in nats a token by
+        ``other_texts``: the figure by name. ``length``: of a decoder the loss in bits a token by
         the position in the context, of an encoder the figure by the paragraph's number of tokens.
         ``names``, of a decoder alone: as `names_twice`.
 
@@ -144,7 +144,7 @@ def _accuracy(checkpoint: Checkpoint, documents: Sequence[str], _n_bytes: int) -
 
 
 def _by_position(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-    """The mean loss in nats of each group of positions, in rows of one context."""
+    """The mean loss in bits of each group of positions, in rows of one context."""
     length = checkpoint.config.max_tokens - 1
     ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
     if len(ids) < length:
@@ -196,7 +196,7 @@ def names_twice(checkpoint: Checkpoint) -> dict[str, dict[str, float]]:
             return {}
         ids = [torch.tensor([token.id for token in tokens[1:]]) for tokens in texts]
         padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
-        bits = torch.cat([_losses(checkpoint, part) for part in padded.split(32)]) / math.log(2)
+        bits = torch.cat([_losses(checkpoint, part) for part in padded.split(32)])
         costs = []
         for (name, text), tokens, row in zip(filled, texts, bits, strict=True):
             first = text.index(name)
@@ -217,10 +217,10 @@ def _cost(tokens: Sequence[Token], bits: Float[Tensor, " token"], begin: int, en
 
 
 def _losses(checkpoint: Checkpoint, ids: Int[Tensor, "row token"]) -> Float[Tensor, "row token"]:
-    """The loss of each token in nats."""
+    """The loss of each token in bits."""
     rows = prepend(checkpoint.tokenizer.start_id, ids).to(checkpoint.device)
     with torch.inference_mode():
         losses: Float[Tensor, "row token"] = token_losses(
             checkpoint.model(rows[:, :-1]).logits, rows[:, 1:]
         )
-    return losses.cpu()
+    return losses.cpu() / math.log(2)

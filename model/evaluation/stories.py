@@ -90,21 +90,21 @@ def bits_per_byte(
         batch_rows: windows in one pass.
 
     Returns:
-        ``bits_per_byte``, ``nats_per_token``, ``tokens`` and ``bytes``.
+        ``bits_per_byte``, ``bits_per_token``, ``tokens`` and ``bytes``.
     """
     tokenizer = checkpoint.tokenizer
     ids = TokenStream.encode(documents, tokenizer).ids
     length = checkpoint.config.max_tokens
-    nats = 0.0
+    bits = 0.0
     for rows, is_new in _windows(ids, length, batch_rows):
         rows = prepend(tokenizer.start_id, rows).to(checkpoint.device)
         with torch.inference_mode():
             losses = token_losses(checkpoint.model(rows[:, :-1]).logits, rows[:, 1:])
-        nats += losses.cpu()[is_new].sum().item()
+        bits += losses.cpu()[is_new].sum().item() / math.log(2)
     n_bytes = sum(len(document.encode()) for document in documents)
     return {
-        "bits_per_byte": nats / math.log(2) / n_bytes,
-        "nats_per_token": nats / len(ids),
+        "bits_per_byte": bits / n_bytes,
+        "bits_per_token": bits / len(ids),
         "tokens": len(ids),
         "bytes": n_bytes,
     }

@@ -114,7 +114,7 @@ EXPERIMENT = Experiment(
         "n_parameters": Quantity(axes="", help="Trained numbers of the network."),
         "step": Quantity(axes="step", unit="steps", help="The training step, from 1."),
         "loss": Quantity(
-            axes="step", unit="nats", help="Cross-entropy of each step's sequences, before it."
+            axes="step", unit="bits", help="Cross-entropy of each step's sequences, before it."
         ),
         "frame": Quantity(axes="frame", unit="steps", help="Steps made before the frame."),
         "accuracy": Quantity(

@@ -98,7 +98,7 @@ def _measure(products: Float[np.ndarray, "sample key"], width: int) -> dict[str,
     """The statistics of one width, each by whether scores are divided by √d."""
     scores = np.stack([products, products / np.sqrt(width)])
     weights = softmax(scores)
-    logs = np.log(np.maximum(weights, np.finfo(float).tiny))
+    logs = np.log2(np.maximum(weights, np.finfo(float).tiny))
     return {
         "variance": scores.var(axis=(1, 2)),
         "entropy": -(weights * logs).sum(axis=-1).mean(axis=-1),
@@ -151,7 +151,7 @@ EXPERIMENT = Experiment(
             help="Variance by theory: d·σ⁴ undivided, σ⁴ divided by √d.",
         ),
         "entropy": Quantity(
-            axes="scaled width", unit="nats", help="Mean entropy of the attention weights."
+            axes="scaled width", unit="bits", help="Mean entropy of the attention weights."
         ),
         "greatest_weight": Quantity(
             axes="scaled width", help="Mean of the greatest weight of each query."

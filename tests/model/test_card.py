@@ -75,7 +75,7 @@ def test_how_far_a_figure_carries_is_a_table_after_the_prose(tmp_path):
     for line in (
         "| lower case | bits per byte | 1.5 |",
         "| `other_authors.txt` | bits per byte | 1.75 |",
-        "| 1 to 16 tokens | nats a token | 4.25 |",
+        "| 1 to 16 tokens | bits a token | 4.25 |",
         "| second mention of a rare name | bits | 6.25 |",
     ):
         assert written.index(line) < written.index("## Figures")

@@ -1,6 +1,7 @@
 """The curves of a run: their points, their file, and what is damaged."""
 
 import json
+import math
 
 import pytest
 
@@ -21,10 +22,17 @@ def picture(curves, title):
 
 
 def test_a_point_is_the_mean_since_the_point_before():
-    found = picture(curves_of({"": lines(130, entropy=float)}), "Entropy")
+    found = picture(curves_of({"": lines(130, rule=float)}), "Points by the rule")
     (line,) = found["lines"]
     assert line["steps"] == [*range(3, 130, 3), 130]
     assert line["values"] == [*(float(step) for step in range(1, 129, 3)), 129.0]
+
+
+def test_what_a_run_writes_in_nats_is_drawn_in_bits():
+    found = picture(
+        curves_of({"": lines(2, kl=lambda _: math.log(8))}), "Divergence from the start"
+    )
+    assert found["lines"][0]["values"] == [3, 3]
 
 
 def test_runs_stand_beside_each_other_and_a_figure_of_one_step_is_no_curve():

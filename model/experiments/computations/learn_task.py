@@ -11,6 +11,7 @@ every machine until rounding errors of 1e-16 have grown, which takes longer than
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -198,7 +199,7 @@ def _train(
     parameters: LearnTask,
     step: int,
 ) -> float:
-    """Make one step; return the loss before it, in nats for each answer."""
+    """Make one step; return the loss before it, in bits for each answer."""
     check()
     ids, answers = rows
     logits = _logits(network, ids, answers.shape[1])
@@ -212,7 +213,7 @@ def _train(
             group["lr"] = group["peak"] * factor
         optimizer.step()
         optimizer.zero_grad()
-    return loss.item()
+    return loss.item() / math.log(2)
 
 
 @torch.no_grad()

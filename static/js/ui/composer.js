@@ -425,8 +425,7 @@ const AMOUNTS = ['tokens', 'bytes', 'masked_words', 'rows', 'trained_tokens'];
 const HEADLINES = {
   bleu: ['BLEU', (found) => found.text],
   alignment: ['error rate of the head that aligns words best', (found) => found.head?.error_rate],
-  // Everything on the page is in bits; the card's file has natural logarithms.
-  nats_per_token: ['bits per token', (found) => (found.inside_trained_length ?? found) / Math.LN2],
+  bits_per_token: ['bits per token', (found) => found.inside_trained_length ?? found],
 };
 
 /** @param {any} found a figure, or a group of them with one weight */

@@ -1,5 +1,6 @@
 """The edit `quantize` over REST equals a model that was stored with fewer bits."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -137,17 +138,17 @@ def test_the_sensitivity_of_a_part_is_the_divergence_of_the_edited_pass(client, 
     ids = [token["id"] for token in answer.json()["target_tokens"] or answer.json()["tokens"]]
     ids = torch.tensor(ids if model == "filler" else ids[1:])
     entropy = torch.nn.functional.cross_entropy
-    loss = entropy(plain[: len(ids)], ids).item()
+    loss = entropy(plain[: len(ids)], ids).item() / math.log(2)
     for part in (parts[0], parts[-1]):
         asked = {} if part == "*" else {"parts": [part]}
         rounded = torch.from_numpy(logits(post(client, model, **edit(2, **asked))))
         rounded = rounded.double().log_softmax(dim=-1)
         expected = torch.nn.functional.kl_div(
             rounded, plain, log_target=True, reduction="batchmean"
-        ).item()
+        ).item() / math.log(2)
         place = parts.index(part)
         assert found["divergence"]["data"][2][place] == pytest.approx(expected, abs=1e-5)
-        expected = entropy(rounded[: len(ids)], ids).item()
+        expected = entropy(rounded[: len(ids)], ids).item() / math.log(2)
         assert found["loss"]["data"][2][place] == pytest.approx(expected, abs=1e-5)
         change = found["loss_change"]["data"][2][place]
         assert change == pytest.approx(expected - loss, abs=1e-5)

@@ -34,15 +34,15 @@ def sure_from(place, decoder):
     ("place", "inside", "beyond"),
     [
         (0, 0, 0),
-        (TRAINED // 2, math.log(300) / 2, 0),
-        (TRAINED, math.log(300), 0),
-        (TRAINED + TRAINED // 4, math.log(300), math.log(300) / 4),
-        (2 * TRAINED, math.log(300), math.log(300)),
+        (TRAINED // 2, math.log2(300) / 2, 0),
+        (TRAINED, math.log2(300), 0),
+        (TRAINED + TRAINED // 4, math.log2(300), math.log2(300) / 4),
+        (2 * TRAINED, math.log2(300), math.log2(300)),
     ],
 )
 def test_losses_are_kept_apart_at_the_trained_length(decoder, place, inside, beyond):
     with decoder.model.edit("logits", sure_from(place, decoder)):
-        found = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["nats_per_token"]
+        found = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["bits_per_token"]
     assert found["inside_trained_length"] == pytest.approx(inside, abs=2e-3 * inside)
     # The document's end token lies in no row or in the last one.
     assert found["at_twice_the_length"] == pytest.approx(beyond, abs=2e-3 * beyond)
@@ -56,27 +56,27 @@ def test_the_loss_inside_is_that_of_the_rows_read_alone(decoder):
     with torch.inference_mode():
         expected = token_losses(decoder.model(read[:, :-1]).logits, rows).mean().item()
     found = evaluate(decoder, text, trained_tokens=TRAINED)
-    inside = found["nats_per_token"]["inside_trained_length"]
-    assert inside == pytest.approx(expected, abs=1e-4)
+    inside = found["bits_per_token"]["inside_trained_length"]
+    assert inside == pytest.approx(expected / math.log(2), abs=1e-4)
     assert found["rows"] == len(rows)
 
 
 def test_learned_positions_have_no_loss_beyond_their_table(make_checkpoint):
     learned = make_checkpoint(moe=None, positional="learned", max_tokens=TRAINED)
     found = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)
-    assert found["nats_per_token"]["at_twice_the_length"] is None
-    assert found["nats_per_token"]["inside_trained_length"] > 0
+    assert found["bits_per_token"]["at_twice_the_length"] is None
+    assert found["bits_per_token"]["inside_trained_length"] > 0
     with learned.model.edit("logits", torch.zeros_like):
         found = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)
-    inside = found["nats_per_token"]["inside_trained_length"]
-    assert inside == pytest.approx(math.log(300))
+    inside = found["bits_per_token"]["inside_trained_length"]
+    assert inside == pytest.approx(math.log2(300))
 
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "rotary", "alibi"])
 def test_other_positions_carry_on_beyond_what_the_model_was_made_for(make_checkpoint, positional):
     model = make_checkpoint(moe=None, positional=positional, max_tokens=TRAINED)
     found = evaluate(model, DOCUMENTS, trained_tokens=TRAINED)
-    assert found["nats_per_token"]["at_twice_the_length"] > 0
+    assert found["bits_per_token"]["at_twice_the_length"] > 0
 
 
 def test_how_far_heads_look_is_measured_by_layer(decoder):
@@ -112,7 +112,7 @@ def test_the_loss_by_position_reaches_eight_times_the_trained_length(decoder):
     with decoder.model.edit("logits", sure_from(5 * TRAINED, decoder)):
         found = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["loss_by_position"]
     assert list(found) == [f"up_to_{end}" for end in range(4, 8 * TRAINED + 1, 4)]
-    assert found["up_to_80"] == pytest.approx(math.log(300), rel=2e-3)
+    assert found["up_to_80"] == pytest.approx(math.log2(300), rel=2e-3)
     assert found["up_to_84"] == pytest.approx(0, abs=1e-3)
 
 

@@ -1,5 +1,6 @@
 """The figures of students, reward models and preferred models."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -78,6 +79,8 @@ def test_a_reward_models_accuracy_is_how_often_it_prefers_what_is_preferred(make
     right = [better > worse for better, worse in rewards]
     found = evaluate_reward(rater, comparisons, is_all=True)
     assert found["accuracy"] == pytest.approx(np.mean(right))
+    losses = [math.log2(1 + math.exp(worse - better)) for better, worse in rewards]
+    assert found["bits"] == pytest.approx(np.mean(losses), rel=1e-4)
     turned = [replace(one, preferred="b") for one in comparisons]
     assert evaluate_reward(rater, turned, is_all=True)["accuracy"] == pytest.approx(
         1 - np.mean(right)
@@ -102,8 +105,8 @@ def test_a_model_that_was_not_changed_gains_nothing(make_named, make_folder):
     found = evaluate_preferred(same, DOCUMENTS)
     assert found["bits_per_byte_worse_percent"] == pytest.approx(0, abs=1e-6)
     assert found["reward"]["gain_in_deviations"] == pytest.approx(0, abs=1e-6)
-    assert found["kl_nats_per_sample"] == pytest.approx(0, abs=1e-4)
+    assert found["kl_bits_per_sample"] == pytest.approx(0, abs=1e-4)
     assert found["samples"]["1"]["before"] == found["samples"]["1"]["after"]
     other = make_named({"reference": before, "reward_model": rater}, seed=2)
-    assert evaluate_preferred(other, DOCUMENTS)["kl_nats_per_sample"] > 0.1
+    assert evaluate_preferred(other, DOCUMENTS)["kl_bits_per_sample"] > 0.1
     assert "reward" not in evaluate_preferred(make_named({"reference": before}), DOCUMENTS)

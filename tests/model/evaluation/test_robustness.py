@@ -53,7 +53,7 @@ def test_the_groups_of_positions_make_up_the_whole_row(checkpoint):
     assert list(groups) == ["1_to_16_tokens", "17_to_47_tokens"]
     with even(checkpoint):
         flat = robustness(checkpoint, PLAIN, {})["length"]
-    assert list(flat.values()) == pytest.approx([math.log(checkpoint.config.vocab_size)] * 2)
+    assert list(flat.values()) == pytest.approx([math.log2(checkpoint.config.vocab_size)] * 2)
     position = torch.arange(48)[:, None] >= 16
 
     def worse_later(logits):
@@ -62,7 +62,7 @@ def test_the_groups_of_positions_make_up_the_whole_row(checkpoint):
     with checkpoint.model.edit("logits", worse_later):
         edited = robustness(checkpoint, PLAIN, {})["length"]
     assert edited["1_to_16_tokens"] == groups["1_to_16_tokens"]
-    assert edited["17_to_47_tokens"] == pytest.approx(math.log(checkpoint.config.vocab_size))
+    assert edited["17_to_47_tokens"] == pytest.approx(math.log2(checkpoint.config.vocab_size))
 
 
 def test_a_name_costs_the_bits_of_its_tokens_at_either_place(make_checkpoint, monkeypatch):

@@ -95,7 +95,7 @@ def test_every_mean_is_over_the_queries_drawn():
             weights = torch.softmax(torch.from_numpy(scores), dim=1).numpy()
             for name, expected in {
                 "variance": scores.var(),
-                "entropy": -(weights * np.log(weights)).sum(axis=1).mean(),
+                "entropy": -(weights * np.log2(weights)).sum(axis=1).mean(),
                 "greatest_weight": weights.max(axis=1).mean(),
             }.items():
                 assert result[name].data[row, place] == pytest.approx(expected), name

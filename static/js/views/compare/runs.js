@@ -35,25 +35,10 @@ export function picturesOf(state) {
     .filter((card) => card !== undefined)
     .flatMap((card) =>
       [...(card.curves ?? []), ...calibrationOf(card)].map((picture) => ({
-        ...inBits(picture),
+        ...picture,
         model: modelName(card),
       })),
     );
-}
-
-/**
- * A run writes natural logarithms; everything on the page is in bits.
- * @template {RunPicture} P
- * @param {P} picture
- * @returns {P}
- */
-function inBits(picture) {
-  if (!/^nats\b/.test(picture.unit)) return picture;
-  const lines = picture.lines.map((line) => ({
-    ...line,
-    values: line.values.map((value) => value / Math.LN2),
-  }));
-  return { ...picture, unit: picture.unit.replace('nats', 'bits'), lines };
 }
 
 /**

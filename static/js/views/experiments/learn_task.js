@@ -181,8 +181,8 @@ function lossChart(result, size) {
       {
         x,
         across: { title: 'training step', range: [0, total] },
-        up: { title: 'loss (nats)' },
-        quantity: 'loss in nats',
+        up: { title: 'loss (bits)' },
+        quantity: 'loss in bits',
         format: (value) => amount(value),
         curves: [
           ...(other && beside

@@ -32,9 +32,7 @@ export function lossesOf(cards) {
   return cards.flatMap((card) => {
     const found = Object.entries(card?.metrics?.loss_by_position ?? {}).flatMap(([name, loss]) => {
       const end = Number(FIGURE.exec(name)?.[1]);
-      return end > 0 && typeof loss === 'number'
-        ? [/** @type {const} */ ([end, loss / Math.LN2])]
-        : [];
+      return end > 0 && typeof loss === 'number' ? [/** @type {const} */ ([end, loss])] : [];
     });
     if (!card || found.length === 0) return [];
     const name = capitalised(card.positional).replace('Alibi', 'ALiBi');
