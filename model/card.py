@@ -26,10 +26,13 @@ FIGURES = "## Figures"
 EXPERTS = "## Tokens by expert"
 HEADS = "## Heads"
 CORPUS = "## Training text"
+BLANKS = "## Filled blanks"
+CONTINUATIONS = "## Continuations"
+GUESSES, WRITTEN = "guesses", "continuations"  # figures that are texts, with tables of their own
 ROBUSTNESS = "## How far the figures carry"
 TABLES = [
     re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE)
-    for heading in (FIGURES, HEADS, EXPERTS, CORPUS, ROBUSTNESS)
+    for heading in (FIGURES, HEADS, EXPERTS, CORPUS, CONTINUATIONS, BLANKS, ROBUSTNESS)
 ]
 LISTS = ("trained_on", "attribution")
 MAPPINGS = ("examples", "training", "corpus", "metrics", "heads", "expert_tokens")
@@ -163,13 +166,13 @@ def write_card(path: Path, card: ModelCard) -> None:
 
 def to_markdown(card: ModelCard) -> str:
     """The Markdown of a card: its prose and the tables generated from its figures."""
-    robustness = card.metrics.get("robustness")
-    reach = _robustness_section(robustness) if isinstance(robustness, Mapping) else ""
+    reach = _robustness_section(card.metrics)
+    written = _written_sections(card.metrics)
     experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
     corpus = _table_section(CORPUS, card.corpus) if card.corpus else ""
     heads = _heads_section(card.heads) if card.heads else ""
     figures = _table_section(FIGURES, card.metrics) if card.metrics else ""
-    return f"{card.prose}\n{reach}{corpus}{experts}{heads}{figures}"
+    return f"{card.prose}\n{reach}{written}{corpus}{experts}{heads}{figures}"
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -182,31 +185,79 @@ def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any
 
 
 def _table_section(heading: str, figures: Mapping[str, Any]) -> str:
-    rows = "".join(f"| {name} | {value} |\n" for name, value in flatten(figures))
+    rows = "".join(
+        f"| {name} | {value} |\n"
+        for name, value in flatten(figures)
+        if not name.startswith((f"sample.{WRITTEN}.", f"sample.blanks.{GUESSES}."))
+    )
     return f"\n{heading}\n\n| figure | value |\n|---|---|\n{rows}"
 
 
-def _robustness_section(robustness: Mapping[str, Any]) -> str:
-    """The figures of `headlight.model.evaluation.robustness`, one line each."""
-    main = str(robustness.get("figure", "figure")).replace("_", " ")
-    by_length = "bits a token" if main == "bits per byte" else main
-    lines = [
-        *((_plainly(form), main, value) for form, value in _group(robustness, "forms")),
-        *((f"`{name}`", main, value) for name, value in _group(robustness, "other_texts")),
-        *((_plainly(span), by_length, value) for span, value in _group(robustness, "length")),
-        *(
-            (f"{place} mention of a {kind} name", "bits", value)
-            for kind, places in _group(robustness, "names")
-            for place, value in flatten(places)
-        ),
-    ]
+def _robustness_section(metrics: Mapping[str, Any]) -> str:
+    """The figures on other kinds of text, or on the project's own, one line each."""
+    of_sample = _mapping(_mapping(metrics, "sample"), "robustness")
+    measured = _mapping(metrics, "robustness") or of_sample
+    lines = [*_reach(measured), *_reach_typed(_mapping(metrics, "typed"))]
     rows = "".join(f"| {text} | {figure} | {value} |\n" for text, figure, value in lines)
-    return f"\n{ROBUSTNESS}\n\n| measured on | figure | value |\n|---|---|---|\n{rows}"
+    return (
+        f"\n{ROBUSTNESS}\n\n| measured on | figure | value |\n|---|---|---|\n{rows}" if rows else ""
+    )
 
 
-def _group(robustness: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
-    found = robustness.get(name)
-    return found.items() if isinstance(found, Mapping) else ()
+def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
+    """The figures of `headlight.model.evaluation.robustness`."""
+    main = _plainly(str(robustness.get("figure", "figure")))
+    by_length = "bits a token" if main == "bits per byte" else main
+    for form, value in _group(robustness, "forms"):
+        yield _plainly(form), main, value
+    for name, value in _group(robustness, "other_texts"):
+        yield f"`{name}`", main, value
+    for span, value in _group(robustness, "length"):
+        yield _plainly(span), by_length, value
+    for kind, places in _group(robustness, "names"):
+        for place, value in flatten(places):
+            yield f"{place} mention of a {kind} name", "bits", value
+
+
+def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
+    """The figures of a translator (`headlight.model.evaluation.translations.typed_figures`)."""
+    for form, value in _group(typed, "forms"):
+        yield _plainly(form), "BLEU without case", value
+    if names := _mapping(typed, "names"):
+        yield f"{names['names']} names that the corpus lacks", "share kept by letter", names["kept"]
+    for group, kind in (("length", ""), ("length_literary", " of literature")):
+        for span, found in _group(typed, group):
+            text = f"{_plainly(span)}, {found['sources']} sentences{kind}"
+            yield text, "words over those of the reference", found["ratio"]
+
+
+def _written_sections(metrics: Mapping[str, Any]) -> str:
+    """The sentences that a model fills in or continues, of its figures on the project's texts."""
+    sample = _mapping(metrics, "sample")
+    sections = (
+        (BLANKS, "first guesses", _mapping(_mapping(sample, "blanks"), GUESSES)),
+        (CONTINUATIONS, "the model's continuation", _mapping(sample, WRITTEN)),
+    )
+    return "".join(
+        f"\n{heading}\n\n| sentence | {column} |\n|---|---|\n"
+        + "".join(f"| {_cell(text)} | {_cell(found)} |\n" for text, found in texts.items())
+        for heading, column, texts in sections
+        if texts
+    )
+
+
+def _cell(text: object) -> str:
+    """A text as the cell of a Markdown table, whose line breaks show."""
+    return " ".join(str(text).replace("|", "\\|").replace("\n", " ↵ ").split())
+
+
+def _mapping(figures: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = figures.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _group(figures: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
+    return _mapping(figures, name).items()
 
 
 def _plainly(name: str) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from headlight.model.evaluation.controlled_sentences import AgreementItem, agreement_items
+from headlight.model.evaluation.controlled_sentences import (
+    OTHER_PREPOSITIONS,
+    AgreementItem,
+    agreement_items,
+)
 from headlight.model.served import Served
 from headlight.model.tokenizer import MASK
 
 AFTER_BLANK = " very happy."
+AFTER_OTHER_BLANK = " in the garden."
 BATCH_ROWS = 64
 
 
@@ -19,40 +24,52 @@ def agreement_figures(checkpoint: Served) -> dict[str, dict[str, float]]:
     it; an encoder fills it in from both sides.
 
     Returns:
-        Under ``agreement``, in [0, 1]: ``other_number``, where the noun next to the verb has the
-        other number than the subject, and as its control ``same_number``, where it has the same;
-        and ``sentences``, the number of each. Nothing if a verb is not a single token.
+        Under ``agreement``, in [0, 1]: ``other_number``, if the noun next to the verb has the
+        other number than the subject, and as its control ``same_number``, if it has the same;
+        ``other_prepositions``: as ``other_number``, with prepositions and an end that
+        `headlight.model.training.agreement` does not teach; and ``sentences``, the number of each.
+        Nothing if a verb is not a single token.
     """
-    items = agreement_items()
-    verbs = {word: _single(checkpoint, f" {word}") for item in items[:2] for word in _words(item)}
-    if None in verbs.values():
-        return {}
+    verbs = {word: _single(checkpoint, f" {word}") for word in ("was", "were")}
     is_filling = checkpoint.config.kind == "encoder"
-    if is_filling and checkpoint.tokenizer.mask_id is None:
+    if None in verbs.values() or (is_filling and checkpoint.tokenizer.mask_id is None):
         return {}
-    texts = [
-        f"{item.beginning} {MASK}{AFTER_BLANK}" if is_filling else item.beginning for item in items
-    ]
-    rights: dict[bool, list[bool]] = {True: [], False: []}
-    for first in range(0, len(items), BATCH_ROWS):
-        part = items[first : first + BATCH_ROWS]
-        rows, places = _read(checkpoint, texts[first : first + BATCH_ROWS])
-        logits = checkpoint.read(rows, None, sites=["logits"])["logits"]
-        at_verb = logits[range(len(rows)), places].float().cpu()
-        for item, scores in zip(part, at_verb, strict=True):
-            is_right = bool(scores[verbs[item.right]] > scores[verbs[item.wrong]])
-            rights[item.is_congruent].append(is_right)
+    items = agreement_items()
+    rights = _rights(checkpoint, items, AFTER_BLANK, verbs)
+    others = _rights(checkpoint, agreement_items(OTHER_PREPOSITIONS), AFTER_OTHER_BLANK, verbs)
     return {
         "agreement": {
-            "other_number": sum(rights[False]) / len(rights[False]),
-            "same_number": sum(rights[True]) / len(rights[True]),
+            "other_number": _share(rights[False]),
+            "same_number": _share(rights[True]),
+            "other_prepositions": _share(others[False]),
             "sentences": len(rights[False]),
         }
     }
 
 
-def _words(item: AgreementItem) -> tuple[str, str]:
-    return item.right, item.wrong
+def _share(rights: Sequence[bool]) -> float:
+    return sum(rights) / len(rights)
+
+
+def _rights(
+    checkpoint: Served,
+    items: Sequence[AgreementItem],
+    after_blank: str,
+    verbs: Mapping[str, int | None],
+) -> dict[bool, list[bool]]:
+    """Whether the verb that agrees is more probable, by whether an item is congruent."""
+    is_filling = checkpoint.config.kind == "encoder"
+    end = f" {MASK}{after_blank}" if is_filling else ""
+    rights: dict[bool, list[bool]] = {True: [], False: []}
+    for first in range(0, len(items), BATCH_ROWS):
+        part = items[first : first + BATCH_ROWS]
+        rows, places = _read(checkpoint, [f"{item.beginning}{end}" for item in part])
+        logits = checkpoint.read(rows, None, sites=["logits"])["logits"]
+        at_verb = logits[range(len(rows)), places].float().cpu()
+        for item, scores in zip(part, at_verb, strict=True):
+            is_right = bool(scores[verbs[item.right]] > scores[verbs[item.wrong]])
+            rights[item.is_congruent].append(is_right)
+    return rights
 
 
 def _single(checkpoint: Served, text: str) -> int | None:

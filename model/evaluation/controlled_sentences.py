@@ -7,6 +7,7 @@ decides which is right.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
@@ -25,6 +26,8 @@ NOUNS = (
 """Singular and plural; each ordered pair of different nouns is one of 90."""
 
 PREPOSITIONS = ("near", "behind", "with", "beside")
+OTHER_PREPOSITIONS = ("from", "below", "beyond", "without")
+"""Prepositions that `headlight.model.training.agreement` does not use."""
 MEN = ("king", "boy", "father", "prince", "uncle", "man")
 WOMEN = ("queen", "girl", "mother", "princess", "aunt", "woman")
 SUBJECT_FRAMES = (
@@ -63,13 +66,13 @@ class AgreementItem:
     is_congruent: bool
 
 
-def agreement_items() -> list[AgreementItem]:
+def agreement_items(prepositions: Sequence[str] = PREPOSITIONS) -> list[AgreementItem]:
     """The 90 pairs of nouns with 4 prepositions, each in both numbers of subject and of other noun.
 
     1,440 items; half of them are congruent.
     """
     items = []
-    for (subject, other), preposition in product(permutations(NOUNS, 2), PREPOSITIONS):
+    for (subject, other), preposition in product(permutations(NOUNS, 2), prepositions):
         for number, other_number in product((0, 1), repeat=2):
             verbs = ("was", "were")
             items.append(

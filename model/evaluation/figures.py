@@ -22,14 +22,17 @@ from headlight.model.evaluation import (
     stories,
     translate,
 )
+from headlight.model.evaluation.agreement import agreement_figures
 from headlight.model.evaluation.examples import measure_examples
+from headlight.model.evaluation.minimal_pairs import grammar_pairs, pair_figures
 from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.model.evaluation.moe import expert_tokens
-from headlight.model.evaluation.robustness import robustness
+from headlight.model.evaluation.robustness import FORMS, robustness
 from headlight.model.evaluation.translations import bleu
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
 from headlight.model.training.preference import read_comparisons
+from headlight.model.training.recipes.reward import RewardConfig, divide
 
 SAMPLE = Path(__file__).with_name("sample.txt")
 COMPARISONS = Path(__file__).with_name("comparisons.jsonl")
@@ -198,17 +201,44 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
 def _sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     recipe = recipe_of(checkpoint)
     if recipe == "reasoning":
-        return rounded(reasoning.evaluate(checkpoint))
+        reach = reasoning.robustness(checkpoint)
+        return rounded({**reasoning.evaluate(checkpoint), "robustness": reach})
     if recipe == "translate":
         gold = read_gold(ENGLISH_FRENCH_GOLD)
         pairs = [SentencePair(pair.english, pair.french) for pair in gold]
         return rounded(translate.evaluate(checkpoint, pairs))
     if recipe == "reward":
-        return rounded(preference.evaluate_reward(checkpoint, read_comparisons([COMPARISONS])))
+        return rounded(_reward_sample(checkpoint))
     evidence = Evidence(text=(SAMPLE,))
-    figures = rounded(_MEASURED[recipe].on(checkpoint, evidence))
-    if recipe in _QUALITY:
-        figures["robustness"] = _robustness(checkpoint, evidence)
+    figures = {**_MEASURED[recipe].on(checkpoint, evidence), **own_sentences(checkpoint, recipe)}
+    return {**rounded(figures), "robustness": _robustness(checkpoint, evidence)}
+
+
+def _reward_sample(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The figures on the comparisons that were held out, and the accuracy if they are typed."""
+    held_out = divide(read_comparisons([COMPARISONS]), RewardConfig().held_out)[1]
+    measured = {
+        name: preference.evaluate_reward(
+            checkpoint,
+            [
+                replace(one, prompt=typed(one.prompt), a=typed(one.a), b=typed(one.b))
+                for one in held_out
+            ],
+        )
+        for name, typed in FORMS.items()
+    }
+    forms = {name: found["accuracy"] for name, found in measured.items()}
+    return {**measured["as_written"], "robustness": {"figure": "accuracy", "forms": forms}}
+
+
+def own_sentences(checkpoint: Checkpoint, recipe: str) -> dict[str, Any]:
+    """The figures on the project's own sentences, which no other text changes."""
+    figures = agreement_figures(checkpoint)
+    figures |= pair_figures(checkpoint, grammar_pairs(), "grammar_pairs")
+    if recipe == "fill":
+        figures["blanks"] = fill.filled_blanks(checkpoint)
+    elif recipe != "positions":
+        figures["continuations"] = stories.continuations(checkpoint)
     return figures
 
 
@@ -244,7 +274,10 @@ def _translate(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
 
 
 def _fill(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    return fill.evaluate(checkpoint, read_documents(evidence.text))
+    figures = fill.evaluate(checkpoint, read_documents(evidence.text)) if evidence.text else {}
+    if evidence.minimal_pairs:
+        figures |= pair_figures(checkpoint, read_minimal_pairs(evidence.minimal_pairs))
+    return figures
 
 
 def _positions(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
@@ -262,8 +295,7 @@ def _distill(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
 
 
 def _reward(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    comparisons = read_comparisons(evidence.text)
-    return preference.evaluate_reward(checkpoint, comparisons, is_all=True)
+    return preference.evaluate_reward(checkpoint, read_comparisons(evidence.text))
 
 
 def _rlhf(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
@@ -303,7 +335,7 @@ _MEASURED = {
         "decoder", frozenset({"text", "other", "corpus", "minimal_pairs"}), _stories
     ),
     "translate": _Measured("encoder-decoder", frozenset({"text", "corpus", "gold"}), _translate),
-    "fill": _Measured("encoder", frozenset({"text", "other"}), _fill),
+    "fill": _Measured("encoder", frozenset({"text", "other", "minimal_pairs"}), _fill),
     "positions": _Measured("decoder", frozenset({"text", "other"}), _positions),
     "reasoning": _Measured("decoder", frozenset(), _reasoning),
     "distill": _Measured("decoder", frozenset({"text", "other"}), _distill),

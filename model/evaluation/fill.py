@@ -1,9 +1,10 @@
-"""The figures of `fill`: how often a masked word is the first guess, or among the first five."""
+"""The figures of `fill`: masked words of a text, and a list of blanks with the words that fit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -11,9 +12,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headlight.model.checkpoint import Checkpoint
-from headlight.model.evaluation.agreement import agreement_figures
+from headlight.model.tokenizer import MASK
 from headlight.model.training.batches import generator_of
-from headlight.model.training.corpus import CorpusError, lines
+from headlight.model.training.corpus import CorpusError, lines, read_lines
+
+BLANKS = Path(__file__).with_name("gold") / "blanks.tsv"
+"""On each line a sentence with one mask, a tab, and the words that fit it."""
+N_GUESSES = 3
 
 
 class Blank(NamedTuple):
@@ -40,7 +45,7 @@ def evaluate(
 
     Returns:
         ``masked_word_accuracy`` and ``masked_word_in_first_five``, in [0, 1], and
-        ``masked_words``, the number of masked words; and ``agreement``, as `agreement_figures`.
+        ``masked_words``, the number of masked words.
 
     Raises:
         CorpusError: the text has no word of one token.
@@ -58,8 +63,31 @@ def evaluate(
         "masked_word_accuracy": n_first / len(chosen),
         "masked_word_in_first_five": n_five / len(chosen),
         "masked_words": len(chosen),
-        **agreement_figures(checkpoint),
     }
+
+
+def filled_blanks(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Fill the sentences of `BLANKS`.
+
+    Returns:
+        ``fitting``: the share whose first guess is a word that fits; ``guesses``: by sentence the
+        first three guesses, each with its probability.
+    """
+    entries = [line.split("\t") for line in read_lines(BLANKS)]
+    guesses, n_fitting = {}, 0
+    for sentence, words in entries:
+        tokens = checkpoint.tokenizer.encode(sentence)
+        place = next(n for n, token in enumerate(tokens) if token.text == MASK)
+        ids = torch.tensor([[token.id for token in tokens]], device=checkpoint.device)
+        with torch.inference_mode():
+            probabilities = checkpoint.model(ids).logits[0, place].softmax(dim=-1).cpu()
+        best = probabilities.topk(N_GUESSES)
+        found = [checkpoint.tokenizer.decode([token]).strip() for token in best.indices.tolist()]
+        n_fitting += found[0] in words.split()
+        guesses[sentence] = ", ".join(
+            f"{word} {share:.2f}" for word, share in zip(found, best.values.tolist(), strict=True)
+        )
+    return {"fitting": n_fitting / len(entries), "guesses": guesses}
 
 
 def masked_word_accuracy(

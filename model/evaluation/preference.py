@@ -26,7 +26,6 @@ from headlight.model.training.preference import (
     prompts_of,
     rule_score,
 )
-from headlight.model.training.recipes.reward import RewardConfig, divide
 from headlight.model.training.recipes.rlhf import kl_of_samples, rewards_of
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
@@ -140,15 +139,12 @@ def evaluate_student(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[s
 # --- reward models --------------------------------------------------------------------------------
 
 
-def evaluate_reward(
-    checkpoint: Checkpoint, comparisons: Sequence[Comparison], *, is_all: bool = False
-) -> dict[str, Any]:
+def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Measure a reward model on comparisons.
 
     Args:
         checkpoint: the reward model.
-        comparisons: those of the training, of which the held-out ones are read, or others.
-        is_all: whether to read them all.
+        comparisons: none that it was trained on.
 
     Returns:
         ``accuracy``: how often the preferred answer has the higher reward; ``bits``: the mean
@@ -156,11 +152,9 @@ def evaluate_reward(
         of σ and the share that is right, the answers being taken in the order of the file.
 
     Raises:
-        CorpusError: no comparison is held out, or one is too long.
+        CorpusError: a comparison is too long.
     """
-    held_out = RewardConfig().held_out
-    chosen = list(comparisons) if is_all else divide(comparisons, held_out)[1]
-    encoded = encode_comparisons(chosen, checkpoint.tokenizer, checkpoint.config.max_tokens)
+    encoded = encode_comparisons(comparisons, checkpoint.tokenizer, checkpoint.config.max_tokens)
     differences = []
     for first in range(0, len(encoded), 32):
         batch = ComparisonBatch.pad(encoded[first : first + 32], checkpoint.tokenizer.end_id)
@@ -169,9 +163,9 @@ def evaluate_reward(
         assert rewards is not None
         differences.append((rewards[:, 0] - rewards[:, 1]).cpu())
     found = torch.cat(differences).double().numpy()
-    is_a = np.array([one.preferred == "a" for one in chosen])
+    is_a = np.array([one.preferred == "a" for one in comparisons])
     return {
-        "comparisons": len(chosen),
+        "comparisons": len(comparisons),
         "accuracy": float((found > 0).mean()),
         "bits": float(np.logaddexp(0, -found).mean()) / math.log(2),
         "calibration": calibration(1 / (1 + np.exp(np.where(is_a, -found, found))), is_a),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ WEIGHTS = "decoder.layers.*.self_attention.weights"
 N_TOKENS = 40
 VOTES = (1, 2, 4, 8)
 HEAD_PROBLEMS = 100
+N_SIZED = 200
 
 
 def evaluate(checkpoint: Checkpoint, problems: Sequence[Problem] | None = None) -> dict[str, Any]:
@@ -53,6 +55,56 @@ def evaluate(checkpoint: Checkpoint, problems: Sequence[Problem] | None = None) 
     if max(len(marking.steps) for marking in marked) == len(STEPS):
         figures["heads"] = digit_heads(checkpoint, asked[:HEAD_PROBLEMS])
     return figures
+
+
+class _Typed(Problem):
+    """A problem whose question is typed in another form."""
+
+    form = "{}*{}="
+
+    @property
+    def question(self) -> str:
+        return self.form.format(self.first, self.second)
+
+
+class _Spaced(_Typed):
+    form = "{} * {} ="
+
+
+class _Typographic(_Typed):
+    form = "{}\u00d7{}="
+
+
+def robustness(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Measure the share of right answers to problems typed in other forms or of other sizes.
+
+    Returns:
+        ``figure``: its name; ``forms``: the share over the test problems by form; ``length``: by
+        the digits of the two factors, over problems drawn from all, which training has none of
+        unless both have two.
+    """
+    test = split().test
+    forms = {"as_written": Problem, "with_spaces": _Spaced, "typographic": _Typographic}
+    draw = random.Random(0)
+    sizes = {
+        f"factors_of_{first}_and_{second}_digits": [
+            Problem(*(draw.randrange(10 ** (n - 1), 10**n) for n in (first, second)))
+            for _ in range(N_SIZED)
+        ]
+        for first, second in ((1, 2), (3, 2), (2, 3))
+    }
+    return {
+        "figure": "right",
+        "forms": {
+            name: _right(checkpoint, [form(one.first, one.second) for one in test])
+            for name, form in forms.items()
+        },
+        "length": {name: _right(checkpoint, problems) for name, problems in sizes.items()},
+    }
+
+
+def _right(checkpoint: Checkpoint, asked: Sequence[Problem]) -> float:
+    return _share(marking.is_right for marking in _solve(checkpoint, asked)[1])
 
 
 def _solve(checkpoint: Checkpoint, asked: Sequence[Problem], seed: int | None = None) -> Any:

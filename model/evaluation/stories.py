@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,15 +13,19 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headlight.model.checkpoint import Checkpoint
-from headlight.model.evaluation.agreement import agreement_figures
-from headlight.model.evaluation.minimal_pairs import MinimalPair, pair_accuracy
+from headlight.model.evaluation.minimal_pairs import MinimalPair, pair_figures
 from headlight.model.evaluation.moe import expert_load, load_entropy
+from headlight.model.generation import Sampling, generate
 from headlight.model.training.batches import prepend
-from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.corpus import CorpusError, TokenStream, read_lines
 from headlight.model.training.losses import token_losses
 
 HEAD_ROWS = 32
 WEIGHTS = "decoder.layers.*.self_attention.weights"
+OPENINGS = Path(__file__).with_name("gold") / "openings.txt"
+PAGE_SAMPLING = Sampling(temperature=0.8, top_p=0.9)
+"""The settings that the page's Generate begins with."""
+N_CONTINUED = 48
 
 
 def evaluate(
@@ -56,12 +61,27 @@ def evaluate(
         figures["smallest_expert_share"] = {
             f"layer_{n}": float(share.min()) for n, share in load.items()
         }
-    figures |= agreement_figures(checkpoint)
     if pairs:
-        accuracy = pair_accuracy(checkpoint, pairs)
-        figures["minimal_pairs"] = sum(accuracy.values()) / len(accuracy)
-        figures["minimal_pairs_by_paradigm"] = accuracy
+        figures |= pair_figures(checkpoint, pairs)
     return figures
+
+
+def continuations(checkpoint: Checkpoint) -> dict[str, str]:
+    """Continue each of `OPENINGS` once, as the page does at first; the number is the seed."""
+    tokenizer = checkpoint.tokenizer
+    found = {}
+    for seed, opening in enumerate(read_lines(OPENINGS)):
+        written = generate(
+            checkpoint.model,
+            [token.id for token in tokenizer.encode(opening)],
+            n_tokens=N_CONTINUED,
+            sampling=PAGE_SAMPLING,
+            seed=seed,
+            stop_id=tokenizer.end_id,
+        )
+        ids = [token.id for token in written if token.id != tokenizer.end_id]
+        found[opening] = tokenizer.decode(ids)
+    return found
 
 
 def _rows(ids: Int[Tensor, " all"], length: int) -> Int[Tensor, "row token"]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from headlight.model.card import Example, ModelCard, flatten, read_card, write_card
+from headlight.model.card import Example, ModelCard, flatten, read_card, to_markdown, write_card
 
 EXAMPLE = Example(text="The cat sat.", view="attention", where="cross", layer=0, head=2, query=3)
 FULL = ModelCard(
@@ -79,6 +79,44 @@ def test_how_far_a_figure_carries_is_a_table_after_the_prose(tmp_path):
         "| second mention of a rare name | bits | 6.25 |",
     ):
         assert written.index(line) < written.index("## Figures")
+    assert read_card(tmp_path / "CARD.md") == card
+
+
+def test_the_table_of_a_translator_has_its_typed_texts(tmp_path):
+    typed = {
+        "forms": {"lower_case": 45.5},
+        "names": {"names": 40, "kept": 0.625},
+        "length": {"1-5_words": {"sources": 515, "ratio": 0.98}},
+        "length_literary": {"26_words_or_more": {"sources": 151, "ratio": 0.77}},
+    }
+    card = replace(FULL, metrics={"typed": typed})
+    write_card(tmp_path / "CARD.md", card)
+    written = (tmp_path / "CARD.md").read_text().partition("## Figures")[0]
+    for line in (
+        "| lower case | BLEU without case | 45.5 |",
+        "| 40 names that the corpus lacks | share kept by letter | 0.625 |",
+        "| 1-5 words, 515 sentences | words over those of the reference | 0.98 |",
+        "| 26 words or more, 151 sentences of literature | "
+        "words over those of the reference | 0.77 |",
+    ):
+        assert line in written
+    assert read_card(tmp_path / "CARD.md") == card
+
+
+def test_what_a_model_writes_is_printed_once(tmp_path):
+    sample = {
+        "blanks": {"fitting": 0.5, "guesses": {"A [MASK] or | not.": "dog 0.31, cat 0.11"}},
+        "continuations": {'"Where?" cried the': ' king.\n"Here|there."'},
+        "robustness": {"figure": "accuracy", "forms": {"lower_case": 0.25}},
+    }
+    card = replace(FULL, metrics={"sample": sample})
+    write_card(tmp_path / "CARD.md", card)
+    written = to_markdown(card)
+    assert "| A [MASK] or \\| not. | dog 0.31, cat 0.11 |\n" in written
+    assert '| "Where?" cried the | king. ↵ "Here\\|there." |\n' in written
+    assert "| lower case | accuracy | 0.25 |\n" in written
+    assert "| sample.blanks.fitting | 0.5 |\n" in written
+    assert written.count("cried the") == 1
     assert read_card(tmp_path / "CARD.md") == card
 
 

@@ -95,8 +95,9 @@ def test_agreement_is_left_out_if_a_verb_is_no_token(make_checkpoint):
 
 def test_agreement_across_a_noun_is_that_with_the_nearest_noun(stories, monkeypatch):
     items = controlled_sentences.agreement_items()[::11]
-    monkeypatch.setattr("headlight.model.evaluation.agreement.agreement_items", lambda: items)
+    monkeypatch.setattr("headlight.model.evaluation.agreement.agreement_items", lambda *_: items)
     found = agreement_figures(stories)["agreement"]
     assert found["sentences"] == sum(not item.is_congruent for item in items) > 20
     assert found["other_number"] < 0.1
+    assert found["other_prepositions"] < 0.1
     assert found["same_number"] > 0.9

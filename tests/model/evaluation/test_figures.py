@@ -9,23 +9,26 @@ import yaml
 
 from headlight.model.card import read_card, write_card
 from headlight.model.checkpoint import load
-from headlight.model.evaluation import fill, positions, stories, translate
+from headlight.model.evaluation import fill, positions, preference, stories, translate
 from headlight.model.evaluation.figures import (
     SAMPLE,
     Evidence,
     joined,
     measure,
     measure_expert_tokens,
+    own_sentences,
     recipe_of,
     rounded,
     sample_figures,
 )
 from headlight.model.evaluation.minimal_pairs import MinimalPair
 from headlight.model.evaluation.moe import expert_tokens
-from headlight.model.evaluation.robustness import robustness
+from headlight.model.evaluation.robustness import FORMS, robustness
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.tokenizer import train_tokenizer
+from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents
+from headlight.model.training.recipes.reward import RewardConfig
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +87,25 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
         (twin, positions.evaluate(twin, documents)),
         (encoder, fill.evaluate(encoder, documents)),
     ]:
-        reach = robustness(checkpoint, documents, {})
-        assert sample_figures(checkpoint) == rounded(expected | {"robustness": reach})
+        reach = {"robustness": robustness(checkpoint, documents, {})}
+        own = own_sentences(checkpoint, recipe_of(checkpoint))
+        assert sample_figures(checkpoint) == rounded(expected | own | reach)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "kind", "written"),
+    [
+        (None, "decoder", {"continuations"}),
+        ("positions", "decoder", set()),
+        (None, "encoder", {"blanks"}),
+    ],
+)
+def test_every_language_model_reads_the_projects_own_sentences(make_named, recipe, kind, written):
+    checkpoint = make_named(recipe, kind=kind)
+    assert set(own_sentences(checkpoint, recipe_of(checkpoint))) == written | {
+        "grammar_pairs",
+        "grammar_pairs_by_paradigm",
+    }
 
 
 def test_the_sample_holds_what_the_examples_of_the_card_claim(make_named, monkeypatch):
@@ -124,6 +144,30 @@ def test_a_card_keeps_the_figures_whose_file_was_not_given():
         **known,
         "minimal_pairs": 0.8,
     }
+
+
+def test_a_reward_model_reads_held_out_comparisons_in_every_form(make_folder, monkeypatch):
+    folder = make_folder(moe=None, n_layers=1, max_tokens=200, has_reward=True)
+    card = replace(read_card(folder / "CARD.md"), training={"recipe": "reward"})
+    write_card(folder / "CARD.md", card)
+    read = []
+
+    def evaluate_reward(_, comparisons):
+        read.append([one.prompt for one in comparisons])
+        return {"accuracy": len(read) / 8}
+
+    monkeypatch.setattr(preference, "evaluate_reward", evaluate_reward)
+    assert sample_figures(load(folder)) == {
+        "accuracy": 0.125,
+        "robustness": {
+            "figure": "accuracy",
+            "forms": {name: (n + 1) / 8 for n, name in enumerate(FORMS)},
+        },
+    }
+    held_out = RewardConfig().held_out
+    assert read[0]
+    assert all(is_held_out(prompt, held_out) for prompt in read[0])
+    assert read[1] == [prompt.lower() for prompt in read[0]]
 
 
 @pytest.mark.slow
@@ -169,6 +213,7 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
     make_named, text, monkeypatch, kind, recipe, module
 ):
     monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
+    monkeypatch.setattr("headlight.model.evaluation.figures.own_sentences", lambda *_: {})
     reach = "headlight.model.evaluation.figures.robustness"
     monkeypatch.setattr(reach, lambda _, documents, others: [documents, others])
     other = text.with_name("other.txt")
@@ -214,7 +259,6 @@ def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
         ("encoder", "fill", {"corpus": (Path("a"),)}, "a corpus"),
         ("decoder", "stories", {"gold": Path("a")}, "a word alignment"),
         ("decoder", "positions", {"minimal_pairs": Path("a")}, "minimal pairs"),
-        ("encoder", "fill", {"minimal_pairs": Path("a")}, "minimal pairs"),
         ("encoder-decoder", "translate", {"minimal_pairs": Path("a")}, "minimal pairs"),
         ("encoder-decoder", "translate", {"other": (Path("a"),)}, "another text"),
     ],

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from headlight.model.checkpoint import load
-from headlight.model.evaluation.fill import evaluate
-from headlight.model.tokenizer import train_tokenizer
-from headlight.model.training.corpus import CorpusError
+from headlight.model.evaluation import fill
+from headlight.model.evaluation.fill import BLANKS, evaluate, filled_blanks
+from headlight.model.tokenizer import MASK, train_tokenizer
+from headlight.model.training.corpus import CorpusError, read_lines
 
 WORDS = " the cat saw a dog"
 
@@ -118,3 +119,32 @@ def test_a_text_without_words_is_rejected(encoder, documents):
 def test_an_encoder_without_a_mask_is_rejected(make_checkpoint):
     with pytest.raises(ValueError, match="'tiny' has no mask token"):
         evaluate(make_checkpoint(kind="encoder", moe=None), DOCUMENTS)
+
+
+def test_a_blank_counts_if_the_first_guess_is_a_word_that_fits(encoder, tmp_path, monkeypatch):
+    path = tmp_path / "blanks.tsv"
+    path.write_text(f"the {MASK} saw a cat\tdog cat\na dog saw a {MASK}.\tcat\n")
+    monkeypatch.setattr(fill, "BLANKS", path)
+    (dog,) = encoder.tokenizer.encode_ids([" dog"])[0]
+
+    def rig(logits):
+        return (
+            torch.nn.functional.one_hot(torch.full(logits.shape[:2], dog), logits.shape[-1]) * 50.0
+        )
+
+    with encoder.model.edit("logits", rig):
+        found = filled_blanks(encoder)
+
+    assert found["fitting"] == 0.5
+    first, second = found["guesses"].values()
+    assert first == second
+    assert first.startswith("dog 1.00, ")
+
+
+def test_the_blanks_have_one_mask_and_words_that_fit():
+    entries = [line.split("\t") for line in read_lines(BLANKS)]
+
+    assert len(entries) == 30
+    for sentence, words in entries:
+        assert sentence.count(MASK) == 1
+        assert words.split()

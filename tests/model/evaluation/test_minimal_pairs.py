@@ -2,16 +2,22 @@
 
 import json
 import re
+from collections import Counter
 
 import pytest
 import torch
 
+from headlight.model.checkpoint import load
 from headlight.model.evaluation.minimal_pairs import (
+    PAIRS_OF_PARADIGM,
     MinimalPair,
+    grammar_pairs,
     pair_accuracy,
+    pair_figures,
     read_pairs,
     sentence_log_probabilities,
 )
+from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError
 
 SENTENCES = ["The cat chased the mouse.", "A", "It was too tired to cross the street.", "Cats purr"]
@@ -33,6 +39,53 @@ def test_the_probability_of_a_sentence_is_that_of_its_tokens(checkpoint):
             assert score == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.fixture(scope="module")
+def encoder(make_folder):
+    tokenizer = train_tokenizer([" the cat saw a dog\n"] * 20, 300, has_mask=True)
+    folder = make_folder(kind="encoder", moe=None, vocab_size=tokenizer.vocab_size)
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    return load(folder)
+
+
+def test_an_encoder_sums_the_probability_of_each_token_behind_a_mask(encoder):
+    sentences = [" the cat saw a dog.", " cat"]
+    expected = []
+    for sentence in sentences:
+        ids = [token.id for token in encoder.tokenizer.encode(sentence)]
+        logs = 0.0
+        for place in range(1, len(ids)):  # the start token is given
+            row = torch.tensor([[*ids[:place], encoder.tokenizer.mask_id, *ids[place + 1 :]]])
+            with torch.inference_mode():
+                logits = encoder.model(row).logits[0, place]
+            logs += float(logits.log_softmax(dim=-1)[ids[place]])
+        expected.append(logs)
+
+    for batch_rows in (2, 64):
+        scores = sentence_log_probabilities(encoder, sentences, batch_rows=batch_rows)
+        assert scores == pytest.approx(expected, rel=1e-5)
+
+
+def test_an_encoder_without_a_mask_has_no_probability_of_a_sentence(make_checkpoint):
+    with pytest.raises(ValueError, match="no mask token"):
+        sentence_log_probabilities(make_checkpoint(kind="encoder", moe=None), ["A"])
+
+
+def test_the_projects_own_pairs_are_twins_and_always_the_same():
+    pairs = grammar_pairs()
+
+    assert pairs == grammar_pairs()
+    assert max(Counter(pair.paradigm for pair in pairs).values()) == PAIRS_OF_PARADIGM
+    assert len(set(pairs)) == len(pairs)
+    for pair in pairs:
+        good, bad = pair.good.lower(), pair.bad.lower()
+        words = Counter(good[:-1].split()), Counter(bad[:-1].split())
+        is_reordered = pair.paradigm in {"swapped_arguments", "ellipsis"}
+        assert good != bad
+        assert (words[0] - words[1]).total() == (0 if is_reordered else 1)
+        assert pair.good[0].isupper()
+        assert pair.good[-1] in ".?"
+
+
 def test_the_share_of_right_pairs_is_told_by_paradigm(checkpoint, monkeypatch):
     def longer_is_likelier(checkpoint, sentences):
         return [float(len(sentence)) for sentence in sentences]
@@ -51,6 +104,7 @@ def test_the_share_of_right_pairs_is_told_by_paradigm(checkpoint, monkeypatch):
     accuracy = pair_accuracy(checkpoint, pairs)
     assert accuracy == {"nouns": 1.0, "verbs": 0.5}
     assert list(accuracy) == ["nouns", "verbs"]
+    assert pair_figures(checkpoint, pairs, "own") == {"own": 0.75, "own_by_paradigm": accuracy}
 
 
 def test_pairs_are_read_line_by_line(path):

@@ -77,14 +77,12 @@ def test_a_reward_models_accuracy_is_how_often_it_prefers_what_is_preferred(make
         [rater.model(torch.tensor([ids])).reward[0, -1].item() for ids in pair] for pair in pairs
     ]
     right = [better > worse for better, worse in rewards]
-    found = evaluate_reward(rater, comparisons, is_all=True)
+    found = evaluate_reward(rater, comparisons)
     assert found["accuracy"] == pytest.approx(np.mean(right))
     losses = [math.log2(1 + math.exp(worse - better)) for better, worse in rewards]
     assert found["bits"] == pytest.approx(np.mean(losses), rel=1e-4)
     turned = [replace(one, preferred="b") for one in comparisons]
-    assert evaluate_reward(rater, turned, is_all=True)["accuracy"] == pytest.approx(
-        1 - np.mean(right)
-    )
+    assert evaluate_reward(rater, turned)["accuracy"] == pytest.approx(1 - np.mean(right))
     assert sum(each["pairs"] for each in found["calibration"].values()) == 9
 
 

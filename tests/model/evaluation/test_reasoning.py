@@ -15,6 +15,7 @@ from headlight.model.evaluation.reasoning import (
     evaluate,
     majority_right,
     readings,
+    robustness,
 )
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.arithmetic import Problem, mark
@@ -109,3 +110,23 @@ def test_the_head_with_the_most_weight_on_the_digits_is_found(checkpoint):
 def test_files_are_rejected(checkpoint, tmp_path):
     with pytest.raises(ValueError, match="is measured on problems, not files; leave them out"):
         measure(checkpoint, Evidence(text=(tmp_path / "text.txt",)))
+
+
+def test_a_problem_is_typed_in_other_forms_and_sizes(checkpoint, monkeypatch):
+    from headlight.model.evaluation import reasoning
+
+    asked = []
+
+    def solve(_, problems, seed=None):
+        asked.append([problem.question for problem in problems])
+        return None, [mark(problem, str(problem.answer)) for problem in problems[:1]]
+
+    monkeypatch.setattr(reasoning, "_solve", solve)
+    found = robustness(checkpoint)
+
+    written, spaced, typographic, *sized = asked
+    assert [question.replace(" ", "") for question in spaced] == written
+    assert [question.replace("×", "*") for question in typographic] == written
+    assert {len(question) for question in spaced} == {9}
+    assert [{len(question) for question in sizes} for sizes in sized] == [{5}, {7}, {7}]
+    assert set(found["forms"].values()) | set(found["length"].values()) == {1}

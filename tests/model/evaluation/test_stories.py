@@ -1,6 +1,7 @@
 """The figures of `stories`, measured at once, and bits per byte."""
 
 import math
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -9,13 +10,17 @@ from torch import Tensor
 
 from headlight.model.evaluation.minimal_pairs import MinimalPair
 from headlight.model.evaluation.stories import (
+    OPENINGS,
+    PAGE_SAMPLING,
     bits_per_byte,
+    continuations,
     evaluate,
     induction_head,
     previous_token_head,
 )
-from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.corpus import CorpusError, TokenStream, read_lines
 from headlight.model.training.losses import token_losses
+from headlight.static_files import STATIC
 
 DOCUMENTS = ["The quick brown fox jumps over the lazy dog, zigzag.\n" * 5, "A tree.\n"]
 PAIRS = [
@@ -227,3 +232,21 @@ def test_the_rows_are_a_random_segment_twice(checkpoint):
     assert first[:, 1:16].unique().numel() > 60
     assert first.equal(again)
     assert not first.equal(other)
+
+
+def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint):
+    registry = (STATIC / "js/views/registry.js").read_text()
+    standard = {
+        name: float(value)
+        for name, value in re.findall(r"generate_(\w+): number\({.*?standard: ([\d.]+)", registry)
+    }
+
+    assert PAGE_SAMPLING.temperature == standard["temperature"]
+    assert PAGE_SAMPLING.top_p == standard["top_p"]
+    assert standard["top_k"] == 0
+    assert PAGE_SAMPLING.top_k is None
+    checkpoint = make_checkpoint(moe=None, max_tokens=200)
+    found = continuations(checkpoint)
+    assert list(found) == read_lines(OPENINGS)
+    assert found == continuations(checkpoint)
+    assert len(set(found.values())) == len(found) == 10
