@@ -41,7 +41,7 @@ async def _place(services: ServicesDep) -> AsyncIterator[ExitStack]:
 
 @router.post("/generate", status_code=200, response_class=EventStream, responses=_ANSWERS)
 async def generate(
-    order: GenerateRequest,
+    body: GenerateRequest,
     request: Request,
     services: ServicesDep,
     place: Annotated[ExitStack, Depends(_place)],
@@ -52,8 +52,8 @@ async def generate(
     passes. Closing the connection ends the work. Only decoders generate.
     """
     negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
-    await services.use_model(order.model, place, client_left(request))
-    begin = partial(services.generator.begin, order)
+    await services.use_model(body.model, place, client_left(request))
+    begin = partial(services.generator.begin, body)
     generation, first = await services.engine.run(begin, client_left(request))
     return EventStream(_events(services, generation, first), STREAM_READ_SECONDS)
 

@@ -84,7 +84,7 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
 
 
 @router.post("/api/v1/page")
-async def saved(order: TraceRequest, request: Request, services: ServicesDep) -> Response:
+async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> Response:
     """The page as a file: all views of a text, to be opened without a server.
 
     Not in the OpenAPI description, because its answer is a document to read, whose content may
@@ -98,10 +98,10 @@ async def saved(order: TraceRequest, request: Request, services: ServicesDep) ->
         return encoded.body
 
     with ExitStack() as stack:
-        name = await services.use_model(order.model, stack, left)
+        name = await services.use_model(body.model, stack, left)
         registry = services.registry
         card = model_answer(registry.describe(name), registry.status(name)).model_dump(mode="json")
-        *wholes, least = saved_page.whole_requests(order, card)
+        *wholes, least = saved_page.whole_requests(body, card)
         try:
             whole = await answer((*wholes, least)[0])
         except Problem:  # a long text has too many numbers for every view
@@ -109,7 +109,7 @@ async def saved(order: TraceRequest, request: Request, services: ServicesDep) ->
         trace = read_trace(whole)
         further = [
             (ask, await answer(wanted))
-            for ask, wanted in saved_page.further_requests(order, card, trace)
+            for ask, wanted in saved_page.further_requests(body, card, trace)
         ]
 
     def page() -> str:

@@ -125,7 +125,7 @@ async def _open_models() -> AsyncIterator[ExitStack]:
 
 @router.post("/trace", tags=["traces"], response_class=Response, responses=_ANSWERS)
 async def trace(
-    order: TraceRequest,
+    body: TraceRequest,
     request: Request,
     services: ServicesDep,
     models: Annotated[ExitStack, Depends(_open_models)],
@@ -142,13 +142,13 @@ async def trace(
     trace, or `error`. Closing the connection ends the pass.
     """
     if negotiate(request.headers.get("accept", ""), (*MEDIA_TYPES, EVENT_STREAM)) == EVENT_STREAM:
-        model = await services.use_model(order.model, models, client_left(request))
-        job = services.traces.job(order.model_copy(update={"model": model}))
-        return EventStream(_progress(services, order, job), STREAM_READ_SECONDS)
-    form = negotiate_form(request.headers, order.dtype, triangle=order.triangle)
+        model = await services.use_model(body.model, models, client_left(request))
+        job = services.traces.job(body.model_copy(update={"model": model}))
+        return EventStream(_progress(services, body, job), STREAM_READ_SECONDS)
+    form = negotiate_form(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
-        await services.use_model(order.model, stack, client_left(request))
-        trace_id, encoded = await services.traces.trace(order, form, client_left(request))
+        await services.use_model(body.model, stack, client_left(request))
+        trace_id, encoded = await services.traces.trace(body, form, client_left(request))
     headers = encoded.form.headers
     if trace_id in services.traces.cache:
         headers |= {"Content-Location": _location(request, trace_id, form)}
@@ -165,12 +165,12 @@ class Share:
         self.value = value
 
 
-async def _progress(services: Services, order: TraceRequest, job: TraceJob) -> AsyncIterator[bytes]:
+async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> AsyncIterator[bytes]:
     """The events of a trace: `progress` as its share grows, and `end` or `error`."""
     share = Share()
     traces = services.traces
     if traces.cache.get(job.id) is None:
-        reading = asyncio.ensure_future(_read(services, order, job, share.set))
+        reading = asyncio.ensure_future(_read(services, body, job, share.set))
     else:
         reading = asyncio.ensure_future(asyncio.sleep(0))
     told = 0.0
@@ -200,27 +200,27 @@ async def _progress(services: Services, order: TraceRequest, job: TraceJob) -> A
 
 
 async def _read(
-    services: Services, order: TraceRequest, job: TraceJob, on_progress: Callable[[float], object]
+    services: Services, body: TraceRequest, job: TraceJob, on_progress: Callable[[float], object]
 ) -> None:
-    if services.traces.is_long(order):
+    if services.traces.is_long(body):
         await services.traces.read_long(job, None, on_progress)
     else:
-        _, encoded = await services.traces.trace(order, Form(), asyncio.Event().wait)
+        _, encoded = await services.traces.trace(body, Form(), asyncio.Event().wait)
         encoded.reservation.release()
 
 
 @router.post("/traces", tags=["traces"], response_class=Response, responses=_SEVERAL)
-async def traces(order: TracesRequest, request: Request, services: ServicesDep) -> Response:
+async def traces(body: TracesRequest, request: Request, services: ServicesDep) -> Response:
     """Read up to 64 texts alike; each trace is as if it were asked for alone.
 
     As JSON the traces are in `traces`. As one safetensors file the name of each array begins with
     the number of its text, `0.logits`, and `traces` in `__metadata__` has everything else. All of
     them together may hold as many numbers as one trace, and one that fails fails the request.
     """
-    form = negotiate_form(request.headers, order.dtype, triangle=order.triangle)
+    form = negotiate_form(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
-        await services.use_model(order.model, stack, client_left(request))
-        encoded = await services.traces.traces(order, form, client_left(request))
+        await services.use_model(body.model, stack, client_left(request))
+        encoded = await services.traces.traces(body, form, client_left(request))
     return _response(encoded, encoded.form.headers)
 
 
@@ -308,14 +308,14 @@ def _location(request: Request, trace_id: str, form: Form) -> str:
 
 @router.post("/tokenize", tags=["tokens"], responses=described(400, 404, 413, 415, 422, 503, 504))
 async def tokenize(
-    order: TokenizeRequest, request: Request, services: ServicesDep
+    body: TokenizeRequest, request: Request, services: ServicesDep
 ) -> TokenizeAnswer:
     """Cut a text into a model's tokens, each with its place in the text."""
-    check_texts(order, services.settings.max_characters)
+    check_texts(body, services.settings.max_characters)
     with ExitStack() as stack:
-        model = await services.use_model(order.model, stack, client_left(request))
-        cut = partial(_cut, services.registry, model, order)
-        n_read = len(order.text or order.ids or ())
+        model = await services.use_model(body.model, stack, client_left(request))
+        cut = partial(_cut, services.registry, model, body)
+        n_read = len(body.text or body.ids or ())
         if n_read <= QUICK_CHARACTERS and services.registry.is_loaded(model):
             tokens = cut()
         else:
@@ -324,18 +324,18 @@ async def tokenize(
     return TokenizeAnswer(model=model, tokens=answers)
 
 
-def _cut(registry: Registry, model: str, order: TokenizeRequest) -> Sequence[Token]:
+def _cut(registry: Registry, model: str, body: TokenizeRequest) -> Sequence[Token]:
     checkpoint = registry.checkpoint(model)
     with model_errors_as_problems():
-        if order.ids is not None:
-            return read_ids(checkpoint, order.ids)[1]
-        tokens = checkpoint.tokenizer.encode(order.text or "")
-        return tokens if order.special_tokens else typed_tokens(tokens)
+        if body.ids is not None:
+            return read_ids(checkpoint, body.ids)[1]
+        tokens = checkpoint.tokenizer.encode(body.text or "")
+        return tokens if body.special_tokens else typed_tokens(tokens)
 
 
 @router.get("/positional", tags=["positional"], response_class=Response, responses=_POSITIONAL)
 async def positional(
-    order: Annotated[PositionalRequest, Query()], request: Request, services: ServicesDep
+    query: Annotated[PositionalRequest, Query()], request: Request, services: ServicesDep
 ) -> Response:
     """Return a positional encoding, position by position.
 
@@ -343,10 +343,10 @@ async def positional(
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
     form = negotiate_form(request.headers)
-    compute = partial(positional_answer, order, services.registry, services.settings)
+    compute = partial(positional_answer, query, services.registry, services.settings)
     with ExitStack() as stack:
-        if order.model is not None:
-            await services.use_model(order.model, stack, client_left(request))
+        if query.model is not None:
+            await services.use_model(query.model, stack, client_left(request))
         answer = await services.in_thread(compute, client_left(request))
     encoded = await services.traces.encode(answer, form, client_left(request))
     try:

@@ -68,7 +68,7 @@ class Answer:
 
     @cached_property
     def n_bytes(self) -> int:
-        """About the bytes it takes in memory, and uncompressed on the wire."""
+        """About the bytes it takes in memory, or sent uncompressed."""
         arrays = sum(array.data.nbytes for _, array in self.arrays())
         tokens = (*self.trace.tokens, *(self.trace.target_tokens or ()))
         return arrays + TOKEN_BYTES * len(tokens)
@@ -134,7 +134,7 @@ class Arrays:
 
     @property
     def n_bytes(self) -> int:
-        """About the bytes they take in memory, and uncompressed on the wire."""
+        """About the bytes they take in memory, or sent uncompressed."""
         return sum(array.data.nbytes for array in self.tensors.values())
 
     def members(self) -> Mapping[str, Any]:
@@ -150,7 +150,7 @@ class Answers:
 
     @property
     def n_bytes(self) -> int:
-        """About the bytes they take in memory, and uncompressed on the wire."""
+        """About the bytes they take in memory, or sent uncompressed."""
         return sum(answer.n_bytes for answer in self.answers)
 
     @property
