@@ -36,7 +36,7 @@ from headlight.model.sites import layer_of
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import SAFETENSORS, Form
+from headlight.serialization.formats import SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import Analysis, Answer, Arrays, encode
 from headlight.settings import HOME, Settings
 from headlight.static_files import modules_of, resolved
@@ -215,7 +215,7 @@ def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[
     for sizes, table in tables:
         asked = {**sizes, "length": length}
         answer = Arrays(tensors=table, metadata={"model": None, **asked})
-        yield {"positional": asked}, encode(answer, Form(media_type=SAFETENSORS))
+        yield {"positional": asked}, encode(answer, ResponseFormat(media_type=SAFETENSORS))
 
 
 def render(archive: Archive, edits: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -312,7 +312,7 @@ def shown(trace: model_trace.Trace, height: int) -> SavedPage:
         },
     )
     card = _card_of(trace)
-    whole = encode(answer, Form(media_type=SAFETENSORS))
+    whole = encode(answer, ResponseFormat(media_type=SAFETENSORS))
     further = list(positional_answers(card, read_trace(whole)))
     return SavedPage(render(Archive(card=card, whole=whole, further=further)), height)
 

@@ -24,7 +24,7 @@ from headlight.model.cancellation import cancellable
 from headlight.model.served import Served
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import Form
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
 from headlight.settings import MAX_OUTGOING_BYTES, Settings
@@ -144,7 +144,10 @@ class Services:
         # The limits are those of clients, and may be lower than a default trace needs.
         settings = self.settings.model_copy(update=NO_LIMITS)
         try:
-            encode(trace_now(TraceRequest(text=WARM_UP_TEXT), self.registry, settings), Form())
+            encode(
+                trace_now(TraceRequest(text=WARM_UP_TEXT), self.registry, settings),
+                ResponseFormat(),
+            )
         except Exception as error:
             if is_fatal(error):
                 raise

@@ -44,7 +44,7 @@ from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import JSON, SAFETENSORS, Form
+from headlight.serialization.formats import JSON, SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import encode
 from headlight.settings import Settings, variable_of
 from headlight.tracing.service import trace_now
@@ -229,9 +229,11 @@ class Local:
 
     def answer(self, request: TraceRequest, media_type: str) -> bytes:
         """The body of the API's answer."""
-        form = Form(media_type=media_type, dtype=request.dtype, triangle=request.triangle)
+        sent_as = ResponseFormat(
+            media_type=media_type, dtype=request.dtype, triangle=request.triangle
+        )
         with _plain_errors(), _progress(is_shown=request.is_observed) as on_progress:
-            return encode(trace_now(request, self.registry, self.settings, on_progress), form)
+            return encode(trace_now(request, self.registry, self.settings, on_progress), sent_as)
 
     def card(self, model: str) -> Mapping[str, Any]:
         """A model's card, as the API sends it."""

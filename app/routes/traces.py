@@ -25,7 +25,7 @@ from headlight.schemas.traces import (
     TokenizeAnswer,
     TokenizeRequest,
     TraceAnswer,
-    TraceForm,
+    TraceFormat,
     TraceRequest,
     TracesAnswer,
     TracesRequest,
@@ -33,11 +33,11 @@ from headlight.schemas.traces import (
 from headlight.serialization.formats import (
     MEDIA_TYPES,
     SAFETENSORS,
-    Form,
+    ResponseFormat,
     content_tag,
     is_known,
     negotiate,
-    negotiate_form,
+    negotiate_format,
 )
 from headlight.serialization.sending import ChunkedResponse
 from headlight.services import Services, ServicesDep, client_left
@@ -145,13 +145,13 @@ async def trace(
         model = await services.use_model(body.model, models, client_left(request))
         job = services.traces.job(body.model_copy(update={"model": model}))
         return EventStream(_progress(services, body, job), STREAM_READ_SECONDS)
-    form = negotiate_form(request.headers, body.dtype, triangle=body.triangle)
+    sent_as = negotiate_format(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
         await services.use_model(body.model, stack, client_left(request))
-        trace_id, encoded = await services.traces.trace(body, form, client_left(request))
-    headers = encoded.form.headers
+        trace_id, encoded = await services.traces.trace(body, sent_as, client_left(request))
+    headers = encoded.sent_as.headers
     if trace_id in services.traces.cache:
-        headers |= {"Content-Location": _location(request, trace_id, form)}
+        headers |= {"Content-Location": _location(request, trace_id, sent_as)}
     return _response(encoded, headers)
 
 
@@ -205,7 +205,7 @@ async def _read(
     if services.traces.is_long(body):
         await services.traces.read_long(job, None, on_progress)
     else:
-        _, encoded = await services.traces.trace(body, Form(), asyncio.Event().wait)
+        _, encoded = await services.traces.trace(body, ResponseFormat(), asyncio.Event().wait)
         encoded.reservation.release()
 
 
@@ -217,11 +217,11 @@ async def traces(body: TracesRequest, request: Request, services: ServicesDep) -
     the number of its text, `0.logits`, and `traces` in `__metadata__` has everything else. All of
     them together may hold as many numbers as one trace, and one that fails fails the request.
     """
-    form = negotiate_form(request.headers, body.dtype, triangle=body.triangle)
+    sent_as = negotiate_format(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
         await services.use_model(body.model, stack, client_left(request))
-        encoded = await services.traces.traces(body, form, client_left(request))
-    return _response(encoded, encoded.form.headers)
+        encoded = await services.traces.traces(body, sent_as, client_left(request))
+    return _response(encoded, encoded.sent_as.headers)
 
 
 @router.get(
@@ -233,7 +233,7 @@ async def traces(body: TracesRequest, request: Request, services: ServicesDep) -
 )
 async def kept_trace(
     trace_id: TraceId,
-    query: Annotated[TraceForm, Query()],
+    query: Annotated[TraceFormat, Query()],
     request: Request,
     services: ServicesDep,
 ) -> Response:
@@ -244,20 +244,20 @@ async def kept_trace(
 
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
-    form = negotiate_form(request.headers, query.dtype, triangle=query.triangle)
+    sent_as = negotiate_format(request.headers, query.dtype, triangle=query.triangle)
     answer = services.traces.kept(trace_id)
     if answer is None:
         others = "with several workers another one may hold it; "
         others = others if services.settings.workers > 1 else ""
         detail = f"the trace '{trace_id}' is not kept here; {others}POST it to {_POST} again"
         raise Problem(404, "unknown-trace", detail, headers={"Cache-Control": "no-store"})
-    form = form.sized(answer.n_bytes)
-    tag = await services.traces.tag(answer, form, client_left(request))
-    headers = {**form.headers, "ETag": tag, "Cache-Control": KEPT}
+    sent_as = sent_as.sized(answer.n_bytes)
+    tag = await services.traces.tag(answer, sent_as, client_left(request))
+    headers = {**sent_as.headers, "ETag": tag, "Cache-Control": KEPT}
     if is_known(tag, request.headers.getlist("if-none-match")):
         headers.pop("Content-Encoding", None)  # there is no content
         return Response(status_code=304, headers=headers)
-    encoded = await services.traces.encode(answer, form, client_left(request))
+    encoded = await services.traces.encode(answer, sent_as, client_left(request))
     return _response(encoded, headers)
 
 
@@ -273,7 +273,7 @@ async def tile(
     It is computed from the trace's queries and keys while these are kept, without a new pass. A
     bin has ceil(length / resolution) tokens on each side; `tokens_per_bin` [1, 1] is exact.
     """
-    form = negotiate_form(request.headers)
+    sent_as = negotiate_format(request.headers)
     kept = services.traces.tiles.get(trace_id)
     if kept is None:
         detail = f"the queries and keys of the trace '{trace_id}' are not kept here"
@@ -283,25 +283,25 @@ async def tile(
         raise problem
     compute = partial(tile_answer, trace_id, kept, query, services.settings.max_cells)
     answer = await services.in_thread(compute, client_left(request))
-    encoded = await services.traces.encode(answer, form, client_left(request))
-    return _response(encoded, {**encoded.form.headers, "Cache-Control": KEPT})
+    encoded = await services.traces.encode(answer, sent_as, client_left(request))
+    return _response(encoded, {**encoded.sent_as.headers, "Cache-Control": KEPT})
 
 
 _POST = f"{router.prefix}/trace"
 
 
 def _response(encoded: Encoded, headers: dict[str, str]) -> Response:
-    media_type = encoded.form.media_type
+    media_type = encoded.sent_as.media_type
     return ChunkedResponse(encoded.body, media_type, headers, encoded.reservation)
 
 
-def _location(request: Request, trace_id: str, form: Form) -> str:
-    """The address of a kept trace, in the form that it was just sent in."""
+def _location(request: Request, trace_id: str, sent_as: ResponseFormat) -> str:
+    """The address of a kept trace, in the format that it was just sent in."""
     path = request.app.url_path_for("kept_trace", trace_id=trace_id)
     asked: dict[str, str] = {}
-    if form.dtype != "float32":
-        asked["dtype"] = form.dtype
-    if form.triangle:
+    if sent_as.dtype != "float32":
+        asked["dtype"] = sent_as.dtype
+    if sent_as.triangle:
         asked["triangle"] = "true"
     return f"{path}?{urlencode(asked)}" if asked else str(path)
 
@@ -342,21 +342,21 @@ async def positional(
     `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
-    form = negotiate_form(request.headers)
+    sent_as = negotiate_format(request.headers)
     compute = partial(positional_answer, query, services.registry, services.settings)
     with ExitStack() as stack:
         if query.model is not None:
             await services.use_model(query.model, stack, client_left(request))
         answer = await services.in_thread(compute, client_left(request))
-    encoded = await services.traces.encode(answer, form, client_left(request))
+    encoded = await services.traces.encode(answer, sent_as, client_left(request))
     try:
         tag = await services.in_thread(partial(content_tag, encoded.body), client_left(request))
     except BaseException:
         encoded.reservation.release()
         raise
-    headers = {**encoded.form.headers, "ETag": tag, "Cache-Control": "no-cache"}
+    headers = {**encoded.sent_as.headers, "ETag": tag, "Cache-Control": "no-cache"}
     if is_known(tag, request.headers.getlist("if-none-match")):
         encoded.reservation.release()
         headers.pop("Content-Encoding", None)  # there is no content
         return Response(status_code=304, headers=headers)
-    return ChunkedResponse(encoded.body, form.media_type, headers, encoded.reservation)
+    return ChunkedResponse(encoded.body, sent_as.media_type, headers, encoded.reservation)

@@ -567,7 +567,7 @@ class TileRequest(BaseModel):
         return (int(first), int(last)), (int(begin), int(end))
 
 
-class TraceForm(BaseModel):
+class TraceFormat(BaseModel):
     """The format of a trace that was computed before."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

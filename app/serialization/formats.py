@@ -55,7 +55,7 @@ _TAG = re.compile(r'"[^"]*"')
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class ResponseFormat:
     """A response format.
 
     `dtype` uint16 sends numbers between 0 and 1 as value/65535; `triangle` leaves out the
@@ -69,7 +69,7 @@ class Form:
     coding: Coding = "identity"
     small_coding: Coding = "identity"
 
-    def sized(self, n_bytes: int) -> "Form":
+    def sized(self, n_bytes: int) -> "ResponseFormat":
         """This format with the content coding of an answer of about that size."""
         return self if n_bytes >= LEAST_BYTES else replace(self, coding=self.small_coding)
 
@@ -128,13 +128,15 @@ def _is_filled(data: NDArray[Any], fill: float) -> bool:
     return bool(((data == fill) | ~is_above).all())
 
 
-def negotiate_form(headers: Headers, dtype: DType = "float32", *, triangle: bool = False) -> Form:
-    """The form of an answer of arrays that the headers of a request ask for.
+def negotiate_format(
+    headers: Headers, dtype: DType = "float32", *, triangle: bool = False
+) -> ResponseFormat:
+    """The format of an answer of arrays that the headers of a request ask for.
 
     Raises:
         Problem: 406, the client takes no media type or no coding that is offered.
     """
-    return Form(
+    return ResponseFormat(
         media_type=negotiate(headers.get("accept", ""), MEDIA_TYPES),
         dtype=dtype,
         triangle=triangle,

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from headlight.errors import refusal
-from headlight.serialization.formats import LIBRARIES, SAFETENSORS, Form
+from headlight.serialization.formats import LIBRARIES, SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import Answer, Sendable, sent_arrays
 
 CHUNK_BYTES = 2**18
@@ -41,15 +41,15 @@ FRAME_BYTES = 1024
 """Headers of file and compressor, and the names of members."""
 
 
-def size_estimate(answer: Sendable, form: Form) -> int:
+def size_estimate(answer: Sendable, sent_as: ResponseFormat) -> int:
     """The bytes that an answer takes in a format at most, from its shapes alone."""
-    is_file = form.media_type == SAFETENSORS
+    is_file = sent_as.media_type == SAFETENSORS
     n_bytes = FRAME_BYTES + _metadata_bytes(answer)
-    for name, shape, dtype in sent_arrays(answer, form):
+    for name, shape, dtype in sent_arrays(answer, sent_as):
         n_bytes += ARRAY_BYTES + NAMINGS * len(orjson.dumps(name))
         n_bytes += FILE_BYTES[dtype] * prod(shape) if is_file else _as_json(shape, dtype)
     # Incompressible data grows a little, block by block.
-    return n_bytes if form.coding == "identity" else n_bytes + n_bytes // 128 + FRAME_BYTES
+    return n_bytes if sent_as.coding == "identity" else n_bytes + n_bytes // 128 + FRAME_BYTES
 
 
 def _metadata_bytes(answer: Sendable) -> int:
@@ -65,16 +65,16 @@ def _as_json(shape: tuple[int, ...], dtype: str) -> int:
     return JSON_BYTES[dtype] * prod(shape) + BRACKET_BYTES * n_rows
 
 
-def entity_tag(answer: Answer, form: Form) -> str:
+def entity_tag(answer: Answer, sent_as: ResponseFormat) -> str:
     """The strong tag of an answer in a format, quotes included (RFC 9110, section 8.8.3).
 
     A hash of the numbers and the format, so it is known without encoding anything. A trace that is
     computed again may differ in its last bits, as texts that share a pass are added up in another
     order, and then has another tag.
     """
-    sent_as = (form.media_type, form.dtype, str(form.triangle), form.coding)
-    made_by = (version("headlight"), "" if form.coding == "identity" else LIBRARIES)
-    named = "\n".join((answer.digest, *made_by, *sent_as))
+    described = (sent_as.media_type, sent_as.dtype, str(sent_as.triangle), sent_as.coding)
+    made_by = (version("headlight"), "" if sent_as.coding == "identity" else LIBRARIES)
+    named = "\n".join((answer.digest, *made_by, *described))
     return f'"{hashlib.sha256(named.encode()).hexdigest()[:32]}"'
 
 

@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
-from headlight.serialization.formats import LOWER_TRIANGLE, SAFETENSORS, Form, compressed, pack
+from headlight.serialization.formats import (
+    LOWER_TRIANGLE,
+    SAFETENSORS,
+    ResponseFormat,
+    compressed,
+    pack,
+)
 
 UINT16_SCALE = 1 / 65535
 MASKED_SITES = (".scores", ".router_logits")
@@ -80,7 +86,7 @@ class Answer:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that may be sent: equal ones are equal bytes, whatever the form."""
+        """A hash of all that may be sent: equal ones are equal bytes, whatever the format."""
         metadata = {name: dict(found.metadata) for name, found in self.analyses.items()}
         digest = hashlib.sha256(orjson.dumps([self.members(), metadata]))
         for name, array in self.arrays():
@@ -186,40 +192,42 @@ class _SentArray:
     packed: dict[str, Any] | None = None
 
 
-def encode(answer: Sendable, form: Form) -> bytes:
+def encode(answer: Sendable, sent_as: ResponseFormat) -> bytes:
     """The bytes of an answer in a response format; it blocks, so it belongs off the event loop.
 
     Raises:
         Problem: 503, a tensor holds NaN, or an infinity that masks nothing.
         Cancelled: the client left.
     """
-    write = _safetensors_of if form.media_type == SAFETENSORS else _json_of
+    write = _safetensors_of if sent_as.media_type == SAFETENSORS else _json_of
     chunks = []
-    for chunk in compressed(write(answer, form), form.coding):
+    for chunk in compressed(write(answer, sent_as), sent_as.coding):
         check()
         chunks.append(chunk)
     return b"".join(chunks)
 
 
-def sent_arrays(answer: Sendable, form: Form) -> Iterator[tuple[str, tuple[int, ...], str]]:
-    """The name, the whole shape and the type of each array that is sent in that form."""
+def sent_arrays(
+    answer: Sendable, sent_as: ResponseFormat
+) -> Iterator[tuple[str, tuple[int, ...], str]]:
+    """The name, the whole shape and the type of each array that is sent in that format."""
     for site, array in answer.tensors.items():
-        own = _exact(form) if ".analyses." in site else form  # of one text among several
+        own = _exact(sent_as) if ".analyses." in site else sent_as  # of one text among several
         yield site, array.data.shape, _sent_type(site, array, own)
     for name, found in answer.analyses.items() if isinstance(answer, Answer) else ():
         for key, array in found.arrays.items():
-            dtype = _sent_type(key, array, _exact(form))
+            dtype = _sent_type(key, array, _exact(sent_as))
             yield f"analyses.{name}.{key}", array.data.shape, dtype
 
 
-def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
+def _json_of(answer: Sendable, sent_as: ResponseFormat) -> Iterator[bytes]:
     """The answer as JSON: masked scores, and experts that are off, are null."""
     if isinstance(answer, Answers):
-        return _json_of_several(answer, form)
-    document: dict[str, Any] = {**answer.members(), "tensors": _documents(answer.tensors, form)}
+        return _json_of_several(answer, sent_as)
+    document: dict[str, Any] = {**answer.members(), "tensors": _documents(answer.tensors, sent_as)}
     if isinstance(answer, Answer):
         document["analyses"] = {
-            name: {**_documents(found.arrays, _exact(form)), **found.metadata}
+            name: {**_documents(found.arrays, _exact(sent_as)), **found.metadata}
             for name, found in answer.analyses.items()
         }
     if answer.n_bytes > WHOLE_BYTES:
@@ -227,17 +235,17 @@ def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     return iter([orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)])
 
 
-def _json_of_several(several: Answers, form: Form) -> Iterator[bytes]:
+def _json_of_several(several: Answers, sent_as: ResponseFormat) -> Iterator[bytes]:
     opening = b'{"traces":['
     for answer in several.answers:
         yield opening
-        yield from _json_of(answer, form)
+        yield from _json_of(answer, sent_as)
         opening = b","
     yield b"]}"
 
 
-def _documents(arrays: Mapping[str, NamedArray], form: Form) -> dict[str, Any]:
-    sent = {name: _sent(name, array, form) for name, array in arrays.items()}
+def _documents(arrays: Mapping[str, NamedArray], sent_as: ResponseFormat) -> dict[str, Any]:
+    sent = {name: _sent(name, array, sent_as) for name, array in arrays.items()}
     return {name: _facts(array) | {"data": array.data} for name, array in sent.items()}
 
 
@@ -264,19 +272,19 @@ def _facts(array: _SentArray) -> dict[str, Any]:
     return facts | (array.packed or {})
 
 
-def _safetensors_of(answer: Sendable, form: Form) -> Iterator[bytes]:
+def _safetensors_of(answer: Sendable, sent_as: ResponseFormat) -> Iterator[bytes]:
     """The answer as a file: masked scores, and experts that are off, are -inf."""
     if isinstance(answer, Answers):
-        exact = _exact(form)
+        exact = _exact(sent_as)
         sent = {
-            name: _sent(name, array, exact if ".analyses." in name else form)
+            name: _sent(name, array, exact if ".analyses." in name else sent_as)
             for name, array in answer.tensors.items()
         }
         return _file(sent, answer.members())
-    arrays = {site: _sent(site, array, form) for site, array in answer.tensors.items()}
+    arrays = {site: _sent(site, array, sent_as) for site, array in answer.tensors.items()}
     if not isinstance(answer, Answer):
         return _file(arrays, answer.members())
-    exact = _exact(form)
+    exact = _exact(sent_as)
     for name, analysis in answer.analyses.items():
         for key, array in analysis.arrays.items():
             arrays[f"analyses.{name}.{key}"] = _sent(key, array, exact)
@@ -297,26 +305,26 @@ def _file(arrays: Mapping[str, _SentArray], members: Mapping[str, Any]) -> Itera
     )
 
 
-def _exact(form: Form) -> Form:
+def _exact(sent_as: ResponseFormat) -> ResponseFormat:
     """The format of an analysis, which is not rounded."""
-    return replace(form, dtype="float32")
+    return replace(sent_as, dtype="float32")
 
 
-def _sent_type(name: str, array: NamedArray, form: Form) -> str:
+def _sent_type(name: str, array: NamedArray, sent_as: ResponseFormat) -> str:
     if array.data.dtype.kind in "iu":
         return "int32"
     is_unit = name.rpartition(".")[2] in UNIT_SITES
-    return "uint16" if form.dtype == "uint16" and is_unit else "float32"
+    return "uint16" if sent_as.dtype == "uint16" and is_unit else "float32"
 
 
-def _sent(name: str, array: NamedArray, form: Form) -> _SentArray:
-    dtype = _sent_type(name, array, form)
+def _sent(name: str, array: NamedArray, sent_as: ResponseFormat) -> _SentArray:
+    dtype = _sent_type(name, array, sent_as)
     if dtype == "int32":
         return _SentArray(axes=array.axes, data=np.ascontiguousarray(array.data, dtype=np.int32))
     data = np.ascontiguousarray(array.data, dtype=np.float32)
     _require_finite(name, data)
     described: dict[str, Any] | None = None
-    if form.triangle and (packed := pack(array.axes, data)):
+    if sent_as.triangle and (packed := pack(array.axes, data)):
         fill = None if np.isneginf(packed.fill) else packed.fill
         described = {"packed": LOWER_TRIANGLE, "shape": packed.shape, "fill": fill}
         data = packed.data

@@ -17,7 +17,7 @@ from headlight.metrics import Metrics
 from headlight.model.trace import NamedArray
 from headlight.registry import Registry
 from headlight.schemas.traces import TraceRequest, TracesRequest
-from headlight.serialization.formats import Form
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing, Reservation, entity_tag, size_estimate
 from headlight.serialization.trace import Analysis, Answer, Answers, Sendable, encode
 from headlight.settings import Settings
@@ -40,10 +40,10 @@ InThread = Callable[[Callable[[], Any], ClientLeft], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Encoded:
-    """The bytes of an answer in a form, and the memory that is reserved for them."""
+    """The bytes of an answer in a format, and the memory that is reserved for them."""
 
     body: bytes
-    form: Form
+    sent_as: ResponseFormat
     reservation: Reservation
 
 
@@ -76,9 +76,9 @@ class TraceService:
         metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)
 
     async def trace(
-        self, request: TraceRequest, form: Form, client_left: ClientLeft
+        self, request: TraceRequest, sent_as: ResponseFormat, client_left: ClientLeft
     ) -> tuple[str, Encoded]:
-        """The id of the trace that is asked for, and the trace in that form.
+        """The id of the trace that is asked for, and the trace in that format.
 
         One that was computed before has no timings. A long text is read beside the inference
         thread.
@@ -91,17 +91,17 @@ class TraceService:
         kept = self.cache.get(job.id)
         if kept is not None:
             self.metrics.cache_hits.inc()
-            return job.id, await self.encode(kept, form, client_left)
+            return job.id, await self.encode(kept, sent_as, client_left)
         if self.is_long(request):
             answer = await self.read_long(job, client_left)
-            return job.id, await self.encode(answer, form, client_left)
+            return job.id, await self.encode(answer, sent_as, client_left)
         found: _Found = await self._flights.run(
-            job.id, partial(self._begin, job, form), partial(self._join, form), client_left
+            job.id, partial(self._begin, job, sent_as), partial(self._join, sent_as), client_left
         )
-        if form not in found.bodies:
-            return job.id, await self.encode(found.answer, form, client_left)
-        body = found.bodies[form]
-        sent_as = form.sized(found.answer.n_bytes)
+        if sent_as not in found.bodies:
+            return job.id, await self.encode(found.answer, sent_as, client_left)
+        body = found.bodies[sent_as]
+        sent_as = sent_as.sized(found.answer.n_bytes)
         return job.id, Encoded(body, sent_as, self.outgoing.reserve(len(body)))
 
     def job(self, request: TraceRequest) -> TraceJob:
@@ -141,8 +141,10 @@ class TraceService:
         self.cache.put(answer)
         return answer
 
-    async def traces(self, request: TracesRequest, form: Form, client_left: ClientLeft) -> Encoded:
-        """The traces of several texts in that form, each as if it were asked for alone.
+    async def traces(
+        self, request: TracesRequest, sent_as: ResponseFormat, client_left: ClientLeft
+    ) -> Encoded:
+        """The traces of several texts in that format, each as if it were asked for alone.
 
         They are one job in the queue, and together hold at most as many numbers as one answer.
 
@@ -157,7 +159,7 @@ class TraceService:
         description = self.registry.describe(request.model)
         jobs = trace_jobs(requests, description, self.registry.precision)
         found = await self.engine.run(partial(self._solve_all, jobs), client_left)
-        return await self.encode(found, form, client_left)
+        return await self.encode(found, sent_as, client_left)
 
     def _solve_all(self, jobs: list[TraceJob]) -> Answers:
         """Compute the jobs that are not kept, on the worker thread."""
@@ -182,44 +184,46 @@ class TraceService:
         (self.metrics.cache_misses if found is None else self.metrics.cache_hits).inc()
         return found
 
-    async def encode(self, answer: Sendable, form: Form, client_left: ClientLeft) -> Encoded:
-        """An answer in that form.
+    async def encode(
+        self, answer: Sendable, sent_as: ResponseFormat, client_left: ClientLeft
+    ) -> Encoded:
+        """An answer in that format.
 
         Raises:
             Problem: 503, too many bytes wait to be read, or the model's numbers are not finite.
             ClientDisconnected: the client disconnected before it was encoded.
         """
-        form = form.sized(answer.n_bytes)
+        sent_as = sent_as.sized(answer.n_bytes)
         if answer.n_bytes < INLINE_BYTES:
-            body = encode(answer, form)
-            return Encoded(body, form, self.outgoing.reserve(len(body)))
-        reservation = self.outgoing.reserve(size_estimate(answer, form))
+            body = encode(answer, sent_as)
+            return Encoded(body, sent_as, self.outgoing.reserve(len(body)))
+        reservation = self.outgoing.reserve(size_estimate(answer, sent_as))
         try:
-            body = await self._in_thread(partial(encode, answer, form), client_left)
+            body = await self._in_thread(partial(encode, answer, sent_as), client_left)
             reservation.resize(len(body))
         except BaseException:
             reservation.release()
             raise
-        return Encoded(body, form, reservation)
+        return Encoded(body, sent_as, reservation)
 
-    async def tag(self, answer: Answer, form: Form, client_left: ClientLeft) -> str:
+    async def tag(self, answer: Answer, sent_as: ResponseFormat, client_left: ClientLeft) -> str:
         """The entity tag of a kept answer: all its numbers are read for it, once.
 
         Raises:
             ClientDisconnected: the client disconnected before it was known.
         """
         if answer.n_bytes < INLINE_BYTES:
-            return entity_tag(answer, form)
-        tag: str = await self._in_thread(partial(entity_tag, answer, form), client_left)
+            return entity_tag(answer, sent_as)
+        tag: str = await self._in_thread(partial(entity_tag, answer, sent_as), client_left)
         return tag
 
-    def _begin(self, job: TraceJob, form: Form) -> Job:
+    def _begin(self, job: TraceJob, sent_as: ResponseFormat) -> Job:
         self.metrics.cache_misses.inc()  # a client that joins has missed nothing
-        return Job(_Wanted(job, {form}), self._solve, job.batch_key)
+        return Job(_Wanted(job, {sent_as}), self._solve, job.batch_key)
 
-    def _join(self, form: Form, job: Job) -> None:
+    def _join(self, sent_as: ResponseFormat, job: Job) -> None:
         self.metrics.shared.inc()
-        job.payload.forms.add(form)
+        job.payload.formats.add(sent_as)
 
     def _solve(self, wanted: list["_Wanted"]) -> Iterator[tuple[int, "_Found | Exception"]]:
         """Compute, keep and encode a batch, on the worker thread."""
@@ -231,9 +235,11 @@ class TraceService:
                 continue
             answer = self.tiles.take(answer)
             self.cache.put(answer)
-            forms = list(wanted[index].forms) if answer.n_bytes < LARGE_BYTES else ()
+            formats = list(wanted[index].formats) if answer.n_bytes < LARGE_BYTES else ()
             try:
-                bodies = {form: encode(answer, form.sized(answer.n_bytes)) for form in forms}
+                bodies = {
+                    sent_as: encode(answer, sent_as.sized(answer.n_bytes)) for sent_as in formats
+                }
             except Exception as failure:
                 yield index, failure
             else:
@@ -242,18 +248,18 @@ class TraceService:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A job, and the forms in which clients want its answer; the event loop adds to them."""
+    """A job, and the formats in which clients want its answer; the event loop adds to them."""
 
     job: TraceJob
-    forms: set[Form]
+    formats: set[ResponseFormat]
 
 
 @dataclass(frozen=True)
 class _Found:
-    """An answer, and its bytes in the forms that were wanted when it was computed."""
+    """An answer, and its bytes in the formats that were wanted when it was computed."""
 
     answer: Answer
-    bodies: Mapping[Form, bytes]
+    bodies: Mapping[ResponseFormat, bytes]
 
 
 @dataclass

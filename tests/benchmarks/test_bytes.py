@@ -21,7 +21,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import JSON, SAFETENSORS, Coding, Form
+from headlight.serialization.formats import JSON, SAFETENSORS, Coding, ResponseFormat
 from headlight.serialization.trace import Answer, encode
 from headlight.services import Services
 from headlight.settings import Settings
@@ -39,11 +39,13 @@ STORY = (
     "Once upon a time there was a little fox who lived near the big river with her mother. " * 30
 )
 FORMS = {
-    "safetensors float32": Form(media_type=SAFETENSORS),
-    "safetensors u16": Form(media_type=SAFETENSORS, dtype="uint16"),
-    "safetensors u16 triangle": Form(media_type=SAFETENSORS, dtype="uint16", triangle=True),
-    "JSON float32": Form(media_type=JSON),
-    "JSON u16 triangle": Form(media_type=JSON, dtype="uint16", triangle=True),
+    "safetensors float32": ResponseFormat(media_type=SAFETENSORS),
+    "safetensors u16": ResponseFormat(media_type=SAFETENSORS, dtype="uint16"),
+    "safetensors u16 triangle": ResponseFormat(
+        media_type=SAFETENSORS, dtype="uint16", triangle=True
+    ),
+    "JSON float32": ResponseFormat(media_type=JSON),
+    "JSON u16 triangle": ResponseFormat(media_type=JSON, dtype="uint16", triangle=True),
 }
 
 
@@ -113,7 +115,7 @@ def test_nobody_waits_for_the_largest_answer(
 ) -> None:
     n_tokens = int((services.settings.max_cells / 144) ** 0.5)
     answer = answer_of(services, n_tokens)
-    form = Form(media_type=media_type, coding=coding)
+    form = ResponseFormat(media_type=media_type, coding=coding)
     longest, took, size = asyncio.run(watch(lambda: services.traces.encode(answer, form, never)))
     n_cells = sum(array.data.size for array in answer.tensors.values())
     kind = "JSON" if media_type == JSON else "safetensors"

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as arrays
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.serialization import sending
-from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
+from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, ResponseFormat
 from headlight.serialization.sending import (
     CHUNK_BYTES,
     UNREAD_BYTES,
@@ -241,7 +241,7 @@ INTEGERS = arrays.arrays(np.int64, SHAPES, elements=st.integers(-(2**31), 2**31 
 UNITS = arrays.arrays(np.float32, SHAPES, elements=st.floats(0, 1, width=32))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 FORMS = st.builds(
-    Form,
+    ResponseFormat,
     media_type=st.sampled_from(MEDIA_TYPES),
     dtype=st.sampled_from(["float32", "uint16"]),
     triangle=st.booleans(),
@@ -288,7 +288,7 @@ def test_it_is_enough_for_the_longest_numbers_and_hardly_more(media_type):
     numbers = np.full((8, 8, 40, 40), LONGEST, np.float32)
     answer, form = (
         Arrays(tensors={"numbers": named(numbers)}, metadata={}),
-        Form(media_type=media_type),
+        ResponseFormat(media_type=media_type),
     )
     n_bytes = len(encode(answer, form))
     assert n_bytes <= size_estimate(answer, form) < 1.05 * n_bytes
@@ -297,7 +297,7 @@ def test_it_is_enough_for_the_longest_numbers_and_hardly_more(media_type):
 @pytest.mark.parametrize("coding", ["zstd", "br", "gzip"])
 def test_it_is_enough_for_numbers_that_nothing_compresses(coding):
     numbers = np.random.default_rng(0).standard_normal((8, 8, 40, 40), np.float32)
-    form = Form(media_type=SAFETENSORS, coding=coding)
+    form = ResponseFormat(media_type=SAFETENSORS, coding=coding)
     answer = Arrays(tensors={"numbers": named(numbers)}, metadata={})
     assert len(encode(answer, form)) <= size_estimate(answer, form)
 
@@ -368,7 +368,7 @@ ANSWER = Answer(id="id", trace=TRACE, analyses={})
 
 def test_another_release_of_a_compressor_has_tags_of_its_own(monkeypatch):
     """Replicas that were built at different times may stand behind one address."""
-    plain, coded = Form(), Form(coding="zstd")
+    plain, coded = ResponseFormat(), ResponseFormat(coding="zstd")
     before = {form: entity_tag(ANSWER, form) for form in (plain, coded)}
     monkeypatch.setattr(sending, "LIBRARIES", "others")
     assert entity_tag(ANSWER, plain) == before[plain]

@@ -10,7 +10,7 @@ from safetensors import safe_open
 
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
-from headlight.serialization.formats import JSON, SAFETENSORS, Form
+from headlight.serialization.formats import JSON, SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import (
     FILE_CHUNK_BYTES,
     JSON_CHUNK_ELEMENTS,
@@ -22,8 +22,8 @@ from headlight.serialization.trace import (
     safetensors_chunks,
 )
 
-FILE = Form(media_type=SAFETENSORS)
-SMALL_FILE = Form(media_type=SAFETENSORS, dtype="uint16")
+FILE = ResponseFormat(media_type=SAFETENSORS)
+SMALL_FILE = ResponseFormat(media_type=SAFETENSORS, dtype="uint16")
 SCORES = "decoder.layers.0.self_attention.scores"
 WEIGHTS = "decoder.layers.0.self_attention.weights"
 INDICES = "decoder.layers.0.experts.expert_indices"
@@ -56,7 +56,7 @@ def answer_with(**arrays):
 
 
 def test_json_has_every_member():
-    body = json.loads(encode(answer_with(scores=MASKED), Form()))
+    body = json.loads(encode(answer_with(scores=MASKED), ResponseFormat()))
     assert body == {
         "id": "id",
         "model": "tiny",
@@ -107,7 +107,7 @@ def test_a_view_of_an_array_is_sent_as_it_reads(from_safetensors, from_json):
     view = np.arange(12, dtype=np.float32).reshape(1, 4, 3).transpose(0, 2, 1)
     arrays, _ = from_safetensors(encode(answer_with(weights=view), FILE))
     np.testing.assert_array_equal(arrays[WEIGHTS], view)
-    body = json.loads(encode(answer_with(weights=view), Form()))
+    body = json.loads(encode(answer_with(weights=view), ResponseFormat()))
     np.testing.assert_array_equal(from_json(body)[WEIGHTS], view)
 
 
@@ -121,7 +121,9 @@ def test_integers_are_int32(from_safetensors):
 
 def test_uint16_reaches_both_ends_and_rounds_to_the_nearest():
     weights = np.array([[[0, 1], [0.5, 1 / 3]]], dtype=np.float32)
-    found = json.loads(encode(answer_with(weights=weights), Form(dtype="uint16")))["tensors"]
+    found = json.loads(encode(answer_with(weights=weights), ResponseFormat(dtype="uint16")))[
+        "tensors"
+    ]
     assert found[WEIGHTS]["data"] == [[[0, 65535], [32768, 21845]]]
     assert found[WEIGHTS]["scale"] == 1 / 65535
 
@@ -140,7 +142,7 @@ def test_uint16_leaves_what_is_not_between_zero_and_one(from_safetensors):
 def test_a_number_that_is_none_is_never_sent(site, bad, dtype, media_type):
     data = np.array([[[0.5, bad]]], dtype=np.float32)
     with pytest.raises(Problem, match=rf"{site} holds -?(nan|inf)"):
-        encode(answer_with(**{site: data}), Form(media_type=media_type, dtype=dtype))
+        encode(answer_with(**{site: data}), ResponseFormat(media_type=media_type, dtype=dtype))
 
 
 SHAPES = [

@@ -13,7 +13,7 @@ import torch
 from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import Form
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import encode
 from headlight.tracing import service
 from headlight.tracing.service import trace_now
@@ -110,7 +110,7 @@ def test_numbers_that_are_not_finite_are_not_sent(settings):
         registry.checkpoint().model.decoder.norm.scale.fill_(math.nan)
     answer = trace_now(TraceRequest(text="the cat"), registry, settings)
     with pytest.raises(Problem, match="holds nan") as caught:
-        encode(answer, Form())
+        encode(answer, ResponseFormat())
     assert (caught.value.status_code, caught.value.kind) == (503, "model-unavailable")
 
 
