@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from headlight.model.cancellation import check
-from headlight.model.foreign.attention import observer, set_points, state, watch_operations
+from headlight.model.foreign.attention import observer, set_points, state
 from headlight.model.foreign.deferred import deferred
+from headlight.model.foreign.operations import watch_operations
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
 from headlight.model.hooks import HookPoint, is_hooked
 

@@ -16,15 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from headlight.model.foreign.attention import (
-    PRODUCTS,
-    SOFTMAXES,
-    OperationRecorder,
-    Order,
-    is_attention_shape,
-    new_pass,
-    observer,
-)
+from headlight.model.foreign.attention import SOFTMAXES, Order, new_pass, observer
+from headlight.model.foreign.operations import PRODUCTS, OperationRecorder, is_attention_shape
 
 N_SOURCE, N_TARGET, N_ROWS = 11, 7, 2
 TOP_KS = {torch.topk, Tensor.topk}
