@@ -1,6 +1,6 @@
 """The protocol of a model that can be traced, generated from and analysed.
 
-`Served` is implemented by `checkpoint.Checkpoint`, a model of this project, and by
+`Served` is implemented by `served_transformer.Checkpoint`, a model of this project, and by
 `foreign.ForeignModel`, a checkpoint of another library. Tracing, generation, analyses and the
 application know no more of a model than this.
 """

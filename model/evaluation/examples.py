@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 
 from headlight.model.card import Example
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.controlled_sentences import (
     NOUNS,
     ControlledSentence,
@@ -51,6 +50,7 @@ from headlight.model.evaluation.word_alignment import (
     alignment_error_rate,
     read_gold,
 )
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import MASK
 from headlight.model.tracing import PassSpec, read_tokens
 from headlight.model.training.corpus import TokenStream

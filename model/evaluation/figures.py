@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation import (
     fill,
     positions,
@@ -30,6 +29,7 @@ from headlight.model.evaluation.moe import expert_tokens
 from headlight.model.evaluation.robustness import FORMS, robustness
 from headlight.model.evaluation.translations import bleu
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
 from headlight.model.training.preference import read_comparisons
 from headlight.model.training.recipes.reward import RewardConfig, divide

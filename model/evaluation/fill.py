@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import MASK
 from headlight.model.training.batches import generator_of
 from headlight.model.training.corpus import CorpusError, lines, read_lines

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.controlled_sentences import MEN, NOUNS, PREPOSITIONS, WOMEN
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.corpus import read_members
 from headlight.model.training.losses import token_losses
 

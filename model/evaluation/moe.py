@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import prepend
 from headlight.model.training.corpus import CorpusError, TokenStream

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.embedding import TooManyPositions
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.batches import prepend
 from headlight.model.training.corpus import CorpusError, TokenStream
 from headlight.model.training.losses import token_losses

@@ -10,7 +10,6 @@ from time import process_time
 import torch
 from safetensors.torch import save
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.quantization import (
     MOST_BITS,
     Quantization,
@@ -18,6 +17,7 @@ from headlight.model.quantization import (
     make_dynamic,
 )
 from headlight.model.quantized_weights import restored_weights, stored_weights
+from headlight.model.served_transformer import Checkpoint
 
 N_TOKENS, N_PASSES = 64, 9
 

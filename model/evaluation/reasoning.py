@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.arithmetic import Marking, Problem, split
 from headlight.model.training.chains import solve
 

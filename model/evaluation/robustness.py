@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.fill import masked_word_accuracy
 from headlight.model.evaluation.stories import bits_per_byte
 from headlight.model.evaluation.translations import NAMES
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.trace import Token
 from headlight.model.training.batches import prepend
 from headlight.model.training.corpus import CorpusError, TokenStream, lines

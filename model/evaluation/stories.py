@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.minimal_pairs import MinimalPair, pair_figures
 from headlight.model.evaluation.moe import expert_load, load_entropy
 from headlight.model.generation import Sampling, generate
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.batches import prepend
 from headlight.model.training.corpus import CorpusError, TokenStream, read_lines
 from headlight.model.training.losses import token_losses

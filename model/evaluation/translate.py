@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.ibm_models import (
     diagonal_links,
     ibm_model_1_links,
@@ -24,6 +23,7 @@ from headlight.model.evaluation.word_alignment import (
     read_gold,
     short_pairs,
 )
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import SentencePair
 from headlight.model.training.recipes.translate import TranslateConfig

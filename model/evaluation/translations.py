@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from headlight.model.checkpoint import Checkpoint
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.corpus import SentencePair, read_lines
 from headlight.model.translation import translate
 

@@ -19,7 +19,7 @@ from tokenizers import pre_tokenizers
 
 from headlight.model import tracing
 from headlight.model.analysis.alignment import word_links
-from headlight.model.checkpoint import Checkpoint
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.trace import Token
 from headlight.model.training.corpus import CorpusError, read_lines
 

@@ -18,7 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from headlight.model.checkpoint import Checkpoint, write_atomically
+from headlight.model.checkpoint import write_atomically
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, generator_of
 from headlight.model.training.corpus import CorpusError, read_members

@@ -2,24 +2,30 @@
 
     headlight train fill --corpus train.txt --out runs/fill
 
-Some tokens of every row are masked (Devlin et al. 2019, https://arxiv.org/abs/1810.04805). Steps
-alternate between rows of several lengths, because a user types a single sentence, and an encoder
-trained on long rows alone spreads its attention too thin there.
+Some tokens of every row are hidden for the model to fill in: masked language modelling (Devlin et
+al. 2019, BERT, section 3.1, https://arxiv.org/abs/1810.04805). Steps alternate between rows of
+several lengths, because a user types a single sentence, and an encoder trained on long rows alone
+spreads its attention too thin there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
 
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of, prepend
 from headlight.model.training.config import LoopConfig, Recipe
 from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
-from headlight.model.training.masking import mask_tokens
+
+HIDDEN = 0.8
+REPLACED = 0.1
 
 CONFIG = TransformerConfig(
     kind="encoder",
@@ -30,6 +36,73 @@ CONFIG = TransformerConfig(
     vocab_size=4096,
     max_tokens=128,
 )
+
+
+class Masked(NamedTuple):
+    """Rows with some tokens hidden.
+
+    ``ids`` (row, token) is the model's input, ``targets`` (row, token) the original tokens, and
+    ``is_counted`` (row, token) marks the chosen tokens, changed or not.
+    """
+
+    ids: Tensor
+    targets: Tensor
+    is_counted: Tensor
+
+
+def mask_tokens(
+    ids: Int[Tensor, "row token"],
+    *,
+    mask_id: int,
+    vocab_size: int,
+    is_maskable: Bool[Tensor, "row token"],
+    generator: torch.Generator,
+    share: float = 0.15,
+    special_ids: Collection[int] = (),
+) -> Masked:
+    """Choose tokens of every row and hide them.
+
+    Of the chosen tokens 80 % become the mask token, 10 % an ordinary token drawn at random (in
+    rare cases the same one) and 10 % stay, each token by its own draw. A row has `share` of its
+    maskable tokens chosen, rounded up or down at random so that the mean is exact, but at least
+    one if there is any. The paper draws from the whole vocabulary; special tokens are excluded
+    here.
+
+    Args:
+        ids: the text; not changed.
+        mask_id: the mask token.
+        vocab_size: the size of the vocabulary.
+        is_maskable: False for the special tokens of the text and its padding.
+        generator: the source of randomness, on the device of `ids`.
+        share: the share of maskable tokens to choose, in (0, 1].
+        special_ids: tokens that are never drawn at random; the mask token is always among them.
+    """
+    is_chosen = _choose(is_maskable, share, generator)
+    # Mask, replace or keep each chosen token.
+    draw = torch.rand(ids.shape, generator=generator, device=ids.device)
+    ordinary = _ordinary_ids(vocab_size, {mask_id, *special_ids}).to(ids)
+    drawn = torch.randint(len(ordinary), ids.shape, generator=generator, device=ids.device)
+    hidden = torch.where(draw < HIDDEN, mask_id, ids)
+    hidden = torch.where(draw >= 1 - REPLACED, ordinary[drawn], hidden)
+    return Masked(torch.where(is_chosen, hidden, ids), ids, is_chosen)
+
+
+def _choose(
+    is_maskable: Bool[Tensor, "row token"], share: float, generator: torch.Generator
+) -> Bool[Tensor, "row token"]:
+    """Choose a share of each row's maskable tokens."""
+    noise = torch.rand(is_maskable.shape, generator=generator, device=is_maskable.device)
+    luck = torch.rand(len(is_maskable), generator=generator, device=is_maskable.device)
+    n_chosen = (share * is_maskable.sum(dim=1) + luck).floor().clamp(min=1)
+    # The others rank last; choosing one changes nothing.
+    rank = noise.masked_fill(~is_maskable, 2.0).argsort(dim=1).argsort(dim=1)
+    return (rank < n_chosen[:, None]) & is_maskable
+
+
+def _ordinary_ids(vocab_size: int, special_ids: Collection[int]) -> Int[Tensor, " ordinary"]:
+    is_ordinary = torch.ones(vocab_size, dtype=torch.bool)
+    is_ordinary[list(special_ids)] = False
+    return is_ordinary.nonzero().flatten()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +198,7 @@ class FillBatches:
             for number, part in enumerate(ids.split(16))
         ]
 
-    def _mask(self, ids: torch.Tensor, generator: torch.Generator) -> Batch:
+    def _mask(self, ids: Tensor, generator: torch.Generator) -> Batch:
         masked = mask_tokens(
             ids,
             mask_id=self.mask_id,

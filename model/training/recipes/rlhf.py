@@ -22,8 +22,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint, load_checkpoint
+from headlight.model.checkpoint import load_checkpoint
 from headlight.model.config import TransformerConfig
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of
 from headlight.model.training.config import LoopConfig, Recipe

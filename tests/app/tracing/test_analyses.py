@@ -293,7 +293,7 @@ def test_a_card_that_names_no_head_leaves_the_mean_of_all(translator, figures):
 
 
 def test_a_translation_of_nothing_is_analysed_but_not_aligned(client, problem, monkeypatch):
-    monkeypatch.setattr("headlight.model.checkpoint.translate", lambda *_, **__: [[]])
+    monkeypatch.setattr("headlight.model.served_transformer.translate", lambda *_, **__: [[]])
     options = {"text": "the cat", "target": None}
     body = problem(
         post(client, "translator", analyses=["alignment"], **options), 422, "nothing-to-analyse"

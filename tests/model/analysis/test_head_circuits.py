@@ -7,8 +7,8 @@ import pytest
 
 from headlight.model.analysis.head_circuits import head_circuits
 from headlight.model.analysis.logit_attribution import LogitDifference, logit_attribution
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.served import Description
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.trace import AttentionFacts, Token
 
 IDS, TARGET = [5, 6, 7, 8, 6], [9, 10, 11]

@@ -9,7 +9,7 @@ from headlight.model.analysis.logit_attribution import (
     choose_difference,
     logit_attribution,
 )
-from headlight.model.checkpoint import Checkpoint
+from headlight.model.served_transformer import Checkpoint
 
 IDS, TARGET = [5, 6, 7, 8, 6], [9, 10, 11]
 AT = LogitDifference(position=2, token=17, against=4)

@@ -1,11 +1,13 @@
-"""The recipe `fill`: rows of several lengths with some tokens hidden."""
+"""The recipe `fill`: rows of several lengths with some tokens hidden, and which."""
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError, TokenStream
-from headlight.model.training.recipes.fill import FillBatches, FillConfig
+from headlight.model.training.recipes.fill import FillBatches, FillConfig, mask_tokens
 
 DOCUMENTS = [
     "".join(f"Number {n} saw the cat of number {n + 1}, and left.\n" for n in range(first, end))
@@ -132,9 +134,108 @@ def test_rows_fit_the_model_with_their_start_token(stream, masked_tokenizer):
         ("batch_tokens", 126),
         ("share", 0.0),
         ("share", 1.5),
+        ("share", float("nan")),
         ("held_out", 0),
     ],
 )
 def test_a_number_out_of_range_is_rejected(name, value):
     with pytest.raises(ValueError, match=f"^{name} "):
         FillConfig(**{name: value})
+
+
+# --- the mask ------------------------------------------------------------------------------------
+
+START, END, MASK, VOCAB = 0, 1, 2, 1000
+N_ROWS, N_TOKENS = 4000, 63
+
+
+def text(n_rows, n_tokens, seed=0):
+    """Rows of ordinary tokens between a start and an end token."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(3, VOCAB, (n_rows, n_tokens + 2), generator=generator)
+    ids[:, 0], ids[:, -1] = START, END
+    return ids
+
+
+def mask(ids, *, seed=0, share=0.15, is_maskable=None):
+    return mask_tokens(
+        ids,
+        mask_id=MASK,
+        vocab_size=VOCAB,
+        is_maskable=ids > MASK if is_maskable is None else is_maskable,
+        generator=torch.Generator().manual_seed(seed),
+        share=share,
+        special_ids=(START, END),
+    )
+
+
+@pytest.fixture(scope="module")
+def ids():
+    return text(N_ROWS, N_TOKENS)
+
+
+@pytest.fixture(scope="module")
+def masked(ids):
+    return mask(ids)
+
+
+def test_the_share_of_chosen_tokens_is_exact_in_the_mean(ids, masked):
+    # 63 · 0.15 = 9.45 tokens a row, rounded up or down: 4000 rows know the mean to 0.008 tokens.
+    counts = masked.is_counted.sum(dim=1)
+    assert set(counts.tolist()) == {9, 10}
+    assert counts.double().mean().item() == pytest.approx(0.15 * N_TOKENS, abs=0.04)
+
+
+def test_every_place_is_chosen_equally_often(masked):
+    # Each of 63 places: 4000 rows know its share to 0.0056; five times that.
+    shares = masked.is_counted[:, 1:-1].double().mean(dim=0)
+    torch.testing.assert_close(shares, torch.full_like(shares, 0.15), rtol=0, atol=0.028)
+
+
+def test_what_is_not_chosen_stays(ids, masked):
+    assert masked.ids[~masked.is_counted].equal(ids[~masked.is_counted])
+    assert masked.targets.equal(ids)
+
+
+@settings(deadline=None, max_examples=50, database=None)
+@given(seed=st.integers(0, 10_000), share=st.sampled_from([0.001, 0.15, 0.6, 1.0]), data=st.data())
+def test_a_row_with_anything_to_choose_has_something_chosen(seed, share, data):
+    rows = data.draw(st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=1))
+    is_maskable = torch.tensor(rows)
+    ids = torch.full_like(is_maskable, 7, dtype=torch.long)
+    is_counted = mask(ids, seed=seed, share=share, is_maskable=is_maskable).is_counted
+    assert not (is_counted & ~is_maskable).any()
+    assert is_counted.any(dim=1).equal(is_maskable.any(dim=1))
+
+
+def test_replacements_are_ordinary_tokens_all_of_them_equally_often():
+    ids = torch.full((4000, 50), 7)
+    is_maskable = torch.ones_like(ids, dtype=torch.bool)
+    read = mask_tokens(
+        ids,
+        mask_id=5,
+        vocab_size=12,
+        is_maskable=is_maskable,
+        generator=torch.Generator().manual_seed(0),
+        share=1.0,
+        special_ids=(0, 11),
+    ).ids
+    counts = torch.bincount(read.flatten(), minlength=12).double() / read.numel()
+    expected = torch.full((12,), 0.1 / 9).double()
+    expected[5], expected[7] = 0.8, 0.1 + 0.1 / 9
+    expected[0] = expected[11] = 0.0
+    # 200,000 tokens know a share of 0.8 to 0.0009.
+    torch.testing.assert_close(counts, expected, rtol=0, atol=0.004)
+    assert counts[0] == counts[11] == 0
+    assert len(counts) == 12
+
+
+def test_the_generator_alone_decides():
+    ids = text(50, 30)
+    torch.manual_seed(0)
+    first = mask(ids, seed=1)
+    torch.manual_seed(5)
+    second, other = mask(ids, seed=1), mask(ids, seed=2)
+    assert first.ids.equal(second.ids)
+    assert first.is_counted.equal(second.is_counted)
+    assert not first.is_counted.equal(other.is_counted)
