@@ -871,26 +871,6 @@ class TileAnswer(Answer):
     )
 
 
-class TraceProgress(Answer):
-    """The event `progress`: a part of the pass is done."""
-
-    share: float = Field(description="From 0 to 1.")
-
-
-class TraceDone(Answer):
-    """The event `end`: the trace is computed, and kept under this id."""
-
-    id: str
-    location: str = Field(description="The address of the trace.")
-
-
-class TraceEvent(Answer):
-    """An event of a trace: `progress` several times, and `end` or `error`."""
-
-    progress: TraceProgress | None = None
-    end: TraceDone | None = None
-
-
 class TracesAnswer(Answer):
     """The traces of several texts, in their order."""
 

@@ -26,7 +26,6 @@ from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest
 from headlight.serialization.trace import Answer, Arrays
 
 Result = TypeVar("Result")
-OnProgress = Callable[[float], object]
 
 
 class LongTexts:

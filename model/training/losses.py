@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -65,15 +65,3 @@ def distillation_losses(
     teacher = F.log_softmax(teacher_logits.float() / temperature, dim=-1)
     divergence = F.kl_div(student, teacher, reduction="none", log_target=True).sum(dim=-1)
     return temperature**2 * divergence
-
-
-def language_model_loss(
-    logits: Float[Tensor, "batch query vocab"],
-    targets: Int[Tensor, "batch query"],
-    is_counted: Bool[Tensor, "batch query"],
-    *,
-    smoothing: float = 0.0,
-) -> Float[Tensor, ""]:
-    """Average `token_losses` over the targets that count, of which there is at least one."""
-    losses = token_losses(logits, targets, smoothing=smoothing)
-    return (losses * is_counted).sum() / is_counted.sum()

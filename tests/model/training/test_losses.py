@@ -6,11 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from headlight.model.training.losses import (
-    distillation_losses,
-    language_model_loss,
-    token_losses,
-)
+from headlight.model.training.losses import distillation_losses, token_losses
 
 
 @pytest.fixture
@@ -27,15 +23,6 @@ def test_the_loss_of_a_token_is_minus_the_log_of_its_probability():
     logits = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]]).log()
     losses = token_losses(logits, torch.tensor([[0, 1]]))
     torch.testing.assert_close(losses, torch.tensor([[math.log(2), math.log(5)]]))
-
-
-def test_tokens_that_do_not_count_change_nothing(logits, targets):
-    is_counted = torch.tensor([[True, False, True, False, False], [False] * 4 + [True]])
-    loss = language_model_loss(logits, targets, is_counted)
-    expected = token_losses(logits, targets)[is_counted].mean()
-    torch.testing.assert_close(loss, expected)
-    other = logits.masked_fill(~is_counted[..., None], 3.0)
-    torch.testing.assert_close(language_model_loss(other, targets, is_counted), loss)
 
 
 def test_the_loss_of_bfloat16_logits_is_computed_in_float32(logits, targets):
@@ -56,17 +43,14 @@ def test_a_smoothed_target_is_spread_over_the_whole_vocabulary(logits, targets, 
     torch.testing.assert_close(losses, expected.float())
 
 
-def test_the_smoothed_loss_and_its_gradient_are_pytorchs_over_what_counts(logits, targets):
-    is_counted = torch.tensor([[True, False, True, True, False], [False] * 4 + [True]])
+def test_the_smoothed_loss_and_its_gradient_are_pytorchs(logits, targets):
     ours, theirs = (logits.clone().requires_grad_() for _ in range(2))
-    loss = language_model_loss(ours, targets, is_counted, smoothing=0.1)
-    marked = targets.masked_fill(~is_counted, -100)
-    expected = F.cross_entropy(theirs.flatten(0, 1), marked.flatten(), label_smoothing=0.1)
+    loss = token_losses(ours, targets, smoothing=0.1).mean()
+    expected = F.cross_entropy(theirs.flatten(0, 1), targets.flatten(), label_smoothing=0.1)
     torch.testing.assert_close(loss, expected)
     loss.backward()
     expected.backward()
     torch.testing.assert_close(ours.grad, theirs.grad)
-    assert loss != language_model_loss(logits, targets, is_counted)
 
 
 def test_without_smoothing_the_loss_is_the_same_to_the_bit(logits, targets):
