@@ -25,7 +25,6 @@ from headlight.model.analysis import (
     routing,
     saliency,
     strongest_path,
-    value_weighted,
 )
 from headlight.model.analysis.edited_passes import EditedPasses, TooManyPasses
 from headlight.model.analysis.logit_attribution import LogitDifference
@@ -336,7 +335,7 @@ def _residual_stream(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
 
 
 def _value_weighted(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
-    return value_weighted.value_weighted(trace, output_weights(trace, checkpoint))
+    return head_outputs.value_weighted(trace, output_weights(trace, checkpoint))
 
 
 def _head_outputs(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
@@ -520,7 +519,7 @@ ANALYSERS: dict[str, _Analyser] = {
         lambda trace, *_: head_labels.head_labels(trace),
         lambda *_: {"labels": list(head_labels.LABELS)},
     ),
-    "value_weighted": _Analyser(value_weighted.NEEDS, _value_weighted),
+    "value_weighted": _Analyser(head_outputs.VALUE_WEIGHTED_NEEDS, _value_weighted),
     "head_outputs": _Analyser(
         head_outputs.NEEDS, _head_outputs, is_by_layer=True, axes=head_outputs.AXES
     ),

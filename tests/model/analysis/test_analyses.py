@@ -6,13 +6,12 @@ import pytest
 from headlight.model.analysis.alignment import alignment
 from headlight.model.analysis.attention_by_distance import attention_by_distance
 from headlight.model.analysis.head_labels import head_labels
-from headlight.model.analysis.head_outputs import head_norms, head_outputs
+from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
 from headlight.model.analysis.logit_lens import logit_lens
 from headlight.model.analysis.next_token import next_token
 from headlight.model.analysis.residual_stream import residual_stream
 from headlight.model.analysis.rollout import rollout
 from headlight.model.analysis.routing import routing
-from headlight.model.analysis.value_weighted import value_weighted
 
 SITES = {
     alignment: "cross_attention.weights",

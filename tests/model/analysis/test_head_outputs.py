@@ -2,14 +2,20 @@
 
 import numpy as np
 import pytest
+import torch
 
-from headlight.model.analysis.head_outputs import head_norms, head_outputs
+from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
 
 PATH = "decoder.layers.0.self_attention"
 # Head 0 writes its context as it is; head 1 doubles the first feature and turns it into the second.
 CONTEXT = [[[3.0, 4], [0, 1]], [[1.0, 5], [-2, 7]]]
 PROJECTION = [[[1.0, 0], [0, 1]], [[0.0, 2], [0, 0]]]
 BY_HAND = [[[3.0, 4], [0, 1]], [[0.0, 2], [0, -4]]]
+# Head 0 writes its values as they are, of lengths 5 and 1; head 1 doubles the first feature and
+# turns it into the second, of lengths 2 and 0.
+WEIGHTS = [[1.0, 0], [0.25, 0.75]]
+VALUES = [[[3.0, 4], [0, 1]], [[1.0, 0], [0, 2]]]
+WEIGHTED = [[[5.0, 0], [1.25, 0.75]], [[2.0, 0], [0.5, 0]]]
 
 
 @pytest.fixture
@@ -58,10 +64,68 @@ def test_the_norms_are_the_lengths_of_what_the_heads_write(make_model, read, par
         np.testing.assert_allclose(norms.data, lengths, rtol=1e-5)
 
 
-def test_the_norms_of_captured_heads_meet_their_own_projection(make_trace, make_parameters):
-    path = "decoder.layers.0.self_attention"
-    parameters = make_parameters(
-        {f"{path}.output_projection.weight": [[[1.0, 0], [0, 1]], [[0.0, 2], [0, 0]]]}
+def test_the_norms_of_captured_heads_meet_their_own_projection(make_trace, parameters):
+    trace = make_trace({f"{PATH}.context": [[[3.0, 4], [-2, 7]]]}, heads=(1,))
+    assert head_norms(trace, parameters)[PATH].data.tolist() == [[6.0, 4.0]]
+
+
+# --- values by key --------------------------------------------------------------------------------
+
+
+def test_two_value_weighted_heads_by_hand(make_trace, parameters):
+    trace = make_trace({f"{PATH}.weights": [WEIGHTS, WEIGHTS], f"{PATH}.values": VALUES})
+    found = value_weighted(trace, parameters)
+    assert list(found) == [PATH]
+    assert found[PATH].axes == ("head", "query", "key")
+    assert found[PATH].data.tolist() == WEIGHTED
+
+
+def test_the_values_of_captured_heads_meet_their_own_projection(make_trace, parameters):
+    trace = make_trace({f"{PATH}.weights": [WEIGHTS], f"{PATH}.values": [VALUES[1]]}, heads=(1,))
+    assert value_weighted(trace, parameters)[PATH].data.tolist() == [WEIGHTED[1]]
+
+
+@pytest.mark.parametrize("heads", [None, (3, 0)])
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
+def test_value_weighted_norms_are_those_of_what_adds_up_to_the_output(
+    make_model, read, parameters_of, kind, heads
+):
+    model = make_model(kind=kind, n_kv_heads=2, moe=None)
+    inputs = ([5, 6, 7, 8], *([[9, 10, 11]] if kind == "encoder-decoder" else []))
+    found = value_weighted(read(model, *inputs, heads=heads), parameters_of(model))
+    assert len(found) == {"decoder": 2, "encoder": 2, "encoder-decoder": 6}[kind]
+    everything = read(model, *inputs).tensors
+    for path, norms in found.items():
+        written = _written(everything, path, model)
+        output = everything[f"{path}.output"].data
+        np.testing.assert_allclose(written.sum(dim=(0, 2)), output, atol=1e-5)
+        chosen = written if heads is None else written[list(heads)]
+        np.testing.assert_allclose(norms.data, chosen.norm(dim=-1), atol=1e-5)
+
+
+def _written(tensors, path, model):
+    """The contribution of every key to every query in each head: (head, query, key, d_model)."""
+    weights, values = (
+        torch.tensor(tensors[f"{path}.{part}"].data) for part in ("weights", "values")
     )
-    trace = make_trace({f"{path}.context": [[[3.0, 4], [-2, 7]]]}, heads=(1,))
-    assert head_norms(trace, parameters)[path].data.tolist() == [[6.0, 4.0]]
+    projection = model.get_submodule(f"{path}.output_projection").weight.detach()
+    n_heads, d_head = values.shape[0], values.shape[-1]
+    blocks = [projection[:, head * d_head : (head + 1) * d_head] for head in range(n_heads)]
+    return torch.stack(
+        [weights[head][..., None] * (values[head] @ blocks[head].T) for head in range(n_heads)]
+    )
+
+
+def test_missing_values_or_projections_are_an_error(make_trace, parameters):
+    weights = {f"{PATH}.weights": [WEIGHTS, WEIGHTS]}
+    with pytest.raises(KeyError, match=r"lacks .*self_attention\.values"):
+        value_weighted(make_trace(weights), parameters)
+    with pytest.raises(KeyError, match=r"lack .*output_projection\.weight"):
+        value_weighted(make_trace(weights | {f"{PATH}.values": VALUES}), {})
+
+
+@pytest.mark.parametrize("heads", [None, (2,)])
+def test_a_projection_of_other_heads_is_an_error(make_trace, parameters, heads):
+    trace = make_trace({f"{PATH}.weights": [WEIGHTS], f"{PATH}.values": [VALUES[0]]}, heads=heads)
+    with pytest.raises(ValueError, match="has 2 heads, but the trace holds 1"):
+        value_weighted(trace, parameters)
