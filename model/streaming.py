@@ -354,6 +354,7 @@ def stream_attention(
     watch = current_watch()
     keeps = watch.keeps and path is not None
     names = [*observed, *(["logsumexp"] if keeps and "logsumexp" not in observed else [])]
+    chosen = watch.queries if ROWS in observed else ()
     batch, n_heads, n_queries = queries.shape[:3]
     n_keys, sharers = keys.shape[-2], n_heads // keys.shape[1]
     like = queries.new_empty(0, dtype=torch.promote_types(queries.dtype, torch.float32))
@@ -385,6 +386,11 @@ def stream_attention(
                 )
                 n_finished += 1
                 watch.report(n_finished / n_blocks)
+            for number, query in enumerate(chosen):
+                at = (query, query + 1)
+                place = _Place(row, heads, at, *seen.at(at), False)
+                weights = _exact_row(queries[row, heads, slice(*at)], own, terms, place)
+                observer.found[ROWS][row, heads, number] = weights
     watch.n_done += 1
     found = observer.results()
     if keeps and path is not None:
@@ -453,17 +459,8 @@ def _attend_block(
     keys = products.transpose(-2, -1)
     scores = terms.scores(queries, keys, heads=heads, at=at, to=to, hidden=shown, out=into)
     weights = memory[-1][: math.prod(shape)].view(shape)
-    if is_bounded:
-        greatest = torch.zeros_like(queries[..., :1])
-        torch.exp(scores, out=weights)
-    else:
-        greatest = scores.amax(-1, keepdim=True)
-        torch.sub(scores, greatest, out=weights).clamp_(min=-LARGEST).exp_()
-    if hidden is not None:
-        columns, mask = hidden
-        weights[..., columns].masked_fill_(mask, 0)
     # 2. The weights: less than 1 in all beside a sink, and 0 in a row that sees nothing.
-    normaliser = _normalise(weights, greatest[..., 0], terms, heads, is_partial=terms.is_partial)
+    normaliser = _softmax(scores, terms, place, out=weights)
     # 3. The context, and all that is observed.
     context, mean_scores = torch.bmm(weights, averaged), None
     if has_keys:  # Σ_j w_ij·q_i·k_j = q_i·Σ_j w_ij·k_j
@@ -473,6 +470,41 @@ def _attend_block(
         mean_scores = torch.mul(weights, scores, out=scores).sum(-1)
     observer.add(row, heads, at, to, weights, normaliser, mean_scores)
     return context
+
+
+def _softmax(scores: Tensor, terms: ScoreTerms, place: _Place, *, out: Tensor) -> Normaliser:
+    """The weights of a block of scores, written to `out`, which may be their own memory."""
+    if place.is_bounded:
+        greatest = torch.zeros_like(scores[..., :1])
+        torch.exp(scores, out=out)
+    else:
+        greatest = scores.amax(-1, keepdim=True)
+        torch.sub(scores, greatest, out=out).clamp_(min=-LARGEST).exp_()
+    if place.hidden is not None:
+        columns, mask = place.hidden
+        out[..., columns].masked_fill_(mask, 0)
+    return _normalise(out, greatest[..., 0], terms, place.heads, is_partial=terms.is_partial)
+
+
+def _exact_row(
+    query: Tensor, keys: Tensor, terms: ScoreTerms, place: _Place
+) -> Float[Tensor, "head key"]:
+    """The weights of one query on all keys, in float64 if the device has it: it is one row."""
+    finest = keys.dtype if keys.device.type == "mps" else torch.float64
+    weights = keys.new_zeros(len(keys), keys.shape[1], dtype=finest)
+    part = slice(*place.to)
+    if place.to[1] > place.to[0]:
+        scores = terms.scores(
+            query.to(finest),
+            keys[:, part].to(finest),
+            heads=place.heads,
+            at=place.at,
+            to=place.to,
+            hidden=place.hidden,
+        )
+        _softmax(scores, terms, place, out=scores)
+        weights[:, part] = scores[:, 0]
+    return weights
 
 
 def _is_bounded(queries: Tensor, keys: Tensor, terms: ScoreTerms) -> bool:

@@ -70,6 +70,13 @@ def test_a_whole_matrix_is_observed_as_its_blocks_are(kind):
         torch.testing.assert_close(found[name], expected, atol=1e-9, rtol=1e-9)
 
 
+def test_a_chosen_row_has_all_digits_of_its_queries_and_keys():
+    one = case("alibi", 700, n_heads=2, spread=4)
+    _, found = stream(one, Watch(queries=(1, 2, 699)), ("rows",))
+    expected = observed(one, (1, 2, 699), 9)["rows"]
+    torch.testing.assert_close(found["rows"].double(), expected, atol=3e-8, rtol=0)
+
+
 def test_only_what_is_named_is_observed():
     _, found = stream(case("causal", 20), Watch(), ("max_map", "entropy"))
     assert sorted(found) == ["entropy", "max_map"]
