@@ -110,7 +110,7 @@ let isHeadChosen = choosesHead(state);
 
 const retrier = createRetrier(start);
 const answers = createRequestCache({
-  fetch: (body, signal) => fetchAnswer(catalogue, body, signal),
+  fetch: (body, signal) => fetchAnswer(catalogue, body, signal, (share) => pageStatus.tell(share)),
   onArrival: () => {
     showFacts();
     show();
@@ -354,7 +354,7 @@ async function fetchOf(asked, of, signal) {
     if (!isOverviewed(of) || !isTooLong(asProblem(error)) || signal.aborted) throw error;
     if (asked.text === fileText) state = { ...state, view: LONG_VIEW };
     if (state.view !== LONG_VIEW) throw error;
-    return await fetchAnswer(catalogue, { ...asked, ...overviewAsk(of) }, signal);
+    return await fetchAnswer(catalogue, { ...asked, ...overviewAsk(of) }, signal, pageStatus.tell);
   }
 }
 

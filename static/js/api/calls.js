@@ -465,18 +465,45 @@ function reasonOf({ models, unavailable = [] }, id) {
  * @param {Catalogue} catalogue
  * @param {Ask} body
  * @param {AbortSignal} signal
+ * @param {(share: number) => void} [onShare] called with the share of a long text that is read
  * @returns {Promise<any>} a `Trace`, an `Encoding` or `{card}`
  */
-export async function fetchAnswer(catalogue, body, signal) {
+export async function fetchAnswer(catalogue, body, signal, onShare) {
   if (archive) return archive.answer(body);
   if (body.positional) return fetchPositional(body.positional, signal);
   if (body.tile) return fetchTile(body.tile, signal);
   if (body.card) return { card: await fetchJson(cardPath(body.card), signal) };
   const { model, text, target } = body;
+  if (onShare && isLong(body)) await watchPass(body, signal, onShare);
   const trace = await fetchTrace(body, signal);
   return {
     ...trace,
     card: cardOf(catalogue, model ?? ''),
     asked: { model, text, ...(target !== undefined && { target }) },
   };
+}
+
+/** Fewer characters are read in under a second. */
+const LONG = 4000;
+
+/** @param {Ask} body */
+function isLong({ text = '', resolution, queries }) {
+  return text.length > LONG && Boolean(resolution ?? queries);
+}
+
+/**
+ * Waits until the server has read a long text; it keeps the trace for the request that follows.
+ * @param {Ask} body
+ * @param {AbortSignal} signal
+ * @param {(share: number) => void} onShare
+ */
+async function watchPass(body, signal, onShare) {
+  const { streamEvents } = await import('./generation.js');
+  try {
+    for await (const { event, data } of streamEvents(`${BASE}/trace`, body, signal))
+      if (event === 'progress') onShare(data.share);
+  } catch (error) {
+    // A server without room for it reads the text once more.
+    if (!asProblem(error).type?.endsWith(':trace-not-kept')) throw error;
+  }
 }

@@ -22,7 +22,7 @@ import { element, partOf } from './dom.js';
 export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
   const [results, nothing, status] = ['results', 'empty', 'status'].map(byId);
   const notice = createNotice(byId('notice'), { onRetry, onOffer });
-  const signal = createWaiting(
+  const { signal, tell } = createWaiting(
     { beam: byId('beam'), main: byId('main'), cancel: byId('cancel'), elapsed: byId('elapsed') },
     { onCancel },
   );
@@ -88,6 +88,9 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       waiting.forAnswers = isWaiting;
       signal(waiting.forTrace || waiting.forAnswers);
     },
+
+    /** @param {number} share of a long text that is read */
+    tell,
   };
 }
 
@@ -158,23 +161,45 @@ const PATIENCE = 1000;
 export function createWaiting({ beam, main, cancel, elapsed }, { onCancel }) {
   let since = 0;
   let timer = 0;
+  let shown = '';
   cancel.addEventListener('click', onCancel);
 
-  function tell() {
+  function count() {
     cancel.hidden = elapsed.hidden = false;
-    elapsed.textContent = `${Math.round((performance.now() - since) / 1000)} s`;
-    timer = setTimeout(tell, PATIENCE);
+    elapsed.textContent = `${shown}${Math.round((performance.now() - since) / 1000)} s`;
+    timer = setTimeout(count, PATIENCE);
   }
 
-  /** @param {boolean} isWaiting */
-  return (isWaiting) => {
-    beam.hidden = !isWaiting;
-    main.setAttribute('aria-busy', String(isWaiting));
-    if (isWaiting === since > 0) return;
-    clearTimeout(timer);
-    since = isWaiting ? performance.now() : 0;
-    if (isWaiting) timer = setTimeout(tell, PATIENCE);
-    else cancel.hidden = elapsed.hidden = true;
+  /** @param {number|null} share of the work that is done; null: not known */
+  function tell(share) {
+    beam.classList.toggle('is-measured', share !== null);
+    if (share === null) {
+      for (const name of ['role', 'aria-label', 'aria-valuenow']) beam.removeAttribute(name);
+      shown = '';
+      return;
+    }
+    const percent = Math.floor(100 * share);
+    shown = `${percent} %, `;
+    beam.style.setProperty('--share', String(share));
+    beam.setAttribute('role', 'progressbar');
+    beam.setAttribute('aria-label', 'Reading the text');
+    beam.setAttribute('aria-valuenow', String(percent));
+  }
+
+  return {
+    tell,
+
+    /** @param {boolean} isWaiting */
+    signal(isWaiting) {
+      beam.hidden = !isWaiting;
+      main.setAttribute('aria-busy', String(isWaiting));
+      if (isWaiting === since > 0) return;
+      clearTimeout(timer);
+      since = isWaiting ? performance.now() : 0;
+      tell(null);
+      if (isWaiting) timer = setTimeout(count, PATIENCE);
+      else cancel.hidden = elapsed.hidden = true;
+    },
   };
 }
 

@@ -291,8 +291,8 @@ export function lackOf({ title, needs }, card) {
   return `“${title}” is not available for this model, which has no ${name.replace(/_/g, ' ')}: ${reason}.`;
 }
 
-/** The numbers that one answer of a server of default settings may hold. */
-const MOST_NUMBERS = 8e6;
+/** The numbers of one answer that a server of default settings keeps beside a book's tokens. */
+const MOST_NUMBERS = 7.2e6;
 
 /**
  * The request for the maps of all heads, as fine as one answer holds: mean and maximum, at most 256
