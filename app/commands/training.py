@@ -292,8 +292,8 @@ def _run_loop(loop: Loop, title: str, note: str) -> bool:
         if not _is_out_of_memory(error):
             raise
         raise ValueError(
-            f"memory ran out in step {loop.step + 1}; read each batch in more parts with "
-            f"--set loop.accumulate={2 * loop.config.accumulate}, or make the model smaller"
+            f"memory ran out in step {loop.step + 1}; {loop.less_memory()}, or make the model "
+            "smaller"
         ) from error
     if loop.processes.is_first:
         run.finish(loop, _card(loop, title))

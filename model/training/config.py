@@ -23,6 +23,8 @@ from headlight.model.training.optimizers import OPTIMIZERS
 from headlight.model.training.schedule import SCHEDULES
 
 PARTS = ("model", "rows", "loop")
+BATCH_SETTINGS = ("smoothing", "balance_weight", "accumulate")
+"""The settings of the loop that only an update from a batch with targets reads."""
 MOE = [f"moe.{field.name}" for field in fields(ExpertsConfig)]
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 MAX_INTEGER = 2**62
@@ -101,7 +103,7 @@ class LoopConfig:
             raise ValueError(f"{name} ({getattr(self, name)}) must {rule}")
 
 
-def _none(rows: Any, steps: int) -> list[range]:  # noqa: ARG001 - called like every recipe's
+def _none(*_: Any) -> list[Any]:  # called like every recipe's
     return []
 
 
@@ -124,6 +126,7 @@ class Recipe:
         steps_without_text: the steps of a run, counted from 1, whose batches hold no text of the
             corpus; given the rows' settings and the number of steps.
         reads_corpus: whether it takes files to train on.
+        unread: the names of the loop's settings that have no effect, given the rows' settings.
     """
 
     model: TransformerConfig
@@ -138,6 +141,7 @@ class Recipe:
     needs_teacher: bool = False
     steps_without_text: Callable[[Any, int], list[range]] = _none
     reads_corpus: bool = True
+    unread: Callable[[Any], Sequence[str]] = _none
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,6 +142,12 @@ class Loop:
         total, count = self.processes.sums([total, count])
         return total / count
 
+    def less_memory(self) -> str:
+        """Return the setting that makes the next step need less memory, as advice."""
+        return (
+            f"read each batch in more parts with --set loop.accumulate={2 * self.config.accumulate}"
+        )
+
     def figures(self) -> dict[str, float]:
         """Measure what a recipe validates beside the loss; nothing here."""
         return {}

@@ -195,6 +195,13 @@ class ReasoningLoop(Loop):
                 tensor
             )
 
+    def less_memory(self) -> str:
+        """As `Loop.less_memory`; reinforcement has its own batches."""
+        if not self._is_reinforcing:
+            return super().less_memory()
+        fewer = max(1, self.rows.problems // 2)
+        return f"ask fewer problems in a step with --set rows.problems={fewer}"
+
     def figures(self) -> dict[str, float]:
         """Measure the model on the validation problems, with the likeliest token at each place."""
         self.model.eval()

@@ -32,7 +32,15 @@ from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
 from headlight.model.run_curves import write_curves
 from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer, typography
-from headlight.model.training.config import MAX_INTEGER, PARTS, LoopConfig, Recipe, change, check
+from headlight.model.training.config import (
+    MAX_INTEGER,
+    PARTS,
+    LoopConfig,
+    Recipe,
+    Settings,
+    change,
+    check,
+)
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import METRICS, STATE, Loop
@@ -91,8 +99,8 @@ def make_run(
 
     Raises:
         CheckpointError: there is no model to begin from, or no such teacher.
-        ValueError: a setting is unknown, has another type, or a value that is not allowed; or the
-            recipe needs a teacher, or takes none.
+        ValueError: a setting is unknown, has another type, a value that is not allowed, or no
+            effect; or the recipe needs a teacher, or takes none.
     """
     if teacher is None and RECIPES[recipe].needs_teacher:
         raise ValueError(
@@ -105,6 +113,8 @@ def make_run(
     if known.begins_from:  # its architecture is that of the model it begins with
         trunk = describe(find_model(begun_from)).config if begun_from else known.model
         known = replace(known, model=replace(trunk, has_reward=known.model.has_reward))
+    asked = change(known, settings or {})
+    _require_effect(asked, known, has_teacher=teacher is not None)
     return Run(
         recipe=recipe,
         corpus=tuple(map(str, corpus)),
@@ -112,7 +122,7 @@ def make_run(
         precision=precision,
         begun_from="" if begun_from is None else str(find_model(begun_from).resolve()),
         teacher="" if teacher is None else str(find_model(teacher).resolve()),
-        **vars(change(known, settings or {})),
+        **vars(asked),
     )
 
 
@@ -236,6 +246,19 @@ def other_models(run: Run) -> dict[str, str]:
         "reward_model": getattr(run.rows, "reward", ""),
     }
     return {role: folder for role, folder in models.items() if folder}
+
+
+def _require_effect(asked: Settings, recipe: Recipe, *, has_teacher: bool) -> None:
+    """Reject a setting of the loop that was changed and that the run does not read."""
+    unread = dict.fromkeys(recipe.unread(asked.rows), "in a loop that samples its own batches")
+    if asked.model.moe is None:
+        unread["balance_weight"] = "in a model without experts"
+    if not has_teacher:
+        unread |= dict.fromkeys(("teacher_weight", "temperature"), "without a teacher")
+    for name, circumstance in unread.items():
+        value = getattr(asked.loop, name)
+        if value != getattr(recipe.loop, name):
+            raise ValueError(f"loop.{name} ({value}) has no effect {circumstance}; leave it out")
 
 
 def _require_text(run: Run) -> None:

@@ -20,7 +20,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.arithmetic import FORMS, Problem, single_products, split
 from headlight.model.training.batches import Batch, generator_of
-from headlight.model.training.config import LoopConfig, Recipe
+from headlight.model.training.config import BATCH_SETTINGS, LoopConfig, Recipe
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.reinforcement import ReasoningLoop, ReinforcementConfig
 
@@ -142,6 +142,11 @@ def _batches(
     return ReasoningBatches(rows, tokenizer, seed)
 
 
+def _unread(rows: ReasoningConfig) -> Sequence[str]:
+    """Return the settings of the loop that REINFORCE from the first step does not read."""
+    return () if rows.imitation or rows.method == "expert" else BATCH_SETTINGS
+
+
 RECIPE = Recipe(
     model=CONFIG,
     rows=ReasoningConfig(),
@@ -151,4 +156,5 @@ RECIPE = Recipe(
     batches=_batches,
     reads_corpus=False,
     make_loop=ReasoningLoop,
+    unread=_unread,
 )

@@ -27,7 +27,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of
-from headlight.model.training.config import LoopConfig, Recipe
+from headlight.model.training.config import BATCH_SETTINGS, LoopConfig, Recipe
 from headlight.model.training.corpus import TokenStream, lines, read_documents
 from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import Loop, StepReport
@@ -197,6 +197,11 @@ class RlhfLoop(Loop):
             one.to(model.vectors.device)
         self.stop_id = line_end(batches.tokenizer)
 
+    def less_memory(self) -> str:
+        """As `Loop.less_memory`; a step samples its own batch."""
+        fewer = max(1, self.rows.prompts // 2)
+        return f"answer fewer prompts in a step with --set rows.prompts={fewer}"
+
     def _advance(self) -> StepReport:
         """Sample, rate and update once; the report has the figures of this step's samples."""
         began = perf_counter()
@@ -303,4 +308,5 @@ RECIPE = Recipe(
     batches=_batches,
     begins_from="stories",
     make_loop=RlhfLoop,
+    unread=lambda rows: BATCH_SETTINGS,
 )

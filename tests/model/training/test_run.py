@@ -202,6 +202,38 @@ def test_a_recipe_comes_back_from_its_run_file(recipe, tmp_path):
     assert run.loop == RECIPES[recipe].loop
 
 
+@pytest.mark.parametrize(
+    ("recipe", "settings", "fault"),
+    [
+        ("stories", {"loop.temperature": 2.0}, r"loop.temperature \(2.0\).* without a teacher"),
+        ("reward", {"loop.teacher_weight": 0.1}, r"loop.teacher_weight \(0.1\).* a teacher"),
+        ("fill", {"loop.balance_weight": 0.3}, r"loop.balance_weight \(0.3\).* without experts"),
+        ("rlhf", {"loop.accumulate": 2}, r"loop.accumulate \(2\).* samples its own batches"),
+        ("rlhf", {"loop.smoothing": 0.1}, r"loop.smoothing \(0.1\).* samples its own batches"),
+        (
+            "reasoning",
+            {"loop.smoothing": 0.1, "rows.imitation": 0},
+            r"loop.smoothing \(0.1\).* samples its own batches",
+        ),
+    ],
+)
+def test_a_setting_without_effect_is_rejected(recipe, settings, fault):
+    with pytest.raises(ValueError, match=f"^{fault}; leave it out$"):
+        make_run(recipe, [], settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings"),
+    [
+        ("reward", {"loop.smoothing": 0.1, "loop.accumulate": 2, "loop.balance_weight": 0.3}),
+        ("reasoning", {"loop.smoothing": 0.1, "loop.accumulate": 2}),
+        ("reasoning", {"loop.smoothing": 0.1, "rows.imitation": 0, "rows.method": "expert"}),
+    ],
+)
+def test_a_setting_that_is_read_in_one_phase_is_taken(recipe, settings):
+    assert make_run(recipe, [], settings=settings).loop.smoothing == 0.1
+
+
 # --- from another model ---------------------------------------------------------------------------
 
 
