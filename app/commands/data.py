@@ -90,7 +90,7 @@ def dedup(
     """Drop the near-duplicates of earlier documents.
 
     MinHash over character 5-grams with 128 permutations finds candidates; each is verified by its
-    exact Jaccard similarity. Memory holds an index of the documents and no text.
+    exact Jaccard similarity. The index of the documents lies in a temporary file, not in memory.
     """
     with reporting_errors():
         from headlight.model.data.report import Cleaning

@@ -11,21 +11,24 @@ from both texts, so a false positive is impossible; the index alone can miss a p
 The first document of the corpus is kept and each later near-duplicate of a kept one is dropped.
 Similarity is not transitive: if B is close to A and C is close to B only, A and C stay.
 
-Memory holds the index and no text: 6.7 kB a document that is kept, measured on 1,000 documents.
-Signatures took 0.4 s of processor time a megabyte of passages on a shared machine. A million
-documents of 2 kB would thus take 6.7 GB and 15 minutes on one core; if two of them share a fifth of
-their shingles, the index names 220 false candidates for the last document, each of which costs one
-comparison of 128 numbers. ``tests/benchmarks/test_data.py`` measures and plans it again.
+The index lies on disk, in a temporary SQLite database: datasketch's own would take 6.7 kB of memory
+a document, more than most passages have, or a Redis server. Signatures took 0.4 s of processor
+time a megabyte of passages on a shared machine. A million documents of 2 kB would thus take 15
+minutes on one core; if two of them share a fifth of their shingles, the index names 220 false
+candidates for the last document, each of which costs one comparison of 128 numbers.
+``tests/benchmarks/test_data.py`` measures and plans it again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -57,6 +60,9 @@ _CHUNK = 1_024  # shingles whose permuted hashes, 512 kB, fit into the cache of 
 _LONG = 4_096  # shingles from which sorting out repeats takes less time than it saves
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio; Knuth 1998, section 6.4
 
+_CACHE_BYTES = 2**26  # of the index in memory
+_PIECE = 2**20  # characters that are hashed at once
+
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -84,15 +90,24 @@ def shingle_hashes(text: str) -> UInt32[np.ndarray, " shingle"]:
     characters alone. It mixes the code points one after another into 64 bits, by
     multiplication and shift, and keeps the upper half.
     """
-    points = np.frombuffer(text.ljust(SHINGLE, "\0").encode("utf-32-le"), "<u4").astype(np.uint64)
+    text = text.ljust(SHINGLE, "\0")
+    n_shingles = len(text) - SHINGLE + 1
+    pieces = [
+        _mixed(text[start : start + _PIECE + SHINGLE - 1]) for start in range(0, n_shingles, _PIECE)
+    ]
+    hashes = np.concatenate(pieces)
+    return np.unique(hashes) if n_shingles > _LONG else hashes
+
+
+def _mixed(text: str) -> UInt32[np.ndarray, " shingle"]:
+    points = np.frombuffer(text.encode("utf-32-le"), "<u4").astype(np.uint64)
     n_shingles = len(points) - SHINGLE + 1
     mixed = np.zeros(n_shingles, np.uint64)
     for place in range(SHINGLE):
         mixed += points[place : place + n_shingles]
         mixed *= _GOLDEN
         mixed ^= mixed >> np.uint64(29)
-    hashes = (mixed >> np.uint64(32)).astype(np.uint32)
-    return np.unique(hashes) if n_shingles > _LONG else hashes
+    return (mixed >> np.uint64(32)).astype(np.uint32)
 
 
 def signature(text: str, seed: int) -> MinHash:
@@ -157,6 +172,8 @@ class Duplicate(NamedTuple):
 class Deduplicator:
     """Finds the documents that are near-duplicates of an earlier one that was kept.
 
+    ``bands`` are the number of bands and the hashes in each.
+
     Args:
         threshold: the exact similarity from which a document is a near-duplicate, in (0, 1].
         seed: decides the permutations of MinHash.
@@ -170,16 +187,11 @@ class Deduplicator:
             raise ValueError(f"threshold is {threshold}; it must be above 0 and at most 1")
         self.threshold, self.seed = threshold, seed
         self.n_candidates = self.n_verified = 0
-        self._index = MinHashLSH(threshold=threshold, num_perm=N_HASHES, weights=_WEIGHTS)
-        self._kept: list[tuple[Place, UInt32[np.ndarray, " hash"]]] = []
-        self._exact: dict[bytes, int] = {}
+        index = MinHashLSH(threshold=threshold, num_perm=N_HASHES, weights=_WEIGHTS)
+        self.bands = index.b, index.r
+        self._kept = KeptDocuments(index.hashranges)
         spread = np.sqrt(threshold * (1 - threshold) / N_HASHES)
         self._least_estimate = threshold - _STANDARD_ERRORS * spread
-
-    @property
-    def bands(self) -> tuple[int, int]:
-        """The number of bands and the hashes in each."""
-        return self._index.b, self._index.r
 
     def judge(
         self, documents: Iterable[Document], n_threads: int = 1
@@ -199,24 +211,19 @@ class Deduplicator:
 
     def _judge(self, place: Place, text: str, sketch: MinHash) -> Duplicate | None:
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        if (number := self._exact.get(digest)) is not None:
-            return Duplicate(self._kept[number][0], 1.0, None)
+        if (same := self._kept.equal(digest)) is not None:
+            return Duplicate(same, 1.0, None)
         if found := self._closest(text, sketch):
             return found
-        number = len(self._kept)
-        self._exact[digest] = number
-        self._index.insert(number, sketch, check_duplication=False)
-        self._kept.append((place, sketch.hashvalues))
+        self._kept.add(place, digest, sketch.hashvalues)
         return None
 
     def _closest(self, text: str, sketch: MinHash) -> Duplicate | None:
         """The kept document of the highest similarity from the threshold on, else None."""
-        candidates = sorted(self._index.query(sketch))
-        self.n_candidates += len(candidates)
         mine: set[str] | None = None
         best: Duplicate | None = None
-        for number in candidates:
-            place, hashes = self._kept[number]
+        for place, hashes in self._kept.candidates(sketch.hashvalues):
+            self.n_candidates += 1
             estimate = float((hashes == sketch.hashvalues).mean())
             if estimate < self._least_estimate:
                 continue
@@ -226,6 +233,82 @@ class Deduplicator:
             if exact >= self.threshold and (best is None or exact > best.jaccard):
                 best = Duplicate(place, exact, estimate)
         return best
+
+
+class KeptDocuments:
+    """The places and signatures of documents, found by what a band of hashes has in common.
+
+    Args:
+        ranges: the first hash of each band, and that after its last.
+
+    Raises:
+        OSError: from any method, if the disk is full.
+    """
+
+    def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
+        self._ranges = ranges
+        # SQLite deletes a database without a name when it is closed.
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.executescript(f"""
+            PRAGMA journal_mode = OFF;
+            PRAGMA cache_size = -{_CACHE_BYTES >> 10};
+            CREATE TABLE kept (
+                number INTEGER PRIMARY KEY, digest BLOB UNIQUE, hashes BLOB,
+                path TEXT, "start" INTEGER, "end" INTEGER, line INTEGER
+            );
+            CREATE TABLE bands (key INTEGER, number INTEGER, PRIMARY KEY (key, number))
+            WITHOUT ROWID;
+            BEGIN;
+        """)
+
+    def add(self, place: Place, digest: bytes, hashes: UInt32[np.ndarray, " hash"]) -> None:
+        """Keep a document under the digest of its text and its signature."""
+        path, *numbers = place
+        row = (digest, hashes.tobytes(), str(path), *numbers)
+        number = self._execute("INSERT INTO kept VALUES (NULL, ?, ?, ?, ?, ?, ?)", row).lastrowid
+        values = ", ".join(f"(?, {number})" for _ in self._ranges)
+        self._execute(f"INSERT INTO bands VALUES {values}", self._keys(hashes))
+
+    def equal(self, digest: bytes) -> Place | None:
+        """The document whose text has a digest; None if there is none."""
+        row = self._execute(
+            'SELECT path, "start", "end", line FROM kept WHERE digest = ?', (digest,)
+        ).fetchone()
+        return row and Place(Path(row[0]), *row[1:])
+
+    def candidates(
+        self, hashes: UInt32[np.ndarray, " hash"]
+    ) -> Iterator[tuple[Place, UInt32[np.ndarray, " hash"]]]:
+        """The documents with an equal band and their signatures, in the order they were kept."""
+        marks = ", ".join("?" for _ in self._ranges)
+        rows = self._execute(
+            'SELECT path, "start", "end", line, hashes FROM kept WHERE number IN '
+            f"(SELECT number FROM bands WHERE key IN ({marks})) ORDER BY number",
+            self._keys(hashes),
+        )
+        for path, *numbers, found in rows:
+            yield Place(Path(path), *numbers), np.frombuffer(found, np.uint32)
+
+    def _keys(self, hashes: UInt32[np.ndarray, " hash"]) -> list[int]:
+        """64 bits of each band, which differ between the bands."""
+        return [
+            int.from_bytes(
+                hashlib.blake2b(
+                    hashes[start:end].tobytes(), digest_size=8, salt=start.to_bytes(2)
+                ).digest(),
+                signed=True,
+            )
+            for start, end in self._ranges
+        ]
+
+    def _execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        try:
+            return self._database.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            raise OSError(
+                f"the index of near-duplicates cannot be written: {error}; TMPDIR names a folder "
+                "with more space"
+            ) from error
 
 
 def _mapped(

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -29,7 +29,6 @@ _VOCABULARY = 5_000
 _MOST_COUNTED = 500_000  # words that are counted at once while the vocabulary is chosen
 _MOST_DOCUMENTS = 0.4  # the share of documents above which a word says little
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_ITEM = TypeVar("_ITEM")
 
 Texts = Callable[[], Iterable[str]]
 """A function that reads a corpus from its beginning: it is read several times."""
@@ -113,13 +112,19 @@ class TopicModel:
         )
         n_batches = -(-n_documents // _BATCH)
         for _ in range(max(_LEAST_PASSES, -(-_LEAST_UPDATES // n_batches))):
-            for batch in _batches(texts(), _BATCH):
-                self._model.partial_fit(self._vectorizer.transform(batch))
+            for counts in self._counts(texts()):
+                self._model.partial_fit(counts)
 
     def mixtures(self, texts: Iterable[str]) -> Iterator[Mixture]:
         """The topics of each text; one without a word of the vocabulary has equal shares."""
-        for batch in _batches(texts, _BATCH):
-            yield from map(Mixture, self._model.transform(self._vectorizer.transform(batch)))
+        for counts in self._counts(texts):
+            yield from map(Mixture, self._model.transform(counts))
+
+    def _counts(self, texts: Iterable[str]) -> Iterator[Any]:
+        """The words of a batch of texts as a sparse matrix (text, word); one text is held."""
+        iterator = iter(texts)
+        while (counts := self._vectorizer.transform(islice(iterator, _BATCH))).shape[0]:
+            yield counts
 
     @property
     def distributions(self) -> Float[np.ndarray, "topic word"]:
@@ -202,7 +207,8 @@ def vocabulary(texts: Iterable[str]) -> tuple[int, list[str]]:
 
     A word has three letters or more, is none of scikit-learn's English stop words, and lies in at
     least two texts and at most 40 % of them. The 5,000 in most texts are taken. Of a stream with
-    more different words than are counted at once, those seen once so far are forgotten.
+    more different words than are counted at once, the rarest so far are forgotten (lossy counting,
+    Manku and Motwani 2002).
     """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
@@ -212,10 +218,19 @@ def vocabulary(texts: Iterable[str]) -> tuple[int, list[str]]:
         n_texts += 1
         counts.update(set(_WORD.findall(text.lower())) - ENGLISH_STOP_WORDS)
         if len(counts) > _MOST_COUNTED:
-            counts = Counter({word: count for word, count in counts.items() if count > 1})
+            counts = _halved(counts)
     most = max(2, _MOST_DOCUMENTS * n_texts)
     common = [(-count, word) for word, count in counts.items() if 2 <= count <= most]
     return n_texts, sorted(word for _, word in sorted(common)[:_VOCABULARY])
+
+
+def _halved(counts: Counter[str]) -> Counter[str]:
+    """Forget the rarest words, so that at most half of those that may be counted are left."""
+    n_words, least = len(counts), 1
+    while n_words > _MOST_COUNTED // 2:
+        least += 1
+        n_words = sum(count >= least for count in counts.values())
+    return Counter({word: count for word, count in counts.items() if count >= least})
 
 
 def topic_map(distributions: Float[np.ndarray, "topic word"]) -> Float[np.ndarray, "topic 2"]:
@@ -242,9 +257,3 @@ def divergence(first: Sequence[float], second: Sequence[float]) -> float:
     from scipy.spatial.distance import jensenshannon
 
     return round(float(jensenshannon(first, second, base=2)) ** 2, 4)
-
-
-def _batches(items: Iterable[_ITEM], size: int) -> Iterator[list[_ITEM]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch

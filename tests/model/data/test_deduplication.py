@@ -6,10 +6,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from datasketch import MinHash
+from datasketch import MinHash, MinHashLSH
 
 from headlight.model.data.deduplication import (
     Deduplicator,
+    KeptDocuments,
     Reservoir,
     jaccard,
     measure_error,
@@ -18,7 +19,7 @@ from headlight.model.data.deduplication import (
     shingles,
     signature,
 )
-from headlight.model.data.documents import stream_documents
+from headlight.model.data.documents import Place, stream_documents
 from headlight.model.experiments import minhash
 
 GOLDEN = [394879406, 83962390, 103119698, 488565335]
@@ -63,6 +64,13 @@ def test_a_signature_is_that_of_datasketch(text):
     reference.update_batch(shingle_hashes(text).tolist())
     assert reference.jaccard(signature(text, seed=7)) == 1.0
     assert signature(text, seed=8).seed == 8
+
+
+def test_a_long_text_is_hashed_in_pieces_without_a_difference(monkeypatch):
+    text = normalize(story(random.Random(0), 500))
+    whole = shingle_hashes(text)
+    monkeypatch.setattr("headlight.model.data.deduplication._PIECE", 97)
+    assert np.array_equal(shingle_hashes(text), whole)
 
 
 def test_different_shingles_have_different_hashes():
@@ -110,6 +118,39 @@ def test_planted_near_duplicates_are_found(tmp_path):
         place, exact, estimate = found[number]
         assert exact == jaccard(sets[number], sets[place.line - 1]) >= 0.8
         assert abs(estimate - exact) < 0.2
+
+
+def test_the_index_on_disk_names_the_candidates_of_datasketch(tmp_path):
+    rng = random.Random(2)
+    texts = [story(rng, 30) for _ in range(40)]
+    texts += [altered(text, rng, 1 + number % 20) for number, text in enumerate(texts)]
+    reference = MinHashLSH(threshold=0.6, num_perm=128)
+    index = KeptDocuments(reference.hashranges)
+    n_candidates = 0
+    for number, text in enumerate(texts):
+        sketch = signature(text, seed=0)
+        found = list(index.candidates(sketch.hashvalues))
+        assert [place.line for place, _ in found] == sorted(reference.query(sketch))
+        for place, hashes in found:
+            assert hashes.tolist() == signature(texts[place.line], seed=0).hashvalues.tolist()
+        n_candidates += len(found)
+        reference.insert(number, sketch)
+        index.add(Place(tmp_path, 1, 2, number), text.encode(), sketch.hashvalues)
+        assert index.equal(text.encode()) == Place(tmp_path, 1, 2, number)
+    assert n_candidates > 10
+
+
+def test_a_full_disk_is_an_error_that_names_the_way_out(tmp_path):
+    index = KeptDocuments([(0, 7)])
+    index._database.execute("PRAGMA max_page_count = 5")
+
+    def fill():
+        for number in range(1_000):
+            hashes = np.full(128, number, np.uint32)
+            index.add(Place(tmp_path, 0, 1, number), number.to_bytes(2), hashes)
+
+    with pytest.raises(OSError, match="database or disk is full; TMPDIR names a folder"):
+        fill()
 
 
 def test_a_text_that_differs_in_spaces_and_capitals_is_an_exact_duplicate(tmp_path):

@@ -133,6 +133,23 @@ def test_words_of_one_text_or_of_most_are_left_out():
     assert (n_texts, words) == (5, ["hen"])
 
 
+def test_the_words_counted_at_once_are_bounded_and_the_common_ones_are_kept(monkeypatch):
+    monkeypatch.setattr(topics, "_MOST_COUNTED", 100)
+    letters = "abcdefghijklmnopqrst"
+    rare = [f"{a}{b}{c}" for a in letters for b in letters for c in "xyz"]
+    texts = [f"{word} {rare[n // 3]}" for n, word in enumerate(["fox", "hen", "cow"] * 400)]
+    sizes, halved = [], topics._halved
+
+    def note(counts):
+        sizes.append(len(counts))
+        return halved(counts)
+
+    monkeypatch.setattr(topics, "_halved", note)
+    assert {"fox", "hen", "cow"} <= set(vocabulary(texts)[1])
+    assert 1 < len(sizes) < 12
+    assert max(sizes) <= 102
+
+
 def test_too_few_documents_words_or_topics_are_errors():
     with pytest.raises(ValueError, match="at least 2 topics"):
         TopicModel(1)
