@@ -30,13 +30,17 @@ from headlight.model.evaluation.robustness import FORMS, robustness
 from headlight.model.evaluation.translations import bleu
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.served_transformer import Checkpoint
+from headlight.model.training.arithmetic import split
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
-from headlight.model.training.preference import read_comparisons
+from headlight.model.training.preference import Comparison, read_comparisons
 from headlight.model.training.recipes.reward import RewardConfig, divide
+
+Quality = Callable[[Checkpoint], dict[str, float]]
 
 SAMPLE = Path(__file__).with_name("sample.txt")
 COMPARISONS = Path(__file__).with_name("comparisons.jsonl")
 """Comparisons that a stated rule made of the samples of `stories` (`training.preference.RULE`)."""
+_NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,22 +134,37 @@ def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]
     """
     if replace(evidence, text=()) != Evidence():
         raise ValueError("fewer bits are measured on a text; leave the other files out")
-    recipe = recipe_of(checkpoint)
-    texts = evidence.text or (SAMPLE,)
-    names: Sequence[str] = [path.name for path in texts]
+    text, quality = _quality(recipe_of(checkpoint), evidence.text)
+    return {"text": text, **rounded(quantization.evaluate(checkpoint, quality, bits))}
+
+
+def _quality(recipe: str, files: Sequence[Path]) -> tuple[list[str], Quality]:
+    """Return the names of the texts that fewer bits are measured on, and the measurement."""
+    texts = files or (SAMPLE,)
+    names = [path.name for path in texts]
+    if recipe == "reasoning":
+        if files:
+            raise ValueError(_NO_FILES)
+        return [f"{len(split().test)} problems"], reasoning.right_and_products
+    if recipe == "reward":
+        comparisons = read_comparisons(files or (COMPARISONS,))
+        if not files:
+            names = [COMPARISONS.name]
+            comparisons = divide(comparisons, RewardConfig().held_out)[1]
+        return names, lambda one: _accuracy(one, comparisons)
     if recipe == "translate":
-        pairs = _pairs(evidence.text)
+        pairs = _pairs(files)
         if not pairs:
             gold = read_gold(ENGLISH_FRENCH_GOLD)
             pairs = [SentencePair(pair.english, pair.french) for pair in gold]
             names = [ENGLISH_FRENCH_GOLD.name]
-        found = quantization.evaluate(checkpoint, lambda one: {"bleu": bleu(one, pairs)}, bits)
-    else:
-        if recipe not in _QUALITY:
-            raise ValueError(f"a model of the recipe '{recipe}' is not measured in fewer bits")
-        documents, quality = read_documents(texts), _QUALITY[recipe]
-        found = quantization.evaluate(checkpoint, lambda one: quality(one, documents), bits)
-    return {"text": list(names), **rounded(found)}
+        return names, lambda one: {"bleu": bleu(one, pairs)}
+    documents = read_documents(texts)
+    return names, lambda one: _QUALITY[recipe](one, documents)
+
+
+def _accuracy(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, float]:
+    return {"accuracy": preference.evaluate_reward(checkpoint, comparisons)["accuracy"]}
 
 
 def _bits_per_byte(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
@@ -285,9 +304,7 @@ def _positions(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
 
 
 def _reasoning(_checkpoint: Checkpoint, _evidence: Evidence) -> dict[str, Any]:
-    raise ValueError(
-        "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
-    )
+    raise ValueError(_NO_FILES)
 
 
 def _distill(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:

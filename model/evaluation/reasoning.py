@@ -107,6 +107,15 @@ def _right(checkpoint: Checkpoint, asked: Sequence[Problem]) -> float:
     return _share(marking.is_right for marking in _solve(checkpoint, asked)[1])
 
 
+def right_and_products(checkpoint: Checkpoint) -> dict[str, float]:
+    """Measure the two quickest figures of `evaluate`: ``right`` and ``products``."""
+    _, marked = _solve(checkpoint, split().test)
+    return {
+        "right": _share(marking.is_right for marking in marked),
+        "products": sum(marking.product_share for marking in marked) / len(marked),
+    }
+
+
 def _solve(checkpoint: Checkpoint, asked: Sequence[Problem], seed: int | None = None) -> Any:
     """Write a chain for each problem: the likeliest, or with a seed one at temperature 1."""
     room = checkpoint.config.max_tokens - 1 - max(len(problem.question) for problem in asked)

@@ -1,14 +1,22 @@
 """A model in fewer bits is measured as the copy that `headlight quantize` writes."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from headlight.model.checkpoint import load, save
+from headlight.model.card import read_card
+from headlight.model.checkpoint import ZOO, load, save
 from headlight.model.evaluation.figures import Evidence, measure_bits
 from headlight.model.evaluation.quantization import evaluate
 from headlight.model.evaluation.stories import bits_per_byte
 from headlight.model.quantization import StoredQuantization
+from headlight.model.training.arithmetic import split
 
 DOCUMENTS = ["The cat saw the dog and then, at last, the cat sat down. " * 4]
+
+
+def _few_problems():
+    return SimpleNamespace(test=split().test[:40])
 
 
 @pytest.mark.slow
@@ -27,6 +35,18 @@ def test_the_figures_are_those_of_the_copy_in_a_file(tmp_path, checkpoint, token
         assert found[name]["bits_per_byte"] == pytest.approx(expected, abs=1e-6)
         assert found[name]["tokens_per_cpu_second"] > 0
     assert found["bits_8"]["bits_per_byte"] != found["bits_3"]["bits_per_byte"]
+
+
+def test_a_model_of_each_recipe_is_measured_by_its_own_figure(tmp_path, monkeypatch):
+    monkeypatch.setattr("headlight.model.evaluation.quantization.N_PASSES", 1)
+    monkeypatch.setattr("headlight.model.evaluation.reasoning.split", _few_problems)
+    found = measure_bits(load(ZOO / "sums"), Evidence(), [4])
+    told = read_card(ZOO / "sums" / "CARD.md").metrics["sample"]["right"]
+    assert found["float"]["right"] == pytest.approx(told, abs=0.2)
+    found = measure_bits(load(ZOO / "stories-reward"), Evidence(), [2])
+    assert found["float"]["accuracy"] > 0.02 + found["bits_2"]["accuracy"]
+    with pytest.raises(ValueError, match="measured on problems, not files"):
+        measure_bits(load(ZOO / "sums"), Evidence(text=(tmp_path,)), [4])
 
 
 def test_other_files_and_quantized_models_are_rejected(tmp_path, checkpoint, tokenizer, card):
