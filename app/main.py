@@ -87,8 +87,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for routes in (models, traces, generation, experiments, health, page):
         app.include_router(routes.router)
     app.mount(DOCS_URL, HashedFiles(packages=[("fastapi_swagger", "resources")]))
-    files = HashedFiles(directory=STATIC, packages=[("plotly", "package_data")])
-    app.mount(STATIC_URL, files)
+    app.mount(STATIC_URL, HashedFiles(directory=STATIC))
     return app
 
 

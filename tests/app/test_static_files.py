@@ -9,7 +9,7 @@ import zstandard
 from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC, STATIC_URL, package_dir
 
 FILES = {
-    PLOTLY_URL: package_dir("plotly") / "package_data" / "plotly.min.js",
+    PLOTLY_URL: STATIC / "vendor" / "plotly" / "plotly.min.js",
     f"{STATIC_URL}/js/main.js": STATIC / "js" / "main.js",
     f"{DOCS_URL}/swagger-ui.css": package_dir("fastapi_swagger") / "resources" / "swagger-ui.css",
 }
@@ -42,7 +42,7 @@ def test_a_file_comes_in_each_coding_and_is_cached_for_good(client, url):
 
 
 def test_plotly_is_small_on_the_wire(client):
-    assert len(raw_get(client, PLOTLY_URL, "br")[1]) < 1_600_000
+    assert len(raw_get(client, PLOTLY_URL, "br")[1]) < 450_000
 
 
 def test_a_picture_is_sent_as_it_is(client):

@@ -297,8 +297,8 @@ const LONGEST_FRAME = 200;
 let arriving = null;
 
 /**
- * Plotly, five megabytes that are fetched beside the page. Running them takes longer than all else of
- * the first drawing, so what can be drawn without Plotly is painted first.
+ * Plotly, more than a megabyte that is fetched beside the page. Running it takes long, so what can
+ * be drawn without Plotly is painted first.
  * @returns {Promise<PlotlyApi>} the Plotly global
  */
 export function plotly() {
