@@ -43,6 +43,7 @@ import {
   createKeys,
   createRetrier,
   createLater,
+  createSiteMenu,
   createSkip,
   createTourStart,
   createPageStatus,
@@ -164,6 +165,7 @@ const sections = Object.fromEntries(
 );
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
+createSiteMenu(byId('site-more'));
 createTourStart(byId('tour'), async () => {
   const { createTour, stopsFor } = await import('./ui/tour.js');
   return createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), {

@@ -5,6 +5,7 @@
 
 import { percent } from './format.js';
 import { labelledHeads, placeOf, strongestHeads, tokensOf, weightsAt } from './attention.js';
+import { nameOf } from './text.js';
 import { matrixAt } from './trace.js';
 import { isMask } from './words.js';
 
@@ -93,27 +94,43 @@ function strongestLink(trace, place, chosen) {
   const columns = tokensOf(trace, place.columns);
   /** @type {HeadToOpen|null} */
   let best = null;
-  let most = LINKED;
+  let most = 0;
+  const [names, others] = [rows, columns].map(wordNames);
   for (const { layer, site } of weightsAt(place, trace)) {
     if ((chosen.layer ?? layer) !== layer) continue;
     const { shape, data, scale } = trace.tensors[site];
     const [nHeads, nQueries, nKeys] = shape;
     for (let head = 0; head < nHeads; head += 1) {
       if ((chosen.head ?? head) !== head) continue;
+      const usual = meanWeights({ shape, data, scale }, head);
       for (let query = 0; query < nQueries; query += 1) {
         if (!isWord(rows[query])) continue;
         const offset = (head * nQueries + query) * nKeys;
         for (let key = 0; key < nKeys; key += 1) {
           const weight = data[offset + key] * scale;
-          if (weight <= most || !isTold(columns, key)) continue;
-          if (place.rows === place.columns && isNear(rows[query], columns[key], query - key))
-            continue;
-          [best, most] = [{ layer, head, query }, weight];
+          if (weight <= LINKED || weight - usual[key] <= most || !isTold(columns, key)) continue;
+          if (place.rows === place.columns)
+            if (Math.abs(query - key) < 3 || names[query] === others[key]) continue;
+          [best, most] = [{ layer, head, query }, weight - usual[key]];
         }
       }
     }
   }
   return best;
+}
+
+/**
+ * The mean weight of each key over all queries: a head that looks at one word from everywhere links
+ * it to none.
+ * @param {{shape: number[], data: ArrayLike<number>, scale: number}} tensor
+ * @param {number} head
+ */
+function meanWeights({ shape: [, nQueries, nKeys], data, scale }, head) {
+  const means = new Float64Array(nKeys);
+  const first = head * nQueries * nKeys;
+  for (let at = 0; at < nQueries * nKeys; at += 1)
+    means[at % nKeys] += (data[first + at] * scale) / nQueries;
+  return means;
 }
 
 /**
@@ -127,18 +144,17 @@ function isTold(tokens, index) {
   return isWord(tokens[index]) && letters >= (tokens.findIndex(isWord) === index ? 4 : 3);
 }
 
-/**
- * @param {Token} query
- * @param {Token} key
- * @param {number} distance
- */
-function isNear(query, key, distance) {
-  return Math.abs(distance) < 2 || query.id === key.id || query.word === key.word;
-}
-
 /** @param {Token|undefined} token */
 function isWord(token) {
   return token !== undefined && !token.is_special && /[\p{L}\p{N}]/u.test(token.text);
+}
+
+/**
+ * The end of a contraction, such as the `'t` of “didn't”, which has no space before it.
+ * @param {Token} token
+ */
+function isEnding({ text, start }) {
+  return start > 0 && /^['’]\p{L}/u.test(text);
 }
 
 /** @param {Token[]} tokens @returns {number|null} */
@@ -188,7 +204,10 @@ export function insightOf(trace, state, query) {
   const relation = relationOf(trace, place, query, key);
   const label = labelledHeads(trace, place)[state.layer]?.heads[state.head]?.label?.id;
   const kind = label === relation || label === 'monotonic' ? KINDS[label] : undefined;
-  const said = SAID[relation](wordAt(rows, query), wordAt(columns, key), {
+  const words = [wordAt(rows, wordNames(rows), query), wordAt(columns, wordNames(columns), key)];
+  const areOne = words[0].name === words[1].name && !['same_token', 'current'].includes(relation);
+  const [from, to] = areOne ? [pieceAt(rows, query), pieceAt(columns, key)] : words;
+  const said = SAID[relation](from, to, {
     distance: Math.abs(query - key),
     isBefore: key < query,
     head: `head ${state.head} of layer ${state.layer}`,
@@ -249,31 +268,61 @@ const ORDINALS = ['first ', 'second ', 'third ', 'fourth ', 'fifth '];
 /**
  * The word that a token belongs to, and which of its occurrences this is.
  * @param {Token[]} tokens
+ * @param {string[]} names of the words
  * @param {number} index
  * @returns {Word}
  */
-function wordAt(tokens, index) {
-  const spelled = (/** @type {number} */ at) => {
-    const { word, is_special: isSpecial } = tokens[at];
-    const whole =
-      word === null || isSpecial || isMask(tokens[at])
-        ? [tokens[at]]
-        : tokens.filter((token) => token.word === word && !token.is_special);
-    const pieces = whole
-      .map(({ text }) => text)
-      .join('')
-      .trim();
-    if (isSpecial) return tokens[at].text;
-    return /[\p{L}\p{N}]/u.test(pieces)
-      ? pieces.replace(/^[^\p{L}\p{N}[]+|[^\p{L}\p{N}\]]+$/gu, '')
-      : pieces || tokens[at].text;
+function wordAt(tokens, names, index) {
+  /** @param {number} at */
+  const placeOf = (at) => tokens[at].word ?? `at ${at}`;
+  const places = new Set(names.flatMap((name, at) => (name === names[index] ? [placeOf(at)] : [])));
+  const before = [...places].indexOf(placeOf(index));
+  return {
+    name: `“${names[index]}”`,
+    ordinal: places.size > 1 ? (ORDINALS[before] ?? 'last ') : '',
   };
-  const name = spelled(index);
-  const places = new Set(
-    tokens.flatMap((token, at) => (spelled(at) === name ? [token.word ?? `at ${at}`] : [])),
-  );
-  const before = [...places].indexOf(tokens[index].word ?? `at ${index}`);
-  return { name: `“${name}”`, ordinal: places.size > 1 ? (ORDINALS[before] ?? 'last ') : '' };
+}
+
+/**
+ * A token of a word alone.
+ * @param {Token[]} tokens
+ * @param {number} index
+ * @returns {Word}
+ */
+function pieceAt(tokens, index) {
+  return { name: `“${nameOf(tokens[index])}”`, ordinal: '' };
+}
+
+/**
+ * The word of each token, a contraction whole.
+ * @param {Token[]} tokens
+ * @returns {string[]}
+ */
+function wordNames(tokens) {
+  /** @type {string[]} */
+  const names = [];
+  while (names.length < tokens.length) {
+    const first = tokens[names.length];
+    const rest = tokens.slice(names.length + 1);
+    const end = rest.findIndex(({ word }) => word === null || word !== first.word);
+    const isAlone = first.is_special || isMask(first);
+    const more = isAlone ? [] : rest.slice(0, end < 0 ? rest.length : end);
+    const after = rest[more.length];
+    const name = nameOfWord([first, ...more, ...(after && isEnding(after) ? [after] : [])]);
+    names.push(name, ...more.map(() => name));
+  }
+  return names;
+}
+
+/** @param {Token[]} pieces of a word */
+function nameOfWord(pieces) {
+  const [first] = pieces;
+  if (first.is_special) return first.text;
+  const joined = pieces.map(({ text }) => text).join('');
+  const whole = joined.trim().replace(/'(?=\p{L})/gu, '’');
+  if (!/[\p{L}\p{N}]/u.test(whole)) return whole || first.text;
+  const bare = whole.replace(/^[^\p{L}\p{N}[]+|[^\p{L}\p{N}\]]+$/gu, '');
+  return isEnding(first) ? `’${bare}` : bare;
 }
 
 const CALCULATION = /^\d+\*\d+=/u;

@@ -348,7 +348,7 @@ export function ticksFor(first, last, pixels, least, kept = []) {
  * @param {number} pixels length of the axis
  * @param {number} least pixels a label needs along the axis
  */
-export function stepFor(count, pixels, least) {
+function stepFor(count, pixels, least) {
   return 2 ** Math.max(0, Math.ceil(Math.log2((count * least) / Math.max(pixels, 1))));
 }
 

@@ -210,10 +210,10 @@ function connect(map, stacks, width, bottom) {
     map.lines.push({ ...across(between, x, y + height / 2), isCross: true });
 }
 
-const FLOW = 34;
+const FLOW = 28;
 const NAME = 12;
 /** Cells touch, so that a finger finds each; their borders are seen as gaps. */
-const STRIP_CELL = { least: 24, most: 44, height: 26 };
+const STRIP_CELL = { least: 24, most: 44, height: 24 };
 const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 28 };
 
 /**
@@ -248,7 +248,7 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
     row.forEach((part, at) => {
       map.parts.push({ part, x: at * cell, y, width: cell, height: STRIP_CELL.height });
     });
-    y += STRIP_CELL.height + 4;
+    y += STRIP_CELL.height + 2;
   }
   const items = [
     ...stacks.flatMap(({ embedding, layers }, at) => [

@@ -15,7 +15,6 @@ import {
   labelWidth,
   letteringFor,
   nested,
-  stepFor,
 } from './figure.js';
 
 /**
@@ -34,7 +33,7 @@ import {
  * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string, ticks?: {tickvals: number[], ticktext: string[]}|null}} scale `write`: the numbers beside the colour bar; `ticks`: the bar's own, or null if Plotly chooses them
  * @property {string} quantity beside the colour bar
  * @property {Cell[]} [outlined]
- * @property {{rows: number[], columns: number[]}} [kept] the rows and columns whose labels are never left out
+ * @property {{rows: number[], columns: number[]}} [kept] the rows and columns whose labels are never left out; with it, the drawing says if others are
  * @property {(value: number) => string} [numbers] written into the cells if they have room
  */
 
@@ -56,7 +55,6 @@ export function squaresFigure(wanted, state) {
   const label = { rows: labelWidth(rows, lettering), columns: labelWidth(columns, lettering) };
   const box = (isNarrow(width) ? tightBox : roomyBox)(state, label, wanted);
   const gap = box.cell >= ROOM_FOR_GAPS ? 1 : 0;
-  const step = stepFor(rows.length, box.down, lettering.space);
   const drawing = {
     data: [
       {
@@ -107,14 +105,18 @@ export function squaresFigure(wanted, state) {
       ),
     },
   };
-  if (!wanted.kept || step === 1) return drawing;
   const { xaxis, yaxis } = drawing.layout;
+  const isWhole = xaxis.tickvals.length === columns.length && yaxis.tickvals.length === rows.length;
+  if (!wanted.kept || isWhole) return drawing;
   return { ...drawing, labelled: labelledSaid([xaxis.tickvals, yaxis.tickvals]) };
 }
 
+const ORDINAL = { one: 'st', two: 'nd', few: 'rd', other: 'th' };
+const ordinals = new Intl.PluralRules('en', { type: 'ordinal' });
+
 /**
- * How many tokens have their label; a chosen token’s label displaces its neighbours’, so that those
- * that are left may be at no even distance.
+ * How many labels there are; a chosen one displaces its neighbours’, so that those that are left may be
+ * at no even distance.
  * @param {number[][]} axes the labelled cells of each
  */
 function labelledSaid(axes) {
@@ -122,9 +124,10 @@ function labelledSaid(axes) {
     axes.flatMap((ticks) => ticks.slice(1).map((index, before) => index - ticks[before])),
   );
   const [step] = steps;
+  const suffix = ORDINAL[/** @type {keyof typeof ORDINAL} */ (ordinals.select(step))];
   return steps.size === 1
-    ? `Every ${step}${step % 10 === 2 ? 'nd' : 'th'} token is labelled.`
-    : 'Some tokens are labelled, the chosen ones among them.';
+    ? `Every ${step}${suffix} label is shown.`
+    : 'Some labels are left out to make room.';
 }
 
 /**

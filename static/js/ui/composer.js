@@ -12,8 +12,9 @@ import { element, partOf } from './dom.js';
 /** @import { Card, Example } from '../data/trace.js' */
 
 const PAUSE = 250;
-/** Characters of a text of which the box shows the beginning. */
-const LONG_TEXT = 2000;
+/** Characters up to which the box shows the whole text: two lines, or one of a phone. */
+const SHOWN_WHOLE = { wide: 180, narrow: 36 };
+const NARROW = '(max-width: 40rem)';
 
 const STALE =
   'The sentence has changed since you wrote this translation; the model still reads yours.';
@@ -61,11 +62,20 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
     target.focus();
   });
   box.addEventListener('input', () => {
-    surplus.hidden = true;
+    unmark();
+    fold();
   });
   box.addEventListener('scroll', () => {
     surplus.scrollTop = box.scrollTop;
   });
+  function fold() {
+    const most = SHOWN_WHOLE[matchMedia(NARROW).matches ? 'narrow' : 'wide'];
+    box.classList.toggle('is-long', box.value.length > most);
+  }
+  function unmark() {
+    surplus.hidden = true;
+    box.classList.remove('is-marked');
+  }
   /** @param {Promise<File>} choosing a text file; one that cannot be read changes nothing */
   async function take(choosing) {
     const { readTextFile } = await import('./text_file.js');
@@ -108,11 +118,11 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
         target.value = own ?? '';
       if (own !== written.own) written = { own, text };
       stale.textContent = own !== null && text !== written.text ? STALE : '';
-      box.classList.toggle('is-long', text.length > LONG_TEXT);
+      fold();
       translation.hidden = card.kind !== 'encoder-decoder';
       translation.classList.toggle('is-own', own !== null);
       menu.value = model;
-      surplus.hidden = true;
+      unmark();
       note.textContent = unsuited(text, card);
       exact.textContent = exactness(card);
       exact.hidden = exact.textContent === '';
@@ -133,11 +143,11 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
      * @param {number} length of what does
      */
     markFrom(length) {
-      surplus.replaceChildren(
-        box.value.slice(0, length),
-        element('mark', {}, box.value.slice(length)),
-      );
+      const mark = element('mark', {}, box.value.slice(length));
+      surplus.replaceChildren(box.value.slice(0, length), mark);
       surplus.hidden = false;
+      box.classList.add('is-marked');
+      box.scrollTop = mark.offsetTop - box.clientHeight / 2;
       surplus.scrollTop = box.scrollTop;
     },
 

@@ -301,6 +301,23 @@ export function createLater(button, load) {
   });
 }
 
+/**
+ * On a phone the further links are a menu.
+ * @param {HTMLElement} links
+ */
+export function createSiteMenu(links) {
+  const narrow = matchMedia('(max-width: 40rem)');
+  const fit = () => {
+    links.popover = narrow.matches ? 'auto' : null;
+  };
+  narrow.addEventListener('change', fit);
+  fit();
+  links.addEventListener('click', ({ target }) => {
+    const isChosen = target instanceof Element && target.closest('button, a');
+    if (isChosen && links.matches(':popover-open')) links.hidePopover();
+  });
+}
+
 function wasSeen() {
   try {
     return localStorage.getItem(TOUR_SEEN) === 'seen';

@@ -21,6 +21,7 @@ import { CELLS } from './plot.js';
 
 const KEPT = 'headlight.presentation';
 const FILE = 'headlight-presentation.json';
+const NARROW = '(max-width: 40rem)';
 /** Milliseconds between two looks at where a covered cell is: a drawing arrives and is resized. */
 const LOOK = 150;
 
@@ -229,11 +230,11 @@ export function createPresentation(announce) {
     /** @type {Place} */
     let place = { at: first, revealed: 0 };
     const stop = new AbortController();
-    const position = element('p', { 'aria-hidden': 'true' });
+    const position = element('h1', {});
     const reveal = button('Reveal', () => go(onward(slides, place)));
     const before = button('‹', () => go(back(place)), { 'aria-label': 'View before' });
     const after = button('›', () => go(onward(slides, place)), { 'aria-label': 'Next' });
-    const below = button('More ↓', () => scrollOn(bar, 1), {
+    const below = button(matchMedia(NARROW).matches ? '↓' : 'More ↓', () => scrollOn(bar, 1), {
       'aria-label': 'More of this view below',
       hidden: true,
     });

@@ -328,7 +328,13 @@ async function pdfOf({ svg, mm }) {
   const [{ jsPDF }, font] = await pdfLibrary();
   const size = [mm.width, mm.height];
   const orientation = mm.width > mm.height ? 'landscape' : 'portrait';
-  const pdf = new jsPDF({ unit: 'mm', format: size, orientation, compress: true });
+  const pdf = new jsPDF({
+    unit: 'mm',
+    format: size,
+    orientation,
+    compress: true,
+    putOnlyUsedFonts: true,
+  });
   pdf.addFileToVFS('DejaVuSans.ttf', font);
   for (const style of ['normal', 'bold', 'italic']) pdf.addFont('DejaVuSans.ttf', PDF_FONT, style);
   const host = element('div', { class: 'unseen', 'aria-hidden': 'true' });

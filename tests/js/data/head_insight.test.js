@@ -69,11 +69,11 @@ test('a short word, or one that the text begins with, is no link', () => {
     [
       [6, 5, 0.1],
       [6, 1, 0.9],
-      [4, 2, 0.5],
+      [5, 2, 0.5],
     ],
     [[7, 2, 0.99]],
   ]);
-  deepEqual(telling(trace), { layer: 0, head: 0, query: 4 });
+  deepEqual(telling(trace), { layer: 0, head: 0, query: 5 });
 });
 
 test('a head that repeats a phrase comes before all, at the row that does', () => {
@@ -94,6 +94,20 @@ test('of a common head the row of a word is told, not a full stop that rests on 
     said(idle, 0, 6),
     'At “him”, head 0 of layer 0 looks at “<s>”, the start of the text (100 %): a resting head (attention sink).',
   );
+});
+
+test('the pieces of a word are told apart only if one looks at the other, and a contraction is whole', () => {
+  const words = ['<s>', 'She', ' didn', "'t", ' hear', 'tily', ' sing'];
+  const trace = traceOf(words, [
+    [
+      [6, 2, 0.9],
+      [5, 4, 0.8],
+      [4, 3, 0.9],
+    ],
+  ]);
+  match(said(trace, 0, 6), /^At “sing”, .* at “didn’t”, 4 tokens back/);
+  match(said(trace, 0, 5), /^At “tily”, .* “hear” \(80 %\)/);
+  match(said(trace, 0, 4), /^At “heartily”, .* “’t” \(90 %\)/);
 });
 
 test('a chosen head is kept, and its own telling row found', () => {

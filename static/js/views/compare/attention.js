@@ -55,6 +55,7 @@ export function sideFigure(sides, which, state) {
         rows: unitLabels(subject.rows),
         columns: unitLabels(subject.columns),
         titles: TITLES,
+        kept: { rows: [], columns: [] },
         quantity: 'attention weight',
         scale: {
           bottom: 0,
@@ -267,6 +268,7 @@ export function differenceFigure({ a, b }, state) {
         rows: unitLabels(subject.rows),
         columns: unitLabels(subject.columns),
         titles: TITLES,
+        kept: { rows: [], columns: [] },
         quantity: 'change in weight',
         scale: { bottom: -(reach || 1), top: reach || 1, colours: diverging(state.palette.theme) },
       },

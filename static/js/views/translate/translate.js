@@ -200,6 +200,7 @@ function mapPart(state, { rows, columns, weights, links }, grid) {
         quantity: QUANTITY,
         scale: { bottom: 0, top: 1, colours: sequential(state.palette.theme) },
         outlined: links,
+        kept: { rows: [], columns: [] },
       },
       state,
     ),

@@ -135,7 +135,7 @@ function contributions(trace, found) {
   const [part, head] = [partsOf(found, trace.card), headsOf(found)].map(extremesOf);
   /** @param {Part|undefined} one @param {Part|undefined} ofHeads */
   const both = (one, ofHeads) =>
-    [one && sized(one), ofHeads && `of the heads ${sized(ofHeads)}`].filter(Boolean).join(', ');
+    [one && sized(one), ofHeads && `among the heads ${sized(ofHeads)}`].filter(Boolean).join(', ');
   const sides = [
     [token, both(part.most, head.most)],
     [against, both(part.least, head.least)],
