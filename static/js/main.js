@@ -414,7 +414,7 @@ function cancel() {
     controller.abort();
     pageStatus.waitForTrace(false);
     pageStatus.say(
-      `Cancelled. ${trace ? 'The results below are those of the previous text. ' : ''}Press Enter in the text box to read its text.`,
+      `Cancelled. ${trace ? 'The results below are those of the previous text. ' : ''}Press Enter in the text box to read the text.`,
     );
   } else {
     answers.cancel();

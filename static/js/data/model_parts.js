@@ -250,7 +250,12 @@ export function readingsOf(card, trace, off = { heads: [], layer: null }, query 
         note: best.text.trim().slice(0, 6) || '→',
       };
     },
-    loop: () => ({ level: null, words: 'generate: write on', label: 'Generate', note: '↻' }),
+    loop: () => ({
+      level: null,
+      words: 'generate: continue the text',
+      label: 'Generate',
+      note: '↻',
+    }),
     model: () => ({
       level: null,
       words: 'compare: with another text or model, or with a part switched off',

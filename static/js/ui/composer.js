@@ -324,10 +324,10 @@ function factsOf(card) {
     ['Reads', readingOf(card.normalization)],
     ['Architecture', card.architecture === 'headlight' ? '' : (card.architecture ?? '')],
     ['Self-check', exactness(card)],
-    ['Left out', omittedOf(card)],
+    ['Not available', omittedOf(card)],
     ['Trained on', listed(card.trained_on)],
-    ['What it read', corpusOf(card.corpus)],
-    ['Reaches', metricsOf(card.metrics)],
+    ['Training text', corpusOf(card.corpus)],
+    ['Measured', metricsOf(card.metrics)],
     ['Licence', card.licence],
     ['Attribution', listed(card.attribution)],
     ['Revision', card.revision],
@@ -365,7 +365,7 @@ function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) 
   const read = replacements
     .filter(({ characters }) => characters.trim())
     .map(({ characters, text }) => `${[...characters].join(' ')} as ${text}`);
-  return [...read, ...(lowers ? ['a text in capitals in small letters'] : [])].join('; ');
+  return [...read, ...(lowers ? ['a text in capitals as small letters'] : [])].join('; ');
 }
 
 /**

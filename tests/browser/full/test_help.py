@@ -33,7 +33,7 @@ def test_the_card_says_what_the_model_read(reader):
     card = reader.page.request.get(f"{reader.url}/api/v1/models/stories").json()
     before = card["corpus"]["before"]
     facts = reader.page.locator("#card .facts")
-    name = facts.locator("dt", has_text="What it read")
+    name = facts.locator("dt", has_text="Training text")
     said = name.locator("xpath=following-sibling::dd[1]").text_content()
     assert said.startswith(f"{before['documents']:,} {card['corpus'].get('by', 'document')}s")
     largest = max(card["corpus"]["topics"], key=card["corpus"]["topics"].get)

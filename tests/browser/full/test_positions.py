@@ -75,7 +75,7 @@ def test_k_is_set_by_arrow_keys_and_the_start_by_choosing_a_token(at_positions):
     assert titles(reader)[0] == "R(4) carries position 1 to 5"
     reader.view.locator(".plot").first.focus()
     reader.page.keyboard.press("ArrowDown")
-    assert re.match(r"Pair 4: PE\(1\) \(.*\), turned by [\d.]+ rad, is ", reader.announced)
+    assert re.match(r"Pair 4: PE\(1\) \(.*\), rotated by [\d.]+ rad, is ", reader.announced)
     marks = reader.page.locator("#chips .chip.is-key")
     assert marks.count() == 1
 

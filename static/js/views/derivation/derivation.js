@@ -264,7 +264,7 @@ export function turnFormula({ query, key }) {
    */
   const turn = (letter, index) =>
     row(
-      sub(letter(), words('turned')),
+      sub(letter(), words('rotated')),
       '=',
       sub(name('R'), name('θ')),
       letter(),

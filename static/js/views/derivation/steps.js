@@ -71,9 +71,9 @@ function turn({ now, pass, path, queries, keys }) {
     over: 'dimensions',
     lanes: [
       { name: 'query as projected', values: now.projected.query, side: 'query' },
-      { name: 'query, turned', values: now.met.query, side: 'query' },
+      { name: 'query, rotated', values: now.met.query, side: 'query' },
       { name: 'key as projected', values: now.projected.key, side: 'key' },
-      { name: 'key, turned', values: now.met.key, side: 'key' },
+      { name: 'key, rotated', values: now.met.key, side: 'key' },
     ],
   };
 }

@@ -257,7 +257,7 @@ export function expertFigure(trace, state, scene) {
 
 /** @param {ExpertTokens} expertTokens */
 function helpFor({ text, tokens, least_count: least }) {
-  return `The tokens it takes most above its share, counted over ${grouped(tokens)} tokens of ${text.join(' and ')}, of tokens that occur ${least} times or more; green ones occur in the sentence.`;
+  return `The tokens that it takes most above its share, of those that occur ${least} times or more in ${grouped(tokens)} tokens of ${text.join(' and ')}. Green: in this sentence.`;
 }
 
 /**

@@ -43,7 +43,7 @@ const WORDING = {
         'pair',
         'two neighbouring numbers of a query, rotated together; each pair has its own speed',
       ],
-      ['cosine of the turn', '1 if a pair is unchanged, −1 after half a turn'],
+      ['cosine of the rotation', '1 if a pair is unchanged, −1 after half a turn'],
     ],
   },
   alibi: {
@@ -113,13 +113,13 @@ function rotatedQueries(trace, state, subject) {
   const value = (row, column) => queries.data[row * queries.columns + column];
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, queries, {
-    title: `Turned queries of layer 0, head ${state.head}`,
+    title: `Rotated queries of layer 0, head ${state.head}`,
     axis: 'dimension',
     reach,
-    quantity: 'turned query',
+    quantity: 'rotated query',
     value,
     describe: (row, column) =>
-      `Position ${row}, ${quoted(tokens[row])}: dimension ${column} of its turned query is ${signed(value(row, column))} (layer 0, head ${state.head})`,
+      `Position ${row}, ${quoted(tokens[row])}: dimension ${column} of its rotated query is ${signed(value(row, column))} (layer 0, head ${state.head})`,
   });
 }
 
@@ -152,14 +152,14 @@ function turns(trace, state, subject) {
   const value = (row, column) => cosines.data[row * cosines.columns + column];
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, cosines, {
-    title: 'Turn of each pair',
+    title: 'Rotation of each pair',
     axis: 'pair',
     reach: 1,
-    quantity: 'cosine of the turn',
+    quantity: 'cosine of the rotation',
     value,
     request: { capture: [site.replace('rotated_', ''), site], heads: [state.head] },
     describe: (row, column) =>
-      `Position ${row}, ${quoted(tokens[row])}: pair ${column} was turned by an angle of cosine ${signed(value(row, column))} (layer 0, head ${state.head})`,
+      `Position ${row}, ${quoted(tokens[row])}: pair ${column} is rotated by an angle whose cosine is ${signed(value(row, column))} (layer 0, head ${state.head})`,
   });
 }
 

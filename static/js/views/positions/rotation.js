@@ -208,7 +208,7 @@ function circles(trace, state, subject) {
   return {
     title: turn.isAdded
       ? `R(${turn.shift}) carries position ${turn.from} to ${turn.from + turn.shift}`
-      : `The query at position ${turn.from} is turned`,
+      : `The query at position ${turn.from} is rotated`,
     help: turn.isAdded
       ? `Blue: PE(${turn.from}) as captured, of ${one}. Ring: the same, rotated here by k times the speed of its pair. Green: PE(${turn.from + turn.shift}) as captured, of ${other}. Grey: all other positions.`
       : `Blue: the query of ${one} before. Ring: the same, rotated here by ${turn.from} times the speed of its pair. Green: the rotated query as captured, of layer 0, head ${state.head}.`,
@@ -287,8 +287,8 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
   const end = turn.from + turn.shift;
   const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['even', 'odd'];
   const [from, computed, captured] = turn.isAdded
-    ? [`PE(${turn.from})`, 'turned', `PE(${end})`]
-    : ['query', 'turned here', 'turned query'];
+    ? [`PE(${turn.from})`, 'rotated', `PE(${end})`]
+    : ['query', 'rotated here', 'rotated query'];
   const columns = [
     ...[from, computed, captured].flatMap((name) => [`${name}, ${first}`, `${name}, ${second}`]),
     'difference',
@@ -317,13 +317,13 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
     rowLabels: pairs.map(String),
     columnLabels: columns,
     quantity: turn.isAdded
-      ? `pairs of the encoding turned from position ${turn.from} to ${end}`
+      ? `pairs of the encoding rotated from position ${turn.from} to ${end}`
       : `pairs of the query at position ${turn.from}, layer 0, head ${state.head}`,
     request: { capture: turn.sites, ...(!turn.isAdded && { heads: [state.head] }) },
     value,
     format: numberOrDifference,
     describe: (row) =>
-      `Pair ${pairs[row]}: ${from} ${words(row, 0)}, turned by ${angleInWords(speeds[pairs[row]] * turn.steps)}, is ${words(row, 2)}; the captured value is ${words(row, 4)}, at most ${small(value(row, 6))} away`,
+      `Pair ${pairs[row]}: ${from} ${words(row, 0)}, rotated by ${angleInWords(speeds[pairs[row]] * turn.steps)}, is ${words(row, 2)}; the captured value is ${words(row, 4)}, at most ${small(value(row, 6))} away`,
     tip: (row, column) => [
       `pair ${pairs[row]}: ${columns[column]}`,
       column === 6 ? small(value(row, 6)) : words(row, column - (column % 2)),
@@ -368,7 +368,7 @@ function blocks(trace, state, subject) {
   return {
     title: `R(${turn.steps}), block by block`,
     help: 'R is block-diagonal: one 2 × 2 block for each pair, shown as a row; next to the pair is its speed in radians per position.',
-    summary: `The four numbers of the blocks of ${turn.pairs} pairs, for a turn by ${counted(turn.steps, 'position')}.`,
+    summary: `The four numbers of the blocks of ${turn.pairs} pairs, for a rotation by ${counted(turn.steps, 'position')}.`,
     ...dimensionMap(
       matrix,
       {
@@ -398,7 +398,7 @@ function blocks(trace, state, subject) {
       value,
       format: (number) => signed(number, 4),
       describe: (row, column) =>
-        `Pair ${row} turns by ${angleInWords(speeds[row] * turn.steps)}: the entry ${names[column]} of its block is ${signed(value(row, column))}`,
+        `Pair ${row} is rotated by ${angleInWords(speeds[row] * turn.steps)}: the entry ${names[column]} of its block is ${signed(value(row, column))}`,
       tip: (row, column) => [`pair ${row}: ${names[column]}`, signed(value(row, column), 4)],
       tokens: () => ({}),
       start: { row: 0, column: 0 },

@@ -159,7 +159,7 @@ function figure(trace, state, subject) {
 const SHOWN = {
   sinusoidal: { tensor: 'encoding', axis: 'dimension', quantity: 'value added' },
   learned: { tensor: 'encoding', axis: 'dimension', quantity: 'value added' },
-  rotary: { tensor: 'cos', axis: 'pair', quantity: 'cosine of the turn' },
+  rotary: { tensor: 'cos', axis: 'pair', quantity: 'cosine of the rotation' },
 };
 
 /**

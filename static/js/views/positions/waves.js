@@ -243,7 +243,10 @@ function offOf(strips, dimensions, width) {
 function turns(trace, state, subject) {
   const { before, after } = turnSites(subject.stack);
   if (!trace.tensors[before] || !trace.tensors[after])
-    return { title: 'Turn of each pair', notice: 'The queries of this model were not captured.' };
+    return {
+      title: 'Rotation of each pair',
+      notice: 'The queries of this model were not captured.',
+    };
   const cosines = cosinesOfTurns(
     matrixAt(trace.tensors[before], state.head),
     matrixAt(trace.tensors[after], state.head),
@@ -257,9 +260,9 @@ function turns(trace, state, subject) {
     curve: curveOf((x) => Math.cos(x * speeds[pair]), cosines.rows),
   }));
   return {
-    title: 'Turn of each pair',
+    title: 'Rotation of each pair',
     help: `The line is the formula, the cosine of position × speed; the dots are the measured rotation of the queries of layer 0, head ${state.head}.`,
-    summary: `Cosine of the turn of ${pairs.length} pairs over ${cosines.rows} positions.`,
+    summary: `Cosine of the rotation of ${pairs.length} pairs over ${cosines.rows} positions.`,
     ...stripsDrawing(
       strips,
       { labels: numbered(tokens), axis: 'position', rows: 'pair', range: [-1, 1] },
@@ -267,11 +270,11 @@ function turns(trace, state, subject) {
     ),
     grid: stripsGrid(trace, state, subject, strips, {
       rowTitle: 'pair',
-      quantity: `cosine of the turn, layer 0, head ${state.head}`,
+      quantity: `cosine of the rotation, layer 0, head ${state.head}`,
       site: after,
       request: { capture: [before, after], heads: [state.head] },
       describe: (row, column, value) =>
-        `Pair ${pairs[row]} of the query of ${quoted(tokens[column])} at position ${column} was turned by an angle of cosine ${signed(value)}`,
+        `Pair ${pairs[row]} of the query of ${quoted(tokens[column])} at position ${column} is rotated by an angle whose cosine is ${signed(value)}`,
       tip: (row, column) => `pair ${pairs[row]}, position ${column}`,
     }),
   };

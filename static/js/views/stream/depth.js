@@ -208,7 +208,7 @@ function mapFigure(trace, state, subject) {
   const grid = mapGrid(trace, state, subject);
   return {
     title: quantity.title,
-    summary: `${quantity.title}: ${rows} steps of the depth by ${columns} positions.`,
+    summary: `${quantity.title}: ${rows} steps through the depth by ${columns} positions.`,
     help: quantity.help,
     ...depthMap(depth, { tokens, scale, quantity: quantity.unit }, state),
     grid: isDown(state.width) ? transposedGrid(grid) : grid,
@@ -250,7 +250,7 @@ function mapGrid(trace, state, subject) {
     rows: matrix.rows,
     columns: matrix.columns,
     sides: { rows: side, columns: side },
-    rowTitle: 'step of the depth',
+    rowTitle: 'step through the depth',
     columnTitle: 'token',
     rowLabels: steps.map(({ title }) => title),
     columnLabels: tokenLabels(tokens),
@@ -326,14 +326,14 @@ function lineGrid(subject, lines) {
    */
   const value = (row, column) => lines[row].values[column];
   /** @param {number} row */
-  const nameOfLine = (row) => (row === 0 ? named(tokens, query) : 'the mean token');
+  const nameOfLine = (row) => (row === 0 ? named(tokens, query) : 'the mean over all tokens');
   return {
     rows: lines.length,
     columns: steps.length,
     kind: 'line chart',
     sides: { rows: side, columns: side },
     rowTitle: 'line',
-    columnTitle: 'step of the depth',
+    columnTitle: 'step through the depth',
     rowLabels: lines.map(({ name }) => name),
     columnLabels: steps.map(({ title }) => title),
     quantity: `${quantity.unit} through the depth`,

@@ -172,7 +172,7 @@ function tokensIn({ token, against }) {
 
 /** @type {Record<string, string>} */
 const HELP = {
-  path: 'From the prediction back to a token. “layer 0, head 4 → layer 1, head 2” is what the first head writes and the second reads. Each bar is what the difference loses without that edge, measured by a pass of its own, and the probability that is left.',
+  path: 'From the prediction back to a token. “layer 0, head 4 → layer 1, head 2” is what the first head writes and the second reads. Each bar is by how much the difference falls without that edge, measured by a pass of its own; the percentage is the probability that is left.',
   patching:
     'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:

@@ -164,7 +164,7 @@ test('specialities: the tokens of the chosen expert, those of the sentence in gr
   const [bars] = data;
   equal(title, 'Expert 3 of layer 1');
   deepEqual(facts, [['share of all tokens', '60.0 %']]);
-  match(help, /12,345 tokens of books.txt.* 20 times or more/);
+  match(help, /20 times or more in 12,345 tokens of books.txt/);
   const isGreen = bars.marker.color.map((colour) => colour === FRAME.palette.key);
   deepEqual(isGreen, [true, true, false]);
   match(grid.describe(0), /^98\.0 % of the 1,200 occurrences of “·it” .* 1 of 1 does/);

@@ -56,7 +56,7 @@ test('either stack of an encoder–decoder can be shown, with its own tokens', (
 
 test('rotary: the turned queries of layer 0, and how far each pair was turned', () => {
   const [queries, turns] = figuresOf(positions, schemeTrace('rotary'));
-  match(queries.title, /^Turned queries of layer 0, head 0$/);
+  match(queries.title, /^Rotated queries of layer 0, head 0$/);
   ok(Math.abs(queries.data[0].z[1][0] - 2 * Math.cos(1)) < 1e-6);
   deepEqual([turns.grid.columns, turns.grid.columnTitle], [2, 'pair']);
   ok(Math.abs(turns.grid.value(3, 0) - Math.cos(3)) < 1e-6);
