@@ -175,6 +175,60 @@ def to_markdown(card: ModelCard) -> str:
     return f"{card.prose}\n{reach}{written}{corpus}{experts}{heads}{figures}"
 
 
+# Of each claim of an example: the score, and the control that it is compared with.
+CLAIMS = {
+    "previous": ("mean weight on the token before", "uniform attention"),
+    "repetition": (
+        "mean weight on what followed the token before, on random tokens that are repeated",
+        "uniform attention",
+    ),
+    "subject": ("mean weight of a verb on its subject", "the weight on the other noun"),
+    "antecedent": ("mean weight of a pronoun on its noun", "the weight on the other noun"),
+    "nouns": ("mean weight of a pronoun on the two nouns before it", "uniform attention"),
+    "closing_quote": (
+        "mean weight of a blank on the end of the quotation before it",
+        "sentences without quotation marks",
+    ),
+    "alignment": ("precision of the links between words", "links along the diagonal"),
+    "name": ("mean weight of a name's pieces on the name in the source", "uniform attention"),
+    "multiplicand": ("mean weight on the digits of the first factor", "uniform attention"),
+    "multiplier": ("mean weight on the digit of the second factor", "uniform attention"),
+    "column": ("mean weight on the digits of the same place", "uniform attention"),
+    "carry": ("mean weight on the digits of the place below", "uniform attention"),
+    "punctuation_expert": (
+        "the share of punctuation that one expert takes",
+        "its share of all tokens",
+    ),
+    "verb_of_clause": ("how often the verb agrees with the noun before it", "chance"),
+    "verb_beside": ("how often the verb agrees with the noun before it", "chance"),
+    "verb_across": ("how often the verb agrees with its subject across another noun", "chance"),
+    "both_sides": (
+        "how often a hidden word is the first guess",
+        "without the text after it",
+    ),
+    "next_word": ("how often the next token is the first guess", "always the commonest token"),
+    "rule": ("how often the answer that keeps the rule is rated higher", "chance"),
+}
+OF_WHAT_IS_RIGHT = frozenset({"alignment", "verb_of_clause", "verb_beside", "verb_across", "rule"})
+CLAIM = {"claim": str, "score": float, "control": float, "sentences": int}
+
+
+def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
+    """The figures of an example's claim (`headlight.model.evaluation.examples`).
+
+    Returns:
+        ``claim``, ``score``, ``control`` and ``sentences``; None if the example claims nothing, or
+        another claim was measured.
+    """
+    example = card.examples[title]
+    figures = _mapping(_mapping(card.metrics, "sample"), "examples").get(title)
+    claim = example.claim if isinstance(example, Example) else None
+    if claim not in CLAIMS or not fits(figures, CLAIM) or figures["claim"] != claim:
+        return None
+    found: Mapping[str, Any] = figures
+    return found
+
+
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """A card's figures as (name, value) pairs; nested names are joined by dots."""
     pairs: list[tuple[str, Any]] = []

@@ -74,6 +74,16 @@ def _least(name: str, control: float) -> float:
     return THRESHOLDS.get(name, max(LEAST_SCORE, ABOVE_CONTROL * control))
 
 
+def head_labels(profile: Mapping[str, Any]) -> dict[str, list[dict[str, float]]]:
+    """The labels of each head with their scores, by attention, of a whole profile."""
+    return {
+        path: [
+            {label: head["scores"][label]["score"] for label in head["labels"]} for head in heads
+        ]
+        for path, heads in profile["attentions"].items()
+    }
+
+
 def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
     """The profile in a model's folder; None if there is none of this revision.
 

@@ -19,7 +19,7 @@ from headlight.model.device import choose_device
 from headlight.model.evaluation.figures import SAMPLE, rounded
 from headlight.model.evaluation.heads import profile_heads
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
-from headlight.model.head_profiles import HEADS, to_json
+from headlight.model.head_profiles import HEADS, head_labels, to_json
 from headlight.model.training.corpus import SentencePair, read_documents, read_pairs
 
 
@@ -65,17 +65,15 @@ def profile_model(
 
 def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:
     """The labels with their scores and the cost of each head, for a card."""
+    labels = head_labels(profile)
     return {
         "text": profile["text"],
         "sentences": profile["sentences"],
         "bits_per_byte": profile["bits_per_byte"],
         "attentions": {
             path: [
-                {
-                    "labels": {label: head["scores"][label]["score"] for label in head["labels"]},
-                    "cost": head["cost"],
-                }
-                for head in heads
+                {"labels": of_head, "cost": head["cost"]}
+                for of_head, head in zip(labels[path], heads, strict=True)
             ]
             for path, heads in profile["attentions"].items()
         },

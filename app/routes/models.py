@@ -14,10 +14,12 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from headlight.errors import Problem, described, echo, over_limit
-from headlight.model.card import Example
+from headlight.model.card import CLAIMS, ModelCard, measured_claim
+from headlight.model.head_profiles import head_labels
 from headlight.model.served import Description, Weight
 from headlight.registry import ModelStatus, Registry
 from headlight.schemas.models import (
+    ClaimAnswer,
     ExampleAnswer,
     ExpertsAnswer,
     ModelAnswer,
@@ -199,7 +201,8 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
             lowers_capitals=description.normalization.lowers_capitals,
         ),
         analyses=available(description),
-        examples=[example_answer(title, found) for title, found in card.examples.items()],
+        head_labels=head_labels(description.heads) if description.heads else {},
+        examples=[example_answer(card, title) for title in card.examples],
     )
 
 
@@ -230,8 +233,16 @@ def _heads(description: Description) -> dict[str, Any] | None:
     return None if profile is None else {k: v for k, v in profile.items() if k != "revision"}
 
 
-def example_answer(title: str, example: str | Example) -> ExampleAnswer:
-    """An example of a card, and where to look."""
+def example_answer(card: ModelCard, title: str) -> ExampleAnswer:
+    """An example of a card, where to look, and its claim as it was measured."""
+    example = card.examples[title]
     if isinstance(example, str):
-        return ExampleAnswer(title=title, text=example, opens={})
-    return ExampleAnswer(title=title, text=example.text, opens=example.opens)
+        return ExampleAnswer(title=title, text=example, claim=None, opens={})
+    figures = measured_claim(card, title)
+    measure, against = CLAIMS[figures["claim"]] if figures else ("", "")
+    return ExampleAnswer(
+        title=title,
+        text=example.text,
+        claim=ClaimAnswer(**figures, measure=measure, against=against) if figures else None,
+        opens=example.opens,
+    )

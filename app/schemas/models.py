@@ -115,11 +115,25 @@ class HeadProfilesAnswer(Answer):
     examples: list[SentenceAnswer]
 
 
+class ClaimAnswer(Answer):
+    """A claim of an example, measured over many sentences."""
+
+    claim: str = Field(description="Its name; `headlight evaluate` measures it.")
+    measure: str = Field(description="What `score` is.")
+    score: float
+    against: str = Field(description="What `control` is.")
+    control: float
+    sentences: int = Field(description="The number of sentences, pairs or tokens.")
+
+
 class ExampleAnswer(Answer):
     """A text that shows something about a model."""
 
     title: str = Field(description="A title that says what to see.")
     text: str
+    claim: ClaimAnswer | None = Field(
+        description="null: the example claims nothing, or it was not measured."
+    )
     opens: dict[str, str | int] = Field(
         description="The place to open, as fields of the page's address: `view`, `where`, `layer`, "
         "`head`, `query`, `source`; may be empty."
@@ -190,6 +204,10 @@ class ModelSummary(Answer):
     licence: str
     normalization: NormalizationAnswer
     analyses: list[str] = Field(description="The analyses that its sites support.")
+    head_labels: dict[str, list[dict[str, float]]] = Field(
+        description="By attention, `decoder.layers.0.self_attention`, head by head: the labels of "
+        "its profile with their scores, the highest first; empty if its heads were not measured."
+    )
     examples: list[ExampleAnswer]
 
 

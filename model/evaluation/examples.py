@@ -3,22 +3,15 @@
 An example names its claim (`headlight.model.card.Example.claim`). A claim holds if its score is at
 least twice its control; a claim about what is right, if it errs at most half as often.
 
-- ``previous``: the mean weight on the token before. Control: uniform attention.
-- ``repetition``: the mean weight, over random tokens that are repeated, on what followed the token
-  before. Control: uniform attention.
-- ``subject``: the mean weight of a verb on its subject. Control: on the other noun.
-- ``nouns``: the mean weight of a pronoun on the two nouns before it. Control: uniform attention.
-  Which of the two it means does not matter: ``antecedent``, with the other noun as its control.
-- ``closing_quote``: the mean weight of a blank after a quotation on the end of it. Control: the
-  same place, if the sentence has no quotation marks.
-- ``alignment``: the precision of the links that the head makes between words of the project's own
-  hand-aligned pairs. Control: links along the diagonal.
-- ``punctuation_expert``: the greatest share of punctuation that an expert of the layer takes.
-  Control: its share of all tokens.
-- ``verb_of_clause``: how often the verb agrees with the noun before it, if a clause before it has a
-  noun of the other number. Chance is the control. ``verb_beside``: the same of a verb that is
-  filled in.
-- ``both_sides``: how often a hidden word is the first guess. Control: without the text after it.
+`headlight.model.card.CLAIMS` says of each what its score is and what its control; here it says more
+of some:
+
+- ``nouns``: which of the two a pronoun means does not matter; that is ``antecedent``.
+- ``alignment``: of the project's own hand-aligned pairs.
+- ``name``: the pieces of a name that the training text lacks, in a translation that is given.
+- ``multiplicand``, ``multiplier``, ``column``, ``carry``: as in
+  `headlight.model.evaluation.reasoning`.
+- ``rule``: of the comparisons that the reward model was not trained on.
 """
 
 from __future__ import annotations
@@ -29,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from headlight.model.card import Example
+from headlight.model.card import OF_WHAT_IS_RIGHT, Example
+from headlight.model.evaluation.agreement import agreement_figures
 from headlight.model.evaluation.controlled_sentences import (
     NOUNS,
     ControlledSentence,
@@ -43,6 +37,9 @@ from headlight.model.evaluation.heads import (
     sentences_of,
 )
 from headlight.model.evaluation.moe import KINDS, count_taken
+from headlight.model.evaluation.preference import evaluate_reward, held_out_comparisons
+from headlight.model.evaluation.reasoning import HEAD_PROBLEMS, ROLES, digit_weights
+from headlight.model.evaluation.translations import NAMES
 from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
     Link,
@@ -52,11 +49,17 @@ from headlight.model.evaluation.word_alignment import (
 )
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import MASK
-from headlight.model.tracing import PassSpec, read_tokens
+from headlight.model.tracing import PassSpec, read_tokens, trace
+from headlight.model.training.arithmetic import split
 from headlight.model.training.corpus import TokenStream
 
 N_SENTENCES = 100
 SPEAKERS = ("the old woman", "the king", "the little boy", "the man", "the girl", "the farmer")
+NAMED = (
+    ("My name is {}.", "Je m'appelle {}."),
+    ("Do you know {}?", "Connais-tu {} ?"),
+    ("Where is {}?", "Où est {} ?"),
+)
 QUESTIONS = ("Where are you going", "What is your name", "Who is there", "What do you want")
 Claim = Callable[[Checkpoint, Example, Sequence[str]], tuple[float, float, int]]
 
@@ -207,6 +210,39 @@ def _alignment(
     return found.score.precision, alignment_error_rate(diagonal, gold).precision, len(gold)
 
 
+def _name(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[float, float, int]:
+    site = f"{_path(checkpoint, example)}.weights"
+    scores, controls = [], []
+    for english, french in NAMED:
+        for name in NAMES:
+            found = trace(checkpoint, english.format(name), french.format(name), capture=[site])
+            assert found.target_tokens is not None
+            of_name = [
+                [
+                    place
+                    for place, token in enumerate(tokens)
+                    if token.start < end and token.end > start
+                ]
+                for tokens, text in ((found.tokens, english), (found.target_tokens, french))
+                for start, end in [(text.index("{}"), text.index("{}") + len(name))]
+            ]
+            weights = found[site][example.head][np.ix_(of_name[1], of_name[0])]
+            scores.append(weights.sum(axis=1).mean())
+            controls.append(len(of_name[0]) / len(found.tokens))
+    return float(np.mean(scores)), float(np.mean(controls)), len(scores)
+
+
+def _digits(role: str) -> Claim:
+    def measured(
+        checkpoint: Checkpoint, example: Example, _: Sequence[str]
+    ) -> tuple[float, float, int]:
+        problems = split().test[:HEAD_PROBLEMS]
+        weights, evenly = digit_weights(checkpoint, problems)[role]
+        return float(weights[example.layer, example.head]), evenly, len(problems)
+
+    return measured
+
+
 # --- experts and predictions ----------------------------------------------------------------------
 
 
@@ -266,6 +302,31 @@ def _verb_beside(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple
     return share, 0.5, n
 
 
+def _verb_across(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
+    found = agreement_figures(checkpoint)["agreement"]
+    return found["other_number"], 0.5, int(found["sentences"])
+
+
+def _next_word(
+    checkpoint: Checkpoint, _: Example, documents: Sequence[str]
+) -> tuple[float, float, int]:
+    ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
+    length = min(checkpoint.config.max_tokens, len(ids))
+    rows = ids[: len(ids) // length * length].view(-1, length).tolist()
+    rights, following = [], []
+    for row in rows:
+        logits = checkpoint.read([row], None, sites=["logits"])["logits"][0, :-1]
+        rights += (logits.argmax(dim=-1).cpu().numpy() == np.array(row[1:])).tolist()
+        following += row[1:]
+    commonest = np.bincount(following).max() / len(following)
+    return float(np.mean(rights)), float(commonest), len(following)
+
+
+def _rule(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
+    comparisons = held_out_comparisons()
+    return evaluate_reward(checkpoint, comparisons)["accuracy"], 0.5, len(comparisons)
+
+
 def _both_sides(
     checkpoint: Checkpoint, _: Example, documents: Sequence[str]
 ) -> tuple[float, float, int]:
@@ -274,7 +335,6 @@ def _both_sides(
     return whole, cut, n
 
 
-OF_WHAT_IS_RIGHT = frozenset({"alignment", "verb_of_clause", "verb_beside"})
 CLAIMS: Mapping[str, Claim] = {
     "previous": _previous,
     "repetition": _repetition,
@@ -286,5 +346,10 @@ CLAIMS: Mapping[str, Claim] = {
     "punctuation_expert": _punctuation_expert,
     "verb_of_clause": _verb_of_clause,
     "verb_beside": _verb_beside,
+    "verb_across": _verb_across,
     "both_sides": _both_sides,
+    "next_word": _next_word,
+    "name": _name,
+    **{role: _digits(role) for role in ROLES},
+    "rule": _rule,
 }

@@ -33,13 +33,10 @@ from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.arithmetic import split
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
 from headlight.model.training.preference import Comparison, read_comparisons
-from headlight.model.training.recipes.reward import RewardConfig, divide
 
 Quality = Callable[[Checkpoint], dict[str, float]]
 
 SAMPLE = Path(__file__).with_name("sample.txt")
-COMPARISONS = Path(__file__).with_name("comparisons.jsonl")
-"""Comparisons that a stated rule made of the samples of `stories` (`training.preference.RULE`)."""
 _NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
 
 
@@ -147,10 +144,9 @@ def _quality(recipe: str, files: Sequence[Path]) -> tuple[list[str], Quality]:
             raise ValueError(_NO_FILES)
         return [f"{len(split().test)} problems"], reasoning.right_and_products
     if recipe == "reward":
-        comparisons = read_comparisons(files or (COMPARISONS,))
         if not files:
-            names = [COMPARISONS.name]
-            comparisons = divide(comparisons, RewardConfig().held_out)[1]
+            names = [preference.COMPARISONS.name]
+        comparisons = read_comparisons(files) if files else preference.held_out_comparisons()
         return names, lambda one: _accuracy(one, comparisons)
     if recipe == "translate":
         pairs = _pairs(files)
@@ -235,7 +231,7 @@ def _sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _reward_sample(checkpoint: Checkpoint) -> dict[str, Any]:
     """The figures on the comparisons that were held out, and the accuracy if they are typed."""
-    held_out = divide(read_comparisons([COMPARISONS]), RewardConfig().held_out)[1]
+    held_out = preference.held_out_comparisons()
     measured = {
         name: preference.evaluate_reward(
             checkpoint,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,14 +25,18 @@ from headlight.model.training.preference import (
     encode_comparisons,
     line_end,
     prompts_of,
+    read_comparisons,
     rule_score,
 )
+from headlight.model.training.recipes.reward import RewardConfig, divide
 from headlight.model.training.recipes.rlhf import kl_of_samples, rewards_of
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 MATCHING_ROWS, MATCHING_TOKENS = 24, 64
 N_PROMPTS, N_SHOWN = 128, 4
 BINS = 10
+COMPARISONS = Path(__file__).with_name("comparisons.jsonl")
+"""Comparisons that a stated rule made of the samples of `stories` (`training.preference.RULE`)."""
 
 Maps = Float[np.ndarray, "head query key"]
 
@@ -211,6 +216,11 @@ def _unmasked(maps: Maps) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " p
 
 
 # --- reward models --------------------------------------------------------------------------------
+
+
+def held_out_comparisons() -> list[Comparison]:
+    """Read those of the project's comparisons that no reward model was trained on."""
+    return divide(read_comparisons([COMPARISONS]), RewardConfig().held_out)[1]
 
 
 def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, Any]:

@@ -225,13 +225,28 @@ def _summands(begin: int, side: str) -> Iterator[tuple[int, str]]:
 def digit_heads(checkpoint: Checkpoint, problems: Sequence[Problem]) -> dict[str, dict[str, Any]]:
     """Find for each role of `readings` the head with the most weight on its digits.
 
+    Returns:
+        By role: ``layer``, ``head``, its mean ``weight`` on the digits of the role, and
+        ``evenly``, the weight they would have if all earlier tokens had the same.
+    """
+    return {
+        role: _best(weights) | {"evenly": evenly}
+        for role, (weights, evenly) in digit_weights(checkpoint, problems).items()
+    }
+
+
+def digit_weights(
+    checkpoint: Checkpoint, problems: Sequence[Problem]
+) -> dict[str, tuple[Float[Tensor, "layer head"], float]]:
+    """Compute the mean weight of every head on the digits of each role of `readings`.
+
     Args:
         checkpoint: a decoder of characters.
         problems: whose written solutions are read.
 
     Returns:
-        By role: ``layer``, ``head``, its mean ``weight`` on the digits of the role, and
-        ``evenly``, the weight they would have if all earlier tokens had the same.
+        By role: the weights, and that which the digits would have if all earlier tokens had the
+        same.
     """
     totals: dict[str, Float[Tensor, "layer head"]] = {}
     counts, evenly = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0.0)
@@ -247,10 +262,7 @@ def digit_heads(checkpoint: Checkpoint, problems: Sequence[Problem]) -> dict[str
             totals[role] = totals.get(role, torch.zeros_like(found)) + found
             counts[role] += 1
             evenly[role] += len(reading.keys) / (reading.query + 1)
-    return {
-        role: _best(totals[role] / counts[role]) | {"evenly": evenly[role] / counts[role]}
-        for role in ROLES
-    }
+    return {role: (totals[role] / counts[role], evenly[role] / counts[role]) for role in ROLES}
 
 
 def _best(weights: Float[Tensor, "layer head"]) -> dict[str, Any]:

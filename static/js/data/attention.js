@@ -154,6 +154,7 @@ export function isFilling({ card }) {
  * @property {number} head
  * @property {Label|null} label null: this trace says nothing about it
  * @property {number|null} score between 0 and 1; null: no score reaches its threshold
+ * @property {(Label & {score: number})[]|null} profile its labels over many sentences, the highest score first; null: it was not measured
  */
 
 /** @type {Record<string, [title: string, short: string, help: string]>} */
@@ -179,6 +180,14 @@ const TITLES = {
   ],
   broad: ['broad', 'broad', 'entropy of the weights, as a share of its maximum'],
   positional: ['positional', 'pos', 'the share of the weights that distance alone explains'],
+  punctuation: ['punctuation', 'punc', 'over many sentences: mean weight on punctuation'],
+  repetition: [
+    'induction on random tokens',
+    'rep',
+    'over repeated random tokens: mean weight on the tokens that followed them before',
+  ],
+  subject: ['subject', 'subj', 'over made sentences: mean weight of a verb on its subject'],
+  antecedent: ['antecedent', 'ante', 'over made sentences: mean weight of a pronoun on its noun'],
   narrow: ['narrow', 'narr', 'how concentrated the weights are: 1 − “broad”'],
   mixed: ['mixed', 'mix', 'no score of this head reaches its threshold in this text'],
 };
@@ -211,13 +220,23 @@ export function labelOf(id) {
 export function labelledHeads(trace, place) {
   return weightsAt(place, trace).map(({ layer, site }) => {
     const found = foundAt(trace, site);
+    const profiles = trace.card?.head_labels?.[pathOf(site)];
     const heads = Array.from({ length: trace.tensors[site].shape[0] }, (_, head) => ({
       layer,
       head,
       ...labelIn(found, head),
+      profile: profiles ? profileIn(profiles[head]) : null,
     }));
     return { layer, heads };
   });
+}
+
+/** @param {string} site of weights */
+const pathOf = (site) => site.replace(/\.weights$/, '');
+
+/** @param {Record<string, number>} [scores] by label */
+function profileIn(scores = {}) {
+  return Object.entries(scores).map(([id, score]) => ({ ...labelOf(id), score }));
 }
 
 /**
@@ -228,7 +247,7 @@ export function labelledHeads(trace, place) {
  */
 function foundAt({ analyses }, site) {
   const labels = analyses.head_labels;
-  const path = site.replace(/\.weights$/, '');
+  const path = pathOf(site);
   if (!labels?.[`${path}.label`]) return null;
   const [scores, queries] = ['label_scores', 'label_queries'].map(
     (name) => labels[`${path}.${name}`],
@@ -318,6 +337,17 @@ export function bareTitle(label) {
 export function labelInWords({ label, score }, format) {
   if (!label) return '';
   return score === null ? label.title : `${label.title} ${format(score)}`;
+}
+
+/**
+ * A head's labels over many sentences: `sink 0.96, punctuation 0.40`.
+ * @param {Pick<LabelledHead, 'profile'>} head
+ * @param {(score: number) => string} format
+ * @returns {string} empty if its model has no profile
+ */
+export function profileInWords({ profile }, format) {
+  if (!profile) return '';
+  return profile.map(({ title, score }) => `${title} ${format(score)}`).join(', ') || 'no label';
 }
 
 /**

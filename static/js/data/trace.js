@@ -92,6 +92,7 @@ import { partsOf } from './text.js';
  * @property {string} revision
  * @property {string} licence
  * @property {string[]} analyses
+ * @property {Record<string, Record<string, number>[]>} [head_labels] by the path of an attention, the labels of each head's profile with their scores
  * @property {Example[]} examples
  * @property {string[]} [trained_on]
  * @property {string[]} [attribution]
@@ -116,7 +117,8 @@ import { partsOf } from './text.js';
 
 /** @typedef {{replacements: {characters: string, text: string}[], lowers_capitals: boolean}} Normalization changes that a tokenizer makes to a text */
 
-/** @typedef {{title: string, text: string, opens: Record<string, string|number>}} Example a text, and the state it opens */
+/** @typedef {{claim: string, measure: string, score: number, against: string, control: number, sentences: number}} Claim of an example, as it was measured */
+/** @typedef {{title: string, text: string, claim?: Claim|null, opens: Record<string, string|number>}} Example a text, and the state it opens */
 
 /** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number, bits?: number, parts?: string[]}} Edit of a pass */
 

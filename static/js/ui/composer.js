@@ -4,7 +4,7 @@
  */
 
 import { messageOf, modelName } from '../api/calls.js';
-import { counted, inBytes, percent, rounded } from '../data/format.js';
+import { counted, grouped, inBytes, percent, rounded, share, shortShare } from '../data/format.js';
 import { hasEnd } from '../data/trace.js';
 import { MASK } from '../data/words.js';
 import { element, partOf } from './dom.js';
@@ -135,7 +135,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
         );
       offered = card.id;
       for (const button of examples.querySelectorAll('button'))
-        button.setAttribute('aria-pressed', String(button.title === text));
+        button.setAttribute('aria-pressed', String(button.dataset.text === text));
     },
 
     /**
@@ -254,15 +254,35 @@ function damaged(unavailable) {
 }
 
 /**
+ * With the score of what the example claims, and its control.
  * @param {Example} example
  * @param {(example: Example) => void} onExample
  */
 function exampleButton(example, onExample) {
+  const { title, text, claim } = example;
+  const measured = claimInWords(claim);
+  const options = { type: 'button', 'data-text': text, onclick: () => onExample(example) };
+  if (!claim) return element('button', { ...options, title: text }, title);
   return element(
     'button',
-    { type: 'button', title: example.text, onclick: () => onExample(example) },
-    example.title,
+    { ...options, title: `${text}\n${measured}`, 'aria-description': measured },
+    title,
+    element(
+      'span',
+      { class: 'example-score', 'aria-hidden': 'true' },
+      `${shortShare(claim.score)} vs ${shortShare(claim.control)}`,
+    ),
   );
+}
+
+/**
+ * @param {import('../data/trace.js').Claim|null} [claim]
+ * @returns {string} empty if an example claims nothing that was measured
+ */
+export function claimInWords(claim) {
+  if (!claim) return '';
+  const { measure, score, against, control, sentences } = claim;
+  return `Over ${grouped(sentences)} sentences, pairs or tokens: ${measure} ${share(score, 2)}; ${against} ${share(control, 2)}.`;
 }
 
 /**

@@ -4,7 +4,14 @@
  * does with this text.
  */
 
-import { arranged, bareTitle, labelInWords, labelledHeads, placeOf } from '../data/attention.js';
+import {
+  arranged,
+  bareTitle,
+  labelInWords,
+  labelledHeads,
+  placeOf,
+  profileInWords,
+} from '../data/attention.js';
 import { share, shortShare } from '../data/format.js';
 import { walk } from '../plot/grid.js';
 import { element } from './dom.js';
@@ -29,6 +36,7 @@ const ORDERS = {
   layer: 'Rows are layers, columns are heads, counted from 0.',
   label: 'Heads grouped by label, highest score first.',
 };
+const PROFILES = 'Below a map: its label in this text; in italics, over many sentences.';
 const HOW = {
   mouse: 'Point at a map, or choose one to enlarge it.',
   touch: 'Tap a map to enlarge it.',
@@ -67,7 +75,13 @@ export function createHeads({ onChoose, painter }) {
   const say = (cell) => {
     caption.textContent = cell
       ? captionOf(rows[cell.row].heads[cell.column], peakOf(rows[cell.row].heads[cell.column]))
-      : `${ORDERS[built.order ?? 'layer']} ${canPoint() ? HOW.mouse : HOW.touch}`;
+      : [
+          ORDERS[built.order ?? 'layer'],
+          rows.some(({ heads }) => heads.some(({ profile }) => profile)) ? PROFILES : '',
+          canPoint() ? HOW.mouse : HOW.touch,
+        ]
+          .filter(Boolean)
+          .join(' ');
   };
   grid.addEventListener('click', ({ target }) => {
     const cell = cellOf(cells, target);
@@ -217,6 +231,7 @@ function build(grid, rows, { order, isShort, nColumns }) {
           { class: 'heads-item' },
           cell,
           nameOf(line.heads[column], { order, isShort }),
+          profileOf(line.heads[column], isShort),
         ),
       ),
     ),
@@ -251,9 +266,18 @@ function headline(heads) {
  * @param {LabelledHead} head
  */
 function spoken(head) {
-  return [`Layer ${head.layer}, head ${head.head}`, labelInWords(head, share)]
+  return [`Layer ${head.layer}, head ${head.head}`, labelsOf(head)].filter(Boolean).join(': ');
+}
+
+/**
+ * Its label in this text, and apart from it those over many sentences.
+ * @param {LabelledHead} head
+ */
+function labelsOf(head) {
+  const profile = profileInWords(head, share);
+  return [labelInWords(head, share), profile && `over many sentences ${profile}`]
     .filter(Boolean)
-    .join(': ');
+    .join('; ');
 }
 
 /**
@@ -268,6 +292,24 @@ function nameOf({ layer, head, label, score }, { order, isShort }) {
     { class: label?.id === 'mixed' ? 'heads-name is-mixed' : 'heads-name', 'aria-hidden': 'true' },
     element('span', {}, words ?? ''),
     score === null ? null : element('span', { class: 'heads-score' }, shortShare(score)),
+  );
+}
+
+/**
+ * The first label over many sentences, and how many more there are.
+ * @param {LabelledHead} head
+ * @param {boolean} isShort
+ */
+function profileOf({ profile }, isShort) {
+  if (!profile) return null;
+  const [first, ...others] = profile;
+  const more = others.length > 0 ? `+${others.length}` : '';
+  return element(
+    'span',
+    { class: 'heads-name is-profile', 'aria-hidden': 'true' },
+    element('span', {}, first ? (isShort ? first.short : bareTitle(first)) : '–'),
+    first ? element('span', { class: 'heads-score' }, shortShare(first.score)) : null,
+    more ? element('span', {}, more) : null,
   );
 }
 
@@ -331,8 +373,9 @@ function cellOf(cells, target) {
  */
 function captionOf(labelled, ceiling) {
   const words = labelInWords(labelled, share);
+  const profile = profileInWords(labelled, share);
   const help = labelled.label && labelled.score !== null ? ` (${labelled.label.help})` : '';
-  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}strongest weight ${share(ceiling)}`;
+  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}${profile ? `over many sentences ${profile}; ` : ''}strongest weight ${share(ceiling)}`;
 }
 
 /**

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headlight.model.card import read_card, write_card
+from headlight.model.card import Example, read_card, write_card
 from tests.model.test_head_profiles import PROFILE
 
 
@@ -93,7 +93,8 @@ def test_a_card_says_what_the_model_is(client, tiny):
             "attention_by_distance",
             "quantization_sensitivity",
         ],
-        "examples": [{"title": "A cat", "text": "The cat sat.", "opens": {}}],
+        "head_labels": {},
+        "examples": [{"title": "A cat", "text": "The cat sat.", "claim": None, "opens": {}}],
     }
     assert {
         "name": "decoder.layers.1.self_attention.weights",
@@ -172,8 +173,39 @@ def test_a_card_has_the_profile_of_its_heads_if_it_is_of_these_weights(
         path = shutil.copytree(zoo / "tiny", tmp_path / name) / "heads.json"
         path.write_text(json.dumps({"revision": revision, **HEADS}))
     client = client_with(models_dir=tmp_path)
-    assert client.get("/api/v1/models/profiled").json()["heads"] == HEADS
-    assert client.get("/api/v1/models/retrained").json()["heads"] is None
+    profiled, retrained = (
+        client.get(f"/api/v1/models/{name}").json() for name in ("profiled", "retrained")
+    )
+    assert profiled["heads"] == HEADS
+    assert profiled["head_labels"] == {
+        path: [
+            {label: head["scores"][label]["score"] for label in head["labels"]} for head in heads
+        ]
+        for path, heads in HEADS["attentions"].items()
+    }
+    assert any(any(heads) for heads in profiled["head_labels"].values())
+    assert retrained["heads"] is None
+    assert retrained["head_labels"] == {}
+
+
+def test_an_example_has_the_figures_of_its_claim_and_of_no_other(client_with, zoo, tmp_path):
+    path = shutil.copytree(zoo / "tiny", tmp_path / "claiming") / "CARD.md"
+    examples = {
+        "Before": Example(text="A cat.", layer=0, head=1, claim="previous"),
+        "Renamed": Example(text="A cat.", layer=0, head=1, claim="subject"),
+        "Plain": "A cat.",
+    }
+    figures = {"claim": "previous", "score": 0.75, "control": 0.25, "sentences": 45}
+    metrics = {"sample": {"examples": dict.fromkeys(examples, figures)}}
+    write_card(path, replace(read_card(path), examples=examples, metrics=metrics))
+    client = client_with(models_dir=tmp_path)
+    found = client.get("/api/v1/models/claiming").json()["examples"]
+    assert found[0]["claim"] == {
+        **figures,
+        "measure": "mean weight on the token before",
+        "against": "uniform attention",
+    }
+    assert [example["claim"] for example in found[1:]] == [None, None]
 
 
 def test_an_unknown_model_is_refused(client, problem, model_ids):

@@ -10,6 +10,7 @@ import {
   placeOf,
   placesOf,
   predictingSide,
+  profileInWords,
   rankedByPair,
   sideOf,
   stackOf,
@@ -70,6 +71,22 @@ test('each head has the label that the API gives it, with its score', () => {
     ['previous token 0.900', 'sink 0.600'],
     ['sink 0.800', 'mixed'],
   ]);
+});
+
+test('the labels of a profile stand apart from the label in the text', () => {
+  const trace = labelled();
+  const path = 'decoder.layers.0.self_attention';
+  const card = { ...trace.card, head_labels: { [path]: [{ sink: 0.96, repetition: 0.81 }, {}] } };
+  const [first, second] = headsOf({ ...trace, card });
+  deepEqual(
+    first.heads.map((head) => [labelInWords(head, share), profileInWords(head, share)]),
+    [
+      ['previous token 0.900', 'sink 0.960, induction on random tokens 0.810'],
+      ['sink 0.600', 'no label'],
+    ],
+  );
+  equal(second.heads[0].profile, null, 'an attention that was not measured');
+  equal(profileInWords(headsOf(trace)[0].heads[0], share), '');
 });
 
 test('every label of the API has words on the page, and another keeps its name', () => {

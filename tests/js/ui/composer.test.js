@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { corpusOf, readInText } from '../../../static/js/ui/composer.js';
+import { claimInWords, corpusOf, readInText } from '../../../static/js/ui/composer.js';
 import { readInWords } from '../../../static/js/ui/page.js';
 
 const CORPUS = {
@@ -55,4 +55,20 @@ test('the status says how much could be read, unless there is no end', () => {
   const endless = { ...read, card: { max_tokens: 1_000_000 } };
   assert.equal(readInWords(endless), '2 tokens, 3 ms');
   assert.equal(readInWords({ ...endless, target_tokens: ['c'] }), '2 + 1 tokens, 3 ms');
+});
+
+test('a claim is told with its score, its control and how many it is a mean over', () => {
+  const claim = {
+    claim: 'previous',
+    measure: 'mean weight on the token before',
+    score: 0.9845,
+    against: 'uniform attention',
+    control: 0.1325,
+    sentences: 1045,
+  };
+  assert.equal(
+    claimInWords(claim),
+    'Over 1,045 sentences, pairs or tokens: mean weight on the token before 0.98; uniform attention 0.13.',
+  );
+  assert.equal(claimInWords(null), '');
 });

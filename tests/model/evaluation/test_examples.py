@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headlight.model import card
 from headlight.model.card import Example
 from headlight.model.checkpoint import ZOO, load
 from headlight.model.evaluation import controlled_sentences, examples
 from headlight.model.evaluation.agreement import agreement_figures
 from headlight.model.evaluation.examples import CLAIMS, holds, measure_examples
+from headlight.model.evaluation.reasoning import digit_heads
 from headlight.model.tracing import trace
+from headlight.model.training.arithmetic import split
 
 SUBJECT = Example(text="The boys near the tree were happy.", layer=3, head=5, claim="subject")
 
@@ -76,6 +79,41 @@ def test_a_head_that_does_not_do_it_does_not_hold(stories):
     assert not holds(found["phrase"])
     head = replace(SUBJECT, layer=1, head=2, claim="repetition")
     assert holds(measure_examples(claiming(stories, phrase=head), [])["phrase"])
+
+
+def test_every_claim_has_words_for_its_score_and_its_control():
+    assert CLAIMS.keys() == card.CLAIMS.keys()
+    assert card.CLAIMS.keys() > card.OF_WHAT_IS_RIGHT
+
+
+def test_a_head_of_sums_reads_the_digits_that_a_digit_needs(monkeypatch):
+    sums = load(ZOO / "sums")
+    monkeypatch.setattr(examples, "HEAD_PROBLEMS", 5)
+    head = Example(text="47*23=", layer=1, head=0, claim="multiplier")
+    (found,) = measure_examples(claiming(sums, digit=head), []).values()
+    assert holds(found)
+    assert found["sentences"] == 5
+    best = digit_heads(sums, split().test[:5])["multiplier"]
+    assert (best["layer"], best["head"]) == (1, 0)
+    assert found["score"] == best["weight"]
+    assert found["control"] == best["evenly"]
+
+
+def test_a_name_is_read_piece_by_piece(monkeypatch):
+    monkeypatch.setattr(examples, "NAMES", ("Kofi", "Zeynep"))
+    translator = load(ZOO / "translate")
+    aligning = translator.description.card.metrics["alignment"]["head"]
+    head = Example(text="Kofi.", where="cross", layer=aligning["layer"], head=aligning["head"])
+    found = measure_examples(claiming(translator, name=replace(head, claim="name")), [])
+    assert holds(found["name"])
+    assert found["name"]["sentences"] == 6
+
+
+def test_a_first_guess_is_compared_with_the_commonest_token(stories):
+    example = Example(text="A cat", claim="next_word")
+    figures = measure_examples(claiming(stories, next=example), ["the cat and the dog. " * 30])
+    assert figures["next"]["score"] > 0.8
+    assert 0.15 < figures["next"]["control"] < 0.4
 
 
 def test_a_share_must_be_far_above_chance():

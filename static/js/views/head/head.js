@@ -161,9 +161,7 @@ const TITLES = {
   first_token: 'first token',
   first_word: 'first word',
   sink: 'sink: first token or word',
-  punctuation: 'punctuation',
   induction: 'induction in sentences',
-  repetition: 'induction on random tokens',
   subject: 'subject of the verb',
   antecedent: 'antecedent of the pronoun',
 };
