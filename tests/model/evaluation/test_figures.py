@@ -9,7 +9,14 @@ import yaml
 
 from headlight.model.card import read_card, write_card
 from headlight.model.checkpoint import load
-from headlight.model.evaluation import fill, positions, preference, stories, translate
+from headlight.model.evaluation import (
+    fill,
+    minimal_pairs,
+    positions,
+    preference,
+    stories,
+    translate,
+)
 from headlight.model.evaluation.figures import (
     SAMPLE,
     Evidence,
@@ -48,6 +55,11 @@ def make_named(make_folder):
         return load(folder)
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def _one_pair_of_each_paradigm(monkeypatch):
+    monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
 
 
 @pytest.fixture
