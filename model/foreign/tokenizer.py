@@ -18,7 +18,7 @@ from headlight.model.foreign.sentencepiece import (
     read_marian,
     text_of_pieces,
 )
-from headlight.model.tokenizer import require_encodable
+from headlight.model.tokenizer import MASK, require_encodable
 from headlight.model.trace import Token
 
 _CONFIG = "tokenizer_config.json"
@@ -30,8 +30,9 @@ _PATHS = re.compile(r".*(_file|_dir|_path)|auto_map|tokenizer_class|backend|name
 class ForeignTokenizer:
     """Encodes a text as the tokens that a foreign model reads.
 
-    A typed special token stays text. A token's text is the characters of its offsets; a token
-    without any, as one byte of a character, is spelled by the tokenizer.
+    A typed special token stays text, except the mask: it is typed `[MASK]` or by the model's name
+    for it, and is called `[MASK]` as in every model. A token's text is the characters of its
+    offsets; a token without any, as one byte of a character, is spelled by the tokenizer.
 
     Args:
         backend: a fast tokenizer of Transformers.
@@ -43,7 +44,7 @@ class ForeignTokenizer:
         self._start_ids = start_ids
         self._special = set(backend.all_special_ids)
         self.mask_id: int | None = backend.mask_token_id
-        self._mask: str | None = None if self.mask_id is None else backend.mask_token
+        self._masks = None if self.mask_id is None else _typed_mask(backend, self.mask_id)
         self._rust = backend.backend_tokenizer
         self._rust.encode_special_tokens = True
         self._rust.no_truncation()
@@ -73,8 +74,8 @@ class ForeignTokenizer:
         """
         require_encodable(text)
         words = _words(text)
-        if self._mask is not None and self._mask in text:
-            return self._encode_with_masks(text, words)
+        if self._masks is not None and self._masks.search(text):
+            return self._encode_with_masks(text, words, self._masks)
         return self._tokens(self._rust.encode(text, add_special_tokens=True), text, words, 0)
 
     def encode_target(self, text: str) -> list[Token]:
@@ -92,6 +93,8 @@ class ForeignTokenizer:
 
     def text_of(self, token: int) -> str:
         """The text of one token, with the space before it if it has one."""
+        if token == self.mask_id:
+            return MASK
         piece = self._backend.convert_ids_to_tokens(int(token))
         if piece is None:
             return f"<{token}>"
@@ -106,14 +109,15 @@ class ForeignTokenizer:
         """Whether a token is special."""
         return token in self._special
 
-    def _encode_with_masks(self, text: str, words: list[tuple[int, int]]) -> list[Token]:
+    def _encode_with_masks(
+        self, text: str, words: list[tuple[int, int]], masks: re.Pattern[str]
+    ) -> list[Token]:
         """The tokens of a text in which the mask's name stands for the mask."""
-        assert self._mask is not None
         whole = self._rust.encode("", add_special_tokens=True)
         around = [self._special_token(one, 0) for one in whole.ids]
         half = len(around) // 2 + len(around) % 2
         tokens, begin = around[:half], 0
-        for found in re.finditer(re.escape(self._mask), text):
+        for found in masks.finditer(text):
             part = self._rust.encode(text[begin : found.start()], add_special_tokens=False)
             tokens += self._tokens(part, text, words, begin)
             assert self.mask_id is not None
@@ -125,7 +129,7 @@ class ForeignTokenizer:
         return tokens + [self._special_token(one.id, len(text)) for one in around[half:]]
 
     def _special_token(self, token: int, start: int, end: int | None = None) -> Token:
-        text = str(self._backend.convert_ids_to_tokens(token))
+        text = self.text_of(token)
         stop = start if end is None else end
         return Token(id=token, text=text, start=start, end=stop, word=None, is_special=True)
 
@@ -274,6 +278,13 @@ def _without_file(
         return MarianTokenizer(read_marian(folder.path), start_ids)
     except Exception as error:
         raise ForeignFolderError(f"{folder.path}: its tokenizer is damaged: {error}") from error
+
+
+def _typed_mask(backend: Any, mask_id: int) -> re.Pattern[str]:
+    """A mask in a text, with the spaces around it that belong to the token."""
+    added = backend.added_tokens_decoder.get(mask_id)
+    before, after = (r"\s*" if getattr(added, side, False) else "" for side in ("lstrip", "rstrip"))
+    return re.compile(f"{before}(?:{re.escape(backend.mask_token)}|{re.escape(MASK)}){after}")
 
 
 def _content(value: object) -> object:

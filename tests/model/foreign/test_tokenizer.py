@@ -170,6 +170,25 @@ def test_a_typed_mask_is_the_mask(tokenizer):
     assert [tokens[0].text, tokens[-1].text] == ["<s>", "</s>"]
 
 
+def test_a_mask_of_another_name_takes_its_space_as_in_the_file(tmp_path):
+    """As RoBERTa's, whose mask is `<mask>` with the space before it."""
+    backend, trainer = byte_level()
+    backend.train_from_iterator(CORPUS, trainer)
+    backend.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True)])
+    path = tmp_path / "tokenizer.json"
+    backend.save(str(path))
+    tokenizer = ForeignTokenizer(
+        transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), mask_token="<mask>")
+    )
+    expected = backend.encode("the <mask> sat").ids
+    for text, end in (("the <mask> sat", 10), ("the [MASK] sat", 10)):
+        tokens = tokenizer.encode(text)
+        assert [token.id for token in tokens] == expected
+        (mask,) = [token for token in tokens if token.id == tokenizer.mask_id]
+        assert (mask.text, mask.start, mask.end) == ("[MASK]", 3, end)
+    assert tokenizer.text_of(tokenizer.mask_id) == "[MASK]"
+
+
 def test_a_lone_surrogate_is_an_error(tokenizer):
     with pytest.raises(ValueError, match="lone surrogate"):
         tokenizer.encode("a \ud800 b")
