@@ -263,7 +263,13 @@ def test_rows_sum_to_one_in_bfloat16(name):
         torch.testing.assert_close(rows, torch.ones_like(rows), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["llama", "bloom"], scope="module")
+# Models with the attention interface: grouped heads, routers, a sink, a cap, two stacks, no causal
+# mask, one module for all layers. Then three older files, which write their attention differently.
+THREADED = ["llama", "mixtral", "gpt_oss", "gemma2", "t5", "bert", "albert"]
+THREADED += ["bloom", "gpt_neo", "deberta-v2"]
+
+
+@pytest.mark.parametrize("name", THREADED, scope="module")
 def test_four_threads_never_mix_in_four_hundred_passes(name, model):
     sites = [*(f"{path}.weights" for path in paths(model)), "logits"]
     cases = [(text, off) for text in (TEXT, TEXT[::-1]) for off in ([], [HeadAblation(heads=(0,))])]
