@@ -117,6 +117,7 @@ def _middleware(services: Services) -> list[Middleware]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
+    gc.enable()
     services.engine.start()
     task = asyncio.create_task(housekeeping(lambda: services.is_ready))
     with on_stop_signal(services.streams.stop):

@@ -177,7 +177,7 @@ def read_weights(
         on_progress(n_read / n_bytes)
         if not tensor.is_floating_point():
             continue
-        if not math.isfinite(tensor.abs().sum(dtype=torch.float64).item()):
+        if not math.isfinite(tensor.sum(dtype=torch.float64).item()):
             path = folder.files[name]
             raise ForeignFolderError(f"{path}: {name} holds a weight that is not finite")
         weights[name] = tensor.to(dtype)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,9 +17,6 @@ from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_me
 from headlight.model.foreign.folder import (
     ForeignFolder,
     ForeignFolderError,
-    Progress,
-    no_progress,
-    read_weights,
 )
 
 TASKS = {
@@ -54,6 +52,21 @@ def transformers_library() -> Any:
             "this model needs Transformers; install it with: pip install 'headlight[hf]'"
         ) from error
     return transformers
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Pause the garbage collector, which searches all that an import made again and again.
+
+    It took a quarter of the time in which Transformers is imported.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
@@ -120,9 +133,9 @@ def build(
     kind: type[Any],
     config: Any,
     dtype: torch.dtype,
-    on_progress: Progress = no_progress,
+    read: Callable[[], Mapping[str, torch.Tensor]],
 ) -> nn.Module:
-    """The model with its weights on the CPU, in eval mode; `on_progress` is that of reading them.
+    """The model with its weights on the CPU, in eval mode; `read` returns the weights.
 
     Raises:
         ForeignFolderError: a tensor is missing, unknown or of another shape.
@@ -138,12 +151,12 @@ def build(
         n_parameters = sum(one.numel() for one in bare.parameters())
         require_memory(folder.path / CONFIG, n_parameters, dtype.itemsize)
         del bare
-        weights = read_weights(folder, dtype, on_progress)
+        weights = read()
         try:
             model, info = kind.from_pretrained(
                 None,
                 config=config,
-                state_dict=weights,
+                state_dict=dict(weights),
                 dtype=dtype,
                 attn_implementation="eager",
                 output_loading_info=True,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -21,10 +23,12 @@ from headlight.model.foreign import matrices
 from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.checks import check
 from headlight.model.foreign.folder import (
+    ForeignFolder,
     ForeignFolderError,
     Progress,
     no_progress,
     read_folder,
+    read_weights,
     revision_of,
 )
 from headlight.model.foreign.installing import attention_mask, install
@@ -35,6 +39,7 @@ from headlight.model.foreign.loading import (
     quiet,
     set_attention,
     transformers_library,
+    without_collection,
 )
 from headlight.model.foreign.naming import name_sites
 from headlight.model.foreign.passes import Experts, Facts, ForeignPasses
@@ -50,8 +55,8 @@ from headlight.model.interventions import Intervention
 from headlight.model.served import Description, LinearExit, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
 
-_IMPORTED, _BUILT = 0.2, 0.8
-"""The shares of a load that are done when Transformers is imported, and the model is built."""
+_READ, _BUILT = 0.6, 0.8
+"""The shares of a load that are done when the weights are read, and the model is built."""
 
 NO_LIMIT = 1_000_000
 """The tokens of a model whose positions have no end."""
@@ -226,26 +231,42 @@ def load_foreign(
             that could be named and checked; the message names the file and the reason.
     """
     read = read_folder(folder)
-    config = config_of(read)  # imports Transformers
-    on_progress(_IMPORTED)
-    task, kind = class_of(read, config)
-    tokenizer = read_tokenizer(read, config, _start_ids(config) if task == "seq2seq" else ())
-    module = build(
-        read,
-        kind,
-        config,
-        dtype,
-        lambda share: on_progress(_IMPORTED + share * (_BUILT - _IMPORTED)),
-    ).to(device)
-    on_progress(_BUILT)
-    return serve_module(
-        module,
-        task,
-        read.path.resolve().name,
-        tokenizer,
-        card=readme_card(read.path),
-        revision=revision_of(read),
-    )
+    with without_collection(), _reading(read, dtype, on_progress) as (weights, revision):
+        config = config_of(read)  # imports Transformers
+        task, kind = class_of(read, config)
+        tokenizer = read_tokenizer(read, config, _start_ids(config) if task == "seq2seq" else ())
+        module = build(read, kind, config, dtype, weights.result).to(device)
+        on_progress(_BUILT)
+        return serve_module(
+            module,
+            task,
+            read.path.resolve().name,
+            tokenizer,
+            card=readme_card(read.path),
+            revision=revision.result(),
+        )
+
+
+@contextmanager
+def _reading(
+    folder: ForeignFolder, dtype: torch.dtype, on_progress: Progress
+) -> Iterator[tuple[Future[dict[str, Tensor]], Future[str]]]:
+    """Read the weights and hash the files in a thread while Transformers is imported."""
+    is_given_up = Event()
+
+    def progress(share: float) -> None:
+        if is_given_up.is_set():
+            raise ForeignFolderError(f"{folder.path}: given up")
+        on_progress(share * _READ)
+
+    with ThreadPoolExecutor(1) as executor:
+        weights = executor.submit(read_weights, folder, dtype, progress)
+        revision = executor.submit(revision_of, folder)
+        try:
+            yield weights, revision
+        finally:
+            is_given_up.set()
+            revision.cancel()
 
 
 def serve_module(

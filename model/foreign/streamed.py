@@ -83,7 +83,8 @@ def by_formula(
     """
     terms = terms_of(query, mask, options)
     kept = path if names else None
-    context, found = stream_attention(query, key, value, terms, names, path=kept)
+    with torch._C.DisableTorchFunction():  # `rows` are read; nothing here is to be recorded
+        context, found = stream_attention(query, key, value, terms, names, path=kept)
     return context.transpose(1, 2).contiguous(), found
 
 

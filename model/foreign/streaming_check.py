@@ -35,7 +35,7 @@ class WholeMatrices(TorchDispatchMode):
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         found = func(*args, **(kwargs or {}))
-        for one in tree_leaves(found):
+        for one in (found,) if isinstance(found, Tensor) else tree_leaves(found):
             if isinstance(one, Tensor) and not one.is_meta and one.shape[-2:] in self.sizes:
                 is_whole = one.untyped_storage().nbytes() >= one.numel() * one.element_size()
                 if is_whole and not func.is_view:
@@ -101,11 +101,12 @@ def _observe(model: ForeignPasses) -> list[str]:
 
 
 def _read(model: ForeignPasses, inputs: dict[str, Any], sites: list[str]) -> Mapping[str, Tensor]:
+    """What is observed of the first text."""
     targets = inputs.get("decoder_input_ids")
     with watching(Watch(**_WATCH)):  # type: ignore[arg-type]
         return model.read(
-            inputs["input_ids"].tolist(),
-            None if targets is None else targets.tolist(),
+            inputs["input_ids"][:1].tolist(),
+            None if targets is None else targets[:1].tolist(),
             sites=(*sites, "logits"),
             is_first=True,
         )

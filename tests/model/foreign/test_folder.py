@@ -1,5 +1,6 @@
 """A stranger's folder that asks for more than numbers is refused, with the file and the reason."""
 
+import gc
 import json
 import os
 import shutil
@@ -155,6 +156,7 @@ def test_a_folder_is_refused_with_the_file_and_the_reason(spoiled, closed):
     with pytest.raises(ForeignFolderError, match=reason) as caught:
         load_foreign(folder)
     assert "gpt2" in str(caught.value)
+    assert gc.isenabled()
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
