@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,15 @@ def _named(called: str, run: str, *, is_alone: bool) -> str:
 def _points(
     metrics: Sequence[Mapping[str, Any]], name: str, unit: float
 ) -> dict[str, list[float]] | None:
-    """Compute the points of one curve, divided by the unit; None with fewer than two."""
-    size = -(-len(metrics) // MOST_POINTS)
+    """Compute the points of one curve, divided by the unit; None with fewer than two.
+
+    Blocks differ by one step at most: a point of a few steps at the end would be noise.
+    """
+    n_blocks = min(MOST_POINTS, len(metrics))
+    bounds = [number * len(metrics) // n_blocks for number in range(n_blocks + 1)]
     steps, values = [], []
-    for first in range(0, len(metrics), size):
-        block = metrics[first : first + size]
+    for first, last in pairwise(bounds):
+        block = metrics[first:last]
         found = [line[name] for line in block if line.get(name) is not None]
         if found:
             steps.append(block[-1]["step"])

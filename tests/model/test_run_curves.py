@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -22,10 +23,23 @@ def picture(curves, title):
 
 
 def test_a_point_is_the_mean_since_the_point_before():
-    found = picture(curves_of({"": lines(130, rule=float)}), "Points by the rule")
+    found = picture(curves_of({"": lines(150, rule=float)}), "Points by the rule")
     (line,) = found["lines"]
-    assert line["steps"] == [*range(3, 130, 3), 130]
-    assert line["values"] == [*(float(step) for step in range(1, 129, 3)), 129.0]
+    assert line["steps"] == [number * 150 // 60 for number in range(1, 61)]
+    before = [0, *line["steps"]]
+    assert line["values"] == [
+        pytest.approx(sum(range(first, last)) / (last - first), rel=1e-3)
+        for first, last in zip(before, line["steps"], strict=False)
+    ]
+
+
+@pytest.mark.parametrize("count", [61, 130, 340, 1300])
+def test_no_point_has_fewer_steps_than_another_but_one(count):
+    found = picture(curves_of({"": lines(count, rule=float)}), "Points by the rule")
+    steps = [0, *found["lines"][0]["steps"]]
+    sizes = {last - first for first, last in pairwise(steps)}
+    assert max(sizes) - min(sizes) <= 1
+    assert (len(steps), steps[-1]) == (61, count)
 
 
 def test_what_a_run_writes_in_nats_is_drawn_in_bits():
