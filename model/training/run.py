@@ -142,7 +142,7 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
         raise CheckpointError(f"{out} already holds a run; continue it with --resume")
     recipe = RECIPES[run.recipe]
     _require_text(run)
-    precision = _agree(run.precision, device, processes)
+    precision = _agree(run.recipe, run.precision, device, processes)
     corpus = recipe.read([Path(path) for path in run.corpus])
     if run.begun_from:
         tokenizer = _known_tokenizer(run)
@@ -188,7 +188,9 @@ def resume(
     changed = replace(
         run,
         loop=replace(run.loop, steps=run.loop.steps if steps is None else steps),
-        precision=run.precision if precision is None else _agree(precision, device, processes),
+        precision=run.precision
+        if precision is None
+        else _agree(run.recipe, precision, device, processes),
     )
     if changed != run:
         run = replace(changed, commands=(*run.commands, command))
@@ -279,8 +281,15 @@ def _require_text(run: Run) -> None:
     )
 
 
-def _agree(precision: str, device: str, processes: Processes) -> str:
-    """Return the precision's name; the first process chooses, because ``auto`` is measured."""
+def _agree(recipe: str, precision: str, device: str, processes: Processes) -> str:
+    """Return the precision's name; the first process chooses, because ``auto`` is measured.
+
+    Policy gradients divide the probabilities of two passes, for which bfloat16 has too few digits.
+    """
+    if RECIPES[recipe].make_loop is not None:
+        if precision == "bfloat16":
+            raise ValueError(f"the recipe {recipe!r} computes in float32; leave out --precision")
+        precision = "float32" if precision == "auto" else precision
     chosen = choose_precision(precision, choose_device(device))
     return processes.first(str(chosen).removeprefix("torch."))
 

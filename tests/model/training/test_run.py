@@ -172,6 +172,17 @@ def test_a_resumed_run_keeps_its_precision(tmp_path, run, monkeypatch):
     assert resume(tmp_path / "out", device="cpu", precision="float32").precision == torch.float32
 
 
+def test_a_recipe_that_samples_computes_in_float32(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "headlight.model.training.run.choose_precision", lambda name, _: getattr(torch, name)
+    )
+    asked = make_run("reasoning", [], settings={"loop.steps": 1})
+    assert start(asked, tmp_path / "auto", device="cpu").precision == torch.float32
+    half = replace(asked, precision="bfloat16")
+    with pytest.raises(ValueError, match="'reasoning' computes in float32; leave out --precision"):
+        start(half, tmp_path / "half", device="cpu")
+
+
 def test_a_resume_that_fails_changes_nothing(tmp_path, run):
     out = tmp_path / "out"
     start(run, out, device="cpu").run()
