@@ -211,6 +211,7 @@ def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
     card = description.card
     facts = dict(model_summary(description, status)) | {
         "trained_on": card.trained_on,
+        "began_from": str(card.training.get("began_from", "")).rpartition("/")[2] or None,
         "attribution": card.attribution,
         "corpus": card.corpus,
         "metrics": card.metrics,

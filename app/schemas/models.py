@@ -233,6 +233,9 @@ class ModelAnswer(ModelSummary):
     """A model's card."""
 
     trained_on: list[str]
+    began_from: str | None = Field(
+        description="The model whose weights its training began with; null: random weights."
+    )
     attribution: list[str]
     corpus: dict[str, Any] = Field(
         description="The figures of the training text that `headlight data report` measured; may "

@@ -95,6 +95,7 @@ import { partsOf } from './text.js';
  * @property {Record<string, Record<string, number>[]>} [head_labels] by the path of an attention, the labels of each head's profile with their scores
  * @property {Example[]} examples
  * @property {string[]} [trained_on]
+ * @property {string|null} [began_from] the model whose weights the training began with
  * @property {string[]} [attribution]
  * @property {Record<string, any>} [corpus] the figures of its training text; may be empty
  * @property {Record<string, any>} [metrics]

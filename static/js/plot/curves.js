@@ -157,9 +157,25 @@ function scaleOf({ isLog = false, range, ticks, write }, values) {
  */
 function linearTicks([least, end], most) {
   const reach = Math.max(Math.abs(least), Math.abs(end)) || 1;
+  if (least > 0 || end < 0) return ticksBetween(least, end, most);
   const steps = roundTicks(reach, most);
   return [...steps.map((value) => -value).reverse(), ...steps.slice(1)].filter(
     (value) => value >= least - 1e-9 * reach && value <= end + 1e-9 * reach,
+  );
+}
+
+/**
+ * Round values between two of one sign, of which 0 need not be one.
+ * @param {number} least
+ * @param {number} end
+ * @param {number} most
+ */
+function ticksBetween(least, end, most) {
+  const [, step] = roundTicks(end - least || Math.abs(end), most);
+  const first = Math.ceil(least / step - 1e-9);
+  const count = Math.floor(end / step + 1e-9) - first + 1;
+  return Array.from({ length: Math.max(count, 0) }, (_, at) =>
+    Number(((first + at) * step).toPrecision(12)),
   );
 }
 

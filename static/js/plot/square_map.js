@@ -42,6 +42,8 @@ const ROOM_FOR_NUMBERS = 24;
 /** Lines of type at 45° need √2 of their height along the axis. */
 const ROOM_FOR_SLANTED = 20;
 const LEAST_SIDE = 160;
+/** Pixels from which a colour bar beside the map has room for its numbers. */
+const LEAST_BAR = 80;
 
 /**
  * @param {Wanted} wanted
@@ -53,7 +55,8 @@ export function squaresFigure(wanted, state) {
   const { palette, width } = state;
   const lettering = letteringFor(width);
   const label = { rows: labelWidth(rows, lettering), columns: labelWidth(columns, lettering) };
-  const box = (isNarrow(width) ? tightBox : roomyBox)(state, label, wanted);
+  const roomy = isNarrow(width) ? null : roomyBox(state, label, wanted);
+  const box = roomy && roomy.down >= LEAST_BAR ? roomy : tightBox(state, label, wanted);
   const gap = box.cell >= ROOM_FOR_GAPS ? 1 : 0;
   const drawing = {
     data: [

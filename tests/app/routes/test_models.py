@@ -17,7 +17,7 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
     assert body["unavailable"] == []
 
 
-LONG = {"sites", "metrics", "expert_tokens", "trained_on", "attribution"} | {
+LONG = {"sites", "metrics", "expert_tokens", "trained_on", "began_from", "attribution"} | {
     "heads",
     "corpus",
     "features",
@@ -69,6 +69,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "revision": tiny.description.revision,
         "licence": "MIT",
         "trained_on": [],
+        "began_from": None,
         "attribution": [],
         "normalization": {"replacements": [], "lowers_capitals": False},
         "metrics": {},

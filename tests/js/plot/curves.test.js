@@ -53,6 +53,19 @@ test('a curve of nothing, or of one value, is drawn', () => {
   }
 });
 
+test('values far from 0 have round ticks too', () => {
+  for (const values of [
+    [5.1, 5.9, 7.3],
+    [-7.3, -5.1, -5.9],
+  ]) {
+    const up = { title: 'bits' };
+    const curves = [{ name: 'a', values, colour: '#000' }];
+    const { tickvals } = curvesChart({ ...CURVES, up, curves }, SIZE).layout.yaxis;
+    ok(tickvals.length >= 3 && tickvals.length <= 8);
+    ok(tickvals.every((value) => Math.abs(value * 2 - Math.round(value * 2)) < 1e-9));
+  }
+});
+
 test('names are moved apart within the plot', () => {
   deepEqual(spread([0, 1, 50], 10, 100), [0, 10, 50]);
   deepEqual(spread([98, 99, 100], 10, 100), [80, 90, 100]);

@@ -101,7 +101,11 @@ function wording(trace, state) {
  * @param {ViewState} state
  */
 function relationOf(state) {
-  const found = partnersOf(...cardsOf(state));
+  const [ours, theirs] = cardsOf(state);
+  const found = partnersOf(ours, theirs);
+  const goesOn = { A: ours?.began_from === theirs?.id, B: theirs?.began_from === ours?.id };
+  if (ours && theirs && (goesOn.A || goesOn.B))
+    return `${goesOn.A ? 'A' : 'B'} began with the weights of ${goesOn.A ? 'B' : 'A'}, so B − A is the change of each head by training.`;
   if (!found)
     return 'Heads of two models do not correspond, so B − A subtracts maps of unrelated heads.';
   const { layer, head } = state;

@@ -270,6 +270,22 @@ test('the heads of a student are matched with those of its teacher, from either 
   equal(partnersOf(CARD, OTHER), null);
 });
 
+test('a model that began with the weights of the other has the same heads', () => {
+  const said = (ours, theirs) => {
+    const answers = { before: before(), after: { trace: traceB() } };
+    answers.ours = { trace: { card: { ...CARD, ...ours } } };
+    answers.theirs = { trace: { card: { ...OTHER, ...theirs } } };
+    const state = { compare_with: 'model', compare_model: 'other', answers };
+    return compare.wording(traceA(), stateOf(state)).help;
+  };
+  match(
+    said({ began_from: OTHER.id }, {}),
+    /A began with the weights of B, so B − A is the change/,
+  );
+  match(said({}, { began_from: CARD.id }), /B began with the weights of A, so B − A is the change/);
+  match(said({ began_from: 'third' }, { began_from: null }), /do not correspond/);
+});
+
 test('a reward model rates the text of two models, token by token', () => {
   const rater = { ...OTHER, id: 'rater', vocab_size: 300, analyses: ['reward'] };
   const card = { ...CARD, vocab_size: 300 };
