@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from headlight.model.analysis._distributions import of_following, of_tokens, softmax, top_k
 from headlight.model.analysis._layers import STACKS, layers_of, require_all_layers
-from headlight.model.analysis.next_token import following_ids
+from headlight.model.analysis.next_token import axes_of, following_ids, predictions
 from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"
@@ -65,7 +64,7 @@ def logit_lens(
     read = {name: np.stack([each[name] for each in found]) for name in found[0]}
     if "chosen_ids" in read:
         read["chosen_ids"] = read["chosen_ids"][0]
-    return {name: NamedArray(_axes(name, array), array) for name, array in read.items()}
+    return {name: NamedArray(axes_of(name, array), array) for name, array in read.items()}
 
 
 def last_prediction(
@@ -91,7 +90,7 @@ def last_prediction(
     stack, layers = list(layers_of(trace, PART).items())[-1]
     ids = following_ids(trace) if following else None
     read = _predictions(stack, layers[max(layers)], exits, top, tokens, ids)
-    return {name: NamedArray(_axes(name, array), array) for name, array in read.items()}
+    return {name: NamedArray(axes_of(name, array), array) for name, array in read.items()}
 
 
 def _predictions(
@@ -106,25 +105,13 @@ def _predictions(
     parts = (stream[start : start + CHUNK_ROWS] for start in range(0, len(stream), CHUNK_ROWS))
     found: dict[str, list[NDArray[np.generic]]] = {}
     for number, logits in enumerate(exits(stack, parts)):
-        distribution = softmax(logits)
-        ids, probabilities = top_k(distribution, top)
-        read = {"ids": ids.astype(np.int32), "probabilities": probabilities.astype(np.float32)}
-        if following is not None:
-            had = following[number * CHUNK_ROWS : (number + 1) * CHUNK_ROWS]
-            read["following"] = of_following(distribution, had)
-        for name, array in (read | of_tokens(logits, distribution, tokens)).items():
+        rest = None if following is None else following[number * CHUNK_ROWS :]
+        for name, array in predictions(logits, top, tokens, rest).items():
             found.setdefault(name, []).append(array)
     return {
         name: arrays[0] if name == "chosen_ids" else np.concatenate(arrays)
         for name, arrays in found.items()
     }
-
-
-def _axes(name: str, array: NDArray[np.generic]) -> tuple[str, ...]:
-    if name == "following":
-        return ("position",)
-    last = "token" if name.startswith("chosen") else "rank"
-    return ("layer", "query", last)[3 - array.ndim :]
 
 
 def norm_and_unembedding(parameters: Mapping[str, NamedArray], epsilon: float = 1e-5) -> Exits:

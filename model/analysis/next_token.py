@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 
-from headlight.model.analysis._distributions import of_following, of_tokens, softmax, top_k
+from headlight.model.analysis._distributions import log_sum_exp, top_k
 from headlight.model.generation import Sampling, next_token_distribution
 from headlight.model.trace import NamedArray, Trace
 
@@ -46,21 +48,57 @@ def next_token(
         ValueError: top is less than 1, or there is no such token.
     """
     logits = trace.tensors["logits"].data
-    distribution = softmax(logits)
-    ids, probabilities = top_k(distribution, top)
-    chosen = of_tokens(logits, distribution, tokens)
-    sampled = None if sampling is None else _of_being_sampled(logits, ids, sampling)
-    had = of_following(distribution, following_ids(trace)) if following else None
-    return {
-        "ids": NamedArray(("query", "rank"), ids.astype(np.int32)),
-        "probabilities": NamedArray(("query", "rank"), probabilities.astype(np.float32)),
-        **{
-            name: NamedArray(("query", "token")[2 - array.ndim :], array)
-            for name, array in chosen.items()
-        },
-        **({} if had is None else {"following": NamedArray(("position",), had)}),
-        **({} if sampled is None else {"sampled": NamedArray(("query", "rank"), sampled)}),
-    }
+    found = predictions(logits, top, tokens, following_ids(trace) if following else None)
+    if sampling is not None:
+        found["sampled"] = _of_being_sampled(logits, found["ids"], sampling)
+    return {name: NamedArray(axes_of(name, array), array) for name, array in found.items()}
+
+
+def predictions(
+    logits: Float[np.ndarray, "query vocab"],
+    top: int,
+    tokens: Sequence[int] = (),
+    following: Sequence[int] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """The likeliest tokens of each row and their probabilities, as `next_token` returns them.
+
+    `following` has the token after each row; rows past the last have none.
+
+    Raises:
+        ValueError: top is less than 1, or there is no such token.
+    """
+    if not all(0 <= token < logits.shape[-1] for token in tokens):
+        raise ValueError(f"tokens {list(tokens)} must lie in 0 to {logits.shape[-1] - 1}")
+    normaliser = log_sum_exp(logits)
+
+    def probabilities(some: NDArray[Any], rows: slice = slice(None)) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = np.exp(some - normaliser[rows]).astype(np.float32)
+        return found
+
+    ids, greatest = top_k(logits, top)
+    found = {"ids": ids.astype(np.int32), "probabilities": probabilities(greatest)}
+    if tokens:
+        chosen = logits[:, list(tokens)]
+        ranks = [1 + (logits > logits[:, token, None]).sum(axis=-1) for token in tokens]
+        found |= {
+            "chosen_ids": np.array(tokens, np.int32),
+            "chosen_logits": chosen.astype(np.float32),
+            "chosen_probabilities": probabilities(chosen),
+            "chosen_ranks": np.stack(ranks, axis=-1).astype(np.int32),
+        }
+    if following is not None:
+        rows = np.arange(min(len(following), len(logits)))
+        had = logits[rows, following[: len(rows)]]
+        found["following"] = probabilities(had[:, None], slice(len(rows)))[:, 0]
+    return found
+
+
+def axes_of(name: str, array: NDArray[Any]) -> tuple[str, ...]:
+    """The axes of an array of `predictions`, or of one for each layer."""
+    if name == "following":
+        return ("position",)
+    last = "token" if name.startswith("chosen") else "rank"
+    return ("layer", "query", last)[3 - array.ndim :]
 
 
 def _of_being_sampled(
