@@ -167,6 +167,7 @@ async def housekeeping(is_ready: Callable[[], bool]) -> None:
         return  # the application is a part of a larger process, whose own affair both are
     while not is_ready():  # noqa: ASYNC110 - the worker thread sets it
         await asyncio.sleep(TICK_SECONDS)
+    gc.unfreeze()  # `server.build` froze what the imports left
     gc.collect()
     gc.freeze()
     trim = memory_trimmer()
