@@ -112,7 +112,7 @@ class Engine:
         queue_length: int,
         queue_seconds: float,
         work_seconds: float = 30.0,
-        max_batch: int = 32,
+        max_batch: int = 64,
         prepare: Callable[[], object] = lambda: None,
         on_fatal: Callable[[str], object] = lambda _: None,
         metrics: Metrics | None = None,
