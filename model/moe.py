@@ -20,7 +20,10 @@ from headlight.model.hooks import HookPoint
 
 
 class LayerOutput(NamedTuple):
-    """The output of the experts, of a layer or of a stack, and the load-balancing loss."""
+    """The output of the experts, of a layer or of a stack, and the load-balancing loss.
+
+    Without gradients the loss is not computed, and 0.
+    """
 
     output: Tensor
     balance_loss: Tensor
@@ -121,6 +124,9 @@ class Experts(nn.Module):
         )
         written = self.expert_outputs(written.unflatten(0, x.shape[:2]))
         output = self.output(written.sum(dim=2))
+        # 4. The loss is for training; it would take a tenth of a pass that only reads.
+        if not torch.is_grad_enabled():
+            return LayerOutput(output, output.new_zeros(()))
         return LayerOutput(output, blockwise_balance_loss(router_probs, expert_indices, is_token))
 
     def _run(

@@ -78,11 +78,15 @@ class Description:
                 object.__setattr__(self, name, self.config.max_tokens)
 
     @cached_property
+    def site_names(self) -> tuple[str, ...]:
+        """The names of the sites, in the order of the module tree."""
+        return tuple(site.name for site in self.sites)
+
+    @cached_property
     def observed(self) -> tuple[str, ...]:
         """The paths of the attentions whose rows and maps can be observed."""
-        names = {site.name for site in self.sites}
         paths = (facts.path for facts in self.attentions)
-        return tuple(path for path in paths if f"{path}.first_token" in names)
+        return tuple(path for path in paths if f"{path}.first_token" in self.site_names)
 
     @cached_property
     def capturable(self) -> Mapping[str, Site]:
@@ -99,9 +103,7 @@ class Description:
     def paths(self) -> frozenset[str]:
         """The paths of the attentions and of the experts."""
         experts = (
-            site.name.rpartition(".")[0]
-            for site in self.sites
-            if site.name.endswith(".router_logits")
+            name.rpartition(".")[0] for name in self.site_names if name.endswith(".router_logits")
         )
         return frozenset([*(facts.path for facts in self.attentions), *experts])
 

@@ -148,7 +148,7 @@ def pass_spec(
     if capture is None and spec.is_observed:
         capture = ()
     sites = _select(
-        tuple(site.name for site in description.sites),
+        description.site_names,
         None if capture is None else tuple(capture),
         None if layers is None else tuple(map(int, layers)),
     )

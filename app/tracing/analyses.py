@@ -3,6 +3,7 @@
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ from headlight.serialization.trace import Analysis
 Arrays = Mapping[str, NamedArray]
 
 _ALIGNER = ("layer", "head", "shift")
+
+N_CACHED_GLOBS = 256
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def sites_of(
         if reason := analyser.reason_against(description):
             raise _no_such_analysis(f"{name} cannot be computed: {reason}", description)
         for glob in _needs(name, description, is_long=is_long):
-            sites = fnmatch.filter(known, glob)
+            sites = _matching(known, glob)
             if not sites and glob in analyser.needs:
                 reason = _reason_of(glob, description)
                 raise _no_such_analysis(
@@ -156,13 +159,18 @@ def _no_such_analysis(detail: str, description: Description) -> Problem:
     return Problem(422, "no-such-analysis", f"{detail}; its analyses are {offered}")
 
 
-def _known_sites(analyser: _Analyser, description: Description) -> list[str]:
+def _known_sites(analyser: _Analyser, description: Description) -> tuple[str, ...]:
     """The sites that an analysis may read: all, or those of the stack that predicts."""
-    known = [site.name for site in description.sites]
     if not analyser.is_of_prediction:
-        return known
+        return description.site_names
     other = "encoder." if description.config.has_decoder else "decoder."
-    return [site for site in known if not site.startswith(other)]
+    return tuple(site for site in description.site_names if not site.startswith(other))
+
+
+@lru_cache(N_CACHED_GLOBS)
+def _matching(names: tuple[str, ...], glob: str) -> list[str]:
+    """The names that a glob matches; to match them anew takes a tenth of a request's time."""
+    return fnmatch.filter(names, glob)
 
 
 def _reason_of(glob: str, description: Description) -> str:
@@ -203,7 +211,7 @@ def available(description: Description) -> list[str]:
     return [
         name
         for name, analyser in ANALYSERS.items()
-        if all(fnmatch.filter(_known_sites(analyser, description), glob) for glob in analyser.needs)
+        if all(_matching(_known_sites(analyser, description), glob) for glob in analyser.needs)
         and analyser.reason_against(description) is None
     ]
 
@@ -380,9 +388,8 @@ def _patching(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
 
 
 def _patched_sites(checkpoint: Served) -> list[str]:
-    names = [site.name for site in checkpoint.description.sites]
-    globs = (*patching.NEEDS, *patching.ALSO)
-    return [name for glob in globs for name in fnmatch.filter(names, glob)]
+    names, globs = checkpoint.description.site_names, (*patching.NEEDS, *patching.ALSO)
+    return [name for glob in globs for name in _matching(names, glob)]
 
 
 def _saliency(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:

@@ -336,7 +336,7 @@ def _require_known(checkpoint: Served, request: GenerateRequest) -> None:
     """Refuse layers, heads and tokens that the model does not have."""
     config = checkpoint.config
     if request.layers is not None:
-        require_layers(request.layers, [site.name for site in checkpoint.description.sites])
+        require_layers(request.layers, checkpoint.description.site_names)
     if request.heads is not None:
         require_heads(request.heads, config.n_heads)
     for token in request.forced:
