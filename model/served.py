@@ -29,6 +29,9 @@ from headlight.model.trace import AttentionFacts, NamedArray, Token
 
 PADDING_ID = 0
 
+NO_LIMIT = 1_000_000
+"""The ``max_tokens`` of a foreign model whose positions have no end."""
+
 
 class UnwatchedPass(ValueError):
     """A pass went another way through a foreign model than the passes of its self-check."""
@@ -76,6 +79,11 @@ class Description:
         for name in ("trained_tokens", "longest_text"):
             if not getattr(self, name):
                 object.__setattr__(self, name, self.config.max_tokens)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether no position is the last one that the model can read."""
+        return self.config.max_tokens >= NO_LIMIT
 
     @cached_property
     def site_names(self) -> tuple[str, ...]:

@@ -181,6 +181,7 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
         max_tokens=config.max_tokens,
         trained_tokens=description.trained_tokens,
         longest_text=description.longest_text,
+        is_endless=description.is_endless,
         positional=config.positional,
         n_kv_heads=config.n_groups,
         norm=config.norm,

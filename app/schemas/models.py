@@ -178,6 +178,9 @@ class ModelSummary(Answer):
         description="The most tokens of a text of which `resolution` or `queries` are asked: more "
         "than max_tokens if its positions have no end."
     )
+    is_endless: bool = Field(
+        description="Whether max_tokens is no limit of the model: it reads texts of any length."
+    )
     positional: str
     n_kv_heads: int = Field(
         description="The number of heads with keys and values; n_heads if multi-head."

@@ -52,14 +52,11 @@ from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.hooks import gradient_leaves
 from headlight.model.interventions import Intervention
-from headlight.model.served import Description, LinearExit, TextTokenizer, Weight
+from headlight.model.served import NO_LIMIT, Description, LinearExit, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
 
 _READ, _BUILT = 0.6, 0.8
 """The shares of a load that are done when the weights are read, and the model is built."""
-
-NO_LIMIT = 1_000_000
-"""The tokens of a model whose positions have no end."""
 
 
 class ForeignModel(ForeignPasses):

@@ -81,6 +81,7 @@ import { partsOf } from './text.js';
  * @property {number} max_tokens
  * @property {number} [trained_tokens] the longest text of its training
  * @property {number} [longest_text] tokens that it reads for maps alone
+ * @property {boolean} [is_endless] whether it reads texts of any length
  * @property {string} positional
  * @property {number} n_kv_heads
  * @property {string} norm
@@ -412,15 +413,4 @@ export function layersWith(tensors, ending, stack = '') {
  */
 export function isCausal(site) {
   return site.startsWith('decoder.') && site.includes('.self_attention.');
-}
-
-/** The tokens that the API names for a model whose positions have no end. */
-const NO_END = 1e6;
-
-/**
- * Is there a longest text that the model can read?
- * @param {Pick<Card, 'max_tokens'>} card
- */
-export function hasEnd({ max_tokens: most }) {
-  return most < NO_END;
 }

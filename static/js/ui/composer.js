@@ -5,7 +5,6 @@
 
 import { messageOf, modelName } from '../api/calls.js';
 import { counted, grouped, inBytes, percent, rounded, share, shortShare } from '../data/format.js';
-import { hasEnd } from '../data/trace.js';
 import { MASK } from '../data/words.js';
 import { element, partOf } from './dom.js';
 
@@ -336,7 +335,7 @@ function factsOf(card) {
   return [
     [
       'Kind',
-      `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, ${hasEnd(card) ? `up to ${counted(card.max_tokens, 'token')}` : 'texts of any length'}`,
+      `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, ${card.is_endless ? 'texts of any length' : `up to ${counted(card.max_tokens, 'token')}`}`,
     ],
     ['Positions', card.positional],
     ['Keys and values', sharingOf(card)],

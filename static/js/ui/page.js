@@ -5,7 +5,6 @@
 
 import { counted, grouped, inBytes } from '../data/format.js';
 import { asSentence } from '../data/text.js';
-import { hasEnd } from '../data/trace.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore, keepKey, keyIn } from '../api/calls.js';
 import { element, partOf } from './dom.js';
 
@@ -411,7 +410,7 @@ function keepKeys(isOn) {
  * @param {Trace} trace
  */
 export function readInWords({ tokens, target_tokens: target, card, timings, resolution }) {
-  const most = card && hasEnd(card) ? ` of ${grouped(card.max_tokens)}` : '';
+  const most = card && !card.is_endless ? ` of ${grouped(card.max_tokens)}` : '';
   const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
   const time = total > 0 ? `, ${Math.max(1, Math.round(total))} ms` : '';
   if (resolution) return `${counted(tokens.length, 'token')}${time}`;

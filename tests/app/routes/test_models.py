@@ -49,6 +49,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "max_tokens": 64,
         "trained_tokens": 64,
         "longest_text": 131_072,
+        "is_endless": False,
         "positional": "sinusoidal",
         "n_kv_heads": 4,
         "norm": "layer_norm",

@@ -52,7 +52,7 @@ test('the status says how much could be read, unless there is no end', () => {
   const read = { tokens: ['a', 'b'], timings: { pass: 3 }, card: { max_tokens: 64 } };
   assert.equal(readInWords(read), '2 of 64 tokens, 3 ms');
   assert.equal(readInWords({ ...read, target_tokens: ['c'] }), '2 + 1 of 64 tokens each, 3 ms');
-  const endless = { ...read, card: { max_tokens: 1_000_000 } };
+  const endless = { ...read, card: { max_tokens: 1_000_000, is_endless: true } };
   assert.equal(readInWords(endless), '2 tokens, 3 ms');
   assert.equal(readInWords({ ...endless, target_tokens: ['c'] }), '2 + 1 tokens, 3 ms');
 });
