@@ -101,7 +101,7 @@ def _observe(model: ForeignPasses) -> list[str]:
 
 
 def _read(model: ForeignPasses, inputs: dict[str, Any], sites: list[str]) -> Mapping[str, Tensor]:
-    """What is observed of the first text."""
+    """The observations of the first text."""
     targets = inputs.get("decoder_input_ids")
     with watching(Watch(**_WATCH)):  # type: ignore[arg-type]
         return model.read(

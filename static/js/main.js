@@ -533,7 +533,7 @@ function looking() {
 }
 
 /**
- * What the chosen row of the chosen head shows, in one sentence.
+ * The sentence on the chosen row of the chosen head.
  * @param {Trace} of
  */
 function insight(of) {

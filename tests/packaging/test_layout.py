@@ -169,3 +169,12 @@ def test_docstrings_begin_with_their_subject():
         and AWKWARD.match(docstring := ast.get_docstring(node) or "")
     ]
     assert len(awkward) <= MOST_AWKWARD_DOCSTRINGS, "\n".join(awkward)
+
+
+def test_comments_of_scripts_begin_with_their_subject():
+    scripts = sorted((ROOT / "static" / "js").rglob("*.js"))
+    openings = ((path, re.findall(r"/\*\*\s*(?:\*\s*)?(.*)", path.read_text())) for path in scripts)
+    awkward = [
+        f"{path}: {line}" for path, lines in openings for line in lines if AWKWARD.match(line)
+    ]
+    assert awkward == []

@@ -27,7 +27,7 @@ export function valuesInLink(link, parameters) {
 }
 
 /**
- * What is wrong with the parts of a link that are left out, in words, by name.
+ * The faults of the parts of a link that are left out, in words, by name.
  * @param {URLSearchParams} link
  * @param {Parameter[]} parameters
  * @param {Partial<ExperimentView>} view

@@ -1,5 +1,5 @@
 /**
- * What is worth a look in a text: the head and the row that the page opens on its own, one
+ * The parts of a text worth a look: the head and the row that the page opens on its own, one
  * sentence on what the chosen row of a head shows, and the parts that heads play in calculations.
  */
 

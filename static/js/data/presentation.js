@@ -78,7 +78,7 @@ function isCover(cover) {
 const READING = ['text', 'target', 'model'];
 
 /**
- * What a saved page opens on: a view, and a presentation of views of the same text.
+ * The opening of a saved page: a view, and a presentation of views of the same text.
  * @typedef {{link: string, slides: Slide[]}} Opening
  */
 
@@ -157,7 +157,7 @@ export function toggledCover(slide, cover) {
 }
 
 /**
- * What is covered is revealed first, one cover at a time; then the next view is shown.
+ * Covers are lifted first, one at a time; then the next view is shown.
  * @param {Slide[]} slides
  * @param {Place} place
  * @returns {Place} the same at the end

@@ -252,7 +252,7 @@ function curveTrace({ values, colour, dash = 'solid', width = 2, hasDots = false
 }
 
 /**
- * What leaves a given range is not drawn over the rest of the page.
+ * A curve that leaves a given range is not drawn over the rest of the page.
  * @param {number} value
  * @param {[number, number]} range
  */

@@ -153,7 +153,7 @@ export function createModelMap(host, caption, { onChoose }) {
 }
 
 /**
- * What colours and widths mean, beside the colours from least to most.
+ * The meaning of colours and widths, beside the colours from least to most.
  * @param {HTMLElement} legend
  * @param {Shown} shown
  */

@@ -165,7 +165,7 @@ export function binsOf([first, last], width = binWidth(last - first)) {
 }
 
 /**
- * What a cell of these bins stands for.
+ * The tokens that a cell of these bins stands for.
  * @param {{down: number, across: number}} width tokens of a bin
  * @param {'mean'|'max'} pool
  * @returns {string} `exact`, or `mean of 64 × 64 tokens`

@@ -1,5 +1,5 @@
 /**
- * What the overview shows: the attention of a place, its region and the numbers at hand for it.
+ * The subject of the overview: the attention of a place, its region and the numbers at hand for it.
  */
 
 import { tokensOf } from '../../data/attention.js';
@@ -136,7 +136,7 @@ export function tiledRegion(overview, state) {
 }
 
 /**
- * Where every cell is exact, the server sends the weights once, as their mean.
+ * If every cell is exact, the server sends the weights once, as their mean.
  * @param {Record<string, NamedArray>} tensors
  * @param {string} prefix
  * @param {'mean'|'max'} pool

@@ -125,7 +125,7 @@ function wording(trace, state) {
 }
 
 /**
- * What speaks for the token, what against it, and which tokens the heads fetched it from.
+ * The parts for and against the token, and the tokens that the heads fetched it from.
  * @param {Trace} trace
  * @param {Found} found
  * @returns {string[]} at most two sentences
