@@ -1,19 +1,15 @@
 """Attention over texts of any length: exact, observed while it runs, never a matrix of T × T.
 
-    softmax(s)_j = exp(s_j − lse),  lse = m + ln Σ_j exp(s_j − m),  m = max_j s_j
+    softmax(s)_j = exp(s_j − lse),  lse = m + ln ℓ,  ℓ = Σ_j exp(s_j − m),  m = max_j s_j
 
-A block of a few queries needs only the queries' own rows of scores, and once a row is normalised
-its context, its entropy and its share of a pooled map are final, so the row is overwritten by the
-next block. This is the idea of FlashAttention (Dao et al. 2022, https://arxiv.org/abs/2205.14135).
-That kernel also cuts the keys into blocks and corrects m and Σ as it goes, so that a row is never
-seen whole; here it is, which costs memory in proportion to T.
+Queries and keys are read in blocks, whose scores stay in the processor's cache. The sums of a row
+(ℓ, the context, the bins of a map) are relative to the greatest score so far; if the next block has
+a greater one, m′, they are multiplied by exp(m − m′). After the last block they are divided by ℓ.
+This is FlashAttention (Dao et al. 2022, https://arxiv.org/abs/2205.14135), with more sums than that
+of the context.
 
 Any weight follows later from the queries, the keys and lse alone, w_ij = exp(s_ij − lse_i):
 `KeptAttention` has them.
-
-The cost limit is memory traffic: the kernel of `scaled_dot_product_attention` reads a block of
-scores while it is in the processor's first cache, whereas here each operation on it (product,
-softmax, pooling, sums) passes over it once more.
 """
 
 from __future__ import annotations
@@ -34,8 +30,9 @@ from torch import Tensor
 from headlight.model.cancellation import check
 from headlight.model.score_terms import MASKED, Block, Hidden, ScoreTerms
 
-BLOCK_ROWS = 256
-"""Queries of a block on a processor, one head at a time: fewer would make more calls of kernels."""
+BLOCK_ROWS, BLOCK_KEYS = 256, 1024
+"""Queries and keys of a block on a processor, one head at a time: 1 MB of scores, which its cache
+holds. Blocks of all keys took 1.9 times as long for the maps of 30,000 tokens in heads of 32."""
 
 ACCELERATOR_ELEMENTS = 2**26
 """Scores of a block on an accelerator, all heads at once: fewer would not fill it."""
@@ -46,6 +43,10 @@ LARGEST = 64.0
 exp(±64) and sums of it are far from the ends of float32. Beyond them the library's `exp` is a
 hundred times slower; a weight that should be less than exp(−64) is off by less than 2e-28.
 """
+
+NARROW = 32
+"""Keys of a bin: if it has fewer, a reduction over them takes ten times as long as one over rows,
+so that a block has all keys, and its weights are pooled by rows first."""
 
 KEPT_MASK = 2**17
 """The most cells of a block's mask that is kept for the next head."""
@@ -102,29 +103,45 @@ class PooledMap:
         self, place: tuple[int | slice, ...], weights: Tensor, start: int, first: int = 0
     ) -> None:
         """Add the rows from `start` on, at the keys from `first` on, of some heads of the batch."""
-        end, begin = start + weights.shape[-2], start
+        for part, width in self._row_bins(start, weights.shape[-2]):
+            rows = weights[..., part, :].unflatten(-2, (-1, width))
+            sums, _ = binned(rows.sum(-2), first, self.columns)
+            _, maxima = binned(rows.amax(-2), first, self.columns)
+            self._add_bins(place, start + part.start, first // self.columns, sums, maxima)
+
+    def add_bins(
+        self, place: tuple[int | slice, ...], start: int, sums: Tensor, maxima: Tensor
+    ) -> None:
+        """Add the rows from `start` on, given the sum and the maximum of each bin of keys."""
+        for part, width in self._row_bins(start, sums.shape[-2]):
+            own = (one[..., part, :].unflatten(-2, (-1, width)) for one in (sums, maxima))
+            self._add_bins(place, start + part.start, 0, next(own).sum(-2), next(own).amax(-2))
+
+    def _row_bins(self, start: int, n_rows: int) -> Iterator[tuple[slice, int]]:
+        """Parts of a block of rows, and of how many rows of a bin each is made.
+
+        A part is as many whole bins as the block holds, or the part of one that it holds.
+        """
+        begin, end = start, start + n_rows
         while begin < end:
-            # As many whole bins as the block holds, or the part of one that it holds.
             whole = (end - begin) // self.rows * self.rows if begin % self.rows == 0 else 0
             step = whole or min(end - begin, self.rows - begin % self.rows)
-            part = weights[..., begin - start : begin - start + step, :]
-            part = part.unflatten(-2, (-1, self.rows if whole else step))
-            self._add_rows(place, begin // self.rows, part.sum(-2), part.amax(-2), first)
+            yield slice(begin - start, begin - start + step), self.rows if whole else step
             begin += step
 
-    def _add_rows(
-        self, place: tuple[int | slice, ...], row: int, sums: Tensor, maxima: Tensor, first: int
+    def _add_bins(
+        self,
+        place: tuple[int | slice, ...],
+        start: int,
+        column: int,
+        sums: Tensor,
+        maxima: Tensor,
     ) -> None:
-        column, n_before = divmod(first, self.columns)
-        n_after = -(n_before + sums.shape[-1]) % self.columns
-        if n_before or n_after:
-            sums, maxima = (F.pad(part, (n_before, n_after)) for part in (sums, maxima))
-        sums, maxima = (part.unflatten(-1, (-1, self.columns)) for part in (sums, maxima))
-        rows = slice(row, row + sums.shape[-3])
-        columns = slice(column, column + sums.shape[-2])
+        row = start // self.rows
+        rows, columns = slice(row, row + sums.shape[-2]), slice(column, column + sums.shape[-1])
         found = self.maxima[place][..., rows, columns]
-        self.sums[place][..., rows, columns] += sums.sum(-1)
-        torch.maximum(found, maxima.amax(-1), out=found)
+        self.sums[place][..., rows, columns] += sums
+        torch.maximum(found, maxima, out=found)
 
     @property
     def mean(self) -> Tensor:
@@ -132,6 +149,16 @@ class PooledMap:
         rows = _bin_sizes(self.n_queries, self.rows, self.sums)
         columns = _bin_sizes(self.n_keys, self.columns, self.sums)
         return self.sums / (rows[:, None] * columns)
+
+
+def binned(weights: Tensor, first: int, width: int) -> tuple[Tensor, Tensor]:
+    """The sums and the maxima of weights by bins of keys, of which the first is key `first`."""
+    n_before = first % width
+    n_after = -(n_before + weights.shape[-1]) % width
+    if n_before or n_after:
+        weights = F.pad(weights, (n_before, n_after))
+    bins = weights.unflatten(-1, (-1, width))
+    return bins.sum(-1), bins.amax(-1)
 
 
 def _bin_sizes(n: int, width: int, like: Tensor) -> Tensor:
@@ -153,6 +180,7 @@ class Watch:
         n_attentions: the number of attentions that the pass observes.
         on_progress: called with the share of them that is done, from 0 to 1.
         block_rows: the most queries of a block on a processor.
+        block_keys: the most keys of a block on a processor.
     """
 
     resolution: int = 256
@@ -161,6 +189,7 @@ class Watch:
     n_attentions: int = 0
     on_progress: Callable[[float], object] | None = None
     block_rows: int = BLOCK_ROWS
+    block_keys: int = BLOCK_KEYS
     kept: dict[str, KeptAttention] = field(default_factory=dict)
     n_done: int = 0
 
@@ -210,7 +239,6 @@ class Observer:
         has_sink: bool = False,
     ) -> None:
         self.names, self.queries, self.has_sink = frozenset(names), watch.queries, has_sink
-        self.block_rows = watch.block_rows
         batch, heads, n_queries, n_keys = shape
         self.found: dict[str, Tensor] = {
             name: like.new_zeros(batch, heads, n_queries) for name in STATISTICS if name in names
@@ -221,37 +249,28 @@ class Observer:
         if self.names & set(MAPS):
             self.map = PooledMap((batch, heads), n_queries, n_keys, watch.resolution, like)
 
-    def add(
-        self,
-        row: int,
-        heads: slice,
-        at: Block,
-        to: Block,
-        weights: Float[Tensor, "head query key"],
-        normaliser: Normaliser | None = None,
-        mean_scores: Float[Tensor, "head query"] | None = None,
-    ) -> None:
-        """Add a block of rows of the weights, and Σ w·s of each row if the entropy needs it."""
-        place, queries = (row, heads), slice(*at)
+    def add(self, row: int, at: Block, weights: Float[Tensor, "head query key"]) -> None:
+        """Add some rows of the whole weights of all heads."""
         for number, query in enumerate(self.queries):
             if ROWS in self.names and at[0] <= query < at[1]:
-                self.found[ROWS][row, heads, number, to[0] : to[1]] = weights[:, query - at[0]]
+                self.found[ROWS][row, :, number] = weights[:, query - at[0]]
         if self.map is not None:
-            self.map.add(place, weights, at[0], to[0])
-        if "first_token" in self.names and to[0] == 0 < to[1]:
-            self.found["first_token"][row, heads, queries] = weights[..., 0]
+            self.map.add((row,), weights, at[0])
+        found: dict[str, Tensor] = {}
+        if "first_token" in self.names and weights.shape[-1]:
+            found["first_token"] = weights[..., 0]
         if "mean_distance" in self.names:
-            share = None if normaliser is None else normaliser.share
-            found = _mean_distance(weights, at, to, share)
-            self.found["mean_distance"][row, heads, queries] = found
-        if normaliser is not None and "logsumexp" in self.names:
-            self.found["logsumexp"][row, heads, queries] = normaliser.logsumexp
+            found["mean_distance"] = _mean_distance(weights, at, (0, weights.shape[-1]))
         if "entropy" in self.names:
-            if normaliser is None or mean_scores is None:
-                found = self._entropy(weights)
-            else:
-                found = normaliser.entropy(mean_scores)
-            self.found["entropy"][row, heads, queries] = found
+            found["entropy"] = self._entropy(weights)
+        self.add_statistics((row, slice(None), slice(*at)), found)
+
+    def add_statistics(
+        self, place: tuple[int, slice, slice], found: Mapping[str, Float[Tensor, "head query"]]
+    ) -> None:
+        """Add the numbers of the rows of a block that are asked for."""
+        for name in self.names & found.keys():
+            self.found[name][place] = found[name]
 
     def _entropy(self, weights: Tensor) -> Tensor:
         """−Σ w·ln w in nats, what a row lacks to 1 counted as a key if there is a sink."""
@@ -304,14 +323,14 @@ def _near(n_rows: int, left: int, right: int, dtype: torch.dtype, device: torch.
 class Normaliser:
     """The logsumexp of the rows of a block, over the keys and the sink.
 
-    ``share`` is Σ w over the keys: 1, but for the sink's weight and for rows that see no key.
+    ``factor`` makes weights of exp(s − m): 1/ℓ, less beside a sink, 0 in a row that sees no key.
     """
 
-    logsumexp: Float[Tensor, "head query"]
-    share: Float[Tensor, "head query"]
-    sinks: Float[Tensor, "head 1"] | None = None
+    logsumexp: Float[Tensor, "head query 1"]
+    factor: Float[Tensor, "head query 1"]
+    sinks: Float[Tensor, "head 1 1"] | None = None
 
-    def entropy(self, mean_scores: Float[Tensor, "head query"]) -> Float[Tensor, "head query"]:
+    def entropy(self, mean_scores: Float[Tensor, "head query 1"]) -> Float[Tensor, "head query 1"]:
         """−Σ w·ln w = lse − Σ w·s in nats, given Σ w·s over the keys; the sink counts as a key."""
         found = self.logsumexp - mean_scores
         if self.sinks is not None:
@@ -362,9 +381,11 @@ def stream_attention(
     context = torch.empty(
         (*queries.shape[:3], values.shape[-1]), dtype=values.dtype, device=values.device
     )
-    step, n_together = _block_sizes(n_heads, n_queries, n_keys, observer, queries.device)
+    step, n_together, block_keys = _block_sizes(
+        watch, (n_heads, n_queries, n_keys), observer, queries.device
+    )
     is_apart = "entropy" in observer.names and not terms.is_product
-    memory = [like.new_empty(n_together * step * n_keys) for _ in range(1 + is_apart)]
+    memory = [like.new_empty(n_together * step * block_keys) for _ in range(1 + is_apart)]
     n_blocks, n_finished = batch * -(-n_heads // n_together) * -(-n_queries // step), 0
     for row in range(batch):
         seen = _Seen(terms, row, n_keys, queries.device)
@@ -380,9 +401,9 @@ def stream_attention(
                 check()
                 at = (start, min(start + step, n_queries))
                 place = _Place(row, heads, at, *seen.at(at), is_bounded)
-                part, block = slice(*place.to), queries[row, heads, slice(*at)].to(like.dtype)
+                block = queries[row, heads, slice(*at)].to(like.dtype)
                 context[row, heads, slice(*at)] = _attend_block(
-                    block, products[..., part], averaged[:, part], terms, observer, memory, place
+                    block, products, averaged, terms, observer, memory, place, block_keys
                 )
                 n_finished += 1
                 watch.report(n_finished / n_blocks)
@@ -432,6 +453,125 @@ class _Place(NamedTuple):
     hidden: Hidden | None
     is_bounded: bool
 
+    def parts(self, size: int, width: int) -> Iterator[_Place]:
+        """The blocks of keys: all of them, whole bins of a width, or parts of one."""
+        if size >= self.to[1] - self.to[0] > 0:
+            yield self
+            return
+        size = size // width * width or size
+        begin = self.to[0]
+        while begin < self.to[1]:
+            edge = begin // width * width
+            end = edge + size if size >= width else min(begin + size, edge + width)
+            to = (begin, min(end, self.to[1]))
+            yield self._replace(to=to, hidden=self._hidden_in(to))
+            begin = to[1]
+
+    def _hidden_in(self, to: Block) -> Hidden | None:
+        if self.hidden is None:
+            return None
+        columns, mask = self.hidden
+        start = self.to[0] + columns.start
+        first, last = max(start, to[0]), min(start + mask.shape[-1], to[1])
+        if first >= last:
+            return None
+        return slice(first - to[0], last - to[0]), mask[..., first - start : last - start]
+
+
+class _Bins(NamedTuple):
+    """The sums and the maxima of exp(s − m) by bins of keys, from one bin on, and their m."""
+
+    first: int
+    sums: Tensor
+    maxima: Tensor
+    greatest: Tensor
+
+
+class _RunningRows:
+    """The sums of a block of queries over the keys so far, relative to the greatest score m.
+
+    ``total`` is ℓ = Σ exp(s − m); ``sums`` are those of the values, and of the keys behind them if
+    Σ w·s follows from them; ``scored`` is Σ exp(s − m)·s otherwise.
+    """
+
+    def __init__(self, queries: Tensor, width: int, observer: Observer, place: _Place) -> None:
+        self.observer, self.place = observer, place
+        shape = queries.shape[:2]
+        self.greatest = queries.new_full((*shape, 1), 0.0 if place.is_bounded else MASKED)
+        self.total = queries.new_zeros(*shape, 1)
+        self.sums = queries.new_zeros(*shape, width)
+        self.scored, self.distance = (queries.new_zeros(*shape, 1) for _ in range(2))
+        self.first_token: tuple[Tensor, Tensor] | None = None
+        self.bins: list[_Bins] = []
+        self.block: tuple[Tensor, int] | None = None
+
+    def raise_to(self, greatest: Tensor) -> None:
+        """Let the sums be relative to the greatest score of a further block, if it is greater."""
+        greatest = torch.maximum(self.greatest, greatest)
+        factor = (self.greatest - greatest).clamp_(min=-LARGEST).exp_()
+        for each in (self.total, self.sums, self.scored, self.distance):
+            each *= factor
+        self.greatest = greatest
+
+    def add(self, weights: Tensor, averaged: Tensor, place: _Place) -> None:
+        """Add a block of exp(s − m)."""
+        names, sums = self.observer.names, weights.sum(-1, keepdim=True)
+        self.total += sums
+        self.sums.baddbmm_(weights, averaged)
+        if "mean_distance" in names:
+            self.distance += _mean_distance(weights, place.at, place.to, sums[..., 0])[..., None]
+        if "first_token" in names and place.to[0] == 0:
+            self.first_token = weights[..., :1].clone(), self.greatest
+        if self.observer.map is not None:
+            width = self.observer.map.columns
+            if width < NARROW:
+                self.block = weights, place.to[0]
+            else:
+                pooled = binned(weights, place.to[0], width)
+                self.bins.append(_Bins(place.to[0] // width, *pooled, self.greatest))
+
+    def finish(self, queries: Tensor, d_value: int, terms: ScoreTerms) -> Tensor:
+        """The context; all that is observed is handed to the observer."""
+        normaliser = _normaliser(self.total, self.greatest, terms, self.place.heads)
+        factor = normaliser.factor
+        context, of_keys = (self.sums * factor).tensor_split([d_value], dim=-1)
+        mean_scores = self.scored * factor
+        if of_keys.shape[-1]:  # Σ_j w_ij·q_i·k_j = q_i·Σ_j w_ij·k_j
+            mean_scores = (of_keys * queries).sum(-1, keepdim=True) * terms.scale
+        found = {
+            "entropy": normaliser.entropy(mean_scores),
+            "mean_distance": self.distance * factor,
+            "logsumexp": normaliser.logsumexp,
+        }
+        if self.first_token is not None:
+            first, greatest = self.first_token
+            found["first_token"] = first * self._since(greatest) * factor
+        row, heads, at = self.place[:3]
+        place = (row, heads, slice(*at))
+        self.observer.add_statistics(place, {name: each[..., 0] for name, each in found.items()})
+        if self.observer.map is not None:
+            self._add_bins(self.observer.map, factor)
+        return context
+
+    def _since(self, greatest: Tensor) -> Tensor:
+        """exp(m − m′) of an earlier greatest score m and the last one."""
+        return (greatest - self.greatest).clamp_(min=-LARGEST).exp_()
+
+    def _add_bins(self, pooled: PooledMap, factor: Tensor) -> None:
+        if self.block is not None:
+            weights, first = self.block
+            pooled.add(self.place[:2], weights.mul_(factor), self.place.at[0], first)
+            return
+        shape = (*self.total.shape[:2], pooled.sums.shape[-1])
+        sums, maxima = (self.total.new_zeros(shape) for _ in range(2))
+        for one in self.bins:
+            columns = slice(one.first, one.first + one.sums.shape[-1])
+            by = factor if self.place.is_bounded else factor * self._since(one.greatest)
+            sums[..., columns] += one.sums * by
+            found = maxima[..., columns]
+            torch.maximum(found, one.maxima * by, out=found)
+        pooled.add_bins(self.place[:2], self.place.at[0], sums, maxima)
+
 
 def _attend_block(
     queries: Tensor,
@@ -441,49 +581,44 @@ def _attend_block(
     observer: Observer,
     memory: Sequence[Tensor],
     place: _Place,
+    block_keys: int,
 ) -> Tensor:
-    """The context of a block.
+    """The context of a block of queries.
 
-    ``products`` are the keys (head, d_head, key) and ``averaged`` the values, and behind them the
+    ``products`` are all keys (head, d_head, key) and ``averaged`` the values, and behind them the
     keys for Σ w·s.
     """
-    row, heads, at, to, hidden, is_bounded = place
-    shape = (*queries.shape[:2], to[1] - to[0])
     has_keys = "entropy" in observer.names and terms.is_product
     d_value = averaged.shape[-1] - (products.shape[-2] if has_keys else 0)
-    if shape[-1] == 0:
-        return queries.new_zeros(*shape[:2], d_value)
-    # 1. The scores of the rows, and exp(s − m) in their place unless they are read once more.
-    into = memory[0][: math.prod(shape)].view(shape)
-    shown = None if is_bounded else hidden
-    keys = products.transpose(-2, -1)
-    scores = terms.scores(queries, keys, heads=heads, at=at, to=to, hidden=shown, out=into)
-    weights = memory[-1][: math.prod(shape)].view(shape)
-    # 2. The weights: less than 1 in all beside a sink, and 0 in a row that sees nothing.
-    normaliser = _softmax(scores, terms, place, out=weights)
-    # 3. The context, and all that is observed.
-    context, mean_scores = torch.bmm(weights, averaged), None
-    if has_keys:  # Σ_j w_ij·q_i·k_j = q_i·Σ_j w_ij·k_j
-        context, mean_keys = context.split([d_value, products.shape[-2]], dim=-1)
-        mean_scores = (mean_keys * queries).sum(-1) * terms.scale
-    elif "entropy" in observer.names:
-        mean_scores = torch.mul(weights, scores, out=scores).sum(-1)
-    observer.add(row, heads, at, to, weights, normaliser, mean_scores)
-    return context
-
-
-def _softmax(scores: Tensor, terms: ScoreTerms, place: _Place, *, out: Tensor) -> Normaliser:
-    """The weights of a block of scores, written to `out`, which may be their own memory."""
-    if place.is_bounded:
-        greatest = torch.zeros_like(scores[..., :1])
-        torch.exp(scores, out=out)
-    else:
-        greatest = scores.amax(-1, keepdim=True)
-        torch.sub(scores, greatest, out=out).clamp_(min=-LARGEST).exp_()
-    if place.hidden is not None:
-        columns, mask = place.hidden
-        out[..., columns].masked_fill_(mask, 0)
-    return _normalise(out, greatest[..., 0], terms, place.heads, is_partial=terms.is_partial)
+    running = _RunningRows(queries, averaged.shape[-1], observer, place)
+    for part in place.parts(block_keys, observer.map.columns if observer.map else 1):
+        to, hidden, keys = part.to, part.hidden, slice(*part.to)
+        shape = (*queries.shape[:2], to[1] - to[0])
+        # 1. The scores, and exp(s − m) in their place unless they are read once more.
+        into = memory[0][: math.prod(shape)].view(shape)
+        scores = terms.scores(
+            queries,
+            products[..., keys].transpose(-2, -1),
+            heads=place.heads,
+            at=place.at,
+            to=to,
+            hidden=None if place.is_bounded else hidden,
+            out=into,
+        )
+        weights = memory[-1][: math.prod(shape)].view(shape)
+        if place.is_bounded:
+            torch.exp(scores, out=weights)
+        else:
+            running.raise_to(scores.amax(-1, keepdim=True))
+            torch.sub(scores, running.greatest, out=weights).clamp_(min=-LARGEST).exp_()
+        if hidden is not None:
+            columns, mask = hidden
+            weights[..., columns].masked_fill_(mask, 0)
+        # 2. The sums of the row.
+        running.add(weights, averaged[:, keys], part)
+        if "entropy" in observer.names and not has_keys:
+            running.scored += torch.mul(weights, scores, out=scores).sum(-1, keepdim=True)
+    return running.finish(queries, d_value, terms)
 
 
 def _exact_row(
@@ -502,8 +637,13 @@ def _exact_row(
             to=place.to,
             hidden=place.hidden,
         )
-        _softmax(scores, terms, place, out=scores)
-        weights[:, part] = scores[:, 0]
+        lse = scores.logsumexp(-1, keepdim=True)
+        if terms.sinks is not None:
+            lse = torch.logaddexp(lse, terms.sinks[place.heads].to(lse)[:, None, None])
+        weights[:, part] = (scores - lse).exp_()[:, 0]
+        if place.hidden is not None:
+            columns, mask = place.hidden
+            weights[:, part][:, columns].masked_fill_(mask, 0)
     return weights
 
 
@@ -515,36 +655,42 @@ def _is_bounded(queries: Tensor, keys: Tensor, terms: ScoreTerms) -> bool:
     return bool(abs(terms.scale) * longest[0] * longest[1] <= LARGEST)
 
 
-def _normalise(
-    weights: Tensor, greatest: Tensor, terms: ScoreTerms, heads: slice, *, is_partial: bool
+def _normaliser(
+    sums: Float[Tensor, "head query 1"],
+    greatest: Float[Tensor, "head query 1"],
+    terms: ScoreTerms,
+    heads: slice,
 ) -> Normaliser:
-    """The logsumexp of each row, lse = m + ln Σ exp(s − m); exp(s − m) is divided by the sum."""
-    least = torch.finfo(weights.dtype).tiny
-    sums = weights.sum(-1).clamp_(min=least)
-    lse, factor, share = greatest + sums.log(), sums.reciprocal(), torch.ones_like(sums)
+    """The logsumexp of each row, lse = m + ln ℓ, and by what ℓ = Σ exp(s − m) makes weights."""
+    least = torch.finfo(sums.dtype).tiny
+    sees = sums > least
+    sums = sums.clamp(min=least)
+    lse, factor, sinks = greatest + sums.log(), sums.reciprocal(), None
     if terms.sinks is not None:
-        sinks = terms.sinks[heads].to(lse)[:, None]
+        sinks = terms.sinks[heads].to(lse)[:, None, None]
         own, lse = lse, torch.logaddexp(lse, sinks)
-        share = (own - lse).exp_()
-        factor *= share
-    if is_partial and not bool((sees := sums > least).all()):
-        lse = torch.where(sees, lse, MASKED if terms.sinks is None else sinks)
-        factor, share = factor * sees, share * sees
-    weights *= factor[..., None]
-    return Normaliser(lse, share, None if terms.sinks is None else sinks)
+        factor *= (own - lse).exp_()
+    if terms.is_partial:
+        lse = torch.where(sees, lse, MASKED if sinks is None else sinks)
+        factor = factor * sees
+    return Normaliser(lse, factor, sinks)
 
 
 def _block_sizes(
-    n_heads: int, n_queries: int, n_keys: int, observer: Observer, device: torch.device
-) -> tuple[int, int]:
-    """The queries of a block, a multiple of the bins if it holds several, and its heads."""
-    n_together = 1 if device.type == "cpu" else n_heads
-    rows = observer.block_rows
-    if n_together > 1:
-        rows = max(1, ACCELERATOR_ELEMENTS // (n_heads * max(1, n_keys)))
-    if observer.map is not None and (width := observer.map.rows) <= rows:
-        rows = rows // width * width
-    return max(1, min(rows, n_queries)), n_together
+    watch: Watch, shape: tuple[int, int, int], observer: Observer, device: torch.device
+) -> tuple[int, int, int]:
+    """The queries of a block, a multiple of the bins if it holds several, its heads and its keys.
+
+    An accelerator takes all heads and keys at once.
+    """
+    n_heads, n_queries, n_keys = shape
+    is_cpu = device.type == "cpu"
+    n_together, keys = (1, min(watch.block_keys, n_keys)) if is_cpu else (n_heads, n_keys)
+    rows = watch.block_rows if is_cpu else ACCELERATOR_ELEMENTS // (n_heads * max(1, n_keys))
+    if observer.map is not None:
+        rows = rows // observer.map.rows * observer.map.rows or rows
+        keys = n_keys if observer.map.columns < NARROW else keys
+    return max(1, min(rows, n_queries)), n_together, keys
 
 
 def _shared(groups: Tensor, heads: slice, sharers: int) -> Tensor:
@@ -578,10 +724,8 @@ def observe_whole(
     batch, n_heads, n_queries, n_keys = weights.shape
     shape = (batch, n_heads, n_queries, n_keys)
     observer = Observer(names, watch, shape, weights, has_sink=has_sink)
-    every = slice(weights.shape[1])
     for row in range(len(weights)):
-        at, to = (0, n_queries), (0, n_keys)
-        observer.add(row, every, at, to, weights[row])
+        observer.add(row, (0, n_queries), weights[row])
     watch.n_done += 1
     watch.report(0)
     found = observer.results()

@@ -124,9 +124,8 @@ class ObservedBlocks:
 
     def add(self, weights: Tensor) -> None:
         """Observe the weights (batch, head, query, key) of the current block."""
-        every, to = slice(weights.shape[1]), (0, weights.shape[-1])
         for row, own in enumerate(weights):
-            self.observer.add(row, every, self.at, to, own)
+            self.observer.add(row, self.at, own)
 
     def results(self) -> dict[str, Tensor]:
         """All that was observed, by name."""

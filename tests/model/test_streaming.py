@@ -31,12 +31,14 @@ def stream(one, watch, names=EVERYTHING, path=None):
         return stream_attention(one.queries, one.keys, one.values, one.terms, names, path=path)
 
 
-@pytest.mark.parametrize("resolution", [7, 150])
+@pytest.mark.parametrize("resolution", [2, 4, 7, 150])  # bins wider and narrower than blocks
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_give_the_numbers_of_the_whole_matrix(kind, resolution):
     one = case(kind, 150)
     queries = (0, 3, 129, 149)
-    out, found = stream(one, Watch(resolution=resolution, queries=queries, block_rows=128))
+    out, found = stream(
+        one, Watch(resolution=resolution, queries=queries, block_rows=128, block_keys=40)
+    )
     torch.testing.assert_close(out.double(), context(one), atol=2e-6, rtol=0)
     for name, expected in observed(one, queries, resolution).items():
         torch.testing.assert_close(found[name].double(), expected, atol=1e-5, rtol=1e-5)
@@ -46,9 +48,9 @@ def test_blocks_give_the_numbers_of_the_whole_matrix(kind, resolution):
 def test_scores_whose_exponential_has_no_float_give_the_numbers_of_the_whole_matrix(kind):
     one = case(kind, 70, spread=90)
     assert one.scores[one.scores.isfinite()].max() > 150
-    out, found = stream(one, Watch(resolution=9, queries=(69,), block_rows=32))
+    out, found = stream(one, Watch(resolution=2, queries=(69,), block_rows=32, block_keys=20))
     torch.testing.assert_close(out.double(), context(one), atol=2e-4, rtol=0)
-    for name, expected in observed(one, (69,), 9).items():
+    for name, expected in observed(one, (69,), 2).items():
         torch.testing.assert_close(found[name].double(), expected, atol=2e-3, rtol=1e-5)
 
 
