@@ -19,7 +19,6 @@ from headlight.model.analysis import (
     residual_stream,
     rollout,
     routing,
-    value_weighted,
 )
 from headlight.model.foreign import attention, installing
 from headlight.model.foreign.model import serve_module
@@ -99,7 +98,7 @@ def test_the_analyses_read_the_trace(name, served, traced):
     written = head_outputs.head_outputs(found, weights)
     path = model.description.attentions[-1].path
     assert written[path].data.shape[0] == model.config.n_heads
-    assert value_weighted.value_weighted(found, weights)[path].data.min() >= 0
+    assert head_outputs.value_weighted(found, weights)[path].data.min() >= 0
     labels = head_labels.head_labels(found)
     assert all(np.isfinite(array.data).all() for array in labels.values())
     rows = rollout.rollout(found)
