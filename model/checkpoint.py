@@ -18,7 +18,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from headlight.model.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint_files import (
@@ -37,6 +36,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.foreign import is_foreign, load_foreign
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.head_profiles import read_profile
+from headlight.model.hooks import Function, FunctionMode
 from headlight.model.quantization import (
     StoredQuantization,
     UnknownPart,
@@ -326,21 +326,14 @@ def uninitialised_model(config: TransformerConfig) -> Transformer:
         return Transformer(config)
 
 
-class _SkipInitialisation(TorchFunctionMode):
+class _SkipInitialisation(FunctionMode):
     """Inside the ``with`` block, initialising a tensor leaves it unchanged.
 
     Drawing random weights takes longer than reading them from a file, and on the meta device
     PyTorch imports its compiler to do so, one second of a server's start.
     """
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         is_draw = func in (Tensor.normal_, Tensor.uniform_)
         if is_draw or getattr(func, "__module__", None) == nn.init.__name__:
             return kwargs["tensor"] if "tensor" in kwargs else args[0]

@@ -17,8 +17,10 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from headlight.model.sites import (
     REQUESTED_AXES,
@@ -30,6 +32,7 @@ from headlight.model.sites import (
 )
 
 Edit = Callable[[Tensor], Tensor]
+Function = Callable[..., Any]
 
 
 class HookPoint(nn.Module):
@@ -187,6 +190,22 @@ def hooked_heads(points: Iterable[HookPoint], n_heads: int) -> tuple[int, ...]:
         for capture in active.captures.get(point, ()):
             heads.update(range(n_heads) if capture.heads is None else capture.heads)
     return tuple(sorted(heads))
+
+
+class FunctionMode(TorchFunctionMode):
+    """Calls every function of PyTorch inside the ``with`` block through `_call`."""
+
+    def __torch_function__(
+        self,
+        func: Function,
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return self._call(func, args, kwargs or {})
+
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError
 
 
 def count_heads(points: Iterable[HookPoint]) -> int:

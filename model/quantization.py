@@ -24,7 +24,8 @@ from weakref import WeakKeyDictionary
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+
+from headlight.model.hooks import Function, FunctionMode
 
 LEAST_BITS, MOST_BITS = 2, 8
 
@@ -272,22 +273,16 @@ def make_dynamic(model: nn.Module, quantization: Quantization) -> None:
 # --- the weights of a pass ------------------------------------------------------------------------
 
 
-class _Replacing(TorchFunctionMode):
+class _Replacing(FunctionMode):
     """Let every operation of this thread read other tensors in place of some parameters."""
 
     def __init__(self, replaced: Mapping[int, Tensor]) -> None:
         super().__init__()
         self.replaced = replaced
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args = tuple(self._read(one) for one in args)
-        return func(*args, **{name: self._read(one) for name, one in (kwargs or {}).items()})
+        return func(*args, **{name: self._read(one) for name, one in kwargs.items()})
 
     def _read(self, value: Any) -> Any:
         return self.replaced.get(id(value), value) if isinstance(value, nn.Parameter) else value

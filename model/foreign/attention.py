@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from headlight.model.cancellation import check
 from headlight.model.foreign.deferred import Deferral, rows, whole
 from headlight.model.foreign.streamed import ObservedBlocks, by_formula
-from headlight.model.hooks import HookPoint, is_hooked
+from headlight.model.hooks import Function, FunctionMode, HookPoint, is_hooked
 from headlight.model.streaming import observe_whole
 
 NAME = "headlight"
@@ -385,7 +384,7 @@ def _fused(
     return out.transpose(1, 2).contiguous()
 
 
-class SoftmaxTap(TorchFunctionMode):
+class SoftmaxTap(FunctionMode):
     """Passes the scores and the weights of the softmax inside the block through their points."""
 
     def __init__(
@@ -398,14 +397,7 @@ class SoftmaxTap(TorchFunctionMode):
         super().__init__()
         self.points, self.n_keys, self.blocks, self.product = points, n_keys, blocks, product
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is torch.cat and self.points.sink is not None:
             parts = args[0]
             if len(parts) == 2 and parts[0].shape[-1] == self.n_keys:

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from headlight.model.hooks import Function, FunctionMode
 from headlight.model.score_terms import Block
 
 _ROWS = "_headlight_rows"
@@ -65,17 +65,10 @@ def whole(tensor: Tensor) -> Tensor:
     return rows(tensor, (0, tensor.shape[-2])) if is_deferred(tensor) else tensor
 
 
-class Deferral(TorchFunctionMode):
+class Deferral(FunctionMode):
     """Records the operations on deferred tensors inside the ``with`` block."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not any(map(is_deferred, tree_leaves((args, kwargs)))):
             if func is torch.zeros and args and isinstance(args[0], tuple) and len(args[0]) == 4:
                 return func((1, 1, 1, 1), **kwargs).expand(args[0])  # a bias without memory

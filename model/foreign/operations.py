@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from headlight.model.foreign.attention import (
     SOFTMAXES,
@@ -24,7 +23,7 @@ from headlight.model.foreign.attention import (
 )
 from headlight.model.foreign.deferred import deferred, record, rows
 from headlight.model.foreign.streamed import ObservedBlocks
-from headlight.model.hooks import is_hooked
+from headlight.model.hooks import Function, FunctionMode, is_hooked
 
 PRODUCTS = {
     torch.matmul,
@@ -129,7 +128,7 @@ def _is_average(left: Tensor, weights: Tensor) -> bool:
     return left.numel() == weights.numel() and left.shape[-2:] == weights.shape[-2:]
 
 
-class OperationTap(TorchFunctionMode):
+class OperationTap(FunctionMode):
     """Passes queries, keys, scores, weights, values and context of one attention through points."""
 
     def __init__(self, points: AttentionPoints, order: Order) -> None:
@@ -139,14 +138,7 @@ class OperationTap(TorchFunctionMode):
         self._n_products = self._n_softmaxes = 0
         self._blocks: ObservedBlocks | None = None
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in SOFTMAXES:
             self._n_softmaxes += 1
             if self._n_softmaxes == self.order.softmax:

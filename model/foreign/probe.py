@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from headlight.model.foreign.attention import SOFTMAXES, Order, new_pass, observer
 from headlight.model.foreign.operations import PRODUCTS, OperationRecorder, is_attention_shape
+from headlight.model.hooks import Function, FunctionMode
 
 N_SOURCE, N_TARGET, N_ROWS = 11, 7, 2
 TOP_KS = {torch.topk, Tensor.topk}
@@ -284,24 +284,18 @@ def _is_bare(module: nn.Module) -> bool:
     )
 
 
-class _Watch(TorchFunctionMode):
+class _Watch(FunctionMode):
     """Shows every operation to a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self.recorder = recorder
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        return self.recorder.operation(func, args, kwargs or {})
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.recorder.operation(func, args, kwargs)
 
 
-class _EagerTap(TorchFunctionMode):
+class _EagerTap(FunctionMode):
     """Records the operations of one eager attention."""
 
     def __init__(self, n_keys: int) -> None:
@@ -312,20 +306,14 @@ class _EagerTap(TorchFunctionMode):
         self.weights: Tensor | None = None
         self.n_softmaxes = 0
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.operations.add(getattr(func, "__name__", repr(func)))
-        result = func(*args, **(kwargs or {}))
+        result = func(*args, **kwargs)
         is_cat = func is torch.cat and len(args[0]) == 2
         if is_cat and args[0][0].shape[-1] == self.n_keys and args[0][1].shape[-1] == 1:
             self.scores = args[0][0].detach().clone()
         if func in SOFTMAXES:
-            scores = args[0] if args else (kwargs or {})["input"]
+            scores = args[0] if args else kwargs["input"]
             self.n_softmaxes += 1
             if self.scores is None:
                 self.scores = scores.detach().clone()

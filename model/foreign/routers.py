@@ -14,12 +14,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from headlight.model.foreign.attention import SOFTMAXES, observer, state
 from headlight.model.foreign.probe import TOP_KS, Call
 from headlight.model.foreign.sites import Hook, Named, NamedLayer, Router
-from headlight.model.hooks import is_any_hooked, is_hooked
+from headlight.model.hooks import Function, FunctionMode, is_any_hooked, is_hooked
 
 _GATES = {*SOFTMAXES, torch.sigmoid, Tensor.sigmoid, F.sigmoid}
 _LINEARS = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__}
@@ -126,7 +125,7 @@ def _install(router: Router) -> None:
     module.forward = forward  # type: ignore[method-assign]
 
 
-class RouterTap(TorchFunctionMode):
+class RouterTap(FunctionMode):
     """Passes the logits, probabilities and choices of one router through their points."""
 
     def __init__(self, router: Router) -> None:
@@ -143,14 +142,7 @@ class RouterTap(TorchFunctionMode):
         n_rows = 1 if current is None else current.n_rows
         return tensor.reshape(n_rows, -1, tensor.shape[-1])
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in TOP_KS and self._has_experts(args[0]):
             return self._choose(func, args, kwargs)
         result = func(*args, **kwargs)
