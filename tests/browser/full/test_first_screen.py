@@ -55,6 +55,17 @@ def test_nothing_jumps_over_twenty_keystrokes(visit, width):
     assert reader.page.evaluate("window.shifted") < 0.001
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_long_text_has_a_box_of_one_line_until_it_is_typed_in(visit, width):
+    reader = visit(width=width)
+    reader.open(text="The cat’s owner went home, “but” the dog stayed. " * 9)
+    box, chips = reader.page.locator("#text"), top_of(reader, "#chips")
+    assert box.bounding_box()["height"] < 45
+    box.focus()
+    assert box.bounding_box()["height"] > 90
+    assert top_of(reader, "#chips") == chips
+
+
 def test_each_text_of_ones_own_opens_a_telling_head_until_one_is_chosen(visit):
     reader = visit()
     reader.open()

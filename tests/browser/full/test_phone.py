@@ -40,6 +40,22 @@ def test_turning_the_phone_turns_the_experts_and_keeps_the_token(phone):
     assert phone.readout.startswith("“did” goes through expert")
 
 
+def test_the_map_is_a_low_bar_and_further_links_are_a_menu(phone):
+    phone.open(text=TEXT)
+    page = phone.page
+    assert page.locator("#map").bounding_box()["height"] <= 90
+    nav = page.get_by_role("navigation", name="Site")
+    assert nav.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    link = nav.get_by_role("link", name="Experiments")
+    assert link.is_hidden()
+    nav.get_by_role("button", name="More").tap()
+    assert link.is_visible()
+    page.locator("#theme").get_by_role("radio", name="Dark").check(force=True)
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    page.keyboard.press("Escape")
+    assert link.is_hidden()
+
+
 @pytest.mark.parametrize("view", ["attention", "why", "positions", "experts", "next_token"])
 def test_what_can_be_pressed_is_large_enough_for_a_finger(phone, view):
     phone.open(text=TEXT, view=view)
