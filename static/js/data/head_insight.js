@@ -96,6 +96,7 @@ function strongestLink(trace, place, chosen) {
   let best = null;
   let most = 0;
   const [names, others] = [rows, columns].map(wordNames);
+  const worths = columns.map((_, index) => worthOf(columns, index));
   for (const { layer, site } of weightsAt(place, trace)) {
     if ((chosen.layer ?? layer) !== layer) continue;
     const { shape, data, scale } = trace.tensors[site];
@@ -108,10 +109,11 @@ function strongestLink(trace, place, chosen) {
         const offset = (head * nQueries + query) * nKeys;
         for (let key = 0; key < nKeys; key += 1) {
           const weight = data[offset + key] * scale;
-          if (weight <= LINKED || weight - usual[key] <= most || !isTold(columns, key)) continue;
+          const told = (weight - usual[key]) * worths[key];
+          if (weight <= LINKED || told <= most) continue;
           if (place.rows === place.columns)
             if (Math.abs(query - key) < 3 || names[query] === others[key]) continue;
-          [best, most] = [{ layer, head, query }, weight - usual[key]];
+          [best, most] = [{ layer, head, query }, told];
         }
       }
     }
@@ -134,14 +136,16 @@ function meanWeights({ shape: [, nQueries, nKeys], data, scale }, head) {
 }
 
 /**
- * A word that says something: short ones, and a short one that the text begins with, are looked at
- * for want of anything better.
+ * How much a word says as what is looked at: a long one more than one of three letters, and a short
+ * one, or one that the text begins with, nothing.
  * @param {Token[]} tokens
  * @param {number} index
  */
-function isTold(tokens, index) {
+function worthOf(tokens, index) {
   const letters = tokens[index].text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
-  return isWord(tokens[index]) && letters >= (tokens.findIndex(isWord) === index ? 4 : 3);
+  const isFirst = tokens.findIndex(isWord) === index;
+  if (!isWord(tokens[index]) || letters < 3 || (isFirst && letters < 4)) return 0;
+  return letters > 3 ? 1 : 0.8;
 }
 
 /** @param {Token|undefined} token */

@@ -60,7 +60,7 @@ def test_the_map_is_a_low_bar_and_further_links_are_a_menu(phone):
 def test_what_can_be_pressed_is_large_enough_for_a_finger(phone, view):
     phone.open(text=TEXT, view=view)
     small = phone.page.locator(
-        "button:visible, select:visible, summary:visible, .chip, .segmented label:visible, nav a"
+        ":is(button, select, summary, .segmented label, nav a):visible, .chip"
     ).evaluate_all(
         """(nodes) => nodes.map((node) => [node.textContent, node.getBoundingClientRect()])
             .filter(([, box]) => box.width < 24 || box.height < 24)
