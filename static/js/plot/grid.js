@@ -70,6 +70,7 @@
  * @property {Cell} [start] where the keyboard enters
  * @property {Geometry} [geometry] of a drawing whose cells are not a plain matrix on its axes
  * @property {string} [kind] for screen readers, if not a heatmap or a bar chart
+ * @property {boolean} [isReadFromStart] a large map opens on its first columns, not on the row’s greatest number
  * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
  */
 
@@ -115,12 +116,14 @@ const LEAST_CELL = 4;
  * @param {{width: number, height: number}} pixels of the map
  * @returns {Box|null} in cells; null: all of it has room
  */
-export function openingBox({ rows, columns, value, query, start, thinned }, { width, height }) {
+export function openingBox(grid, { width, height }) {
+  const { rows, columns, value, query, start, thinned, isReadFromStart } = grid;
   const [across, down] = [width / LEAST_CELL, height / LEAST_CELL].map(Math.floor);
   if (!thinned || (across >= columns && down >= rows)) return null;
   const row = query ?? start?.row ?? 0;
+  const last = isReadFromStart ? 1 : columns;
   let column = 0;
-  for (let one = 1; one < columns; one += 1)
+  for (let one = 1; one < last; one += 1)
     if (value(row, one) > (value(row, column) || 0)) column = one;
   /** @param {number} at @param {number} length @param {number} end */
   const part = (at, length, end) => {

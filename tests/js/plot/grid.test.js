@@ -85,4 +85,10 @@ test('a map of small cells opens around the greatest number of its row, others w
   deepEqual(openingBox(grid, size), { x0: 70, x1: 170, y0: 90, y1: 190 });
   deepEqual(openingBox(grid, { width: 760, height: 760 }), null);
   deepEqual(openingBox({ ...grid, thinned: undefined }, size), null);
+  deepEqual(openingBox({ ...grid, isReadFromStart: true }, size), {
+    x0: 0,
+    x1: 100,
+    y0: 90,
+    y1: 190,
+  });
 });

@@ -13,7 +13,7 @@ import {
   placesOf,
   tokensOf,
 } from '../../data/attention.js';
-import { decimal, grouped, share, signed } from '../../data/format.js';
+import { decimal, grouped, percent, share, signed } from '../../data/format.js';
 import { capitalised, enumerated, positionLabels } from '../../data/text.js';
 import { css, sequential } from '../../plot/colour.js';
 import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from '../../plot/figure.js';
@@ -212,7 +212,7 @@ function drawing(rows, { palette, width }) {
   const scale = sequential(palette.theme);
   const labels = rows.map(({ title }) => title);
   const lettering = { ...LETTERING, letters: isNarrow(width) ? 18 : LETTERING.letters };
-  const margin = { l: labelWidth(labels, lettering) + 14, r: 16, t: 8, b: 44 };
+  const margin = { l: labelWidth(labels, lettering) + 14, r: 40, t: 8, b: 44 };
   const total = Math.min(width, WIDEST);
   const height = rows.length * ROW_HEIGHT;
   const y = rows.map((_, row) => row);
@@ -224,11 +224,9 @@ function drawing(rows, { palette, width }) {
         x: rows.map(({ score }) => score),
         y,
         width: 0.66,
-        text: rows.map(({ score }) => share(score, 2)),
-        textposition: 'auto',
         hoverinfo: 'none',
         marker: {
-          color: rows.map(({ isLabel }) => css(scale, isLabel ? MARK : MARK / 3)),
+          color: rows.map(({ isLabel }) => css(scale, isLabel ? MARK : Math.round(MARK / 3))),
           line: { width: 0 },
         },
       },
@@ -244,6 +242,17 @@ function drawing(rows, { palette, width }) {
           color: palette.ink,
           line: { width: 2, color: palette.ink },
         },
+      },
+      {
+        type: 'scatter',
+        mode: 'text',
+        x: rows.map(({ score, control }) => Math.max(score, control) + 0.01),
+        y,
+        text: rows.map(({ score }) => share(score, 2)),
+        textposition: 'middle right',
+        textfont: { size: 12, color: palette.ink },
+        cliponaxis: false,
+        hoverinfo: 'none',
       },
     ],
     layout: {
@@ -304,5 +313,5 @@ function sentenceInWords({ sentence: index, weight, query_span: from, key_span: 
   const of = target || text;
   const short = text.length > LONGEST_SENTENCE ? `${text.slice(0, LONGEST_SENTENCE - 1)}…` : text;
   const [query, key] = [of.slice(...from), text.slice(...to)];
-  return `“${query}” at “${key}”, ${share(weight, 2)}: ${short}`;
+  return `“${query}” looks at “${key}” (${percent(weight, 0)}): ${short}`;
 }

@@ -219,6 +219,7 @@ export function sharedGrid(trace, state, { site, side, tokens }, { rows, columns
     choose: (/** @type {number} */ row) => choosing(trace, side, row),
     chosen: { row: query },
     start: { row: query, column: 0 },
+    isReadFromStart: true,
     rest: { readout: `${quoted(tokens[query])} stands at position ${query}` },
   };
 }

@@ -64,7 +64,7 @@ test('a head shows its scores, the highest first, beside their controls', () => 
 
 test('a strongest sentence opens the attention of this head at its token', () => {
   const [{ label, patch }] = head.figure(sampleTrace(), stateOf(HEADS)).actions;
-  match(label, /“sat” at “cat”/);
+  match(label, /“sat” looks at “cat”/);
   const { text, view, layer, head: number, query } = patch;
   deepEqual([text, view, layer, number, query], ['The cat sat.', 'attention', 0, 0, 3]);
 });
