@@ -22,6 +22,7 @@ candidates for the last document, each of which costs one comparison of 128 numb
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -266,8 +267,8 @@ class KeptDocuments:
         path, *numbers = place
         row = (digest, hashes.tobytes(), str(path), *numbers)
         number = self._execute("INSERT INTO kept VALUES (NULL, ?, ?, ?, ?, ?, ?)", row).lastrowid
-        values = ", ".join(f"(?, {number})" for _ in self._ranges)
-        self._execute(f"INSERT INTO bands VALUES {values}", self._keys(hashes))
+        for key in self._keys(hashes):
+            self._execute("INSERT INTO bands VALUES (?, ?)", (key, number))
 
     def equal(self, digest: bytes) -> Place | None:
         """The document whose text has a digest; None if there is none."""
@@ -280,11 +281,11 @@ class KeptDocuments:
         self, hashes: UInt32[np.ndarray, " hash"]
     ) -> Iterator[tuple[Place, UInt32[np.ndarray, " hash"]]]:
         """The documents with an equal band and their signatures, in the order they were kept."""
-        marks = ", ".join("?" for _ in self._ranges)
         rows = self._execute(
             'SELECT path, "start", "end", line, hashes FROM kept WHERE number IN '
-            f"(SELECT number FROM bands WHERE key IN ({marks})) ORDER BY number",
-            self._keys(hashes),
+            "(SELECT number FROM bands WHERE key IN (SELECT value FROM json_each(?))) "
+            "ORDER BY number",
+            (json.dumps(self._keys(hashes)),),
         )
         for path, *numbers, found in rows:
             yield Place(Path(path), *numbers), np.frombuffer(found, np.uint32)
