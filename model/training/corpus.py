@@ -304,7 +304,7 @@ def parse_line(line: str, names: Sequence[str], where: str) -> dict[str, Any]:
         CorpusError: the line is not such an object.
     """
     try:
-        found = json.loads(line)
+        found = json.loads(line.rstrip())
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at column {error.colno}"
         raise CorpusError(f"{where} is not JSON: {problem}; write one object a line") from error

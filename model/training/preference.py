@@ -22,7 +22,7 @@ from headlight.model.checkpoint import write_atomically
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, generator_of
-from headlight.model.training.corpus import CorpusError, read_members
+from headlight.model.training.corpus import CorpusError, parse_line, read_lines
 from headlight.model.training.policy_gradient import sample_continuations
 from headlight.model.transformer import Prediction, Transformer
 
@@ -68,12 +68,19 @@ def read_comparisons(paths: Sequence[Path]) -> list[Comparison]:
     """
     found = []
     for path in paths:
-        for number, members in enumerate(read_members(path, _MEMBERS), start=1):
-            if members[-1] not in ("a", "b"):
-                raise CorpusError(
-                    f"{path}, comparison {number}: preferred is {members[-1]!r}; it must be a or b"
-                )
-            found.append(Comparison(*members))
+        for number, line in enumerate(read_lines(path), start=1):
+            if line.strip():
+                found.append(_comparison(line, f"{path}, line {number}"))
+    return found
+
+
+def _comparison(line: str, where: str) -> Comparison:
+    members = parse_line(line, _MEMBERS, where)
+    found = Comparison(*(members[name] for name in _MEMBERS))
+    if found.preferred not in ("a", "b"):
+        raise CorpusError(f"{where}: preferred is {found.preferred!r}; it must be a or b")
+    if found.a == found.b:
+        raise CorpusError(f"{where}: both answers are equal; remove the line")
     return found
 
 

@@ -54,7 +54,11 @@ def test_comparisons_are_read_as_they_were_written(tmp_path):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ({"prompt": "p", "a": "x", "b": "y", "preferred": "c"}, "preferred is 'c'; it must be a"),
+        (
+            {"prompt": "p", "a": "x", "b": "y", "preferred": "c"},
+            "line 2: preferred is 'c'; it must",
+        ),
+        ({"prompt": "p", "a": "x", "b": "x", "preferred": "a"}, "line 2: both answers are equal"),
         ({"prompt": "p", "a": "x", "preferred": "a"}, "line 2 has no member 'b'"),
         ({"prompt": "p", "a": "x", "b": 3, "preferred": "a"}, "line 2: the member 'b' is not a"),
     ],
