@@ -515,20 +515,20 @@ class _RunningRows:
 
     def add(self, weights: Tensor, averaged: Tensor, place: _Place) -> None:
         """Add a block of exp(s − m)."""
-        names, sums = self.observer.names, weights.sum(-1, keepdim=True)
+        names, pooled = self.observer.names, self.observer.map
+        if pooled is None or pooled.columns < NARROW:
+            sums = weights.sum(-1, keepdim=True)
+            self.block = weights, place.to[0]
+        else:
+            found = binned(weights, place.to[0], pooled.columns)
+            self.bins.append(_Bins(place.to[0] // pooled.columns, *found, self.greatest))
+            sums = found[0].sum(-1, keepdim=True)
         self.total += sums
         self.sums.baddbmm_(weights, averaged)
         if "mean_distance" in names:
             self.distance += _mean_distance(weights, place.at, place.to, sums[..., 0])[..., None]
         if "first_token" in names and place.to[0] == 0:
             self.first_token = weights[..., :1].clone(), self.greatest
-        if self.observer.map is not None:
-            width = self.observer.map.columns
-            if width < NARROW:
-                self.block = weights, place.to[0]
-            else:
-                pooled = binned(weights, place.to[0], width)
-                self.bins.append(_Bins(place.to[0] // width, *pooled, self.greatest))
 
     def finish(self, queries: Tensor, d_value: int, terms: ScoreTerms) -> Tensor:
         """The context; all that is observed is handed to the observer."""
