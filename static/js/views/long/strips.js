@@ -175,7 +175,7 @@ export function withStrips({ data, layout }, strips, { palette, width }) {
   const titles = strips.map(({ title, short, values, format }, at) => ({
     text: narrow
       ? short
-      : `${title}<br>${Number.isNaN(values[0]) ? '' : `0 – ${format(topOf(values))}`}`,
+      : `${title}<br>${Number.isNaN(values[0]) ? '' : `0 – ${format(topOf(values)).replace(' tokens', '')}`}`,
     showarrow: false,
     xref: 'paper',
     yref: 'paper',
