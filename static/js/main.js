@@ -333,6 +333,7 @@ async function read() {
     if (signal.aborted) return;
     if (card !== wanted && wanted.state !== 'loaded') await refreshCatalogue(signal);
     composer.show({ text, target: state.target, model: card.id, card });
+    showFacts();
     const asked = { model: card.id, text, ...(state.target !== null && { target: state.target }) };
     const answer = await fetchOf(asked, card, signal);
     if (signal.aborted) return;
@@ -374,10 +375,13 @@ async function refreshCatalogue(signal) {
   composer.offer(catalogue);
 }
 
-/** The facts about the model, whose full card is on its way together with the trace. */
+/**
+ * The facts about the model, whose full card is on its way together with the trace. That of a foreign
+ * model was read when it was loaded: an answer from before knows less.
+ */
 function showFacts() {
   if (!card) return;
-  const found = answers.find({ card: card.id }).trace?.card ?? card;
+  const found = card.sites ? card : (answers.find({ card: card.id }).trace?.card ?? card);
   if (found === shownCard) return;
   shownCard = found;
   showCard(byId('card'), found);

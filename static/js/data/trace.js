@@ -109,6 +109,7 @@ import { partsOf } from './text.js';
  * @property {'loaded'|'loading'|'not_loaded'} [state]
  * @property {number} [progress] of loading, 0 to 1
  * @property {number} [memory_bytes]
+ * @property {boolean} [is_checked] whether a foreign model's self-check made this card
  * @property {Record<string, number>} [checks] the differences that a foreign model's self-check found
  * @property {Record<string, string>} [omitted] the reasons for the sites and features that it lacks
  */

@@ -74,6 +74,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @typedef {Object} View
  * @property {string} id
  * @property {string} title
+ * @property {(card: Card) => string} [titleFor] if it depends on the model
  * @property {string} help one sentence
  * @property {string[][]} terms pairs of a word and its meaning
  * @property {(trace: Trace, state: ViewState) => {help?: string, terms?: string[][], answer?: string[]}} [wording] texts that depend on the model; `answer`: sentences above the drawings, the first a headline

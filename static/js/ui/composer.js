@@ -337,7 +337,7 @@ function factsOf(card) {
       'Kind',
       `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, ${card.is_endless ? 'texts of any length' : `up to ${counted(card.max_tokens, 'token')}`}`,
     ],
-    ['Positions', card.positional],
+    ['Positions', card.is_checked === false ? '' : card.positional],
     ['Keys and values', sharingOf(card)],
     ['Experts', expertsOf(card.moe)],
     ['Reads', readingOf(card.normalization)],
@@ -443,7 +443,9 @@ function listed(lines) {
 /** @param {{n_experts: number, top_k: number, layers: number[]}|null} moe */
 function expertsOf(moe) {
   if (!moe) return 'none: the model is dense';
-  return `${moe.n_experts} in layers ${moe.layers.join(', ')}; the router chooses ${moe.top_k} for each token`;
+  // Which layers have them, and the positions, only the self-check of a foreign model finds.
+  const where = moe.layers.length > 0 ? ` in layers ${moe.layers.join(', ')}` : '';
+  return `${moe.n_experts}${where}; the router chooses ${moe.top_k} for each token`;
 }
 
 /** Sizes of the measured data, which are not results. */

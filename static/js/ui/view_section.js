@@ -174,6 +174,7 @@ export function createViewSection(entry, handlers) {
       let grid = null;
       guarded(null, () => {
         open(view);
+        if (trace.card && view.titleFor) heading.textContent = view.titleFor(trace.card);
         tell(view, view.wording?.(trace, state) ?? {});
         places.show(view.places?.(trace, state) ?? [], view.place?.(trace, state));
         controls.show(view.controls?.(trace, state) ?? []);

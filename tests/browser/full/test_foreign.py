@@ -13,3 +13,8 @@ foreign = foreign_reader(MODELS)
 @pytest.mark.parametrize("model", MODELS)
 def test_each_view_draws_or_says_what_the_model_lacks(foreign, model, view):
     check_view(foreign, model, view)
+
+
+def test_a_masked_model_is_asked_what_fits(foreign):
+    check_view(foreign, "bert", "next_token")
+    assert foreign.view.locator(".view-title").text_content() == "What fits here"

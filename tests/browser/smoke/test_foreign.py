@@ -15,6 +15,7 @@ def test_a_chosen_model_is_loaded_shows_how_exact_it_is_and_is_drawn(foreign):
     badge.wait_for(state="visible")
     assert badge.text_content() == "0.0 from Hugging Face’s own attention"
     foreign.wait_until_plotted()
-    assert "MixtralForCausalLM" in page.locator("#card").text_content()
+    for fact in ("MixtralForCausalLM", "Positionsrotary", "4 in layers 0"):
+        assert fact in page.locator("#card").text_content()
     for view in ("attention", "experts"):
         check_view(foreign, "mixtral", view)

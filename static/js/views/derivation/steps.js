@@ -258,6 +258,9 @@ function output({ now, pass, path, head }) {
   };
 }
 
+/** A difference of this share of the number is no rounding. */
+const LEAST_TERM = 1e-3;
+
 /**
  * The captured number of the cell, and its difference to the derived one.
  * @param {Subject} subject
@@ -267,17 +270,20 @@ function capturedFacts({ now, pass, path }, name) {
   const own = (name === 'score' ? now.row.scores : now.row.weights)[now.key];
   const off = pass && differences(now, pass, path)[name];
   const far =
-    pass && off !== null && off > ROUNDING ? [['more than rounding', farther(pass, own)]] : [];
+    pass && off !== null && off > ROUNDING ? [['more than rounding', farther(pass, own, off)]] : [];
   return [compared(`${name}: difference from the model’s`, off), ...far];
 }
 
 /**
  * @param {Trace} pass
  * @param {number} own
+ * @param {number} off
  */
-function farther({ precision }, own) {
+function farther({ precision }, own, off) {
   if (precision === 'bfloat16')
     return 'the model computes in bfloat16, which keeps two or three digits';
+  if (off > LEAST_TERM * Math.max(1, Math.abs(own)))
+    return 'these steps leave out a term of this model’s: a sink, a cap, a window, a bias or another rotation';
   return `a float32 keeps seven digits, and scores of this row are as large as ${decimal(own)}`;
 }
 
