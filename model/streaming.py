@@ -32,7 +32,7 @@ from headlight.model.score_terms import MASKED, Block, Hidden, ScoreTerms
 
 BLOCK_ROWS, BLOCK_KEYS = 256, 1024
 """Queries and keys of a block on a processor, one head at a time: 1 MB of scores, which its cache
-holds. Blocks of all keys took 1.9 times as long for the maps of 30,000 tokens in heads of 32."""
+holds. Blocks of all keys took 1.7 times as long for the maps of 30,000 tokens in heads of 32."""
 
 ACCELERATOR_ELEMENTS = 2**26
 """Scores of a block on an accelerator, all heads at once: fewer would not fill it."""
