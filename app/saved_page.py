@@ -36,7 +36,7 @@ from headlight.model.sites import layer_of
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import SAFETENSORS, ResponseFormat
+from headlight.serialization.negotiation import SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import Analysis, Answer, Arrays, encode
 from headlight.settings import HOME, Settings
 from headlight.static_files import modules_of, resolved

@@ -24,7 +24,7 @@ from headlight.model.cancellation import cancellable
 from headlight.model.served import Served
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import ResponseFormat
+from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
 from headlight.settings import MAX_OUTGOING_BYTES, Settings

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 from starlette.types import Scope
 
-from headlight.serialization.formats import SMALL, Coding, compressed, negotiate_coding
+from headlight.serialization.negotiation import SMALL, Coding, compressed, negotiate_coding
 from headlight.settings import HOME
 
 STATIC = HOME / "static"

@@ -44,7 +44,7 @@ from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import JSON, SAFETENSORS, ResponseFormat
+from headlight.serialization.negotiation import JSON, SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import encode
 from headlight.settings import Settings, variable_of
 from headlight.tracing.service import trace_now

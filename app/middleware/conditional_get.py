@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headlight.errors import Problem
 from headlight.middleware.access import PROBES
-from headlight.serialization.formats import (
+from headlight.serialization.negotiation import (
     Coding,
     compressed,
     content_tag,

@@ -23,7 +23,7 @@ from headlight.schemas.experiments import (
     QuantityAnswer,
     SourceAnswer,
 )
-from headlight.serialization.formats import negotiate
+from headlight.serialization.negotiation import negotiate
 from headlight.services import Services, ServicesDep, client_left
 from headlight.tracing.generation import EVENT_STREAM, EventStream, encode_event
 

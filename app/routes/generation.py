@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from headlight.errors import Problem, described, unexpected
 from headlight.routes import JsonRoute
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
-from headlight.serialization.formats import negotiate
+from headlight.serialization.negotiation import negotiate
 from headlight.services import Services, ServicesDep, client_left
 from headlight.tracing.generation import EVENT_STREAM, EventStream, Generation, encode_event
 

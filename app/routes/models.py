@@ -31,7 +31,7 @@ from headlight.schemas.models import (
     UnavailableModel,
 )
 from headlight.schemas.traces import MAX_GLOBS, Glob
-from headlight.serialization.formats import SAFETENSORS, content_tag, is_known, negotiate
+from headlight.serialization.negotiation import SAFETENSORS, content_tag, is_known, negotiate
 from headlight.serialization.trace import raw_chunks, safetensors_header
 from headlight.services import ServicesDep, client_left
 from headlight.tracing.analyses import available

@@ -30,7 +30,7 @@ from headlight.schemas.traces import (
     TracesAnswer,
     TracesRequest,
 )
-from headlight.serialization.formats import (
+from headlight.serialization.negotiation import (
     MEDIA_TYPES,
     SAFETENSORS,
     ResponseFormat,

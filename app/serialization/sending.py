@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from headlight.errors import refusal
-from headlight.serialization.formats import LIBRARIES, SAFETENSORS, ResponseFormat
+from headlight.serialization.negotiation import LIBRARIES, SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import Answer, Sendable, sent_arrays
 
 CHUNK_BYTES = 2**18

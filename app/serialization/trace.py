@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
-from headlight.serialization.formats import (
+from headlight.serialization.negotiation import (
     LOWER_TRIANGLE,
     SAFETENSORS,
     ResponseFormat,

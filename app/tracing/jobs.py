@@ -1,4 +1,4 @@
-"""Trace jobs: validated requests under the ids of their results, and how a batch is computed.
+"""Trace jobs: text lengths checked, requests under the ids of their results, batches computed.
 
 The id is a hash of all that decides the numbers, and of nothing else: not of how the sites were
 spelled, how the numbers are sent, or which other texts the pass reads, as each text of a batch has

@@ -17,7 +17,7 @@ from headlight.metrics import Metrics
 from headlight.model.trace import NamedArray
 from headlight.registry import Registry
 from headlight.schemas.traces import TraceRequest, TracesRequest
-from headlight.serialization.formats import ResponseFormat
+from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.sending import Outgoing, Reservation, entity_tag, size_estimate
 from headlight.serialization.trace import Analysis, Answer, Answers, Sendable, encode
 from headlight.settings import Settings

@@ -9,7 +9,7 @@ import zstandard
 from fastapi.routing import iter_route_contexts
 
 from headlight.middleware.conditional_get import QUICK_BYTES, ConditionalGet
-from headlight.serialization.formats import content_tag
+from headlight.serialization.negotiation import content_tag
 
 DECODERS = {
     "identity": bytes,

@@ -14,7 +14,7 @@ from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
 from headlight.model import tracing
-from headlight.serialization.formats import (
+from headlight.serialization.negotiation import (
     JSON,
     MEDIA_TYPES,
     SAFETENSORS,

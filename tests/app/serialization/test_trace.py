@@ -10,7 +10,7 @@ from safetensors import safe_open
 
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
-from headlight.serialization.formats import JSON, SAFETENSORS, ResponseFormat
+from headlight.serialization.negotiation import JSON, SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import (
     FILE_CHUNK_BYTES,
     JSON_CHUNK_ELEMENTS,

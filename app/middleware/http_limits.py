@@ -1,5 +1,7 @@
 """Limits of a request's headers and of the time its body takes; Starlette limits the body's size.
 
+The length of a text is checked by `headlight.tracing.jobs.check_texts`.
+
 RequestLimits → BodyTimeout → starlette.middleware.body_limit.RequestBodyLimitMiddleware
 """
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from headlight.errors import Problem
-from headlight.middleware.request_limits import BodyTimeout, header_bytes
+from headlight.middleware.http_limits import BodyTimeout, header_bytes
 from headlight.settings import MAX_HEADER_BYTES
 
 
