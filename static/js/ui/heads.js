@@ -36,7 +36,7 @@ const ORDERS = {
   layer: 'Rows are layers, columns are heads, counted from 0.',
   label: 'Heads grouped by label, highest score first.',
 };
-const PROFILES = 'Below a map: its label in this text; in italics, over many sentences.';
+const PROFILES = 'Below a map: in italics its label over many sentences, then that in this text.';
 const HOW = {
   mouse: 'Point at a map, or choose one to enlarge it.',
   touch: 'Tap a map to enlarge it.',
@@ -230,8 +230,8 @@ function build(grid, rows, { order, isShort, nColumns }) {
           'div',
           { class: 'heads-item' },
           cell,
-          nameOf(line.heads[column], { order, isShort }),
           profileOf(line.heads[column], isShort),
+          nameOf(line.heads[column], { order, isShort }),
         ),
       ),
     ),
@@ -372,10 +372,9 @@ function cellOf(cells, target) {
  * @param {number} ceiling
  */
 function captionOf(labelled, ceiling) {
-  const words = labelInWords(labelled, share);
-  const profile = profileInWords(labelled, share);
-  const help = labelled.label && labelled.score !== null ? ` (${labelled.label.help})` : '';
-  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}${profile ? `over many sentences ${profile}; ` : ''}strongest weight ${share(ceiling)}`;
+  const { label, score } = labelled;
+  const help = label && score !== null ? ` (${bareTitle(label)}: ${label.help})` : '';
+  return `${spoken(labelled)}${help}; strongest weight ${share(ceiling)}`;
 }
 
 /**

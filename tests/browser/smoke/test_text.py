@@ -29,7 +29,7 @@ def test_an_example_fills_the_box_and_is_read(reader):
     button = reader.page.locator("#examples button").nth(1)
     with reader.reading_anew():
         button.click()
-    assert reader.page.input_value("#text") == button.get_attribute("title")
+    assert reader.page.input_value("#text") == button.get_attribute("data-text")
     assert button.get_attribute("aria-pressed") == "true"
 
 
