@@ -67,14 +67,20 @@ def evaluate(
 
 
 def continuations(checkpoint: Checkpoint) -> dict[str, str]:
-    """Continue each of `OPENINGS` once, as the page does at first; the number is the seed."""
-    tokenizer = checkpoint.tokenizer
+    """Continue each of `OPENINGS` once, as the page does at first; the number is the seed.
+
+    Openings that fill the model's context are left out.
+    """
+    tokenizer, limit = checkpoint.tokenizer, checkpoint.config.max_tokens
     found = {}
     for seed, opening in enumerate(read_lines(OPENINGS)):
+        begun = [token.id for token in tokenizer.encode(opening)]
+        if len(begun) >= limit:
+            continue
         written = generate(
             checkpoint.model,
-            [token.id for token in tokenizer.encode(opening)],
-            n_tokens=N_CONTINUED,
+            begun,
+            n_tokens=min(N_CONTINUED, limit - len(begun)),
             sampling=PAGE_SAMPLING,
             seed=seed,
             stop_id=tokenizer.end_id,
