@@ -8,6 +8,7 @@ import {
   asProblem,
   fetchModels,
   fittingText,
+  isForOverview,
   isTooLong,
   isWorthRetrying,
   cardOf,
@@ -354,16 +355,11 @@ async function fetchOf(asked, of, signal) {
   try {
     return await fetchAnswer(catalogue, { ...asked, ...request([...VIEWS, MAP], of) }, signal);
   } catch (error) {
-    if (!isOverviewed(of) || !isTooLong(asProblem(error)) || signal.aborted) throw error;
+    if (!isForOverview(asProblem(error), of) || signal.aborted) throw error;
     if (asked.text === fileText) state = { ...state, view: LONG_VIEW };
     if (state.view !== LONG_VIEW) throw error;
     return await fetchAnswer(catalogue, { ...asked, ...overviewAsk(of) }, signal, pageStatus.tell);
   }
-}
-
-/** @param {Card} of @returns {boolean} is there an overview of its long texts? */
-function isOverviewed(of) {
-  return (of.longest_text ?? 0) > of.max_tokens;
 }
 
 /**
@@ -453,13 +449,12 @@ function fail(error) {
   else drop();
   composer.translate(isBehind && trace ? trace.target : null);
   pageStatus.showProblem(problem, retrier.after(problem), isBehind);
-  if (isTooLong(problem) && card && state.target === null) {
-    if (state.view !== LONG_VIEW && isOverviewed(card)) {
-      problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG_VIEW } };
-      pageStatus.showProblem(problem, false, isBehind);
-    }
-    offerBeginning(problem, card.id);
+  if (!card || state.target !== null) return;
+  if (state.view !== LONG_VIEW && isForOverview(problem, card)) {
+    problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG_VIEW } };
+    pageStatus.showProblem(problem, false, isBehind);
   }
+  if (isTooLong(problem)) offerBeginning(problem, card.id);
 }
 
 /**

@@ -119,6 +119,23 @@ export function isTooLong({ type = '', limit }) {
   return limit !== undefined && TOO_LONG.some((kind) => type.endsWith(`:${kind}`));
 }
 
+/** Letters of a token in most languages, for a first guess. */
+const TOKEN_LETTERS = 4;
+
+/**
+ * Can the overview, which asks for less than the other views, show a text that was refused?
+ * @param {Problem} problem
+ * @param {Card} card
+ */
+export function isForOverview(
+  { type = '', actual = 0 },
+  { max_tokens: most, longest_text: longest = 0 },
+) {
+  if (type.endsWith(':too-many-cells')) return longest > 0;
+  if (type.endsWith(':too-many-characters') && actual <= TOKEN_LETTERS * longest) return true;
+  return TOO_LONG.some((kind) => type.endsWith(`:${kind}`)) && longest > most;
+}
+
 /**
  * The beginning of a text that is not too long.
  * @param {{model: string, text: string}} asked

@@ -44,6 +44,8 @@ const ROOM_FOR_SLANTED = 20;
 const LEAST_SIDE = 160;
 /** Pixels from which a colour bar beside the map has room for its numbers. */
 const LEAST_BAR = 80;
+/** The length of a bar below the map whose last number is wide: Plotly leaves out what would be cut. */
+const WRITTEN_BAR = 0.8;
 
 /**
  * @param {Wanted} wanted
@@ -66,7 +68,11 @@ export function squaresFigure(wanted, state) {
         zmin: scale.bottom,
         zmax: scale.top,
         colorscale: plotlyScale(scale.colours),
-        colorbar: { ...colourBar(palette, box.orientation), ...ticksOf(scale) },
+        colorbar: {
+          ...colourBar(palette, box.orientation),
+          ...ticksOf(scale),
+          ...(scale.ticks && box.orientation === 'h' && { len: WRITTEN_BAR }),
+        },
         hoverinfo: 'none',
         xgap: gap,
         ygap: gap,

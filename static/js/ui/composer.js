@@ -335,7 +335,7 @@ function factsOf(card) {
   return [
     [
       'Kind',
-      `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, ${card.is_endless ? 'texts of any length' : `up to ${counted(card.max_tokens, 'token')}`}`,
+      `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, ${reachOf(card)}`,
     ],
     ['Positions', card.is_checked === false ? '' : card.positional],
     ['Keys and values', sharingOf(card)],
@@ -353,11 +353,26 @@ function factsOf(card) {
   ].filter(([, value]) => value);
 }
 
+/**
+ * A part that every layer lacks is listed once.
+ * @param {Card} card
+ */
+function omittedOf({ omitted = {}, n_layers: count }) {
+  const entries = Object.entries(omitted);
+  /** @param {string} part */
+  const asAny = (part) => part.replace(/\.layers\.\d+\./, '.layers.*.');
+  const lines = entries.map(([part, reason]) => {
+    const alike = entries.filter(([other, why]) => why === reason && asAny(other) === asAny(part));
+    return `${alike.length === count ? asAny(part) : part}: ${reason}`;
+  });
+  return [...new Set(lines)].join('; ');
+}
+
 /** @param {Card} card */
-function omittedOf({ omitted = {} }) {
-  return Object.entries(omitted)
-    .map(([part, reason]) => `${part}: ${reason}`)
-    .join('; ');
+function reachOf({ is_endless: isEndless, max_tokens: most, longest_text: longest = 0 }) {
+  if (isEndless) return 'texts of any length';
+  const long = longest > most ? ', in Overview up to ' + counted(longest, 'token') : '';
+  return `up to ${counted(most, 'token')}${long}`;
 }
 
 /** @param {Card} card */

@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  isForOverview,
   advice,
   askWhenRefused,
   cardOf,
@@ -42,6 +43,21 @@ test('a response that is not a problem document still becomes a problem', async 
   );
   equal(problem.message, 'Bad Gateway');
   match(problem.detail, /502/);
+});
+
+test('a text refused for its weights, or for more letters than tokens can be, has an overview', () => {
+  const refused = (kind, actual) => ({ type: `urn:headlight:problem:${kind}`, limit: 1, actual });
+  const [learned, rotary] = [1024, 131072].map((longest_text) => ({
+    max_tokens: 1024,
+    longest_text,
+  }));
+  ok(isForOverview(refused('too-many-cells', 1e9), learned));
+  ok(isForOverview(refused('too-many-characters', 4096), learned));
+  ok(!isForOverview(refused('too-many-characters', 5000), learned));
+  ok(!isForOverview(refused('too-many-tokens', 1025), learned));
+  ok(isForOverview(refused('too-many-tokens', 1025), rotary));
+  ok(isForOverview(refused('too-many-characters', 600000), rotary));
+  ok(!isForOverview(refused('server-busy'), rotary));
 });
 
 test('a retry is offered if it can help', () => {

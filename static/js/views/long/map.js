@@ -55,7 +55,7 @@ export function mapFigure(subject) {
   const strongest = grid.start ?? { row: 0, column: 0 };
   const most = grid.tip(strongest.row, strongest.column).join(', ');
   const place = placeInWords(region, texts);
-  const isPast = trained > 0 && trained < Math.max(texts.rows.length, texts.columns.length);
+  const edges = edgesOf(shown, trained);
   const drawing = squaresFigure(
     {
       matrix,
@@ -79,7 +79,7 @@ export function mapFigure(subject) {
       ['Region', place],
       ['Each cell', resolution],
       ['Strongest', most],
-      ...(isPast
+      ...(Object.values(edges).some((edge) => edge !== null)
         ? [
             [
               'Trained length',
@@ -88,29 +88,41 @@ export function mapFigure(subject) {
           ]
         : []),
     ],
-    ...withTrainedLine(withStrips(drawing, strips, state), shown, isPast ? trained : 0, state),
+    ...withTrainedLine(withStrips(drawing, strips, state), shown, edges, state),
     grid,
   };
 }
 
+/** @typedef {{down: number|null, across: number|null}} Edges in cells; null: not in sight */
+
 /**
- * A line after the last position that was in training, on both sides of the map.
+ * Where the positions of the training end.
+ * @param {Shown} shown
+ * @param {number} trained
+ * @returns {Edges}
+ */
+function edgesOf({ region, width }, trained) {
+  /** @param {Part} part @param {number} of @returns {number|null} */
+  const edge = ([first, last], of) =>
+    trained > first && trained < last ? (trained - first) / of - 0.5 : null;
+  return { down: edge(region.queries, width.down), across: edge(region.keys, width.across) };
+}
+
+/**
+ * A line after the last position that was in training, on both sides of the map and through the
+ * numbers of the rows.
  * @param {Drawing} drawing
  * @param {Shown} shown
- * @param {number} trained 0: none
+ * @param {Edges} edges
  * @param {ViewState} state
  * @returns {Drawing}
  */
-function withTrainedLine({ data, layout }, { region, rows, columns, width }, trained, { palette }) {
-  /** @param {Part} part @param {number} of @returns {number|null} in cells; null: not in sight */
-  const edge = ([first, last], of) =>
-    trained > first && trained < last ? (trained - first) / of - 0.5 : null;
-  const [down, across] = [edge(region.queries, width.down), edge(region.keys, width.across)];
+function withTrainedLine({ data, layout }, { rows }, { down, across }, { palette }) {
   const line = { color: palette.beam, width: 1.5, dash: 'dash' };
   const shapes = [
     ...(down === null
       ? []
-      : [{ type: 'line', x0: -0.5, x1: columns.length - 0.5, y0: down, y1: down, line }]),
+      : [{ type: 'line', xref: 'paper', x0: 0, x1: 1, y0: down, y1: down, line }]),
     ...(across === null
       ? []
       : [{ type: 'line', x0: across, x1: across, y0: -0.5, y1: rows.length - 0.5, line }]),

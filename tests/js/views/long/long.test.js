@@ -177,11 +177,20 @@ test('the numbers of the rows are means of their bins, in their own units', () =
   equal(stripsOf({}, 'decoder.layers.0.cross_attention', 0, bins).length, 2);
 });
 
-test('a line marks the trained length, and the loss is asked for beside it', () => {
+test('a line in sight marks the trained length through the curves, the loss among them', () => {
   const trace = overviewOf(700);
   trace.card = { ...trace.card, kind: 'decoder', trained_tokens: 300 };
   const { layout, facts } = long.figure(trace, stateOf({}));
-  equal(layout.shapes.filter(({ type }) => type === 'line').length, 2);
+  const lines = layout.shapes.filter(({ type }) => type === 'line');
+  deepEqual(
+    lines.map(({ xref }) => xref),
+    ['paper', undefined],
+  );
   ok(facts.some(([term]) => term === 'Trained length'));
+  const mean_map = { axes: [], shape: [16, 8], data: new Float32Array(128).fill(0.25), scale: 1 };
+  const answers = { tile: { trace: { tensors: { mean_map } } } };
+  const later = long.figure(trace, stateOf({ long_region: [600, 616, 400, 408], answers }));
+  deepEqual(later.layout.shapes, []);
+  ok(later.facts.every(([term]) => term !== 'Trained length'));
   deepEqual(long.asks(trace, stateOf({})).rows.predictions, { top: 1, following: true });
 });
