@@ -33,6 +33,18 @@ NAME = "headlight"
 """The name of `attend` in the attention interface of Transformers."""
 
 SOFTMAXES = {torch.softmax, Tensor.softmax, F.softmax, torch.special.softmax}
+_MATMULS = {torch.matmul, Tensor.matmul, Tensor.__matmul__}
+_IN_PLACE: dict[Function, Function] = {
+    torch.mul: Tensor.mul_,
+    Tensor.mul: Tensor.mul_,
+    torch.div: Tensor.div_,
+    Tensor.div: Tensor.div_,
+    torch.add: Tensor.add_,
+    Tensor.add: Tensor.add_,
+    torch.tanh: Tensor.tanh_,
+    Tensor.tanh: Tensor.tanh_,
+}
+"""The steps from Q·Kᵀ to the scores, and the same step that writes its result over its input."""
 
 
 @dataclass
@@ -94,6 +106,7 @@ class AttentionPoints:
     finds the attention among the operations of an older file. ``observed`` are the points of the
     numbers of rows, the maps and the rows, by name (`streaming.OBSERVED_AXES`). ``has_formula``:
     blocks follow from the terms of the scores; otherwise the model file computes each block.
+    ``is_in_place``: every step of the model file may write over Q·Kᵀ.
     """
 
     path: str
@@ -112,6 +125,7 @@ class AttentionPoints:
     order: Order | None = None
     observed: dict[str, HookPoint] = field(default_factory=dict)
     has_formula: bool = False
+    is_in_place: bool = False
 
     @property
     def has_interface(self) -> bool:
@@ -385,7 +399,12 @@ def _fused(
 
 
 class SoftmaxTap(FunctionMode):
-    """Passes the scores and the weights of the softmax inside the block through their points."""
+    """Passes the scores and the weights of the softmax inside the block through their points.
+
+    On a CPU a new tensor as large as the weights costs more than the step that fills it. Therefore
+    the steps from Q·Kᵀ to the weights share one, where the self-check proved that a model file
+    reads no earlier step again; the operations and their order stay those of the file.
+    """
 
     def __init__(
         self,
@@ -396,6 +415,7 @@ class SoftmaxTap(FunctionMode):
     ) -> None:
         super().__init__()
         self.points, self.n_keys, self.blocks, self.product = points, n_keys, blocks, product
+        self._reused: Tensor | None = None
 
     def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is torch.cat and self.points.sink is not None:
@@ -408,7 +428,37 @@ class SoftmaxTap(FunctionMode):
                 if self.product is not None:
                     scores = self.points.biased(scores, self.product)
                 scores = self.points.scored(scores)
+            if self._may_overwrite(scores) and scores.dtype == torch.float32:
+                func = _softmax_in_place
+            self._reused = None
             return self.points.softened(
                 func, scores, self.n_keys, *args[1:], blocks=self.blocks, **kwargs
             )
-        return func(*args, **kwargs)
+        if func in _IN_PLACE and not kwargs and self._may_overwrite(*args):
+            return _IN_PLACE[func](*args)
+        made = func(*args, **kwargs)
+        if func in _MATMULS and self._is_product(made):
+            self._reused = made
+        return made
+
+    def _is_product(self, made: Tensor) -> bool:
+        """Whether a product may be Q·Kᵀ, in a pass that may write over it."""
+        return (
+            self.points.is_in_place
+            and made.shape[-1] == self.n_keys
+            and made.device.type == "cpu"
+            and not torch.is_grad_enabled()
+        )
+
+    def _may_overwrite(self, first: Any, second: Any = None) -> bool:
+        """Whether a step with these operands can write its result over the first."""
+        if self._reused is None or first is not self._reused:
+            return False
+        if not isinstance(second, Tensor):
+            return True
+        shape = torch.broadcast_shapes(first.shape, second.shape)  # type: ignore[no-untyped-call]
+        return second.dtype == first.dtype and shape == first.shape
+
+
+def _softmax_in_place(scores: Tensor, dim: int, **_: Any) -> Tensor:
+    return torch.softmax(scores, dim, out=scores)

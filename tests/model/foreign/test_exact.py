@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.foreign.model import load_foreign
+from headlight.model.foreign import attention
+from headlight.model.foreign.model import load_foreign, serve_module
 from headlight.model.foreign.probe import record
+from headlight.model.foreign.streaming_check import WholeMatrices
 from headlight.model.generation import Continuation, Sampling, generate
 from headlight.model.interventions import (
     ExpertAblation,
@@ -20,6 +22,7 @@ from headlight.model.served import RowCapture, UnwatchedPass
 from headlight.model.site_edit import SiteEdit
 from headlight.model.sites import UnknownHead
 from tests.model.foreign.conftest import ARCHITECTURES
+from tests.tiny_checkpoints import make_model
 
 TEXT = [5, 40, 17, 90, 41, 8, 230, 66, 12, 99]
 TARGET = [0, 33, 71, 250, 14, 7]
@@ -70,6 +73,31 @@ def _by_layer(stack, kind, attentions):
         f"{stack}.layers.{layer}.{kind}_attention.weights": weights
         for layer, weights in enumerate(attentions)
     }
+
+
+def test_the_steps_to_the_weights_share_one_tensor(served):
+    model = served("llama")
+    with WholeMatrices({(len(TEXT), len(TEXT))}) as made:
+        read(model, *(f"{path}.weights" for path in paths(model)))
+    steps = {step for step in made.found if ".mul" in step or "softmax" in step}
+    assert steps == {"aten.mul_.Tensor", "aten.softmax.int_out"}
+
+
+def test_a_file_that_reads_an_earlier_step_again_keeps_it(monkeypatch):
+    from transformers.models.gpt2 import modeling_gpt2
+
+    def eager(module, query, key, value, mask, scaling, **_):
+        product = query @ key.transpose(-1, -2)
+        weights = (product * scaling + mask).softmax(dim=-1)
+        return ((weights + 1e-8 * product) @ value).transpose(1, 2), weights
+
+    monkeypatch.setattr(modeling_gpt2, "eager_attention_forward", eager)
+    attention.own_eager.cache_clear()
+    try:
+        model = serve_module(make_model("gpt2"), "causal", "tiny")
+    finally:
+        attention.own_eager.cache_clear()
+    assert not any(points.is_in_place for _, points in model.named.attention_points)
 
 
 def test_softmax_and_average_follow_from_the_scores_and_values(model):
