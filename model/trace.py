@@ -39,7 +39,8 @@ class AttentionFacts:
 
     ``path`` is ``decoder.layers.0.self_attention``. ``scale`` None: it is not known. ``window``: a
     query sees only keys less than this far away; ``chunk``: only those of its own chunk of this
-    length. ``is_exact``: the formula gives the scores of this attention to 1e-6 of their scale.
+    length. ``sinks``: the logit of each head's sink; None: there is none, or it is not the same for
+    every text. ``is_exact``: the formula gives the scores of this attention to 1e-6 of their scale.
     """
 
     path: str
@@ -52,6 +53,7 @@ class AttentionFacts:
     chunk: int | None = None
     has_bias: bool = False
     has_sink: bool = False
+    sinks: tuple[float, ...] | None = None
     is_exact: bool = True
 
 

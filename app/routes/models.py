@@ -28,6 +28,7 @@ from headlight.schemas.models import (
     NormalizationAnswer,
     ReplacementAnswer,
     SiteAnswer,
+    SoftmaxAnswer,
     UnavailableModel,
 )
 from headlight.schemas.traces import MAX_GLOBS, Glob
@@ -222,6 +223,10 @@ def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
         "sites": [
             SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
             for site in description.sites
+        ],
+        "attentions": [
+            SoftmaxAnswer.model_validate(facts, from_attributes=True)
+            for facts in description.attentions
         ],
         "features": sorted(description.features),
         "checks": description.checks,

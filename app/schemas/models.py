@@ -14,6 +14,33 @@ class SiteAnswer(Answer):
     axes: list[str]
 
 
+class SoftmaxAnswer(Answer):
+    """The terms of one attention's softmax, by which its weights follow from queries and keys.
+
+        scores = softcap * tanh(scale * q.k / softcap) + bias, minus infinity at hidden keys
+        weights = exp(scores) / (exp(sink) + the sum of exp(scores))
+
+    Queries and keys are those of the sites `rotated_queries` and `rotated_keys` if there are any.
+    """
+
+    path: str = Field(description="`decoder.layers.0.self_attention`")
+    is_causal: bool = Field(description="Whether a query sees no later key.")
+    scale: float | None = Field(description="The factor of query times key; null: it is not known.")
+    softcap: float | None = Field(description="null: the scores have no bound.")
+    window: int | None = Field(
+        description="A query sees only keys less than this far away; null: any."
+    )
+    chunk: int | None = Field(
+        description="A query sees only the keys of its own chunk of this length; null: any."
+    )
+    has_bias: bool = Field(description="Whether the site `bias` is added to the scores.")
+    has_sink: bool = Field(description="Whether a row sums to 1 only with the site `sink`.")
+    sinks: list[float] | None = Field(
+        description="The score of each head's sink; null: there is none, or it differs by text."
+    )
+    is_exact: bool = Field(description="Whether these terms give the scores of the model.")
+
+
 class ExpertsAnswer(Answer):
     """A mixture of experts."""
 
@@ -255,6 +282,9 @@ class ModelAnswer(ModelSummary):
         description="The curves of the training run; empty if they were not kept."
     )
     sites: list[SiteAnswer]
+    attentions: list[SoftmaxAnswer] = Field(
+        description="The terms of the softmax of each attention; empty if `is_checked` is false."
+    )
     features: list[str] = Field(
         description="The abilities beyond being traced: generate, translate, fill, logit_lens, "
         "head_outputs."

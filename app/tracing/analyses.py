@@ -436,6 +436,13 @@ def _normalised_stream(description: Description) -> str | None:
     return "the model normalises what its parts write, so no logit is the sum of their outputs"
 
 
+def _normalised_outputs(description: Description) -> str | None:
+    """The reason for which the output of a part is not what it adds to the stream."""
+    if description.config.norm_place != "both":
+        return None
+    return "a norm stands between each part's output and the stream, so no output is an update"
+
+
 def _head_circuits(trace: Trace, checkpoint: Served, _: Choices) -> Analysis:
     assert isinstance(checkpoint.config, TransformerConfig)
     found = head_circuits.head_circuits(
@@ -536,7 +543,9 @@ ANALYSERS: dict[str, _Analyser] = {
     ),
     # It makes logits of every layer, so a text whose logits would be too many is too long for it.
     "logit_lens": _Analyser((*logit_lens.NEEDS, *next_token.NEEDS), _logit_lens, _texts),
-    "residual_stream": _Analyser(residual_stream.NEEDS, _residual_stream),
+    "residual_stream": _Analyser(
+        residual_stream.NEEDS, _residual_stream, reason_against=_normalised_outputs
+    ),
     "routing": _Analyser(routing.NEEDS, lambda trace, *_: routing.routing(trace)),
     "reward": _Analyser(reward.NEEDS, lambda trace, *_: reward.reward(trace)),
     "alignment": _Analyser(

@@ -104,8 +104,19 @@ def facts_of(
         chunk=span.chunk if causal else None,
         has_bias=has_bias,
         has_sink=attention.has_sink,
+        sinks=_sinks_of(attention.sinks),
         is_exact=is_exact,
     )
+
+
+def _sinks_of(logits: Tensor | None) -> tuple[float, ...] | None:
+    """The sink of each head, if it is one finite number for every row (batch, head, query, 1)."""
+    if logits is None or not bool(torch.isfinite(logits).all()):
+        return None
+    first = logits[:1, :, :1]
+    if not torch.equal(logits, first.expand_as(logits)):
+        return None
+    return tuple(float(one) for one in first.flatten())
 
 
 def _fit(product: Tensor, scores: Tensor, seen: Tensor) -> float | None:

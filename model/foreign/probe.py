@@ -63,7 +63,7 @@ class AttentionCall:
     """One attention of the pass; tensors have the axes (batch, head, token, d_head).
 
     ``operations`` are those between the queries and the context, for a file with the interface;
-    ``order`` is None for such a file.
+    ``order`` is None for such a file. ``sinks`` are the logits beside the scores of the keys.
     """
 
     call: Call
@@ -80,6 +80,7 @@ class AttentionCall:
     operations: set[str] = field(default_factory=set)
     n_softmaxes: int = 1
     has_sink: bool = False
+    sinks: Tensor | None = None
 
     @property
     def has_interface(self) -> bool:
@@ -213,6 +214,7 @@ class Recorder:
                     operations=tap.operations,
                     n_softmaxes=tap.n_softmaxes,
                     has_sink=tap.weights.shape[-1] > n_keys,
+                    sinks=tap.sinks,
                 )
             )
         return context, weights
@@ -303,6 +305,7 @@ class _EagerTap(FunctionMode):
         self.n_keys = n_keys
         self.operations: set[str] = set()
         self.scores: Tensor | None = None
+        self.sinks: Tensor | None = None
         self.weights: Tensor | None = None
         self.n_softmaxes = 0
 
@@ -311,7 +314,7 @@ class _EagerTap(FunctionMode):
         result = func(*args, **kwargs)
         is_cat = func is torch.cat and len(args[0]) == 2
         if is_cat and args[0][0].shape[-1] == self.n_keys and args[0][1].shape[-1] == 1:
-            self.scores = args[0][0].detach().clone()
+            self.scores, self.sinks = (part.detach().clone() for part in args[0])
         if func in SOFTMAXES:
             scores = args[0] if args else kwargs["input"]
             self.n_softmaxes += 1

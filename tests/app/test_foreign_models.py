@@ -18,7 +18,7 @@ from headlight.model.site_edit import SiteEdit
 from headlight.model.tracing import trace
 from headlight.settings import Settings
 from tests.app.conftest import client_of
-from tests.tiny_checkpoints import save_checkpoint
+from tests.tiny_checkpoints import ARCHITECTURES, save_checkpoint
 
 LIST = """
 import json, sys, time
@@ -343,3 +343,57 @@ def test_the_command_line_traces_a_folder_as_it_is(headlight, checkpoints):
     result = headlight("trace", "The cat", "--model", str(checkpoints / "gpt2"))
     assert result.exit_code == 0, result.output
     assert "likely to come next" in result.stdout
+
+
+@pytest.fixture(scope="module")
+def tiny(settings, tmp_path_factory):
+    """A client of a server with a checkpoint of each architecture."""
+    folder = tmp_path_factory.mktemp("tiny")
+    for name in ARCHITECTURES:
+        save_checkpoint(name, folder / name)
+    with client_of(settings, models_dir=folder) as client:
+        yield client
+
+
+@pytest.mark.parametrize("unscaled", [False, True])
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_terms_on_a_card_give_the_weights_of_the_model(name, unscaled, tiny):
+    asked = {"model": name, "text": "The cat sat on the mat, and the dog sat.", "capture": ["*"]}
+    if name == "t5":
+        asked["target"] = "Ein Hund sat by the door."
+    if unscaled:
+        asked["edits"] = [{"kind": "no_scaling"}, {"kind": "temperature", "value": 2.0}]
+    answer = tiny.post("/api/v1/trace", json=asked, headers={"Accept": "application/x-safetensors"})
+    assert answer.status_code == 200, answer.text
+    found = safetensors.numpy.load(answer.content)
+    card = tiny.get(f"/api/v1/models/{name}").json()
+    assert len(card["attentions"]) == sum(site.endswith(".weights") for site in found)
+    for terms in card["attentions"]:
+        assert terms["is_exact"]
+        changes = (1.0, 2.0) if unscaled else (terms["scale"], 1.0)
+        made = weights_by(terms, found, *changes)
+        np.testing.assert_allclose(made, found[f"{terms['path']}.weights"], rtol=0, atol=1e-5)
+
+
+def weights_by(terms, found, scale, temperature):
+    """The weights (head, query, key) in float64, from the terms of a card."""
+    path = terms["path"]
+    queries, keys = (
+        found.get(f"{path}.rotated_{part}", found.get(f"{path}.{part}")).astype(np.float64)
+        for part in ("queries", "keys")
+    )
+    scores = queries @ keys.swapaxes(-1, -2) * scale
+    if terms["softcap"]:
+        scores = terms["softcap"] * np.tanh(scores / terms["softcap"])
+    if terms["has_bias"]:
+        scores += found[f"{path}.bias"]
+    scores /= temperature
+    rows, columns = np.indices(scores.shape[-2:])
+    hidden = (columns > rows) & terms["is_causal"]
+    if terms["window"]:
+        hidden |= abs(rows - columns) >= terms["window"]
+    powers = np.where(hidden, 0.0, np.exp(scores))
+    total = powers.sum(axis=-1, keepdims=True)
+    if terms["has_sink"]:
+        total += np.exp(terms["sinks"])[:, None, None]
+    return powers / total

@@ -477,7 +477,7 @@ function reasonOf({ models, unavailable = [] }, id) {
 }
 
 /**
- * A trace with the short card of its model; or, if that is what is asked for, an encoding of
+ * A trace with the card of its model, a foreign one's in full; or, if that is what is asked for, an encoding of
  * positions, or the full card of a model.
  * @param {Catalogue} catalogue
  * @param {Ask} body
@@ -495,7 +495,7 @@ export async function fetchAnswer(catalogue, body, signal, onShare) {
   const trace = await fetchTrace(body, signal);
   return {
     ...trace,
-    card: cardOf(catalogue, model ?? ''),
+    card: fullCards.get(model ?? '') ?? cardOf(catalogue, model ?? ''),
     asked: { model, text, ...(target !== undefined && { target }) },
   };
 }

@@ -67,6 +67,20 @@ import { partsOf } from './text.js';
  */
 
 /**
+ * @typedef {Object} SoftmaxTerms of one attention: scores = softcap·tanh(scale·q·k / softcap) + bias
+ * @property {string} path
+ * @property {boolean} is_causal
+ * @property {number|null} scale
+ * @property {number|null} softcap
+ * @property {number|null} window a query sees only keys less than this far away
+ * @property {number|null} chunk a query sees only the keys of its own chunk of this length
+ * @property {boolean} has_bias
+ * @property {boolean} has_sink
+ * @property {number[]|null} sinks the score of each head's sink
+ * @property {boolean} is_exact
+ */
+
+/**
  * The card of a model: as `GET /api/v1/models` lists it, and the rest as `GET /api/v1/models/{id}`
  * answers it.
  * @typedef {Object} Card
@@ -105,6 +119,7 @@ import { partsOf } from './text.js';
  * @property {RunPicture[]} [curves] of the training run
  * @property {Normalization} [normalization]
  * @property {{name: string, axes: string[]}[]} [sites]
+ * @property {SoftmaxTerms[]} [attentions] the terms of each softmax
  * @property {string} [architecture] `headlight`, or the class of a foreign model
  * @property {'loaded'|'loading'|'not_loaded'} [state]
  * @property {number} [progress] of loading, 0 to 1

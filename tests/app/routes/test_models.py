@@ -17,7 +17,15 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
     assert body["unavailable"] == []
 
 
-LONG = {"sites", "metrics", "expert_tokens", "trained_on", "began_from", "attribution"} | {
+LONG = {
+    "sites",
+    "attentions",
+    "metrics",
+    "expert_tokens",
+    "trained_on",
+    "began_from",
+    "attribution",
+} | {
     "heads",
     "corpus",
     "features",
@@ -37,6 +45,13 @@ def test_the_list_leaves_out_what_is_long_and_the_card_has_it(client):
 def test_a_card_says_what_the_model_is(client, tiny):
     card = client.get("/api/v1/models/tiny").json()
     sites = card.pop("sites")
+    terms = dict.fromkeys(["softcap", "window", "chunk", "sinks"])
+    assert card.pop("attentions") == [
+        {"path": f"decoder.layers.{layer}.self_attention", "is_causal": True, "scale": 0.5}
+        | {"has_bias": False, "has_sink": False, "is_exact": True}
+        | terms
+        for layer in (0, 1)
+    ]
     assert card == {
         "id": "tiny",
         "title": "Tiny",

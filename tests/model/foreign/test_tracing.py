@@ -88,6 +88,13 @@ def test_a_model_that_normalises_its_writes_has_no_attribution(name, served):
         sites_of(["logit_attribution"], served(name).description)
 
 
+def test_a_model_with_norms_around_its_parts_has_no_updates_to_measure(served):
+    description = served("gemma2").description
+    assert "residual_stream" not in available(description)
+    with pytest.raises(Problem, match="no output is an update"):
+        sites_of(["residual_stream"], description)
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_analyses_read_the_trace(name, served, traced):
     model, found = served(name), traced(name)

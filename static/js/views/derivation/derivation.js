@@ -1,27 +1,29 @@
 /**
  * The derivation of one attention weight in float64 from the captured tensors: softmax(q·k/√d_head
- * + bias)·v; and its formulas.
+ * + bias)·v, or with the scale, cap, window and sink on the model's card; and its formulas.
  */
 
 import { entropyOf, softmaxSteps, anglesOf, turned } from '../../data/arithmetic.js';
-import { decimal as written, share } from '../../data/format.js';
+import { counted, decimal as written, share } from '../../data/format.js';
 import { name, number, op, over, power, root, row, sub, under, words } from '../../ui/formula.js';
 import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 
 /**
- * @import { Matrix, Trace } from '../../data/trace.js'
+ * @import { Card, Matrix, SoftmaxTerms, Trace } from '../../data/trace.js'
  * @import { Term } from '../../ui/formula.js'
  */
 
 /**
  * @typedef {Object} Row the keys as one query sees them
  * @property {Float64Array} products q·k
- * @property {Float64Array|null} biases what ALiBi adds; null: nothing
+ * @property {Float64Array} scaled the products with their scale, before a cap, a bias and a temperature
+ * @property {Float64Array|null} biases what is added by position; null: nothing
  * @property {Float64Array} scores −∞ if a key is masked
  * @property {number} greatest score
  * @property {Float64Array} powers e to the score less the greatest
- * @property {number} total of the powers
+ * @property {number} total of the powers, that of the sink included
  * @property {Float64Array} weights
+ * @property {number} sinkWeight what the sink takes; 0 without one
  * @property {number} entropy in bits
  */
 
@@ -35,7 +37,9 @@ import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
  * @property {{query: Float64Array, key: Float64Array}} met as multiplied: rotated by their positions under rotary encoding
  * @property {Matrix} metKeys every key as multiplied, a row each
  * @property {Float64Array} products dimension by dimension
- * @property {number} divisor of the product: √d_head, or 1 without scaling
+ * @property {number} divisor of the product: √d_head, 1 / the model's own scale, or 1 without scaling
+ * @property {boolean} isRoot whether the divisor is √d_head
+ * @property {Terms} terms
  * @property {number} temperature
  * @property {Row} row
  * @property {Float64Array} value of the key
@@ -43,21 +47,69 @@ import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
  * @property {Float64Array} context the sum of all of them
  */
 
+/** A scale that a self-check fitted is exact to rounding. */
+const SAME_SCALE = 1e-6;
+
+/**
+ * @typedef {Object} Terms of the softmax of one head, as its model has them
+ * @property {number|null} scale null: 1/√d_head
+ * @property {number|null} softcap
+ * @property {number|null} window
+ * @property {number|null} chunk
+ * @property {number|null} sink the score of the sink
+ * @property {boolean} isCausal
+ * @property {boolean} isForeign whether rotation and mask are taken as captured
+ */
+
+/**
+ * The terms of a head's softmax by the card; those of the models of this project are not on it.
+ * @param {Partial<Card>|undefined} card
+ * @param {string} path of an attention
+ * @param {number} head
+ * @returns {Terms}
+ */
+export function termsOf(card, path, head) {
+  const facts = factsOf(card, path);
+  return {
+    scale: Math.abs((facts?.scale ?? 0) - 1) < SAME_SCALE ? 1 : (facts?.scale ?? null),
+    softcap: facts?.softcap ?? null,
+    window: facts?.window ?? null,
+    chunk: facts?.chunk ?? null,
+    sink: facts?.sinks?.[head] ?? null,
+    isCausal: facts?.is_causal ?? isCausal(`${path}.`),
+    isForeign: isForeign(card),
+  };
+}
+
+/**
+ * @param {Partial<Card>|undefined} card
+ * @param {string} path
+ * @returns {SoftmaxTerms|undefined}
+ */
+function factsOf(card, path) {
+  if (!isForeign(card)) return undefined;
+  return card?.attentions?.find((facts) => facts.path === path);
+}
+
+/** @param {Partial<Card>|undefined} card */
+function isForeign(card) {
+  return (card?.architecture ?? 'headlight') !== 'headlight';
+}
+
 /** @type {Record<string, string[]>} */
 const OWN_SITES = { rotary: ['rotated_queries', 'rotated_keys'], alibi: ['bias'] };
 
 /**
  * The sites that a derivation reads.
  * @param {string} path of an attention: `decoder.layers.0.self_attention`
- * @param {string} [positional] the model's scheme
+ * @param {Partial<Card>} [card]
  * @returns {string[]}
  */
-export function sitesOf(path, positional) {
-  const own = path.endsWith('self_attention') ? OWN_SITES[positional ?? ''] : null;
+export function sitesOf(path, card) {
   return [
     'queries',
     'keys',
-    ...(own ?? []),
+    ...optionalSites(path, card),
     'scores',
     'weights',
     'values',
@@ -67,30 +119,57 @@ export function sitesOf(path, positional) {
 }
 
 /**
+ * The sites of the position, which only some attentions have.
+ * @param {string} path
+ * @param {Partial<Card>} [card]
+ */
+function optionalSites(path, card) {
+  if (!isForeign(card))
+    return path.endsWith('self_attention') ? (OWN_SITES[card?.positional ?? ''] ?? []) : [];
+  const known = new Set(card?.sites?.map(({ name: site }) => site));
+  return Object.values(OWN_SITES)
+    .flat()
+    .filter((part) => known.has(`${path}.${part}`));
+}
+
+/**
  * @param {Trace} trace with the sites of `sitesOf`, of one head
  * @param {string} path
  * @param {{query: number, key: number}} cell
- * @param {{isScaled?: boolean, temperature?: number}} [softmax]
+ * @param {{isScaled?: boolean, temperature?: number, terms?: Terms}} [softmax]
  * @returns {Derivation}
  */
 export function derive(
   { tensors },
   path,
   { query, key },
-  { isScaled = true, temperature = 1 } = {},
+  { isScaled = true, temperature = 1, terms = termsOf(undefined, path, 0) } = {},
 ) {
   /** @param {string} name */
   const part = (name) => matrixAt(tensors[`${path}.${name}`], 0);
   const [queries, keys, values] = ['queries', 'keys', 'values'].map(part);
   const isTurned = `${path}.rotated_keys` in tensors;
+  /** @param {Matrix} all */
+  const metOf = (all) => {
+    if (!isTurned) return all;
+    return terms.isForeign ? part('rotated_keys') : turnedRows(all);
+  };
   const projected = { query: rowOf(queries, query), key: rowOf(keys, key) };
+  const metKeys = metOf(keys);
   const met = isTurned
-    ? { query: turnedBy(projected.query, query), key: turnedBy(projected.key, key) }
+    ? {
+        query: terms.isForeign
+          ? rowOf(part('rotated_queries'), query)
+          : turnedBy(projected.query, query),
+        key: rowOf(metKeys, key),
+      }
     : projected;
-  const divisor = isScaled ? Math.sqrt(keys.columns) : 1;
-  const metKeys = isTurned ? turnedRows(keys) : keys;
-  const row = rowFor(path, {
+  const ownScale = terms.scale ?? 1 / Math.sqrt(keys.columns);
+  const divisor = isScaled ? 1 / ownScale : 1;
+  const row = rowFor({
     query,
+    terms,
+    captured: terms.isForeign ? rowOf(part('scores'), query) : null,
     products: Float64Array.from({ length: keys.rows }, (_, at) =>
       dot(met.query, rowOf(metKeys, at)),
     ),
@@ -105,6 +184,8 @@ export function derive(
     projected,
     met,
     metKeys,
+    isRoot: isScaled && Math.abs(divisor / Math.sqrt(keys.columns) - 1) < SAME_SCALE,
+    terms,
     divisor,
     temperature,
     row,
@@ -117,16 +198,50 @@ export function derive(
 }
 
 /**
- * @param {string} path
- * @param {{query: number, products: Float64Array, biases: Float64Array|null, divisor: number, temperature: number}} of
+ * A key is hidden by the terms, or by a mask of the pass that they do not tell. The sink takes part
+ * in the softmax like one more key.
+ * @param {{query: number, terms: Terms, captured: Float64Array|null, products: Float64Array, biases: Float64Array|null, divisor: number, temperature: number}} of
+ * @returns {Row}
  */
-function rowFor(path, { query, products, biases, divisor, temperature }) {
-  const scores = products.map((product, key) => {
-    if (isCausal(`${path}.scores`) && key > query) return -Infinity;
-    return (product / divisor + (biases?.[key] ?? 0)) / temperature;
+function rowFor({ query, terms, captured, products, biases, divisor, temperature }) {
+  const scaled = products.map((product) => product / divisor);
+  const scores = scaled.map((product, key) => {
+    if (captured?.[key] === -Infinity || isOutOfSight(terms, query, key)) return -Infinity;
+    return (capped(product, terms) + (biases?.[key] ?? 0)) / temperature;
   });
-  const steps = softmaxSteps(scores);
-  return { products, biases, scores, ...steps, entropy: entropyOf(steps.weights, Math.log2) };
+  const sinks = terms.sink === null ? [] : [terms.sink];
+  const { greatest, powers, total, weights } = softmaxSteps([...scores, ...sinks]);
+  return {
+    products,
+    scaled,
+    biases,
+    scores,
+    greatest,
+    powers: powers.slice(0, scores.length),
+    total,
+    weights: weights.slice(0, scores.length),
+    sinkWeight: weights[scores.length] ?? 0,
+    entropy: entropyOf(weights, Math.log2),
+  };
+}
+
+/**
+ * @param {Terms} terms
+ * @param {number} query
+ * @param {number} key
+ */
+function isOutOfSight({ isCausal: hidesLater, window, chunk }, query, key) {
+  if (hidesLater && key > query) return true;
+  if (window !== null && Math.abs(query - key) >= window) return true;
+  return chunk !== null && Math.floor(query / chunk) !== Math.floor(key / chunk);
+}
+
+/**
+ * @param {number} product
+ * @param {Terms} terms
+ */
+export function capped(product, { softcap }) {
+  return softcap === null ? product : softcap * Math.tanh(product / softcap);
 }
 
 /**
@@ -254,7 +369,7 @@ const sum = (index) => under(op('∑'), name(index));
 const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
 
 /** @param {Derivation} derivation @returns {Term[]} */
-export function turnFormula({ query, key }) {
+export function turnFormula({ query, key, terms }) {
   /** @param {number} position */
   const angle = (position) =>
     over(number(position), power(number('10000'), row(number('2'), name('i'), '/', d())));
@@ -268,10 +383,9 @@ export function turnFormula({ query, key }) {
       '=',
       sub(name('R'), name('θ')),
       letter(),
-      words(',\u00a0\u00a0'),
-      sub(name('θ'), name('i')),
-      '=',
-      angle(index),
+      ...(terms.isForeign
+        ? []
+        : [words(',\u00a0\u00a0'), sub(name('θ'), name('i')), '=', angle(index)]),
     );
   return [turn(q, query), turn(k, key)];
 }
@@ -298,66 +412,119 @@ function firstTerms(products) {
 }
 
 /** @param {Derivation} derivation @returns {Term[]} */
-export function scoreFormula({
-  divisor,
-  temperature,
-  isHidden,
-  met,
-  key,
-  row: { products, biases, scores },
-}) {
+export function scoreFormula(derivation) {
+  const { temperature, isHidden, key, row: of } = derivation;
+  const { scaled: products, biases, scores } = of;
+  const { softcap } = derivation.terms;
   const isTempered = temperature !== 1;
+  // The temperature divides a sum in brackets, and a product with its scale.
+  const isSum = biases !== null || softcap !== null;
+  const within = isTempered && !isSum;
+  const [letters, numbers] = scaledTerms(derivation, within);
   /**
-   * @param {Term} product
-   * @param {...(string|Term)} divisors
+   * @param {Term} term
+   * @param {Term} cap
    */
-  const scaled = (product, ...divisors) =>
-    divisors.length > 0 ? over(product, row(...divisors)) : product;
+  const held = (term, cap) =>
+    softcap === null ? [term] : [cap, words('\u00a0tanh'), '(', over(term, cap), ')'];
   /**
-   * @param {Term} width
+   * @param {(Term|string)[]} parts
    * @param {Term} value
    */
-  const divisors = (width, value) => [
-    ...(isTempered && !biases ? [value] : []),
-    ...(divisor === 1 ? [] : [root(width)]),
-  ];
-  /**
-   * @param {(Term|string)[]} terms
-   * @param {Term} value
-   */
-  const biased = (terms, value) =>
-    isTempered && biases ? [over(number(1), value), '(', ...terms, ')'] : terms;
-  const letters = [
-    scaled(row(q(), '·', k()), ...divisors(d(), name('T'))),
-    ...(biases ? ['+', name('b')] : []),
-  ];
-  const lines = [row(s(), '=', ...biased(letters, name('T')))];
-  if (isHidden)
-    return [
-      ...lines,
-      row(s(), '=', result(amount(-Infinity)), words('\u00a0\u00a0hidden: comes later')),
-    ];
-  const multiplied = divisors(number(met.key.length), number(temperature)).flatMap((term, at) =>
-    at > 0 ? ['·', term] : [term],
+  const tempered = (parts, value) =>
+    isTempered && isSum ? [over(number(1), value), '(', ...parts, ')'] : parts;
+  const x = name('x');
+  const hidden = row(
+    s(),
+    '=',
+    result(amount(-Infinity)),
+    words(`\u00a0\u00a0hidden: ${hiddenReason(derivation, key)}`),
   );
-  const numbers = [
-    scaled(amount(products[key]), ...multiplied),
+  const first =
+    softcap === null
+      ? []
+      : [
+          row(x, '=', letters),
+          ...(isHidden ? [] : [row('=', numbers, '=', amount(products[key]))]),
+        ];
+  const score = row(
+    s(),
+    '=',
+    ...tempered(
+      [...held(softcap === null ? letters : x, name('C')), ...(biases ? ['+', name('b')] : [])],
+      name('T'),
+    ),
+  );
+  if (isHidden) return [...first, score, hidden];
+  const made = [
+    ...held(softcap === null ? numbers : amount(products[key]), amount(softcap ?? 0)),
     ...(biases ? plus(biases[key]) : []),
   ];
   return [
-    ...lines,
-    row('=', ...biased(numbers, number(temperature)), '=', result(amount(scores[key]))),
+    ...first,
+    score,
+    row('=', ...tempered(made, number(temperature)), '=', result(amount(scores[key]))),
   ];
 }
 
+/**
+ * The product with its scale, in letters and in numbers.
+ * @param {Derivation} derivation
+ * @param {boolean} isTempered whether the temperature divides it, too
+ * @returns {[Term, Term]}
+ */
+function scaledTerms({ divisor, isRoot, temperature, met, key, row: { products } }, isTempered) {
+  /**
+   * @param {Term} product
+   * @param {Term[]} divisors
+   */
+  const divided = (product, divisors) =>
+    divisors.length > 0
+      ? over(product, row(...divisors.flatMap((term, at) => (at > 0 ? ['·', term] : [term]))))
+      : product;
+  /**
+   * @param {Term} own
+   * @param {Term} width
+   * @param {Term} value
+   */
+  const divisors = (own, width, value) => [
+    ...(isTempered ? [value] : []),
+    ...(divisor === 1 ? [] : [isRoot ? root(width) : own]),
+  ];
+  return [
+    divided(row(q(), '·', k()), divisors(name('c'), d(), name('T'))),
+    divided(
+      amount(products[key]),
+      divisors(number(written(divisor, 4)), number(met.key.length), number(temperature)),
+    ),
+  ];
+}
+
+/**
+ * The reason that a query does not see a key.
+ * @param {Pick<Derivation, 'query'|'terms'>} derivation
+ * @param {number} key
+ */
+export function hiddenReason({ query, terms: { isCausal: hidesLater, window, chunk } }, key) {
+  if (hidesLater && key > query) return 'comes later';
+  if (window !== null && Math.abs(query - key) >= window)
+    return `lies outside the window of ${counted(window, 'token')}`;
+  return chunk === null ? 'is not visible' : `lies in another chunk of ${counted(chunk, 'token')}`;
+}
+
 /** @param {Derivation} derivation @returns {Term[]} */
-export function softmaxFormula({ key, row: { scores, greatest, powers, total, weights } }) {
+export function softmaxFormula({
+  key,
+  terms: { sink },
+  row: { scores, greatest, powers, total, weights },
+}) {
   /** @param {Term} score */
   const letters = (score) => power(name('e'), row(score, '−', sub(s(), words('max'))));
   const exponent =
     scores[key] === -Infinity ? amount(-Infinity) : row(amount(scores[key]), ...plus(-greatest));
+  const sinks = sink === null ? [] : ['+', letters(sub(s(), words('sink')))];
   return [
-    row(name('a'), '=', over(letters(s()), row(sum('j'), letters(sub(s(), name('j')))))),
+    row(name('a'), '=', over(letters(s()), row(sum('j'), letters(sub(s(), name('j'))), ...sinks))),
     row(
       '=',
       over(power(name('e'), exponent), amount(total)),

@@ -3,11 +3,12 @@
  * bars.
  */
 
-import { highestIn, isCausal, matrixAt, rowOf } from '../../data/trace.js';
-import { decimal, share, small } from '../../data/format.js';
+import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
+import { counted, decimal, share, small } from '../../data/format.js';
 import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
 import {
   differences,
+  hiddenReason,
   lengthOf,
   outputFormula,
   productFormula,
@@ -60,22 +61,53 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
 /** @type {Record<string, (subject: Subject) => Drawn>} */
 export const STEPS = { turn, product, score, softmax, value, output };
 
+const TURN = 'Rotation by position';
+
 /** @param {Subject} subject @returns {Step} */
-function turn({ now, pass, path, queries, keys }) {
+function turn(subject) {
+  const { now, pass, path, queries, keys } = subject;
   const off = pass && differences(now, pass, path).turn;
+  if (now.terms.isForeign) return ownTurn(subject);
   return {
-    title: 'Rotation by position',
+    title: TURN,
     help: `Each pair of dimensions is rotated by an angle proportional to the position: ${quoted(queries[now.query])} stands at ${now.query}, ${quoted(keys[now.key])} at ${now.key}.`,
     formula: turnFormula(now),
     facts: [compared('largest difference from the model’s', off)],
     over: 'dimensions',
-    lanes: [
-      { name: 'query as projected', values: now.projected.query, side: 'query' },
-      { name: 'query, rotated', values: now.met.query, side: 'query' },
-      { name: 'key as projected', values: now.projected.key, side: 'key' },
-      { name: 'key, rotated', values: now.met.key, side: 'key' },
-    ],
+    lanes: turnLanes(now),
   };
+}
+
+/**
+ * The rotation of a model with angles of its own, as it was captured.
+ * @param {Subject} subject
+ * @returns {Step}
+ */
+function ownTurn({ now, queries, keys }) {
+  /** @param {'query'|'key'} side */
+  const lengths = (side) =>
+    `${decimal(lengthOf(now.projected[side]))}, then ${decimal(lengthOf(now.met[side]))}`;
+  return {
+    title: TURN,
+    help: `The model rotates pairs of dimensions by angles of its own that grow with the position: ${quoted(queries[now.query])} stands at ${now.query}, ${quoted(keys[now.key])} at ${now.key}. The rotated vectors are the model’s own numbers.`,
+    formula: turnFormula(now),
+    facts: [
+      ['length of the query', lengths('query')],
+      ['length of the key', lengths('key')],
+    ],
+    over: 'dimensions',
+    lanes: turnLanes(now),
+  };
+}
+
+/** @param {Derivation} now @returns {StepLane[]} */
+function turnLanes({ projected, met }) {
+  return [
+    { name: 'query as projected', values: projected.query, side: 'query' },
+    { name: 'query, rotated', values: met.query, side: 'query' },
+    { name: 'key as projected', values: projected.key, side: 'key' },
+    { name: 'key, rotated', values: met.key, side: 'key' },
+  ];
 }
 
 /** @param {Subject} subject @returns {Step} */
@@ -104,30 +136,34 @@ function product({ now, queries, keys }) {
 /** @param {Subject} subject @returns {Step} */
 function score(subject) {
   const { now, before, isChanged, keys } = subject;
-  const { row, key, isHidden, divisor, met } = now;
-  const scaled = row.products.map((number) => number / divisor);
+  const { row, key, isHidden, divisor, terms } = now;
   const hides = row.scores.some((number) => number === -Infinity);
   const masked = hides
-    ? ' Keys after the query are masked: their scores are −∞, their weights 0.'
+    ? ` ${maskedKeys(terms)} are masked: their scores are −∞, their weights 0.`
     : '';
   const hidden = isHidden
-    ? ` ${quoted(keys[key])} comes later and is masked: its score is −∞.`
+    ? ` ${quoted(keys[key])} ${hiddenReason(now, key)} and is masked: its score is −∞.`
     : '';
   return {
     title: scoreTitle(subject),
     help: `${scoreHelp(subject)}${masked}${hidden}`,
     formula: scoreFormula(now),
-    facts: [
-      ...(divisor === 1 ? [] : [[`√d, of d = ${met.key.length}`, decimal(divisor)]]),
-      ...capturedFacts(subject, 'score'),
-    ],
+    facts: [...scaleFacts(now), ...capturedFacts(subject, 'score')],
     over: 'keys',
     hiddenLabel: 'later: masked, −∞',
     lanes: [
-      ...(row.biases || hides
-        ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled, scale: 'score' }]
+      ...(row.biases || hides || terms.softcap !== null
+        ? [
+            {
+              name: divisor === 1 ? 'product' : scaledName(now),
+              values: row.scaled,
+              scale: 'score',
+            },
+          ]
         : []),
-      ...(row.biases ? [{ name: 'bias by distance', values: row.biases, scale: 'score' }] : []),
+      ...(row.biases
+        ? [{ name: `bias by ${biasBy(now)}`, values: row.biases, scale: 'score' }]
+        : []),
       { name: 'score', values: row.scores, scale: 'score' },
       ...(isChanged
         ? [{ name: 'score as trained', values: before.row.scores, scale: 'score', isPast: true }]
@@ -136,41 +172,84 @@ function score(subject) {
   };
 }
 
+/** @param {Derivation} now */
+const scaledName = ({ isRoot }) => (isRoot ? 'product ÷ √d' : 'product ÷ c');
+
+/** A foreign model's bias need not be one of the distance. @param {Derivation} now */
+const biasBy = ({ terms }) => (terms.isForeign ? 'position' : 'distance');
+
+/** @param {Derivation['terms']} terms */
+function maskedKeys({ isCausal, window, chunk }) {
+  const kinds = [
+    ...(isCausal ? ['after the query'] : []),
+    ...(window === null ? [] : [`outside its window of ${counted(window, 'token')}`]),
+    ...(chunk === null ? [] : [`outside its chunk of ${counted(chunk, 'token')}`]),
+  ];
+  return kinds.length > 0 ? `Keys ${kinds.join(' or ')}` : 'Some keys';
+}
+
+/** @param {Derivation} now */
+function scaleFacts({ divisor, isRoot, met, terms: { softcap } }) {
+  const root = [[`√d, of d = ${met.key.length}`, decimal(divisor)]];
+  const own = [['divisor c of this model', decimal(divisor, 4)]];
+  return [
+    ...(divisor === 1 ? [] : isRoot ? root : own),
+    ...(softcap === null ? [] : [['cap C of the scores', decimal(softcap)]]),
+  ];
+}
+
 /** @param {Subject} subject */
-function scoreTitle({ now, path }) {
+function scoreTitle({ now }) {
   const done = [
     ...(now.divisor === 1 ? [] : ['scaled']),
+    ...(now.terms.softcap === null ? [] : ['capped']),
     ...(now.row.biases ? ['biased'] : []),
     ...(now.temperature === 1 ? [] : ['tempered']),
-    ...(isCausal(`${path}.`) ? ['masked'] : []),
+    ...(now.terms.isCausal ? ['masked'] : []),
   ];
   return `The score: ${done.length > 0 ? enumerated(done) : 'the product as it is'}`;
 }
 
 /** @param {Subject} subject */
-function scoreHelp({ now: { row, divisor, temperature } }) {
-  const scaling =
-    divisor === 1
-      ? 'Here the product is not divided by √d, so scores lie farther apart'
-      : 'The product is divided by the square root of the head’s width d, so that wide heads do not give large scores';
-  const bias = row.biases ? '; a bias lowers it by distance' : '';
-  return `${scaling}${bias}${temperature === 1 ? '' : '; the temperature T divides the result'}.`;
+function scoreHelp({ now }) {
+  const { row, temperature, terms } = now;
+  const cap =
+    terms.softcap === null ? '' : `; a cap of ${decimal(terms.softcap)} keeps it between −C and C`;
+  const [lowers, adds] = ['; a bias lowers it by distance', '; a bias by position is added'];
+  const bias = row.biases ? (terms.isForeign ? adds : lowers) : '';
+  return `${scalingHelp(now)}${cap}${bias}${temperature === 1 ? '' : '; the temperature T divides the result'}.`;
+}
+
+/** @param {Derivation} now */
+function scalingHelp({ divisor, isRoot, terms }) {
+  if (terms.scale === 1) return 'This model does not divide the product by √d';
+  if (divisor === 1) return 'Here the product is not divided by √d, so scores lie farther apart';
+  return isRoot
+    ? 'The product is divided by the square root of the head’s width d, so that wide heads do not give large scores'
+    : 'This model divides the product by a number c of its own, in place of √d';
 }
 
 /** @param {Subject} subject @returns {Step} */
 function softmax(subject) {
   const { now, before, isChanged, queries, keys } = subject;
-  const { row, key, query } = now;
-  const seen = row.scores.filter(Number.isFinite).length;
+  const { row, key, query, terms } = now;
+  const hasSink = terms.sink !== null;
+  const seen = Number(hasSink) + row.scores.filter(Number.isFinite).length;
   const strongest = highestIn(row.weights);
   const hidden = now.isHidden ? ` exp(−∞) is 0, and so is the weight of ${quoted(keys[key])}.` : '';
   return {
     title: 'The softmax of the row',
-    help: `Every score of ${quoted(queries[query])} is exponentiated and divided by the sum of all, so that the row sums to 1.${hidden}`,
+    help: `Every score of ${quoted(queries[query])} is exponentiated and divided by the sum of all${hasSink ? ' and of the head’s sink, a score that belongs to no key' : ''}, so that the row${hasSink ? ' and the sink sum' : ' sums'} to 1.${hidden}`,
     formula: softmaxFormula(now),
     facts: [
       ['largest score, sₘₐₓ', decimal(row.greatest)],
       ['sum of the powers', decimal(row.total)],
+      ...(hasSink
+        ? [
+            ['score of the sink', decimal(terms.sink ?? 0)],
+            ['weight of the sink', weightOf(row.sinkWeight)],
+          ]
+        : []),
       ...capturedFacts(subject, 'weight'),
       ['entropy of the row', `${decimal(row.entropy)} of at most ${decimal(Math.log2(seen))} bits`],
       ...(isChanged
@@ -304,7 +383,7 @@ function compared(term, off) {
 export function stepFigure(step, subject, state) {
   const { lanes: found = [] } = step;
   if (step.notice) return { title: step.title, notice: step.notice, isWaiting: step.isWaiting };
-  const { now, keys, path } = subject;
+  const { now, keys } = subject;
   const { palette } = state;
   const areKeys = step.over === 'keys';
   const lanes = found.map((lane) => ({
@@ -319,7 +398,7 @@ export function stepFigure(step, subject, state) {
         areTokens: true,
         chosen: now.key,
         chosenColour: palette.key,
-        hiddenFrom: isCausal(`${path}.`) ? now.query + 1 : undefined,
+        hiddenFrom: now.terms.isCausal ? now.query + 1 : undefined,
         hiddenLabel: step.hiddenLabel,
       }
     : {
@@ -364,7 +443,7 @@ function gridOf(step, lanes, columns, subject) {
    */
   const said = (lane, column) =>
     Number.isNaN(value(lane, column))
-      ? 'hidden: comes later'
+      ? `hidden: ${hiddenReason(now, column)}`
       : lanes[lane].format(value(lane, column));
   return {
     rows: lanes.length,
@@ -410,9 +489,10 @@ function tokenShown({ pass, plain, path, queries, keys, name }, index) {
 }
 
 /** @param {Subject} subject */
-function readoutOf({ now: { query, key, row, isHidden }, queries, keys, place, name }) {
+function readoutOf({ now, queries, keys, place, name }) {
+  const { query, key, row, isHidden } = now;
   if (isHidden)
-    return `${named(queries, query)} cannot attend to ${named(keys, key)}, which comes later: its weight is 0 (${name})`;
+    return `${named(queries, query)} cannot attend to ${named(keys, key)}, which ${hiddenReason(now, key)}: its weight is 0 (${name})`;
   const target = query === key && place.rows === place.columns ? 'itself' : named(keys, key);
   return `${named(queries, query)} attends to ${target} with weight ${share(row.weights[key])} (${name})`;
 }

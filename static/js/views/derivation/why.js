@@ -10,7 +10,7 @@ import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js'
 import { positionLabels } from '../../data/text.js';
 import { createMemo, choosing, queryOf } from '../../state/state.js';
 import { allKeysFigure } from './all_keys.js';
-import { derive, differences, sitesOf } from './derivation.js';
+import { derive, differences, sitesOf, termsOf } from './derivation.js';
 import { ROUNDING, stepFigure, STEPS } from './steps.js';
 import { entryOf } from '../registry.js';
 
@@ -91,7 +91,7 @@ function asks(trace, state) {
  */
 function requestOf({ card }, { layer, head }, { path }) {
   return {
-    capture: sitesOf(path, card?.positional),
+    capture: sitesOf(path, card),
     layers: [layer],
     heads: [head],
     analyses: ['head_outputs'],
@@ -140,7 +140,8 @@ function workedOut(trace, state) {
   const { place, path } = cell;
   const isChanged = editsOf(state, place).length > 0;
   const pass = isChanged ? (state.answers.changed?.trace ?? null) : plain;
-  const softmax = { isScaled: !state.why_unscaled, temperature: state.why_temperature };
+  const terms = termsOf(trace.card, path, state.head);
+  const softmax = { isScaled: !state.why_unscaled, temperature: state.why_temperature, terms };
   const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
   return {
     ...cell,
@@ -150,7 +151,7 @@ function workedOut(trace, state) {
     name: `${where}layer ${state.layer}, head ${state.head}`,
     head: state.head,
     now: derive(pass ?? plain, path, cell, softmax),
-    before: derive(plain, path, cell),
+    before: derive(plain, path, cell, { terms }),
     request: {
       ...requestOf(trace, state, cell),
       ...(isChanged && { edits: editsOf(state, place) }),
@@ -220,13 +221,7 @@ function controls(trace, state) {
       options: [{ id: null, title: 'the strongest' }, ...tokens(keys)],
       value: state.key === null ? null : key,
     },
-    {
-      kind: 'flag',
-      name: 'why_unscaled',
-      label: 'Leave out 1/√d',
-      value: state.why_unscaled,
-      help: 'A second pass in which this attention omits the division by √d',
-    },
+    ...(termsOf(trace.card, path, state.head).scale === 1 ? [] : [unscaledFlag(state)]),
     {
       kind: 'number',
       name: 'why_temperature',
@@ -244,6 +239,17 @@ function controls(trace, state) {
       disabled: isAsTrained,
     },
   ];
+}
+
+/** @param {ViewState} state @returns {Control} */
+function unscaledFlag(state) {
+  return {
+    kind: 'flag',
+    name: 'why_unscaled',
+    label: 'Leave out 1/√d',
+    value: state.why_unscaled,
+    help: 'A second pass in which this attention omits the division by √d',
+  };
 }
 
 /** @param {number} number */

@@ -1,4 +1,4 @@
-import { deepEqual, equal, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { spoken } from '../../../../static/js/ui/formula.js';
 import {
@@ -6,6 +6,9 @@ import {
   differences,
   scoreFormula,
   shareOf,
+  sitesOf,
+  softmaxFormula,
+  termsOf,
 } from '../../../../static/js/views/derivation/derivation.js';
 import { headTrace } from './sample.js';
 
@@ -103,6 +106,105 @@ for (const [positional, path] of [
   }
 }
 
+const TERMS = {
+  path: SELF,
+  is_causal: true,
+  scale: null,
+  softcap: null,
+  window: null,
+  chunk: null,
+  has_bias: false,
+  has_sink: false,
+  sinks: null,
+};
+
+/** A foreign model's card and its trace of one head, the weights made by plain loops. */
+function foreign(terms, { temperature = 1, hasMask = false } = {}) {
+  const facts = { ...TERMS, ...terms };
+  const positional = facts.has_bias ? 'alibi' : 'sinusoidal';
+  const trace = headTrace(SELF, { queries: 6, keys: 6, positional });
+  const part = (name) => trace.tensors[`${SELF}.${name}`]?.data;
+  const scores = new Float64Array(36).fill(-Infinity);
+  const weights = new Float64Array(36);
+  for (let query = 0; query < 6; query += 1) {
+    for (let key = 0; key < 6; key += 1) {
+      let product = 0;
+      for (let at = 0; at < 4; at += 1)
+        product += part('queries')[query * 4 + at] * part('keys')[key * 4 + at];
+      const { softcap, window, chunk } = facts;
+      product *= facts.scale ?? 0.5;
+      if (softcap) product = softcap * Math.tanh(product / softcap);
+      const isSeen =
+        key <= query &&
+        (!window || query - key < window) &&
+        (!chunk || Math.floor(query / chunk) === Math.floor(key / chunk)) &&
+        !(hasMask && key === 0 && query > 0);
+      if (isSeen)
+        scores[query * 6 + key] = (product + (part('bias')?.[query * 6 + key] ?? 0)) / temperature;
+    }
+    const own = scores.subarray(query * 6, query * 6 + 6);
+    const sink = facts.sinks ? Math.exp(facts.sinks[1]) : 0;
+    const total = own.reduce((sum, score) => sum + Math.exp(score), sink);
+    own.forEach((score, key) => {
+      weights[query * 6 + key] = Math.exp(score) / total;
+    });
+  }
+  trace.tensors[`${SELF}.scores`].data = scores;
+  trace.tensors[`${SELF}.weights`].data = weights;
+  const sites = Object.keys(trace.tensors).map((name) => ({ name }));
+  return { trace, card: { architecture: 'Other', sites, attentions: [facts] } };
+}
+
+for (const [name, terms, options] of [
+  ['a scale of its own', { scale: 0.0625 }],
+  ['no scale', { scale: 1 }],
+  ['a cap', { softcap: 0.7 }],
+  ['a sink', { has_sink: true, sinks: [9, 0.45] }],
+  ['a sink above all scores', { has_sink: true, sinks: [0, 800] }],
+  ['a bias', { has_bias: true, scale: 1 }],
+  ['a window', { window: 2 }],
+  ['chunks', { chunk: 4 }],
+  ['a mask of the pass', {}, { hasMask: true }],
+  [
+    'all of them at a temperature',
+    { scale: 0.3, softcap: 0.7, has_bias: true, sinks: [9, 0.45], window: 3 },
+    { temperature: 2 },
+  ],
+])
+  test(`${name}: the terms on the card give the weights of the model`, () => {
+    const { trace, card } = foreign(terms, options);
+    const softmax = { terms: termsOf(card, SELF, 1), ...options };
+    for (let query = 0; query < 6; query += 1) {
+      for (let key = 0; key < 6; key += 1) {
+        const found = derive(trace, SELF, { query, key }, softmax);
+        const { score, weight } = differences(found, trace, SELF);
+        ok(score < 1e-12 && weight < 1e-12, `${query}, ${key}: ${score}, ${weight}`);
+        const whole = found.row.weights.reduce((sum, one) => sum + one, found.row.sinkWeight);
+        close(whole, 1);
+      }
+    }
+  });
+
+test('the rotation of a foreign model is the one that was captured', () => {
+  const { trace, card } = foreign({});
+  const { queries, keys } = Object.fromEntries(
+    ['queries', 'keys'].map((part) => [part, trace.tensors[`${SELF}.${part}`]]),
+  );
+  trace.tensors[`${SELF}.rotated_queries`] = queries;
+  trace.tensors[`${SELF}.rotated_keys`] = keys;
+  const terms = termsOf(card, SELF, 1);
+  const found = derive(trace, SELF, { query: 5, key: 2 }, { terms });
+  ok(found.isTurned);
+  ok(differences(found, trace, SELF).weight < 1e-12);
+});
+
+test('only the sites that a foreign attention has are asked for', () => {
+  const { card } = foreign({ has_bias: true });
+  const optional = (of) => sitesOf(SELF, of).filter((site) => /bias|rotated/.test(site));
+  deepEqual(optional(card), [`${SELF}.bias`]);
+  deepEqual(optional(foreign({}).card), []);
+});
+
 test('a wrong number shows in the differences', () => {
   const trace = headTrace(SELF, { queries: 5, keys: 5 });
   trace.tensors[`${SELF}.scores`].data[4 * 5 + 1] += 0.5;
@@ -175,4 +277,15 @@ test('the score is the product over √d, with bias and temperature', () => {
     last(byHand({ bias: -0.5, temperature: 2 })),
     'equals 1 over 2 8.000 over the square root of 4 minus 0.500 equals 1.750',
   );
+});
+
+test('a cap, a divisor and a sink stand in the formulas', () => {
+  const terms = { ...termsOf(undefined, PATH, 0), scale: 1 / 16, softcap: 2, sink: 0.5, window: 1 };
+  deepEqual(said(scoreFormula(byHand({ terms }, 1, 1))).slice(0, 2), [
+    'x equals q times k over c',
+    'equals 2.000 over 16.0000 equals 0.125',
+  ]);
+  match(said(scoreFormula(byHand({ terms }, 1, 1))).at(-1), /2.000 .*tanh .*0.125 over 2.000/);
+  match(said(scoreFormula(byHand({ terms }, 1, 0))).at(-1), /outside the window of 1 token/);
+  match(said(softmaxFormula(byHand({ terms }, 1, 1)))[0], /sink/);
 });
