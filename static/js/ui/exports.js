@@ -62,7 +62,12 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
  * @param {Subject} of
  * @returns {Promise<string>} the name and the size of the file
  */
-export async function saveWhole({ trace: { model, text, target, asked }, figure: { grid } }) {
+export async function saveWhole({ trace, figure: { grid } }) {
+  const { model, text, target, asked, resolution } = trace;
+  if (resolution)
+    throw new Error(
+      'the text is too long for all views; save HTML here, or run headlight trace --file book.txt --html book.html',
+    );
   const { kept } = await import('./present.js');
   const opening = openingOf(location.hash, kept());
   // A prediction that was chosen to be explained is explained in the file too.

@@ -88,7 +88,7 @@ export function mapFigure(subject) {
           ]
         : []),
     ],
-    ...withTrainedLine(withStrips(drawing, strips, state), shown, edges, state),
+    ...withTrainedLine(withStrips(drawing, strips, state), shown, { ...edges, strips }, state),
     grid,
   };
 }
@@ -113,16 +113,21 @@ function edgesOf({ region, width }, trained) {
  * numbers of the rows.
  * @param {Drawing} drawing
  * @param {Shown} shown
- * @param {Edges} edges
+ * @param {Edges & {strips: Strip[]}} edges
  * @param {ViewState} state
  * @returns {Drawing}
  */
-function withTrainedLine({ data, layout }, { rows }, { down, across }, { palette }) {
+function withTrainedLine(
+  { data, layout },
+  { rows, columns },
+  { down, across, strips },
+  { palette },
+) {
   const line = { color: palette.beam, width: 1.5, dash: 'dash' };
+  const span =
+    strips.length > 0 ? { xref: 'paper', x0: 0, x1: 1 } : { x0: -0.5, x1: columns.length - 0.5 };
   const shapes = [
-    ...(down === null
-      ? []
-      : [{ type: 'line', xref: 'paper', x0: 0, x1: 1, y0: down, y1: down, line }]),
+    ...(down === null ? [] : [{ type: 'line', ...span, y0: down, y1: down, line }]),
     ...(across === null
       ? []
       : [{ type: 'line', x0: across, x1: across, y0: -0.5, y1: rows.length - 0.5, line }]),
