@@ -438,9 +438,16 @@ def _normalised_stream(description: Description) -> str | None:
 
 def _normalised_outputs(description: Description) -> str | None:
     """The reason for which the output of a part is not what it adds to the stream."""
-    if description.config.norm_place != "both":
+    if description.config.norm_place == "both":
+        return "a norm stands between each part's output and the stream, so no output is an update"
+    names = {site.name for site in description.sites}
+    written = {name.rpartition(".residual.")[0] for name in names if ".residual." in name}
+    if all(
+        f"{layer}.feed_forward.output" in names or f"{layer}.experts.output" in names
+        for layer in written
+    ):
         return None
-    return "a norm stands between each part's output and the stream, so no output is an update"
+    return "the output of a layer's feed-forward network cannot be read"
 
 
 def _head_circuits(trace: Trace, checkpoint: Served, _: Choices) -> Analysis:

@@ -28,6 +28,11 @@ def tensor(ask):
 
 def choose(reader, title):
     """Set one of the switches; it may stand behind “More”."""
+    menu = reader.view.locator("select", has=reader.page.locator("option", has_text=title))
+    if menu.count():
+        menu.select_option(label=title)
+        reader.wait_until_drawn()
+        return
     control = reader.view.get_by_role("radio", name=title, exact=True)
     if not control.is_visible():
         reader.view.locator(".controls-more summary").click()

@@ -143,9 +143,9 @@ def test_leaving_the_view_ends_the_work_and_coming_back_shows_what_was_kept(read
     reader.choose_view("attention")
     reader.page.wait_for_timeout(200)
     assert len(aborted) == 1
+    reader.choose_view("generate")
     kept = path(reader)
     assert kept
-    reader.choose_view("generate")
     settle(reader, len(kept))
 
 

@@ -20,14 +20,16 @@ from headlight.model.analysis import (
     rollout,
     routing,
 )
+from headlight.model.checkpoint import load
 from headlight.model.foreign import attention, installing
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.streaming_check import WholeMatrices
 from headlight.model.streaming import Watch
 from headlight.model.tracing import count_elements, pass_spec, run_batch, tokenize, trace
 from headlight.tracing.analyses import available, output_weights, sites_of
+from tests import tiny_checkpoints
 from tests.model.foreign.conftest import ARCHITECTURES
-from tests.tiny_checkpoints import make_model
+from tests.tiny_checkpoints import SIZES, make_model, save_checkpoint
 
 TEXT = "The cat sat by the dog."
 
@@ -92,6 +94,15 @@ def test_a_model_with_norms_around_its_parts_has_no_updates_to_measure(served):
     description = served("gemma2").description
     assert "residual_stream" not in available(description)
     with pytest.raises(Problem, match="no output is an update"):
+        sites_of(["residual_stream"], description)
+
+
+def test_a_feed_forward_that_cannot_be_read_leaves_no_updates_to_measure(monkeypatch, tmp_path):
+    narrow = ("LlamaForCausalLM", {**SIZES, "intermediate_size": 16})
+    monkeypatch.setitem(tiny_checkpoints.ARCHITECTURES, "llama", narrow)
+    description = load(save_checkpoint("llama", tmp_path)).description
+    assert "decoder.layers.0.feed_forward" in description.omitted
+    with pytest.raises(Problem, match="cannot be read"):
         sites_of(["residual_stream"], description)
 
 

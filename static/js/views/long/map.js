@@ -96,7 +96,7 @@ export function mapFigure(subject) {
 /** @typedef {{down: number|null, across: number|null}} Edges in cells; null: not in sight */
 
 /**
- * Where the positions of the training end.
+ * The end of the positions of the training.
  * @param {Shown} shown
  * @param {number} trained
  * @returns {Edges}
