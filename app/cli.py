@@ -287,6 +287,10 @@ def train(
             "MODEL",
         ),
     ] = None,
+    tokenizer: Annotated[
+        str | None,
+        option("Take the tokenizer of this model.", "MODEL", "trained on the corpus"),
+    ] = None,
     resume: Annotated[bool, option("Continue the run where it stopped.", name="--resume")] = False,
 ) -> None:
     """Train a model on your own text; Ctrl-C saves, --resume continues.

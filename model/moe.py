@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -80,6 +81,11 @@ def blockwise_balance_loss(
     return n_experts * (choices * probs / (sizes.clamp(min=1) * top_k)).sum() / sizes.sum()
 
 
+# oneDNN compiles a bfloat16 kernel for each new shape: measured, 1.7 ms for a product of 0.2 ms.
+# The blocks of a training step are padded to a multiple of this, so that few shapes occur.
+PADDED_TOKENS = 256
+
+
 class Experts(nn.Module):
     """A router and its experts; each expert runs once, on all tokens routed to it."""
 
@@ -142,8 +148,25 @@ class Experts(nn.Module):
         order = expert_indices.flatten().argsort(stable=True)
         counts = expert_indices.flatten().bincount(minlength=len(self.experts)).tolist()
         blocks = tokens[order // self.top_k].split(counts)
+        run = _run_padded if _compiles_each_shape(tokens) else _run_whole
         outputs = torch.cat(
-            [expert(block) for expert, block in zip(self.experts, blocks, strict=True)]
+            [run(expert, block) for expert, block in zip(self.experts, blocks, strict=True)]
         )
         by_token = outputs[order.argsort()].unflatten(0, (-1, self.top_k))
         return by_token * expert_weights[..., None].to(by_token.dtype)
+
+
+def _compiles_each_shape(tokens: Tensor) -> bool:
+    """Whether a training step computes in bfloat16 on a processor, with oneDNN's kernels."""
+    is_step = torch.is_grad_enabled() and tokens.device.type == "cpu"
+    return is_step and torch.is_autocast_enabled("cpu")
+
+
+def _run_whole(expert: nn.Module, block: Tensor) -> Tensor:
+    output: Tensor = expert(block)
+    return output
+
+
+def _run_padded(expert: nn.Module, block: Tensor) -> Tensor:
+    """Run an expert on a block padded to a multiple of `PADDED_TOKENS`."""
+    return _run_whole(expert, F.pad(block, (0, 0, 0, -len(block) % PADDED_TOKENS)))[: len(block)]

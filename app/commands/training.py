@@ -67,6 +67,7 @@ def train_model(
     begun_from: str | None,
     reward: str | None,
     teacher: str | None,
+    tokenizer: str | None,
     resume: bool,
 ) -> bool:
     """Train a model, or resume its training; the arguments are the options of `headlight train`.
@@ -87,7 +88,7 @@ def train_model(
         with join(place) as processes:
             with usage_errors():
                 if resume:
-                    models = begun_from or teacher or reward
+                    models = begun_from or teacher or reward or tokenizer
                     if corpus or comparisons or config or assignments or models or seed is not None:
                         raise UsageError(
                             "a resumed run keeps its corpus, its seed, its settings, the model it "
@@ -118,6 +119,7 @@ def train_model(
                         command=_command(processes.size),
                         begun_from=begun_from,
                         teacher=teacher,
+                        tokenizer=tokenizer,
                     )
                     loop = run.start(asked, out, device=device, processes=processes)
             return _run_loop(loop, loop.out.resolve().name, BUSY if is_held_back else "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -23,6 +23,7 @@ from headlight.model.training.corpus import CorpusError, TokenStream
 
 INDICES = ".experts.expert_indices"
 Z_95 = 1.959964  # standard deviations that hold 95 % of a normal distribution
+LEAST_OCCURRENCES = 10
 Counts = Int[Tensor, "name expert"]
 KINDS = (
     "start_of_word",
@@ -38,26 +39,53 @@ ENDS_OF_SENTENCES = frozenset(".!?:;\"'“”‘’«»\n")
 BROKEN = "\ufffd"  # what a piece of a character decodes to
 
 
-def expert_load(
+class Routing(NamedTuple):
+    """How a layer's router distributes a text.
+
+    ``load`` (expert) is the share of the routed tokens that each expert takes; it sums to 1.
+    ``decided_by_token`` is the share of tokens whose first choice is the one that the same token
+    of the vocabulary gets most often, among tokens that occur `LEAST_OCCURRENCES` times or more: 1
+    if the token alone decides, near 1/n_experts if only its context does.
+    """
+
+    load: Tensor
+    decided_by_token: float
+
+
+def routing(
     checkpoint: Checkpoint, rows: Int[Tensor, "row token"], *, batch_rows: int = 16
-) -> dict[int, Float[Tensor, " expert"]]:
-    """Measure the share of the routed tokens that each expert takes, by layer; each sums to 1.
+) -> dict[int, Routing]:
+    """Measure the load of the experts, and how far the token decides the first choice, by layer.
+
+    Args:
+        checkpoint: the model.
+        rows: text without the start token, which is put before each row.
+        batch_rows: rows in one pass.
 
     Raises:
         ValueError: the model is dense.
     """
-    moe = checkpoint.config.moe
+    moe, tokenizer = checkpoint.config.moe, checkpoint.tokenizer
     if moe is None:
         raise ValueError(f"{checkpoint.id} is dense: it has no experts")
-    counts = torch.zeros(len(moe.layers), moe.n_experts)
+    chosen = torch.zeros(len(moe.layers), moe.n_experts)
+    first = torch.zeros(len(moe.layers), tokenizer.vocab_size, moe.n_experts, dtype=torch.long)
     for chunk in rows.split(batch_rows):
-        ids = prepend(checkpoint.tokenizer.start_id, chunk).to(checkpoint.device)
+        ids = prepend(tokenizer.start_id, chunk)
         with torch.inference_mode(), checkpoint.model.capture([f"*{INDICES}"]) as captured:
-            checkpoint.model(ids)
+            checkpoint.model(ids.to(checkpoint.device))
         for number, indices in enumerate(captured.values()):
-            counts[number] += indices.flatten().bincount(minlength=moe.n_experts).cpu()
-    shares = counts / counts.sum(dim=1, keepdim=True)
-    return dict(zip(moe.layers, shares, strict=True))
+            chosen[number] += indices.flatten().bincount(minlength=moe.n_experts).cpu()
+            firsts = indices[..., :1].flatten(0, 1).cpu()
+            first[number] += _crossed(ids.flatten(), firsts, first[number])
+    shares = chosen / chosen.sum(dim=1, keepdim=True)
+    decided = [_decided_by_token(counts) for counts in first]
+    return dict(zip(moe.layers, map(Routing, shares, decided), strict=True))
+
+
+def _decided_by_token(counts: Int[Tensor, "token expert"]) -> float:
+    common = counts[counts.sum(dim=1) >= LEAST_OCCURRENCES]
+    return float(common.amax(dim=1).sum() / common.sum()) if len(common) else math.nan
 
 
 def load_entropy(load: Float[Tensor, " expert"]) -> float:

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headlight.model.evaluation.minimal_pairs import MinimalPair, pair_figures
-from headlight.model.evaluation.moe import expert_load, load_entropy
+from headlight.model.evaluation.moe import load_entropy, routing
 from headlight.model.generation import Sampling, generate
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.batches import prepend
@@ -54,12 +54,17 @@ def evaluate(
         "copy_accuracy": copying,
     }
     if checkpoint.config.moe is not None:
-        load = expert_load(checkpoint, rows)
+        found = {f"layer_{n}": layer for n, layer in routing(checkpoint, rows).items()}
         figures["expert_load_entropy"] = {
-            f"layer_{n}": load_entropy(share) for n, share in load.items()
+            name: load_entropy(layer.load) for name, layer in found.items()
         }
         figures["smallest_expert_share"] = {
-            f"layer_{n}": float(share.min()) for n, share in load.items()
+            name: float(layer.load.min()) for name, layer in found.items()
+        }
+        figures["first_choice_decided_by_token"] = {
+            name: layer.decided_by_token
+            for name, layer in found.items()
+            if not math.isnan(layer.decided_by_token)  # of a short text, in which no token repeats
         }
     if pairs:
         figures |= pair_figures(checkpoint, pairs)

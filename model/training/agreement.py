@@ -1,6 +1,10 @@
 """Sentences whose verb agrees with a subject before another noun, made from templates.
 
     python -m headlight.model.training.agreement > agreement.txt
+    python -m headlight.model.training.agreement train.txt more.txt > mixed.txt
+
+The second writes the files with a sentence before every sixth paragraph or so. A decoder that
+meets the sentences in texts of their own agrees there and nowhere else.
 
 Books have few of them: a model trained on books alone agrees with the noun next to the verb. The
 ten nouns of `headlight.model.evaluation.controlled_sentences`, on which agreement is measured, do
@@ -12,6 +16,11 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from headlight.model.training.corpus import read_documents
 
 # ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
 LIVING = (
@@ -65,19 +74,40 @@ THING_ACTIONS = {
     "need:needs": "a new coat of paint;care;some light;more room",
 }
 RELATIVE = "saw liked loved followed found knew heard passed watched".split()
+SHARE = 0.17
+END = "<|endofbook|>"
 OPENINGS = ("", "", "", "", "I know that ", "He said that ", "They saw that ", "In the morning ")
 
 
-def sentences(count: int, seed: int = 0) -> list[str]:
-    """Make sentences; half of them have two nouns of different number.
+def sentences(seed: int = 0) -> Iterator[str]:
+    """Make sentences without end; half of them have two nouns of different number.
 
     Args:
-        count: of the sentences.
         seed: decides every word.
     """
     draw = random.Random(seed)
     living, things = _nouns(LIVING), _nouns(THINGS)
-    return [_sentence(draw, living, things) for _ in range(count)]
+    while True:
+        yield _sentence(draw, living, things)
+
+
+def mixed(documents: Sequence[str], seed: int = 1) -> Iterator[str]:
+    """Put a sentence before `SHARE` of the paragraphs, on a line of its own.
+
+    Args:
+        documents: texts, a paragraph a line.
+        seed: decides the places and every word.
+
+    Yields:
+        The lines, line ends included; `END` closes each document.
+    """
+    draw, made = random.Random(seed), sentences(seed)
+    for document in documents:
+        for line in document.splitlines():
+            if line.strip() and draw.random() < SHARE:
+                yield f"{next(made)}\n"
+            yield f"{line}\n"
+        yield f"{END}\n"
 
 
 def _nouns(text: str) -> list[tuple[str, str]]:
@@ -113,4 +143,6 @@ def _phrase(draw: random.Random, noun: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(sentences(40_000)) + "\n")
+    files = [Path(name) for name in sys.argv[1:]]
+    alone = (f"{sentence}\n" for sentence in islice(sentences(), 40_000))
+    sys.stdout.writelines(mixed(read_documents(files)) if files else alone)

@@ -120,7 +120,9 @@ class Recipe:
         batches: makes the batches from the corpus, the tokenizer, the architecture, the rows'
             settings and the seed.
         has_mask: whether the vocabulary has a mask token.
-        make_loop: makes the loop, with the arguments of `Loop`; None: `Loop` itself.
+        make_loop: makes the loop, with the arguments of `Loop`.
+        is_sampled: whether the loop samples its own batches; it then reads no teacher, and computes
+            in float32, because policy gradients divide the probabilities of two passes.
         begins_from: the model that a run begins with unless it names another; empty: none.
         needs_teacher: whether a run must name a teacher, whose tokenizer it takes.
         steps_without_text: the steps of a run, counted from 1, whose batches hold no text of the
@@ -137,6 +139,7 @@ class Recipe:
     batches: Callable[[Any, Tokenizer, TransformerConfig, Any, int], Batches]
     has_mask: bool = False
     make_loop: Callable[..., Any] | None = None
+    is_sampled: bool = False
     begins_from: str = ""
     needs_teacher: bool = False
     steps_without_text: Callable[[Any, int], list[range]] = _none

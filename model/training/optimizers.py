@@ -4,7 +4,8 @@ Muon is momentum whose update of a matrix is made orthogonal, so that every dire
 matrix moves at the same rate. Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/.
 `torch.optim.Muon` gives the same update but works on one matrix at a time in bfloat16, which
 processors without bfloat16 units emulate; `Muon` here stacks all matrices of one shape and works
-in float32, several times faster on such processors.
+in the precision of the run: in float32 several times faster on such processors, in bfloat16 three
+times faster than that on those with the units.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ def make_optimizers(
     learning_rate: float,
     adam_share: float = 0.5,
     weight_decay: float = 0.0,
+    precision: torch.dtype = torch.float32,
 ) -> list[torch.optim.Optimizer]:
     """Make the optimizers of all parameters; each group keeps its peak learning rate as ``peak``.
 
@@ -40,13 +42,14 @@ def make_optimizers(
         learning_rate: at its peak.
         adam_share: with ``muon``, the share of the learning rate that AdamW uses.
         weight_decay: of the matrices inside the layers.
+        precision: of Muon's products.
     """
     matrices, others = _split_parameters(model)
     optimizers: list[torch.optim.Optimizer]
     if name == "muon":
         adam_rate = adam_share * learning_rate
         optimizers = [
-            Muon(matrices, lr=learning_rate, weight_decay=weight_decay),
+            Muon(matrices, lr=learning_rate, weight_decay=weight_decay, precision=precision),
             torch.optim.AdamW(others, lr=adam_rate, betas=(0.9, 0.95), weight_decay=0.0),
         ]
     else:
@@ -72,21 +75,29 @@ def _split_parameters(model: Transformer) -> tuple[list[nn.Parameter], list[nn.P
 
 
 def orthogonalise(
-    matrices: Float[Tensor, "matrix row column"], steps: int = 5
+    matrices: Float[Tensor, "matrix row column"],
+    steps: int = 5,
+    precision: torch.dtype = torch.float32,
 ) -> Float[Tensor, "matrix row column"]:
     """Bring all singular values near 1 by a quintic Newton–Schulz iteration.
 
     X ← aX + (bXXᵀ + c(XXᵀ)²)X, from X/‖X‖. The coefficients are chosen for speed, not accuracy:
     singular values end between about 0.7 and 1.2.
+
+    Args:
+        matrices: of one shape.
+        steps: of the iteration.
+        precision: of the products.
     """
     a, b, c = COEFFICIENTS
     is_tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.mT if is_tall else matrices
+    x = x.to(precision)
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
     for _ in range(steps):
         gram = x @ x.mT
         x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
-    return x.mT if is_tall else x
+    return (x.mT if is_tall else x).to(matrices.dtype)
 
 
 class Muon(torch.optim.Optimizer):
@@ -100,6 +111,7 @@ class Muon(torch.optim.Optimizer):
         lr: learning rate.
         momentum: decay of the moving average of the gradients, in [0, 1).
         weight_decay: decoupled decay, times the learning rate.
+        precision: of `orthogonalise`.
 
     Raises:
         ValueError: a parameter is not a matrix.
@@ -111,7 +123,9 @@ class Muon(torch.optim.Optimizer):
         lr: float,
         momentum: float = 0.95,
         weight_decay: float = 0.0,
+        precision: torch.dtype = torch.float32,
     ) -> None:
+        self.precision = precision
         super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -129,7 +143,8 @@ class Muon(torch.optim.Optimizer):
             for shape, parameters in by_shape.items():
                 updates = torch.stack([self._momentum(p, group["momentum"]) for p in parameters])
                 rate = group["lr"] * 0.2 * max(shape) ** 0.5
-                for parameter, update in zip(parameters, orthogonalise(updates), strict=True):
+                updates = orthogonalise(updates, precision=self.precision)
+                for parameter, update in zip(parameters, updates, strict=True):
                     parameter.mul_(1 - group["lr"] * group["weight_decay"])
                     parameter.add_(update, alpha=-rate)
 

@@ -59,7 +59,8 @@ class Run:
     with the same. ``commands`` are the command lines of the run so far. ``begun_from`` is the
     model folder whose weights and tokenizer the run begins with, empty for random weights.
     ``teacher`` is the folder of the model whose next-token distributions and tokenizer the run
-    learns from, empty for none.
+    learns from, empty for none. ``tokenizer`` is the folder of the model whose tokenizer the run
+    takes, empty for one that is trained on the corpus.
     """
 
     recipe: str
@@ -72,6 +73,7 @@ class Run:
     precision: str = "auto"
     begun_from: str = ""
     teacher: str = ""
+    tokenizer: str = ""
 
 
 def make_run(
@@ -83,6 +85,7 @@ def make_run(
     command: str = "",
     begun_from: Path | str | None = None,
     teacher: Path | str | None = None,
+    tokenizer: Path | str | None = None,
 ) -> Run:
     """Describe a run of a recipe on some files.
 
@@ -96,6 +99,8 @@ def make_run(
             begins with.
         teacher: a shipped model's name, or a model folder, whose next-token distributions the run
             learns from; it gives the tokenizer.
+        tokenizer: a shipped model's name, or a model folder, whose tokenizer the run takes; None:
+            one is trained on the corpus.
 
     Raises:
         CheckpointError: there is no model to begin from, or no such teacher.
@@ -107,12 +112,17 @@ def make_run(
             f"the recipe {recipe!r} needs a model to learn from; name it with --teacher"
         )
     known = RECIPES[recipe]
-    if teacher is not None and (known.make_loop is not None or known.model.has_reward):
+    if teacher is not None and (known.is_sampled or known.model.has_reward):
         raise ValueError(f"the recipe {recipe!r} learns from no teacher; leave out --teacher")
     begun_from = begun_from or known.begins_from or None
     if known.begins_from:  # its architecture is that of the model it begins with
         trunk = describe(find_model(begun_from)).config if begun_from else known.model
         known = replace(known, model=replace(trunk, has_reward=known.model.has_reward))
+    if tokenizer is not None and (begun_from or teacher):
+        raise ValueError(
+            "a run takes the tokenizer of the model that it begins from or learns from; leave out "
+            "--tokenizer"
+        )
     asked = change(known, settings or {})
     _require_effect(asked, known, has_teacher=teacher is not None)
     return Run(
@@ -122,6 +132,7 @@ def make_run(
         precision=precision,
         begun_from="" if begun_from is None else str(find_model(begun_from).resolve()),
         teacher="" if teacher is None else str(find_model(teacher).resolve()),
+        tokenizer="" if tokenizer is None else str(find_model(tokenizer).resolve()),
         **vars(asked),
     )
 
@@ -148,6 +159,13 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
         tokenizer = _known_tokenizer(run)
     elif run.teacher:
         tokenizer = read_tokenizer(Path(run.teacher) / TOKENIZER)
+    elif run.tokenizer:
+        tokenizer = read_tokenizer(Path(run.tokenizer) / TOKENIZER)
+        if recipe.has_mask and tokenizer.mask_id is None:
+            raise ValueError(
+                f"the tokenizer of {run.tokenizer} has no mask token, which the recipe "
+                f"{run.recipe!r} needs"
+            )
     else:
         tokenizer = _train_tokenizer(recipe, corpus, run.model.vocab_size, processes)
     run = replace(
@@ -286,7 +304,7 @@ def _agree(recipe: str, precision: str, device: str, processes: Processes) -> st
 
     Policy gradients divide the probabilities of two passes, for which bfloat16 has too few digits.
     """
-    if RECIPES[recipe].make_loop is not None:
+    if RECIPES[recipe].is_sampled:
         if precision == "bfloat16":
             raise ValueError(f"the recipe {recipe!r} computes in float32; leave out --precision")
         precision = "float32" if precision == "auto" else precision
@@ -358,14 +376,11 @@ def _make_loop(
         reason = str(error).partition("\n")[0]
         raise ValueError(f"there is no memory for a model of this size: {reason}") from error
     precision = choose_precision(run.precision, place)
-    teacher = _teacher(run, tokenizer).to(place) if run.teacher else None
-    make_loop = RECIPES[run.recipe].make_loop
-    loop: Loop
-    if make_loop is None:
-        loop = Loop(model, batches, run.loop, out, precision, processes, teacher)
-    else:
-        loop = make_loop(model, batches, run.loop, out, precision, processes)
-    return loop
+    arguments = (model, batches, run.loop, out, precision, processes)
+    make_loop = RECIPES[run.recipe].make_loop or Loop
+    if not run.teacher:
+        return make_loop(*arguments)
+    return make_loop(*arguments, _teacher(run, tokenizer).to(place))
 
 
 def _teacher(run: Run, tokenizer: Tokenizer) -> Transformer:
@@ -414,5 +429,6 @@ def _from_json(text: str) -> Run:
         precision=data["precision"],
         begun_from=data.get("begun_from", ""),
         teacher=data.get("teacher", ""),
+        tokenizer=data.get("tokenizer", ""),
         **vars(check({part: data[part] for part in PARTS}, RECIPES[recipe])),
     )

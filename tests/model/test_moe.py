@@ -61,6 +61,20 @@ def test_every_expert_runs_once_on_all_its_tokens(make_experts, x):
     assert sum(n_tokens) == 3 * 7 * 2
 
 
+def test_padded_blocks_of_a_training_step_change_nothing_but_digits(make_experts, x):
+    experts = make_experts()
+    exact = experts(x).output
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = experts(x).output
+    torch.testing.assert_close(rounded.float(), exact, rtol=0.05, atol=0.05)
+    gradients = [
+        torch.autograd.grad(output.float().square().sum(), experts.experts[0].parameters())
+        for output in (exact, rounded)
+    ]
+    for found, expected in zip(*reversed(gradients), strict=True):
+        assert (found - expected).norm() < 0.05 * expected.norm()
+
+
 def test_experts_may_be_relabelled(make_experts, x):
     experts = make_experts(n_experts=6)
     before = experts(x)

@@ -156,5 +156,6 @@ RECIPE = Recipe(
     batches=_batches,
     reads_corpus=False,
     make_loop=ReasoningLoop,
+    is_sampled=True,
     unread=_unread,
 )

@@ -308,5 +308,6 @@ RECIPE = Recipe(
     batches=_batches,
     begins_from="stories",
     make_loop=RlhfLoop,
+    is_sampled=True,
     unread=lambda rows: BATCH_SETTINGS,
 )

@@ -16,11 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of, repeated_rows
 from headlight.model.training.config import LoopConfig, Recipe
 from headlight.model.training.corpus import TokenStream, lines, read_documents
+from headlight.model.training.loop import Loop
+from headlight.model.transformer import Prediction, Transformer
 
 CONFIG = TransformerConfig(
     n_layers=4,
@@ -33,6 +39,7 @@ CONFIG = TransformerConfig(
 )
 
 
+ROUTING = ("router_probs", "expert_indices")
 # A batch of more rows is a mistake; it would fill any memory.
 MAX_ROWS = 65_536
 
@@ -56,18 +63,18 @@ STAGES = (
     Stage(250, tokens=32, drawn_by_frequency=64),
     Stage(100, tokens=64, drawn_by_frequency=32),
     Stage(100, tokens=128, drawn_by_frequency=16),
-    Stage(850, tokens=256, text=21, drawn_by_frequency=3),
-    Stage(700, tokens=256, text=12, drawn_by_frequency=5, drawn_evenly=7),
-    Stage(1300, tokens=256, text=18, drawn_by_frequency=2, drawn_evenly=4),
+    Stage(6000, tokens=256, text=46, drawn_by_frequency=1, drawn_evenly=1),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoriesConfig:
-    """The settings of the batches.
+    """The settings of the batches and of their loss.
 
     ``stages`` follow each other; the last lasts until the end of the run. The last ``held_out``
-    rows of text are for validation.
+    rows of text are for validation. In rows of repeated segments ``copying_heads`` of each layer
+    write. ``token_balance_weight`` is the weight of the part of `token_balance_loss` above
+    ``token_balance_bound``.
 
     Raises:
         ValueError: there is no stage, a stage has no rows, or a number is out of its range.
@@ -75,6 +82,9 @@ class StoriesConfig:
 
     stages: tuple[Stage, ...] = STAGES
     held_out: int = 64
+    copying_heads: int = 2
+    token_balance_weight: float = 0.25
+    token_balance_bound: float = 1.35
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(Stage(*stage) for stage in self.stages))
@@ -87,8 +97,12 @@ class StoriesConfig:
                 raise ValueError(
                     f"{stage} must have at least 1 step, and from 0 to {MAX_ROWS} rows of a kind"
                 )
-        if self.held_out < 1:
-            raise ValueError(f"held_out ({self.held_out}) must be at least 1")
+        for name in ("held_out", "copying_heads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be at least 1")
+        for name in ("token_balance_weight", "token_balance_bound"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be at least 0")
 
     def steps_without_text(self, steps: int) -> list[range]:
         """Return the steps of a run, counted from 1, that read no row of text.
@@ -186,6 +200,68 @@ def _batches(
     return StoriesBatches(text, rows, seed)
 
 
+class StoriesLoop(Loop):
+    """The loop of the recipe.
+
+    In rows of repeated segments only the first ``copying_heads`` heads of each layer write: their
+    loss teaches induction to every head that does. To the balance loss is added what
+    `token_balance_loss` exceeds ``token_balance_bound`` by.
+    """
+
+    def _predict(self, part: Batch, model: Transformer | None = None) -> Prediction:
+        model = model or self.model
+        assert isinstance(self.batches, StoriesBatches)
+        config = self.batches.config
+        is_repeated = ~part.is_counted.all(dim=1)
+        context = "*.self_attention.context"
+        with model.edit(context, lambda heads: _silence(heads, is_repeated, config.copying_heads)):
+            if model is not self.model or model.config.moe is None:
+                return super()._predict(part, model)
+            with model.capture([f"*.experts.{site}" for site in ROUTING]) as captured:
+                prediction = super()._predict(part, model)
+        probs, choices = (
+            [tensor for path, tensor in captured.items() if path.endswith(f".{site}")]
+            for site in ROUTING
+        )
+        losses = [
+            token_balance_loss(*routed, part.ids) for routed in zip(probs, choices, strict=True)
+        ]
+        excess = (torch.stack(losses) - config.token_balance_bound).relu().mean()
+        share = config.token_balance_weight / max(self.config.balance_weight, 1e-9)
+        return prediction._replace(balance_loss=prediction.balance_loss + share * excess)
+
+
+def _silence(
+    context: Float[Tensor, "batch head query d_head"], is_row: Bool[Tensor, " batch"], n_kept: int
+) -> Float[Tensor, "batch head query d_head"]:
+    """Set the context of all heads but the first `n_kept` to 0 in some rows."""
+    is_other = torch.arange(context.shape[1], device=context.device) >= n_kept
+    return context.masked_fill((is_row[:, None] & is_other)[..., None, None], 0)
+
+
+def token_balance_loss(
+    router_probs: Float[Tensor, "batch query expert"],
+    expert_indices: Int[Tensor, "batch query top_k"],
+    ids: Int[Tensor, "batch query"],
+) -> Float[Tensor, ""]:
+    """The mean of `load_balance_loss` over the occurrences of each token, weighted by tokens.
+
+    1 if each token of the vocabulary goes to all experts alike, so that its context decides; a
+    router that reads nothing but the token comes near n_experts/top_k. A token that occurs once is
+    not counted.
+    """
+    n_experts, top_k = router_probs.shape[-1], expert_indices.shape[-1]
+    _, token, counts = ids.flatten().unique(return_inverse=True, return_counts=True)
+    ones = torch.ones_like(expert_indices, dtype=router_probs.dtype)
+    chosen = torch.zeros_like(router_probs).scatter_add(-1, expert_indices, ones)
+    empty = router_probs.new_zeros(len(counts), n_experts)
+    choices = empty.index_add(0, token, chosen.flatten(0, 1))
+    probs = empty.index_add(0, token, router_probs.flatten(0, 1))
+    is_repeated = counts > 1
+    losses = n_experts * (choices * probs).sum(dim=1) / (counts * top_k)  # times the count
+    return losses[is_repeated].sum() / counts[is_repeated].sum().clamp(min=1)
+
+
 RECIPE = Recipe(
     model=CONFIG,
     rows=StoriesConfig(),
@@ -193,5 +269,6 @@ RECIPE = Recipe(
     read=read_documents,
     texts=lines,
     batches=_batches,
+    make_loop=StoriesLoop,
     steps_without_text=StoriesConfig.steps_without_text,
 )

@@ -9,10 +9,10 @@ import torch
 from headlight.model.evaluation.moe import (
     KINDS,
     TokenKinds,
-    expert_load,
     expert_tokens,
     load_entropy,
     lower_end,
+    routing,
 )
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError, TokenStream
@@ -151,18 +151,36 @@ def test_the_load_counts_the_tokens_that_each_expert_takes(checkpoint, rows):
     counts = [int((indices == expert).sum()) for expert in range(4)]
     expected = [count / sum(counts) for count in counts]
     for batch_rows in (2, 16):
-        load = expert_load(checkpoint, rows, batch_rows=batch_rows)
-        assert list(load) == [1]
-        assert load[1].tolist() == pytest.approx(expected)
-        assert float(load[1].sum()) == pytest.approx(1)
+        found = routing(checkpoint, rows, batch_rows=batch_rows)
+        assert list(found) == [1]
+        assert found[1].load.tolist() == pytest.approx(expected)
+        assert float(found[1].load.sum()) == pytest.approx(1)
 
 
 def test_experts_without_tokens_have_no_load(checkpoint, rows):
     favourites = torch.tensor([0.0, 100.0, 0.0, 100.0])
     with checkpoint.model.edit(LOGITS, lambda logits: logits + favourites):
-        load = expert_load(checkpoint, rows)
-    assert load[1].tolist() == [0, 0.5, 0, 0.5]
-    assert load_entropy(load[1]) == pytest.approx(0.5)
+        load = routing(checkpoint, rows)[1].load
+    assert load.tolist() == [0, 0.5, 0, 0.5]
+    assert load_entropy(load) == pytest.approx(0.5)
+
+
+def test_the_first_choice_is_decided_by_the_token_as_far_as_it_repeats(checkpoint):
+    rows = torch.tensor([[5, 6] * 10, [5, 7] * 10])  # 7 and 6 ten times each, 5 twenty times
+
+    def choose(logits):  # 5 alternates between two experts, 6 and 7 have one each
+        by_place = torch.zeros_like(logits)
+        by_place[:, 0, 3] = 9
+        by_place[:, 1::4, 0] = by_place[:, 3::4, 1] = by_place[:, 2::2, 2] = 9
+        return by_place
+
+    with checkpoint.model.edit(LOGITS, choose):
+        found = routing(checkpoint, rows)[1]
+    assert found.decided_by_token == pytest.approx((10 + 10 + 10) / 40)
+
+
+def test_without_a_token_that_repeats_nothing_is_said_of_what_decides(checkpoint, rows):
+    assert math.isnan(routing(checkpoint, rows[:1, :5])[1].decided_by_token)
 
 
 def test_entropy_is_1_when_all_take_as_many_and_0_when_one_takes_all():
@@ -174,7 +192,7 @@ def test_entropy_is_1_when_all_take_as_many_and_0_when_one_takes_all():
 
 def test_a_dense_model_has_no_load(make_checkpoint, rows):
     with pytest.raises(ValueError, match="tiny is dense"):
-        expert_load(make_checkpoint(moe=None), rows)
+        routing(make_checkpoint(moe=None), rows)
 
 
 # --- kinds of tokens ------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ def test_every_figure_is_there_and_finite(figures):
         "copy_accuracy",
         "expert_load_entropy",
         "smallest_expert_share",
+        "first_choice_decided_by_token",
         "minimal_pairs",
         "minimal_pairs_by_paradigm",
     ]

@@ -1,7 +1,7 @@
 """Sentences made to teach agreement across a noun, parsed again by their lists of words."""
 
 import re
-from itertools import chain
+from itertools import chain, islice, pairwise
 
 import pytest
 
@@ -15,7 +15,7 @@ PLURAL_VERBS = {"were", "are", "have been"}
 
 @pytest.fixture(scope="module")
 def made() -> list[str]:
-    return agreement.sentences(COUNT)
+    return list(islice(agreement.sentences(), COUNT))
 
 
 def nouns() -> dict[str, int]:
@@ -60,5 +60,19 @@ def test_no_noun_is_one_on_which_agreement_is_measured(made: list[str]) -> None:
 
 
 def test_a_seed_makes_the_same_sentences(made: list[str]) -> None:
-    assert agreement.sentences(COUNT) == made
-    assert agreement.sentences(20, seed=1) != made[:20]
+    assert list(islice(agreement.sentences(), COUNT)) == made
+    assert list(islice(agreement.sentences(seed=1), 20)) != made[:20]
+
+
+def test_sentences_stand_before_a_share_of_the_paragraphs() -> None:
+    documents = [f"{'A paragraph.' * 2}\n\n" * 2000, "The last.\n"]
+    lines = list(agreement.mixed(documents))
+
+    assert "".join(lines) == "".join(agreement.mixed(documents))
+    taught = set(islice(agreement.sentences(seed=1), 1000))
+    kept = [line for line in lines if line.rstrip("\n") not in taught]
+    ends = agreement.END + "\n"
+    assert "".join(kept) == documents[0] + ends + documents[1] + ends
+    assert 0.9 < (len(lines) - len(kept)) / (agreement.SHARE * 2001) < 1.1
+    before_blank = [line for line, after in pairwise(lines) if after == "\n"]
+    assert not taught & {line.rstrip("\n") for line in before_blank}, "each opens a paragraph"

@@ -32,6 +32,21 @@ def test_the_loss_of_bfloat16_logits_is_computed_in_float32(logits, targets):
     torch.testing.assert_close(losses, token_losses(rounded.float(), targets), rtol=0, atol=0)
 
 
+def test_the_loss_of_bfloat16_logits_and_its_gradient_are_pytorchs():
+    generator = torch.Generator().manual_seed(0)
+    logits = (8 * torch.randn(3, 200, 50, generator=generator)).bfloat16()  # several blocks
+    targets = torch.randint(50, (3, 200), generator=generator)
+    is_counted = torch.rand(3, 200, generator=generator) < 0.7
+    ours, theirs = (logits.clone().requires_grad_() for _ in range(2))
+    losses = token_losses(ours, targets)
+    expected = F.cross_entropy(theirs.float().transpose(1, 2), targets, reduction="none")
+    torch.testing.assert_close(losses, expected)
+    (losses * is_counted).sum().backward()
+    (expected * is_counted).sum().backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)
+    assert not ours.grad[~is_counted].any()
+
+
 # --- label smoothing ------------------------------------------------------------------------------
 
 

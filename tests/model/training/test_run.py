@@ -267,6 +267,29 @@ def test_a_run_begins_with_the_weights_and_the_tokenizer_of_a_model(tmp_path, ru
     assert (tmp_path / "second" / "tokenizer.json").read_text() == first.tokenizer.to_json()
 
 
+def test_a_run_with_a_tokenizer_of_a_model_begins_with_random_weights(tmp_path, run):
+    first = trained(run, tmp_path / "first")
+    later = replace(run, tokenizer=str(tmp_path / "first"))
+    loop = start(later, tmp_path / "second", device="cpu")
+    assert loop.model.config.vocab_size == first.config.vocab_size
+    embedding = "decoder.embedding.vectors.weight"
+    assert not weights(loop)[embedding].equal(first.model.state_dict()[embedding])
+    loop.run()
+    assert (tmp_path / "second" / "tokenizer.json").read_text() == first.tokenizer.to_json()
+    assert read_run(tmp_path / "second").tokenizer == later.tokenizer
+
+
+def test_a_tokenizer_that_a_run_cannot_take_is_an_error(tmp_path):
+    for other in ({"begun_from": "stories"}, {"teacher": "stories"}):
+        with pytest.raises(ValueError, match="leave out --tokenizer"):
+            make_run("stories", [], tokenizer="stories", **other)
+    corpus = tmp_path / "text.txt"
+    corpus.write_text("A line of text.\n" * 400)
+    asked = make_run("fill", [corpus], tokenizer="stories", precision="float32")
+    with pytest.raises(ValueError, match="has no mask token, which the recipe 'fill' needs"):
+        start(asked, tmp_path / "out", device="cpu")
+
+
 @pytest.mark.slow
 def test_a_run_from_a_model_that_never_saved_begins_from_it_again(tmp_path, run):
     first = trained(run, tmp_path / "first")

@@ -6,9 +6,18 @@ from dataclasses import replace
 import pytest
 import torch
 
+from headlight.model.config import ExpertsConfig
 from headlight.model.training.batches import TextRows
+from headlight.model.training.config import LoopConfig
 from headlight.model.training.corpus import CorpusError, TokenStream
-from headlight.model.training.recipes.stories import Stage, StoriesBatches, StoriesConfig
+from headlight.model.training.recipes.stories import (
+    Stage,
+    StoriesBatches,
+    StoriesConfig,
+    StoriesLoop,
+    token_balance_loss,
+)
+from headlight.model.transformer import Transformer
 
 START = 999
 RECIPE = StoriesConfig(
@@ -136,3 +145,60 @@ def test_the_steps_without_text_are_those_whose_batches_hold_none(steps):
     assert len(found) <= 2, "stages that follow each other are one range"
     textless = StoriesConfig(stages=stages[:2]).steps_without_text(50)
     assert textless == [range(1, 51)]
+
+
+# --- the loop -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make_loop(make_config, tmp_path):
+    def make(**changes):
+        torch.manual_seed(0)
+        config = make_config(
+            n_layers=2,
+            n_heads=4,
+            vocab_size=1000,
+            moe=ExpertsConfig(n_experts=4, top_k=2, layers=(1,)),
+        )
+        batches = StoriesBatches(text_rows(40), replace(RECIPE, **changes), seed=0)
+        return StoriesLoop(Transformer(config), batches, LoopConfig(steps=2), tmp_path)
+
+    return make
+
+
+def outputs_of_heads(loop, batch):
+    """By layer, the greatest context of each head in each row."""
+    with loop.model.capture(["*.self_attention.context"]) as captured:
+        loop._predict(batch)
+    return torch.stack([context.abs().amax(dim=(2, 3)) for context in captured.values()])
+
+
+def test_in_repeated_rows_only_the_copying_heads_write(make_loop):
+    loop = make_loop(copying_heads=1)
+    batch = loop.batches.batch(2)  # five rows of text, then a repeated one
+    written = outputs_of_heads(loop, batch) > 0
+    assert written[:, :5].all()
+    assert written[:, 5:, 0].all()
+    assert not written[:, 5:, 1:].any()
+
+
+def test_the_balance_of_each_token_by_hand():
+    ids = torch.tensor([[7, 7, 3]])
+    probs = torch.tensor([[[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.0, 0.0, 1.0]]])
+    chosen = torch.tensor([[[0], [1], [2]]])
+    expected = 3 * (0.5 * 0.7 + 0.5 * 0.2)  # of token 7; token 3 occurs once
+    assert float(token_balance_loss(probs, chosen, ids)) == pytest.approx(expected)
+    assert float(token_balance_loss(probs[:, 2:], chosen[:, 2:], ids[:, 2:])) == 0
+
+
+def test_a_router_that_reads_the_token_alone_is_penalised_above_the_bound(make_loop):
+    batch = make_loop().batches.batch(2)
+    plain, strict = (
+        make_loop(token_balance_bound=bound)._predict(batch).balance_loss for bound in (99.0, 0.0)
+    )
+    loop = make_loop()
+    with loop.model.capture(["*.router_probs", "*.expert_indices"]) as captured:
+        loop._predict(batch)
+    extra = token_balance_loss(*captured.values(), batch.ids)
+    weight = StoriesConfig().token_balance_weight / LoopConfig().balance_weight
+    torch.testing.assert_close(strict - plain, weight * extra)
