@@ -181,6 +181,7 @@ class Watch:
         on_progress: called with the share of them that is done, from 0 to 1.
         block_rows: the most queries of a block on a processor.
         block_keys: the most keys of a block on a processor.
+        block_heads: the most heads of a block on a processor.
     """
 
     resolution: int = 256
@@ -190,6 +191,7 @@ class Watch:
     on_progress: Callable[[float], object] | None = None
     block_rows: int = BLOCK_ROWS
     block_keys: int = BLOCK_KEYS
+    block_heads: int = 1
     kept: dict[str, KeptAttention] = field(default_factory=dict)
     n_done: int = 0
 
@@ -685,7 +687,9 @@ def _block_sizes(
     """
     n_heads, n_queries, n_keys = shape
     is_cpu = device.type == "cpu"
-    n_together, keys = (1, min(watch.block_keys, n_keys)) if is_cpu else (n_heads, n_keys)
+    n_together, keys = min(watch.block_heads, n_heads), min(watch.block_keys, n_keys)
+    if not is_cpu:
+        n_together, keys = n_heads, n_keys
     rows = watch.block_rows if is_cpu else ACCELERATOR_ELEMENTS // (n_heads * max(1, n_keys))
     if observer.map is not None:
         rows = rows // observer.map.rows * observer.map.rows or rows

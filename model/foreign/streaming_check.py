@@ -13,7 +13,7 @@ from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.streaming import OBSERVED_AXES, Watch, watching
 
 STREAMED, IN_LOWER_PRECISION = 1e-5, 4e-2
-_WATCH = {"resolution": 3, "queries": (0, 5), "block_rows": 4}
+_WATCH = {"resolution": 3, "queries": (0, 5), "block_rows": 4, "block_heads": 3}
 
 
 class _Found(Protocol):

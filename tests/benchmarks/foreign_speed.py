@@ -21,6 +21,8 @@ from tests.benchmarks.peers_speed import (
     on_the_gpu,
     transformer_lens,
 )
+from tests.benchmarks.test_start import start
+from tests.tiny_checkpoints import make_tokenizer
 
 LENGTHS = (64, 256, 1024)
 N_ROUNDS = {64: 15, 256: 9, 1024: 5}
@@ -32,6 +34,7 @@ TARGETS = {
     ALL: {64: 1.10, 256: 1.10, 1024: 1.35},
 }
 ALL_OF_EAGER = 1.05
+READY_SECONDS = 4.0
 PEERS = {
     "Hugging Face, output_attentions=True": hugging_face,
     "TransformerLens, run_with_cache": transformer_lens,
@@ -81,6 +84,17 @@ def test_a_foreign_pass_beside_sdpa_and_the_peers(gpt2, table, device):
         )
         for name, reason in missing.items():
             table.add(section, name, reason)
+
+
+def test_a_folder_is_ready_within_seconds(gpt2, table, tmp_path):
+    folder = tmp_path / "gpt2-small"
+    gpt2().save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    waited, _ = min(start("--model", str(folder)) for _ in range(3))
+    told = f"≤ {READY_SECONDS:g} s"
+    name = "headlight serve --model until /readyz"
+    table.add("A Hugging Face GPT-2 small", name, f"{waited:.1f} s", told, waited < READY_SECONDS)
+    assert waited < 3 * READY_SECONDS
 
 
 def readers_of(gpt2, device):

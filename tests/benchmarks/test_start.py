@@ -17,10 +17,10 @@ def test_the_server_is_ready_within_seconds(table):
     assert computed < TARGET
 
 
-def start():
+def start(*options):
     """Seconds from the command until it is ready, and seconds of computing from start to end."""
     began, used = time.perf_counter(), computing()
-    with serving("--log-level", "error"):
+    with serving("--log-level", "error", *options):
         waited = time.perf_counter() - began
     return waited, computing() - used
 
