@@ -22,7 +22,7 @@ from headlight.model.served import RowCapture, UnwatchedPass
 from headlight.model.site_edit import SiteEdit
 from headlight.model.sites import UnknownHead
 from tests.model.foreign.conftest import ARCHITECTURES
-from tests.tiny_checkpoints import make_model
+from tests.tiny_checkpoints import SIZES, make_model
 
 TEXT = [5, 40, 17, 90, 41, 8, 230, 66, 12, 99]
 TARGET = [0, 33, 71, 250, 14, 7]
@@ -231,6 +231,30 @@ def test_an_expert_that_is_off_is_never_chosen(name, served):
     assert after[site].shape == before[site].shape
 
 
+def test_an_expert_that_is_off_is_never_chosen_for_a_correction_of_its_score():
+    from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
+
+    widths = dict.fromkeys(("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), 8)
+    ranks = dict.fromkeys(("q_lora_rank", "kv_lora_rank", "moe_intermediate_size"), 16)
+    groups = dict.fromkeys(("n_group", "topk_group", "n_shared_experts"), 1)
+    config = DeepseekV3Config(
+        **{**SIZES, "num_hidden_layers": 1, "num_key_value_heads": 4},
+        **widths,
+        **ranks,
+        **groups,
+        n_routed_experts=4,
+        num_experts_per_tok=2,
+        first_k_dense_replace=0,
+    )
+    module = DeepseekV3ForCausalLM(config).eval()
+    module.model.layers[0].mlp.gate.e_score_correction_bias[1] = 9.0
+    model = serve_module(module, "causal", "tiny")
+    site = "decoder.layers.0.experts.expert_indices"
+    off = [ExpertAblation(experts=(1,))]
+    assert (read(model, site)[site] == 1).any(dim=-1).all()
+    assert not (read(model, site, interventions=off)[site] == 1).any()
+
+
 @pytest.mark.parametrize("name", ["mixtral", "gpt_oss"])
 def test_expert_weights_are_the_probabilities_of_the_chosen_ones(name, served):
     found = everything(served(name))
@@ -348,6 +372,32 @@ def test_threads_never_see_each_others_tensors(served):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["llama", "bloom"])
+def test_passes_in_two_threads_have_a_state_each(name, served):
+    model = served(name)
+    first, second = sites = [f"{path}.scores" for path in paths(model)]
+    cases = ([], [NoScaling()])
+    alone = [read(model, *sites, interventions=case)[second] for case in cases]
+    assert not torch.equal(*alone)
+    both, found = threading.Barrier(2), {}
+
+    def wait(scores):
+        both.wait(60)
+        return scores
+
+    def work(number):
+        with model.points.edit(first, wait), model.points.edit(second, wait):
+            found[number] = read(model, *sites, interventions=cases[number])[second]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert torch.equal(found[0], alone[0])
+    assert torch.equal(found[1], alone[1])
 
 
 def test_rows_sum_to_one_in_bfloat16(folder_of):
