@@ -55,6 +55,9 @@ SITES = (
 )
 """The sites that the views draw."""
 
+ROW_SITES = tuple(f"*attention.{name}" for name in ("entropy", "first_token", "mean_distance"))
+"""The numbers of rows beside the maps of a long text."""
+
 OF_A_POSITION = ("logit_attribution", "strongest_path", "saliency")
 """The analyses that explain one prediction."""
 NOT_HELD = (*OF_A_POSITION, "patching", "quantization_sensitivity")
@@ -133,14 +136,29 @@ class SavedPage:
 def whole_requests(request: TraceRequest, card: Mapping[str, Any]) -> Iterator[TraceRequest]:
     """The request of a trace with all that the views draw, and a smaller one if that is too much.
 
-    What was captured by choice stays, and maps of a long text get nothing but the labels.
+    What was captured by choice stays; maps of a long text get the numbers of their rows.
     """
-    if request.capture is None and not request.is_observed:
-        yield _whole_request(request, card)
+    if request.capture is None:
+        make = _maps_request if request.is_observed else _whole_request
+        yield make(request, card)
     labels = () if request.is_observed else ("head_labels",)
     analyses = sorted({*request.wanted_analyses, *labels})
     members = {**_without_prediction(request), "analyses": analyses, "triangle": False}
     yield TraceRequest.model_validate(members)
+
+
+def _maps_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceRequest:
+    """The maps with the numbers of rows, and the loss if texts of a length were trained on."""
+    names = [site["name"] for site in card["sites"]]
+    members = {
+        **_without_prediction(request),
+        "capture": [glob for glob in ROW_SITES if fnmatch.filter(names, glob)],
+        "triangle": False,
+    }
+    if card["kind"] == "decoder" and card["trained_tokens"] and request.predictions is None:
+        members["analyses"] = sorted({*request.wanted_analyses, "next_token"})
+        members["predictions"] = {"top": 1, "following": True}
+    return TraceRequest.model_validate(members)
 
 
 def _whole_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceRequest:

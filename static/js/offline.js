@@ -68,12 +68,14 @@ export async function open(buffer) {
 export function offlineView(view, { holds, leadsTo }) {
   const texts = Object.entries(view.fields ?? {}).filter(([, { standard }]) => standard === '');
   /**
+   * The names of the asks that the file does not answer.
    * @param {Trace} trace
    * @param {ViewState} state
    */
-  const isHeld = (trace, state) => {
+  const lacking = (trace, state) => {
     const typed = Object.fromEntries(texts.map(([name]) => [name, state[name] || ANY_TEXT]));
-    return Object.values(view.asks?.(trace, { ...state, ...typed }) ?? {}).every(holds);
+    const asks = Object.entries(view.asks?.(trace, { ...state, ...typed }) ?? {});
+    return asks.filter(([, ask]) => !holds(ask)).map(([name]) => name);
   };
   /**
    * The control with the options that are held; null if it changes nothing.
@@ -84,8 +86,10 @@ export function offlineView(view, { holds, leadsTo }) {
    */
   const offered = (trace, state, control) => {
     const { kind, name = '', value, options = [], most } = control;
+    const already = lacking(trace, state);
     /** @param {any} wanted */
-    const isHeldWith = (wanted) => isHeld(trace, { ...state, [name]: wanted });
+    const isHeldWith = (wanted) =>
+      lacking(trace, { ...state, [name]: wanted }).every((ask) => already.includes(ask));
     if (kind === 'choice')
       return { ...control, options: options.filter(({ id }) => id === value || isHeldWith(id)) };
     if (kind === 'flag') return isHeldWith(!value) ? control : null;

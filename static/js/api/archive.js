@@ -52,7 +52,7 @@ export function openArchive(buffer) {
   function holds({ model = whole.model, text = whole.text, target = whole.target, ...body }) {
     if (body.card) return body.card === card.id;
     if (model !== whole.model || text !== whole.text || target !== whole.target) return false;
-    if (isOverview) return !PARTS.some((part) => part in body);
+    if (isOverview) return !PARTS.some((part) => part in body) || isOfRows(body, whole, card);
     return recorded(body) !== undefined || isWithin(body, whole, card);
   }
 
@@ -84,6 +84,17 @@ function lacking() {
  */
 function sorted({ capture = [], ...body }) {
   return capture.length > 0 ? { capture, ...body } : body;
+}
+
+/**
+ * Does a trace hold the numbers of rows that a request names? The row that it asks for besides only
+ * lets a text be long.
+ * @param {Ask} body
+ * @param {Trace} trace
+ * @param {Card} card
+ */
+function isOfRows({ queries: _, predictions: __, ...body }, trace, card) {
+  return Boolean(body.capture?.length) && isWithin(body, trace, card);
 }
 
 /**

@@ -57,22 +57,21 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
 }
 
 /**
- * Every view of the text as one file, which opens on the view that is looked at. The server computes
- * what is not on the screen yet.
+ * Every view of the text as one file, which opens on the view that is looked at; of a long text the
+ * maps and the numbers of their rows. The server computes what is not on the screen yet.
  * @param {Subject} of
  * @returns {Promise<string>} the name and the size of the file
  */
 export async function saveWhole({ trace, figure: { grid } }) {
   const { model, text, target, asked, resolution } = trace;
-  if (resolution)
-    throw new Error(
-      'the text is too long for all views; save HTML here, or run headlight trace --file book.txt --html book.html',
-    );
   const { kept } = await import('./present.js');
   const opening = openingOf(location.hash, kept());
   // A prediction that was chosen to be explained is explained in the file too.
   const { logit_difference, patching } = grid.request ?? {};
-  const wanted = { model: asked?.model ?? model, text, target, logit_difference, patching };
+  const wanted = {
+    ...{ model: asked?.model ?? model, text, target, resolution },
+    ...(!resolution && { logit_difference, patching }),
+  };
   const answer = await call(`${BASE}/page`, {
     method: 'POST',
     headers: { Accept: 'text/html', 'Content-Type': 'application/json' },

@@ -9,7 +9,8 @@ import pytest
 
 import headlight
 from headlight.client import read_trace
-from headlight.saved_page import ENTRY, Archive, modules, render
+from headlight.saved_page import ENTRY, Archive, modules, render, whole_requests
+from headlight.schemas.traces import TraceRequest
 
 HOSTILE = "<b>the</b> </script><script>alert(1)</script> <!-- {{ text }} & cat"
 IMPORTED = re.compile(
@@ -94,8 +95,18 @@ def test_the_saved_page_explains_the_prediction_that_was_looked_at(client):
 def test_the_page_of_maps_holds_nothing_for_every_query_and_key(client):
     page = client.post("/api/v1/page", json={"text": "the cat sat", "resolution": 2}).text
     header, (whole,) = archived(page)
-    assert any(site.endswith(".mean_map") for site in whole)
+    assert {site.rpartition(".")[2] for site in whole} == {
+        *("mean_map", "max_map", "entropy", "first_token", "mean_distance")
+    }
+    assert len(whole.analyses["next_token"]["following"]) == len(whole.tokens) - 1
     assert header["further"] == []
+
+
+def test_a_text_with_too_many_rows_is_saved_with_its_maps_alone(client):
+    card = client.get("/api/v1/models/tiny").json()
+    request = TraceRequest(text="the cat sat", resolution=2)
+    *_, least = whole_requests(request, card)
+    assert (least.capture, least.wanted_analyses) == (None, [])
 
 
 def test_no_text_becomes_markup(hostile):

@@ -66,6 +66,28 @@ def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(visit, tmp_path
     assert after[1] - after[0] == before[1] - before[0]
 
 
+def test_a_long_text_is_saved_with_the_numbers_of_its_rows(visit, new_context, tmp_path):
+    reader = visit(allow="422")
+    book = tmp_path / "book.txt"
+    book.write_text(BOOK)
+    reader.open()
+    with reader.page.expect_file_chooser() as chooser:
+        reader.page.get_by_role("button", name="File…").click()
+    chooser.value.set_files(book)
+    reader.page.wait_for_url(lambda url: "view=long" in url)
+    reader.wait_until_plotted()
+    path = reader.save("Whole page", tmp_path)
+    page = new_context(offline=True).new_page()
+    page.goto(path.as_uri())
+    drawing = page.locator("#view-long .plot-drawing")
+    drawing.locator(".main-svg").first.wait_for(state="attached")
+    expect(drawing).to_contain_text("Entropy")
+    expect(drawing).to_contain_text("Loss")
+    page.get_by_role("radio", name="Maximum").check()
+    expect(page.locator("#view-long .panel h2")).to_contain_text("maximum of")
+    page.context.close()
+
+
 def test_a_file_that_cannot_be_read_changes_nothing(reader, tmp_path):
     reader.open_view("long")
     text = reader.page.locator("#text").input_value()

@@ -117,16 +117,26 @@ test('whatever the file lacks is refused, by its name', async () => {
   }
 });
 
-test('the maps of a long text answer for the whole, and for no part of it', async () => {
+test('the maps of a long text answer for the whole and for rows, and for no part of it', async () => {
   const MAP = WEIGHTS.replace('weights', 'mean_map');
   const map = { axes: ['head', 'query_bin', 'key_bin'], shape: [1, 1, 1], data: [0.5] };
-  const whole = fileOf({ [MAP]: map }, { resolution: 1, tiles: [WEIGHTS] });
+  const ENTROPY = WEIGHTS.replace('weights', 'entropy');
+  const entropy = { axes: ['head', 'query'], shape: [1, 2], data: [0, 0.7] };
+  const analyses = { next_token: {} };
+  const whole = fileOf(
+    { [MAP]: map, [ENTROPY]: entropy },
+    { resolution: 1, tiles: [WEIGHTS], analyses },
+  );
   const { isOverview, holds, answer } = openArchive(archiveOf(CARD, whole, []));
   ok(isOverview);
   const found = await answer({ capture: [], analyses: [], resolution: 1 });
   equal(found.tensors[MAP].data[0], 0.5);
   deepEqual(found.tiles, []);
-  for (const part of [{ tile: {} }, { queries: [0] }, { text: 'another' }]) ok(!holds(part));
+  const rows = { capture: [ENTROPY], layers: [0], queries: [0] };
+  ok(holds(rows));
+  ok(holds({ ...rows, analyses: ['next_token'], predictions: { top: 1, following: true } }));
+  const parts = [{ tile: {} }, { queries: [0] }, { text: 'another' }];
+  for (const part of [...parts, { ...rows, capture: ['*.logsumexp'] }]) ok(!holds(part));
 });
 
 test('arrays without heads stay whole', () => {

@@ -1,6 +1,6 @@
-import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { csv, saveWhole, standaloneOf } from '../../../static/js/ui/exports.js';
+import { csv, standaloneOf } from '../../../static/js/ui/exports.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
 import { nextToken } from '../../../static/js/views/next_token/next_token.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';
@@ -23,11 +23,6 @@ function pageOf(view, trace = sampleTrace(), setting = {}) {
 function jsonIn(page, id) {
   return JSON.parse(page.match(new RegExp(`id="${id}">(.*?)</script>`, 's'))[1]);
 }
-
-test('a text too long for all views is not saved whole, and the message names a way', async () => {
-  const trace = { ...sampleTrace(), resolution: 256 };
-  await rejects(saveWhole({ trace, figure: { grid: {} } }), /save HTML here/);
-});
 
 test('the file names its content, its model, its source and its date', () => {
   const page = pageOf(attention);
