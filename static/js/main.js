@@ -71,12 +71,12 @@ import { entryOf, lackOf, overviewAsk, request, VIEWS, viewsFor } from './views/
 const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 const FIELDS = fieldsOf(VIEWS);
 const address = createAddress(FIELDS);
-/** The state that a new text or model resets. */
 /** The page's own choice of a head. */
 const NO_HEAD = { layer: null, head: null, where: '' };
 /** The view that shows texts of any length. */
 const LONG_VIEW = 'long';
 const ONLY_LONG = 'The text is too long for this view. “Overview” shows its attention.';
+/** The state that a new text or model resets. */
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
 /** The views that were opened, by id. @type {Record<string, View>} */

@@ -235,14 +235,10 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
       const isEnd = index > 0 && at === row.length - 1;
       const x = (isEnd ? at + 1 : at) * cell;
       const end = (starts[index + 1] ?? row.length) * cell;
-      const text = nameOf(row[at], open.layer);
+      const name = nameOf(row[at], open.layer);
       const room = isEnd ? Infinity : end - x;
-      names.push({
-        text: text.length * LETTER < room ? text : text.split(' ')[0],
-        x,
-        y: y + NAME - 4,
-        isEnd,
-      });
+      const text = [name, name.split(' ')[0]].find((one) => one.length * LETTER < room);
+      if (text) names.push({ text, x, y: y + NAME - 4, isEnd });
     });
     y += NAME;
     row.forEach((part, at) => {

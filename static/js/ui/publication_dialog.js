@@ -252,7 +252,7 @@ async function drawingOf({ figure, redraw }, width) {
 function captionOf({ trace, figure, cards }, title) {
   const { model, revision, text, target, edits } = originOf(trace, figure.grid, cards);
   const texts = [text, target].flatMap((each) => (each ? [quotedLine(each)] : []));
-  return `${title ?? namedOnce(figure)}. ${[model, revision && `revision ${revision}`].filter(Boolean).join(', ')}. ${texts.join(' → ')}${edits ? ` Changed: ${JSON.stringify(edits)}.` : ''}`;
+  return `${title ?? namedOnce(figure)}. ${[model, revision && `revision ${revision}`].filter(Boolean).join(', ')}. ${texts.join(' → ')}.${edits ? ` Changed: ${JSON.stringify(edits)}.` : ''}`;
 }
 
 /**

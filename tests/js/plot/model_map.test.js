@@ -134,3 +134,18 @@ test('a route goes through its parts, or through what stands for them', () => {
   ]);
   deepEqual(routePoints(parts, [['tokens'], ['gone']]), []);
 });
+
+test('the names above a strip do not run into each other', () => {
+  for (const card of Object.values(SHAPES)) {
+    for (const stack of card.kind === 'encoder-decoder' ? ['encoder', 'decoder'] : ['decoder']) {
+      const { names } = stripLayout(anatomyOf(card), { width: 358, open: { stack, layer: 1 } });
+      const spans = names.map(({ text, x, y, isEnd }) => {
+        const across = text.length * 5.5;
+        return { y, from: isEnd ? x - across : x, to: isEnd ? x : x + across, text };
+      });
+      for (const [at, one] of spans.entries())
+        for (const two of spans.slice(at + 1).filter(({ y }) => y === one.y))
+          ok(one.to <= two.from || two.to <= one.from, `${one.text} and ${two.text}`);
+    }
+  }
+});
