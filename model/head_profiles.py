@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from headlight.model.card import fits
 from headlight.model.checkpoint_files import CheckpointError, require_file
 
@@ -94,7 +96,7 @@ def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
         return None
     path = require_file(folder, HEADS, MAX_BYTES)
     try:
-        profile = json.loads(path.read_text(encoding="utf-8"))
+        profile = orjson.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     if not fits(profile, SHAPE):

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -87,7 +88,7 @@ class Tokenizer:
         self.mask_id: int | None = backend.token_to_id(MASK)
         known = {START: self.start_id, END: self.end_id, MASK: self.mask_id}
         self._special = {token: piece for piece, token in known.items() if token is not None}
-        self._texts: dict[int, str] = {}
+        self._texts = dict(self._special)
         for piece in backend.get_vocab():
             is_special = backend.token_to_id(piece) in self._special
             if not is_special and not _bytes_by_letter().keys() >= set(piece):
@@ -137,11 +138,10 @@ class Tokenizer:
         Raises:
             ValueError: there is no token of that id.
         """
-        if token in self._special:
-            return self._special[token]
-        if token not in self._texts:  # grows to the vocabulary's size and no further
-            self._texts[token] = self._bytes_of(token).decode(errors="backslashreplace")
-        return self._texts[token]
+        text = self._texts.get(token)
+        if text is None:  # the dictionary grows to the vocabulary's size and no further
+            text = self._texts[token] = self._bytes_of(token).decode(errors="backslashreplace")
+        return text
 
     def disable_cache(self) -> None:
         """Disable the backend's cache of words, which grows to 60 MB with 10,000 long words.
@@ -278,7 +278,7 @@ def read_normalization(path: Path) -> Normalization:
     A damaged file has none here; `read_tokenizer` reports the damage.
     """
     try:
-        declared = json.loads(path.read_bytes())
+        declared = orjson.loads(path.read_bytes())
         steps = (declared["normalizer"] or {"normalizers": []})["normalizers"]
         found = tuple(replacement for step in steps if (replacement := _replacement(step)))
         return Normalization(found, bool(found) and not _has_capitals(declared["model"]["vocab"]))

@@ -14,8 +14,6 @@ from fastapi.templating import Jinja2Templates
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from headlight import saved_page
-from headlight.client.decode import read_trace
 from headlight.errors import Problem, described
 from headlight.model.card import flatten, to_markdown
 from headlight.routes.models import model_answer
@@ -90,6 +88,9 @@ async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> 
     Not in the OpenAPI description, because its answer is a document to read, whose content may
     change with every version; `headlight trace --html` and `trace.show()` make the same.
     """
+    from headlight import saved_page  # imports HTTPX, which a server does not need to start
+    from headlight.client.decode import read_trace
+
     left = client_left(request)
 
     async def answer(wanted: TraceRequest) -> bytes:
