@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from headlight.errors import Problem, described, server_stopping, unexpected
 from headlight.model.trace import Token
@@ -117,18 +117,11 @@ _POSITIONAL: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def _open_models() -> AsyncIterator[ExitStack]:
-    """A stack for the model of a stream, closed when its last event is sent."""
-    with ExitStack() as stack:
-        yield stack
-
-
 @router.post("/trace", tags=["traces"], response_class=Response, responses=_ANSWERS)
 async def trace(
     body: TraceRequest,
     request: Request,
     services: ServicesDep,
-    models: Annotated[ExitStack, Depends(_open_models)],
 ) -> Response:
     """Read a text and return what its forward pass computed.
 
@@ -142,9 +135,12 @@ async def trace(
     trace, or `error`. Closing the connection ends the pass.
     """
     if negotiate(request.headers.get("accept", ""), (*MEDIA_TYPES, EVENT_STREAM)) == EVENT_STREAM:
-        model = await services.use_model(body.model, models, client_left(request))
-        job = services.traces.job(body.model_copy(update={"model": model}))
-        return EventStream(_progress(services, body, job), STREAM_READ_SECONDS)
+        with ExitStack() as stack:
+            model = await services.use_model(body.model, stack, client_left(request))
+            job = services.traces.job(body.model_copy(update={"model": model}))
+            return EventStream(
+                _progress(services, body, job), STREAM_READ_SECONDS, stack.pop_all().close
+            )
     sent_as = negotiate_format(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
         await services.use_model(body.model, stack, client_left(request))

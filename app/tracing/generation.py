@@ -3,7 +3,7 @@
 import asyncio
 import fnmatch
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from math import prod
@@ -379,13 +379,22 @@ class Streams:
 
 
 class EventStream(StreamingResponse):
-    """Encoded events on their way to a client, which may leave each unread for `read_timeout` s."""
+    """Encoded events on their way to a client, which may leave each unread for `read_timeout` s.
+
+    `close` is called after the last event, or when the client has left.
+    """
 
     media_type = EVENT_STREAM
 
-    def __init__(self, events: AsyncIterator[bytes], read_timeout: float) -> None:
+    def __init__(
+        self,
+        events: AsyncIterator[bytes],
+        read_timeout: float,
+        close: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(events, headers=HEADERS)
         self.read_timeout = read_timeout
+        self.close = close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events; a client that does not read them is cut off."""
@@ -398,3 +407,5 @@ class EventStream(StreamingResponse):
             await super().__call__(scope, receive, send_in_time)
         except TimeoutError:
             logger.warning("a stream was cut: its client read nothing for %g s", self.read_timeout)
+        finally:
+            self.close()

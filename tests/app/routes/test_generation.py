@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run_with
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from starlette.testclient import TestClient
 
 from headlight.engine import Job
 from headlight.errors import Problem
@@ -197,6 +198,17 @@ def test_events_are_what_the_documentation_says(client):
     for name, data in found:
         text = json.dumps({"event": name, "data": data})
         event.validate_json(text, strict=True, extra="forbid")
+
+
+def test_what_a_stream_holds_is_released_after_its_last_event():
+    async def events():
+        assert not released
+        yield b"event: end\ndata: {}\n\n"
+
+    released = []
+    stream = streaming.EventStream(events(), 1, lambda: released.append("model"))
+    assert TestClient(stream).get("/").content.endswith(b"\n\n")
+    assert released == ["model"]
 
 
 def test_no_cache_keeps_a_stream(client):
