@@ -209,7 +209,7 @@ class AttentionPoints:
         return tensor.unflatten(0, (-1, n_heads))
 
     def biased(self, scores: Tensor, product: Callable[[], Tensor]) -> Tensor:
-        """Pass what a model adds to scale·Q·Kᵀ through its point; `product` computes the latter."""
+        """Pass what is added to scale·Q·Kᵀ, capped, through its point; `product` is the latter."""
         if self.bias is None or not is_hooked(self.bias):
             return scores
         by_head = self._by_head(scores)
@@ -342,11 +342,12 @@ def attend(
 
 
 def _scaled_product(query: Tensor, key: Tensor, options: Mapping[str, Any]) -> Tensor:
-    """scale·Q·Kᵀ (batch, head, query, key) in float32."""
-    scale = options.get("scaling")
+    """scale·Q·Kᵀ (batch, head, query, key) in float32, capped as the model does."""
+    scale, softcap = options.get("scaling"), options.get("softcap")
     whole = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
     product = query.float() @ whole.float().transpose(-1, -2)
-    return product * (query.shape[-1] ** -0.5 if scale is None else scale)
+    product = product * (query.shape[-1] ** -0.5 if scale is None else scale)
+    return softcap * torch.tanh(product / softcap) if softcap else product
 
 
 def _context(points: AttentionPoints, out: Tensor) -> Tensor:

@@ -293,7 +293,7 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
     _name_output(named, layer, path, attention)
     facts = facts_of(path, kind, attention, n_groups, span_of(named.text_config, layer.number))
     points.scale = facts.scale if facts.is_exact else None
-    if facts.has_bias and facts.softcap is None and facts.scale is not None:
+    if facts.has_bias and facts.scale is not None:
         points.bias = named.point(f"{path}.bias", axes, head=n_heads)
     named.facts.append(facts)
 

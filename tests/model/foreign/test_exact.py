@@ -151,6 +151,29 @@ def test_a_position_bias_can_be_read_and_changed(name, served):
     assert not bool(changed[~seen].isfinite().any())
 
 
+def test_a_bias_is_what_is_added_behind_a_cap(monkeypatch):
+    from transformers.models.gemma2 import modeling_gemma2
+
+    def eager(module, query, key, value, mask, scaling, softcap, **_):
+        key, value = (one.repeat_interleave(2, dim=1) for one in (key, value))
+        scores = softcap * torch.tanh(query @ key.transpose(-1, -2) * scaling / softcap)
+        bias = -0.1 * torch.arange(key.shape[-2])
+        weights = (scores + bias + mask).softmax(dim=-1)
+        return (weights @ value).transpose(1, 2), weights
+
+    monkeypatch.setattr(modeling_gemma2, "eager_attention_forward", eager)
+    attention.own_eager.cache_clear()
+    try:
+        model = serve_module(make_model("gemma2"), "causal", "tiny")
+        sites = [f"decoder.layers.1.self_attention.{part}" for part in ("bias", "scores")]
+        found = read(model, *sites)
+    finally:
+        attention.own_eager.cache_clear()
+    seen = found[sites[1]].isfinite()
+    expected = (-0.1 * torch.arange(len(TEXT))).expand_as(seen)
+    torch.testing.assert_close(found[sites[0]][seen], expected[seen], rtol=0, atol=1e-5)
+
+
 def test_a_pass_that_nobody_watches_gives_the_same_logits(model):
     watched, plain = everything(model)["logits"], read(model, "logits")["logits"]
     scale = float(watched.abs().max())
