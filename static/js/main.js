@@ -8,6 +8,7 @@ import {
   asProblem,
   fetchModels,
   fittingText,
+  inTokens,
   isForOverview,
   isTooLong,
   isWorthRetrying,
@@ -442,7 +443,7 @@ function empty() {
  * @param {unknown} error
  */
 function fail(error) {
-  const problem = asProblem(error);
+  const problem = card ? inTokens(asProblem(error), card) : asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
   isBehind = trace !== null && (isWorthRetrying(problem) || isTooLong(problem));
   if (isBehind) pageStatus.waitForTrace(false);
@@ -454,19 +455,19 @@ function fail(error) {
     problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG_VIEW } };
     pageStatus.showProblem(problem, false, isBehind);
   }
-  if (isTooLong(problem)) offerBeginning(problem, card.id);
+  if (isTooLong(problem)) offerBeginning(problem, card);
 }
 
 /**
  * Marks what does not fit in the box, and offers to read what does.
  * @param {Problem} problem
- * @param {string} model
+ * @param {Card} of
  */
-async function offerBeginning(problem, model) {
+async function offerBeginning(problem, of) {
   const { text } = state;
   const { signal } = controller;
   try {
-    const fitting = await fittingText({ model, text: text ?? '' }, problem, signal);
+    const fitting = await fittingText({ card: of, text: text ?? '' }, problem, signal);
     if (signal.aborted || state.text !== text) return;
     composer.markFrom(fitting.text.length);
     const offer = { label: `Read ${fitting.words}`, patch: { ...AFRESH, text: fitting.text } };

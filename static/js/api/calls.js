@@ -137,19 +137,31 @@ export function isForOverview(
 }
 
 /**
+ * The problem of a text with too many characters, in the tokens that the model reads at most.
+ * @param {Problem} problem
+ * @param {Card} card
+ * @returns {Problem} the same one
+ */
+export function inTokens(problem, { max_tokens: most, longest_text: longest = most }) {
+  const { type = '', actual = 0 } = problem;
+  const letters = TOKEN_LETTERS * longest;
+  if (type.endsWith(':too-many-characters') && longest <= most && actual > letters)
+    problem.detail = `${grouped(actual)} characters are more than the ${grouped(longest)} tokens, some ${grouped(letters)} characters, that this model reads; send a shorter text.`;
+  return problem;
+}
+
+/**
  * The beginning of a text that is not too long.
- * @param {{model: string, text: string}} asked
+ * @param {{card: Card, text: string}} asked
  * @param {Problem} problem that it is too long
  * @param {AbortSignal} signal
  * @returns {Promise<{text: string, words: string}>} and how much that is: `the first 256 tokens`
  */
-export async function fittingText({ model, text }, { type = '', limit = 0 }, signal) {
-  const letters = [...text]; // the server counts code points
-  if (!type.endsWith(':too-many-tokens'))
-    return {
-      text: letters.slice(0, limit).join(''),
-      words: `the first ${grouped(limit)} characters`,
-    };
+export async function fittingText({ card, text: all }, { type = '', limit = 0 }, signal) {
+  const { id: model, max_tokens: most } = card;
+  const isOfTokens = type.endsWith(':too-many-tokens');
+  const letters = [...all].slice(0, isOfTokens ? all.length : limit); // the server counts code points
+  const text = letters.join('');
   const answer = await call(`${BASE}/tokenize`, {
     method: 'POST',
     signal,
@@ -159,7 +171,9 @@ export async function fittingText({ model, text }, { type = '', limit = 0 }, sig
   /** @type {{tokens: Token[]}} */
   const { tokens } = await arrived(answer.json());
   const own = tokens.filter(({ start, end }) => end > start);
-  const count = limit - (tokens.length - own.length);
+  const count = (isOfTokens ? limit : most) - (tokens.length - own.length);
+  if (own.length <= count)
+    return { text, words: `the first ${grouped(letters.length)} characters` };
   return {
     text: letters.slice(0, own[count - 1]?.end ?? 0).join(''),
     words: `the first ${grouped(count)} tokens`,

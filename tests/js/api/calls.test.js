@@ -7,6 +7,7 @@ import {
   cardOf,
   fetchAnswer,
   fetchModels,
+  inTokens,
   isWorthRetrying,
   keepKey,
   keyIn,
@@ -58,6 +59,18 @@ test('a text refused for its weights, or for more letters than tokens can be, ha
   ok(isForOverview(refused('too-many-tokens', 1025), rotary));
   ok(isForOverview(refused('too-many-characters', 600000), rotary));
   ok(!isForOverview(refused('server-busy'), rotary));
+});
+
+test('too many characters are told in the tokens of a model that reads no longer text', () => {
+  const told = (actual, card) =>
+    inTokens(
+      new Problem({ title: 'x', detail: 'as sent', type: 'urn:x:too-many-characters', actual }),
+      card,
+    ).detail;
+  const learned = { max_tokens: 128, longest_text: 128 };
+  ok(told(116000, learned).startsWith('116,000 characters are more than the 128 tokens'));
+  equal(told(500, learned), 'as sent');
+  equal(told(116000, { max_tokens: 256, longest_text: 1e6 }), 'as sent');
 });
 
 test('a retry is offered if it can help', () => {
