@@ -11,7 +11,7 @@
 
 /** @typedef {{x: number, y: number, width: number, height: number}} Place in pixels */
 
-/** @typedef {Place & {part: Part, bars?: Part[]}} Placed `bars`: the heads that a folded layer shows */
+/** @typedef {Place & {part: Part, bars?: Part[], isUnnumbered?: boolean}} Placed `bars`: the heads that a folded layer shows */
 
 /** @typedef {{x0: number, y0: number, x1: number, y1: number, isCross?: boolean}} Line */
 
@@ -262,6 +262,7 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
   const taken = items.reduce((sum, part) => sum + (fixed(part) ?? 0), 0);
   const gap = nLayers > 40 ? 0 : nLayers > 14 ? 1 : CELL_GAP;
   const room = (width - taken - gap * (items.length - 1)) / Math.max(1, nLayers);
+  const every = 2 ** Math.max(0, Math.ceil(Math.log2(NUMBER / (room + gap))));
   let x = 0;
   y += NAME;
   for (const part of items) {
@@ -270,13 +271,16 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
     const text = FLOW_NAMES[/** @type {keyof typeof FLOW_NAMES} */ (part.kind)];
     const isFirst = part.kind !== 'layer' || part.layer === 0;
     if (text && isFirst) names.push({ text, x, y: y - 4 });
-    map.parts.push({ part, x, y, width: own, height: FLOW, ...(bars && { bars }) });
+    const isUnnumbered = part.kind === 'layer' && (part.layer ?? 0) % every > 0;
+    map.parts.push({ part, x, y, width: own, height: FLOW, ...(bars && { bars }), isUnnumbered });
     x += own + gap;
   }
   map.lines.push(across(0, width, y + FLOW / 2));
   return { ...map, names, height: y + FLOW };
 }
 
+/** The width of a layer's number of two digits, and of the room beside it. */
+const NUMBER = 13;
 /** The width of a letter of a name. */
 const LETTER = 5.5;
 const FLOW_NAMES = { embedding: 'input', layer: 'layers', logits: 'predicts', loop: 'more' };

@@ -201,13 +201,13 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
  * @param {Shown} shown
  * @param {boolean} isStrip
  */
-function dress(node, { part, bars }, { read, lit, route, theme, open }, isStrip) {
+function dress(node, { part, bars, isUnnumbered }, { read, lit, route, theme, open }, isStrip) {
   const { level, words: does, label, note = '', isOff = false } = read(part);
   const isOnRoute = part.kind === 'head' && route.some(([id]) => id === part.id);
   const words = isOnRoute ? `${does}, on the strongest path` : does;
   const [first, second] = /** @type {HTMLCollectionOf<HTMLElement>} */ (node.children);
   const isShort = isStrip && SHORTENED.includes(part.kind);
-  first.textContent = isShort ? note : label;
+  first.textContent = isUnnumbered ? '' : isShort ? note : label;
   second.textContent = isShort ? '' : NOTED.includes(part.kind) ? note : '';
   node.setAttribute('aria-label', words);
   node.title = words;

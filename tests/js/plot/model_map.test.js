@@ -69,6 +69,18 @@ for (const [shape, card] of Object.entries(SHAPES)) {
   }
 }
 
+test('the numbers of many layers stand apart in the strip', () => {
+  for (const nLayers of [4, 14, 24, 32, 48]) {
+    const card = { kind: 'decoder', n_layers: nLayers, n_heads: 8, moe: null };
+    const layers = LAYOUTS.strip(anatomyOf(card), open).parts.filter(
+      ({ part }) => part.kind === 'layer',
+    );
+    const starts = layers.filter(({ isUnnumbered }) => !isUnnumbered).map(({ x }) => x);
+    equal(starts[0], layers[0].x);
+    for (const [at, x] of starts.slice(1).entries()) ok(x - starts[at] >= 13, `${nLayers}: ${x}`);
+  }
+});
+
 function isOver(one, other) {
   const across = Math.min(one.x + one.width, other.x + other.width) - Math.max(one.x, other.x);
   const down = Math.min(one.y + one.height, other.y + other.height) - Math.max(one.y, other.y);
