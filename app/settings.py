@@ -19,7 +19,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from headlight.model.checkpoint_files import added_models_dir
-from headlight.schemas import generation, traces
+from headlight.schemas import analyses, edits, generation, traces
 
 ENV_PREFIX = "HEADLIGHT_"
 OTHER_VARIABLES = frozenset(
@@ -129,8 +129,8 @@ class Settings(BaseSettings):
     max_experiments: int = _limit(
         2,
         "experiments",
-        "Experiments of more than a few seconds that run at one time, each on a thread of its own "
-        "beside the inference thread.",
+        "Experiments of more than a few seconds that run at one time, each on a thread of its "
+        "own, not on the inference thread.",
         refusal="503 too-many-experiments",
         ge=1,
     )
@@ -169,7 +169,7 @@ class Settings(BaseSettings):
         4,
         "texts",
         "Texts longer than max_characters that are read or wait; they are read one after another, "
-        "on a thread beside the inference thread.",
+        "on a thread of their own, not on the inference thread.",
         refusal="503 too-many-long-texts",
         ge=1,
     )
@@ -199,7 +199,7 @@ class Settings(BaseSettings):
         0,
         "bytes",
         "Memory for the weights of all loaded models and for the largest pass of any; the model "
-        "used least recently makes room, never one in use. Set to 0 for three quarters of the "
+        "used least recently is unloaded, never one in use. Set to 0 for three quarters of the "
         "machine's or the accelerator's memory, shared by the workers.",
         refusal="503 model-too-large",
         ge=0,
@@ -216,7 +216,7 @@ class Settings(BaseSettings):
     shutdown_seconds: int = _limit(
         5,
         "seconds",
-        "How long open responses may go on after the server was told to stop.",
+        "How long open responses may go on after the server begins to stop.",
         refusal="503 server-stopping",
         ge=0,
     )
@@ -450,9 +450,9 @@ def limits_of(
             "when nothing else is in flight.",
             "503 too-many-outgoing-bytes",
         ),
-        "max_globs": fixed(traces.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
+        "max_globs": fixed(edits.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
         "max_glob_characters": fixed(
-            traces.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
+            edits.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
         ),
         "max_model_id_characters": fixed(
             traces.MAX_MODEL_ID_CHARACTERS, "characters", "Longer than any model's id."
@@ -471,17 +471,17 @@ def limits_of(
             generation.MAX_ALTERNATIVES, "tokens", "More than a reader compares at one step."
         ),
         "max_numbers": fixed(
-            traces.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
+            edits.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
         ),
         "max_edits": fixed(
-            traces.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."
+            edits.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."
         ),
         "max_texts": fixed(
             traces.MAX_TEXTS, "texts", "As many as two passes read; max_cells limits all together."
         ),
-        "max_ids": fixed(traces.MAX_IDS, "token ids", "Longer than any text a model here reads."),
+        "max_ids": fixed(edits.MAX_IDS, "token ids", "Longer than any text a model here reads."),
         "max_positions": fixed(
-            traces.MAX_POSITIONS, "positions", "Of one edit: as many as a long text has tokens."
+            edits.MAX_POSITIONS, "positions", "Of one edit: as many as a long text has tokens."
         ),
         "max_resolution": fixed(
             traces.MAX_RESOLUTION, "bins", "A side of a map: as many as a screen shows."
@@ -500,7 +500,7 @@ def limits_of(
             "422 too-many-tile-cells",
         ),
         "max_edited_tokens": fixed(
-            traces.MAX_EDITED_TOKENS,
+            analyses.MAX_EDITED_TOKENS,
             "tokens",
             "Of all passes with an edit that one analysis runs together: patching puts in one "
             "activation at a time, so its passes grow with the length of the text, and their "
@@ -508,7 +508,7 @@ def limits_of(
             "422 too-many-edited-tokens",
         ),
         "max_values": fixed(
-            traces.MAX_VALUES, "numbers", "Of one edit; more come from another trace."
+            edits.MAX_VALUES, "numbers", "Of one edit; more come from another trace."
         ),
         "max_tokens": fixed(
             dict(max_tokens),

@@ -18,6 +18,7 @@ from headlight.model.card import CLAIMS, ModelCard, measured_claim
 from headlight.model.head_profiles import head_labels
 from headlight.model.served import Description, Weight
 from headlight.registry import ModelStatus, Registry
+from headlight.schemas.edits import MAX_GLOBS, Glob
 from headlight.schemas.models import (
     ClaimAnswer,
     ExampleAnswer,
@@ -31,7 +32,6 @@ from headlight.schemas.models import (
     SoftmaxAnswer,
     UnavailableModel,
 )
-from headlight.schemas.traces import MAX_GLOBS, Glob
 from headlight.serialization.negotiation import SAFETENSORS, content_tag, is_known, negotiate
 from headlight.serialization.trace import raw_chunks, safetensors_header
 from headlight.services import ServicesDep, client_left

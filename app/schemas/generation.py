@@ -15,20 +15,10 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from headlight.schemas import Answer
+from headlight.schemas import Answer, TensorAnswer
+from headlight.schemas.edits import EDITS, MAX_GLOBS, EditRequests, Glob, Numbers
 from headlight.schemas.server import ProblemAnswer
-from headlight.schemas.traces import (
-    EDITS,
-    MAX_GLOBS,
-    EditRequests,
-    Glob,
-    ModelId,
-    Numbers,
-    TensorAnswer,
-    TokenAnswer,
-    TokenizeRequest,
-    example,
-)
+from headlight.schemas.traces import ModelId, TokenAnswer, TokenizeRequest, example
 
 MAX_ALTERNATIVES = 100
 

@@ -38,7 +38,8 @@ from headlight.model.served import Description, Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import NamedArray, Trace
 from headlight.model.tracing import ModelInput, PassSpec, run_batch, tokenize
-from headlight.schemas.traces import MAX_EDITED_TOKENS, PatchingRequest, TraceRequest
+from headlight.schemas.analyses import MAX_EDITED_TOKENS, PatchingRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.trace import Analysis
 
 Arrays = Mapping[str, NamedArray]

@@ -26,7 +26,7 @@ from headlight.model.tracing import (
     tokenize,
     with_translations,
 )
-from headlight.schemas.traces import (
+from headlight.schemas.edits import (
     EditRequest,
     ExpertsOffRequest,
     HeadsOffRequest,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headlight.errors import MAX_ECHO, MAX_ERRORS, Problem, echo, over_limit, validation_path
-from headlight.schemas import traces
+from headlight.schemas import edits
 from headlight.static_files import STATIC_URL
 
 EDITS = {"edits": [{"kind": "temperature", "temperature": 1, "value": 0}, {"kind": []}, 3]}
@@ -73,7 +73,7 @@ def test_a_wrong_method_is_told_the_right_one(client):
 def test_a_list_that_is_too_long_is_refused_with_limit_and_actual(client, problem):
     response = client.post("/api/v1/trace", json={"text": "a", "capture": ["*"] * 65})
     body = problem(response, 422, "invalid-request")
-    assert (body["limit"], body["actual"]) == (traces.MAX_GLOBS, 65)
+    assert (body["limit"], body["actual"]) == (edits.MAX_GLOBS, 65)
 
 
 def test_many_errors_are_counted_and_some_are_shown(client, problem):

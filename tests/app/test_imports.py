@@ -16,6 +16,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 # PyTorch's compiler alone takes as long to load as everything that a server needs.
 HEAVY = {
+    "httpx",
     "torch._dynamo",
     "torch._inductor",
     "sympy",

@@ -11,7 +11,8 @@ from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.analysis import alignment, head_labels, residual_stream, rollout
 from headlight.model.checkpoint import load
-from headlight.schemas.traces import AnalysisName, TraceAnswer
+from headlight.schemas.analyses import AnalysisName
+from headlight.schemas.traces import TraceAnswer
 from headlight.tracing.analyses import ANALYSERS, analyse, available
 
 EVERY = (*get_args(AnalysisName),)
