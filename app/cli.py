@@ -371,8 +371,8 @@ def evaluate(
     bits: Annotated[
         list[int] | None,
         option(
-            "Measure the model with so many bits for each weight instead, beside the model as it "
-            "is; repeat it for more.",
+            "Measure the model with this many bits for each weight instead, and the model as it "
+            "is for comparison; repeat it for more.",
             "N",
             min=2,
             max=8,

@@ -336,7 +336,7 @@ def _no_room(model: str, error: NoRoom) -> Problem:
     """The problem of a model that does not fit: it may, once others are not in use any more."""
     kind, limit, actual = "model-too-large", error.limit, error.needed
     if error.in_use:
-        why = f"the model '{model}' has no room: {error}"
+        why = f"the model '{model}' does not fit now: {error}"
         return refusal(kind, why, limit=limit, actual=actual)
     way_out = "choose a smaller one, or raise HEADLIGHT_MEMORY_BYTES"
     detail = f"the model '{model}' does not fit: {error}; {way_out}"

@@ -131,7 +131,7 @@ def test_a_model_that_waits_for_others_is_refused_for_now(zoo):
     found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(size))
     with found.using("tiny"):
         found.checkpoint("tiny")
-        with pytest.raises(Problem, match="has no room") as caught:
+        with pytest.raises(Problem, match="does not fit now") as caught:
             found.checkpoint("dense")
     assert caught.value.headers["Retry-After"]
     assert found.checkpoint("dense").id == "dense"

@@ -71,7 +71,7 @@ function problemOfName(name, text, { besides, steps, pickable }) {
     return /^\d{1,6}$/.test(text) ? '' : 'a frame is a whole number from 0';
   }
   if (name === 'beside') {
-    if (!besides) return 'nothing is shown beside this experiment';
+    if (!besides) return 'this experiment has nothing to compare with';
     const known = besides.map(({ id }) => id);
     return known.includes(text) ? '' : `one of ${known.join(', ')}`;
   }

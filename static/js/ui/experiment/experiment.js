@@ -342,7 +342,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     if (isBusy(run.state())) return `Step ${step} of ${values.steps}…`;
     if (isBusy(other.state())) {
       const second = view.steps?.(other.state().arrays).at(-1) ?? 0;
-      return `Beside it: step ${second} of ${values.steps}…`;
+      return `For comparison: step ${second} of ${values.steps}…`;
     }
     if (other.state().problem && besideOption())
       return `The second run failed: ${other.state().problem?.message}. Run again.`;

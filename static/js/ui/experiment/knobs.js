@@ -118,7 +118,7 @@ function createBeside(options, id, onChoice) {
       element(
         'div',
         { class: 'field-head' },
-        element('label', { for: `${id}-beside` }, 'Beside it'),
+        element('label', { for: `${id}-beside` }, 'Compare with'),
         select,
       ),
       element(

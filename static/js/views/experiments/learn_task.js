@@ -54,7 +54,7 @@ function finding({ arrays, values, at, beside }) {
   const network = `The ${NETWORKS[values.model] ?? values.model} of ${shown}`;
   const other =
     beside && beside.arrays.accuracy
-      ? ` Beside it (${beside.name}): ${whole(beside.arrays.accuracy.data[beside.at])}.`
+      ? ` For comparison (${beside.name}): ${whole(beside.arrays.accuracy.data[beside.at])}.`
       : '';
   if (step === 0)
     return `${network} is not trained yet: it answers ${whole(arrays.accuracy.data[at])} of the places of “${values.task}” correctly, by chance.${other}`;
