@@ -214,6 +214,7 @@ const FLOW = 28;
 const NAME = 12;
 /** Cells touch, so that a finger finds each; their borders are seen as gaps. */
 const STRIP_CELL = { least: 24, most: 44, height: 24 };
+const EXPERT_ROWS = 2;
 const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 28 };
 
 /**
@@ -315,13 +316,14 @@ function layerOf(stacks, part) {
 }
 
 /**
- * The parts of the open layer, as many to a row as fit.
+ * The parts of the open layer, as many to a row as fit; of many experts the first ones.
  * @param {Layer} layer
  * @param {number} width
  */
 function stripRows({ heads, cross, experts, network, stream }, width) {
   const most = Math.floor(width / STRIP_CELL.least);
-  const groups = [heads, cross, [...experts, ...(network ? [network] : []), stream]];
+  const shown = experts.slice(0, EXPERT_ROWS * most - 1);
+  const groups = [heads, cross, [...shown, ...(network ? [network] : []), stream]];
   /** @type {Part[][]} */
   const rows = [];
   for (const group of groups.filter(({ length }) => length > 0)) {

@@ -147,6 +147,14 @@ test('a route goes through its parts, or through what stands for them', () => {
   deepEqual(routePoints(parts, [['tokens'], ['gone']]), []);
 });
 
+test('on a strip many experts take two rows, as few do', () => {
+  const heightOf = (n_experts) => {
+    const card = { ...SHAPES['four layers of six heads'], moe: { ...moe(4), n_experts } };
+    return stripLayout(anatomyOf(card), { width: 358, open }).height;
+  };
+  equal(heightOf(128), heightOf(20));
+});
+
 test('the names above a strip do not run into each other', () => {
   for (const card of Object.values(SHAPES)) {
     for (const stack of card.kind === 'encoder-decoder' ? ['encoder', 'decoder'] : ['decoder']) {

@@ -134,14 +134,15 @@ function sentence(name, expert, probability, weight, where) {
   return `The router gives expert ${expert} probability ${share(probability)} for ${name}: ${verdict} (${where})`;
 }
 
-const EXPERT_HEIGHT = 24;
+const EXPERT_HEIGHT = { few: 24, many: 14 };
+const MANY_EXPERTS = 32;
 const LOAD = { across: 190, down: 44 };
 const GUTTER = { across: 24, down: 8 };
 const TOKEN_HEIGHT = { most: 20, least: 4 };
 const LONGEST_MAP = 1280;
 const ROOM_FOR_NUMBERS = { width: 22, height: 14 };
 const ROOM_FOR_OUTLINES = 12;
-const ROOM_FOR_PERCENT = 36;
+const ROOM_FOR_PERCENT = { least: 20, withDecimal: 36 };
 
 /**
  * Whether tokens run downwards.
@@ -202,7 +203,8 @@ function acrossBox(labels, width, nExperts) {
   };
   const room = width - margin.l - margin.r;
   const along = room - GUTTER.across - LOAD.across;
-  const height = nExperts * EXPERT_HEIGHT + STRIP.gap + STRIP.across;
+  const expertHeight = nExperts > MANY_EXPERTS ? EXPERT_HEIGHT.many : EXPERT_HEIGHT.few;
+  const height = nExperts * expertHeight + STRIP.gap + STRIP.across;
   return {
     isDown: false,
     lettering,
@@ -215,7 +217,7 @@ function acrossBox(labels, width, nExperts) {
     experts: [(STRIP.across + STRIP.gap) / height, 1],
     loadFrom: (along + GUTTER.across) / room,
     gutter: GUTTER.across,
-    cell: { width: along / labels.length, height: EXPERT_HEIGHT },
+    cell: { width: along / labels.length, height: expertHeight },
     at: (/** @type {number} */ token, /** @type {number} */ expert) => ({ x: token, y: expert }),
   };
 }
@@ -274,9 +276,10 @@ function axes(labels, { load }, palette, box) {
   });
   const expertAxis = labelAxis({
     labels: experts,
-    pixels: experts.length * EXPERT_HEIGHT,
+    pixels: experts.length * (box.isDown ? box.cell.width : box.cell.height),
     title: 'expert',
     palette,
+    space: box.isDown ? labelWidth(experts) + 4 : EXPERT_HEIGHT.many,
   });
   if (box.isDown) {
     return {
@@ -430,14 +433,18 @@ function loadBars({ load }, palette, box) {
  */
 function loadNumbers({ load }, palette, box) {
   const places = load.map((_, expert) => box.at(loadEnd(load), expert));
-  const digits = box.isDown && box.cell.width < ROOM_FOR_PERCENT ? 0 : 1;
+  const room = box.isDown ? box.cell.width : Infinity;
+  const digits = room < ROOM_FOR_PERCENT.withDecimal ? 0 : 1;
   return {
     type: 'scatter',
     mode: 'text',
     ...onLoadAxis(box),
     x: places.map(({ x }) => x),
     y: places.map(({ y }) => y),
-    text: load.map((part) => escapeForPlotly(percent(part, digits))),
+    text:
+      room < ROOM_FOR_PERCENT.least
+        ? []
+        : load.map((part) => escapeForPlotly(percent(part, digits))),
     textposition: box.isDown ? 'bottom center' : 'middle left',
     textfont: { size: box.isDown ? 10 : 11, color: palette.muted },
     cliponaxis: false,

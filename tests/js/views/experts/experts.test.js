@@ -9,6 +9,7 @@ import {
   pairTrace,
   sampleTrace,
   TARGET_TOKENS,
+  tensor,
   TOKENS,
   plain,
 } from '../../sample.js';
@@ -36,6 +37,26 @@ test('probabilities stand by expert and token, the chosen ones marked with their
   equal(grid.chosenWeight(2, 3), undefined);
   match(grid.describe(0, 1), /probability 0\.500 .*: chosen, with weight 0\.625/);
   match(grid.describe(3, 1), /not chosen/);
+});
+
+test('the labels of 64 experts do not run into each other, and loads have room or are left out', () => {
+  const trace = routedTrace();
+  const name = 'decoder.layers.0.experts.router_probs';
+  const tensors = {
+    ...trace.tensors,
+    [name]: tensor(['query', 'expert'], [COUNT, 64], () => 1 / 64, Float64Array),
+  };
+  const drawn = (width) => figuresOf(experts, { ...trace, tensors }, { layer: 0, width })[0];
+  const narrow = drawn(340);
+  const { tickvals, domain } = narrow.layout.xaxis;
+  const { l, r } = narrow.layout.margin;
+  const cell = ((340 - l - r) * (domain[1] - domain[0])) / 64;
+  ok((tickvals[1] - tickvals[0]) * cell >= 18);
+  equal(narrow.data[3].text.length, 0);
+  const wide = drawn(900);
+  equal(wide.layout.yaxis.tickvals.length, 64);
+  equal(wide.data[3].text.length, 64);
+  ok(wide.layout.height < 1100);
 });
 
 test('either stack of an encoder–decoder with experts can be shown, with its own tokens', () => {
