@@ -22,10 +22,15 @@ const FIRST = ['induction', 'monotonic'];
 /** And those that every text has, if no head links two words in its own way. */
 const COMMON = ['same_token', 'previous', 'next', 'current', 'sink'];
 /** Weight from which two words count as linked. */
-const LINKED = 0.4;
+const LINKED = 0.25;
+/** What a short word, or one two tokens away, is worth beside a longer one that is farther off. */
+const LESS = 0.3;
+/** Letters from which a word counts in full. */
+const LONG = 4;
 
 /**
- * The head and the row to open; a head that was chosen is kept.
+ * The head and the row to open; a head that was chosen is kept. Of a text with a mask, the head is
+ * one that links the mask.
  * @param {Trace} trace
  * @param {Place|null} place
  * @param {{layer: number|null, head: number|null}} [chosen]
@@ -44,9 +49,10 @@ export function headToOpen(
   );
   /** @param {string[]} ids */
   const labelled = (ids) => ids.map((id) => found.find((one) => one.id === id)).find(Boolean);
+  const mask = tokensOf(trace, place.rows).findIndex(isMask);
   const pattern = labelled(FIRST);
-  if (pattern) return inHead(trace, place, pattern.layer, pattern.head);
-  const link = strongestLink(trace, place, { layer, head });
+  if (pattern && mask < 0) return inHead(trace, place, pattern.layer, pattern.head);
+  const link = strongestLink(trace, place, { layer, head, query: mask < 0 ? null : mask });
   if (link) return link;
   const common = labelled(COMMON);
   return inHead(trace, place, common?.layer ?? layer ?? 0, common?.head ?? head ?? 0);
@@ -83,15 +89,17 @@ function inHead(trace, place, layer, head) {
 }
 
 /**
- * The strongest link between two different words that do not stand beside each other.
+ * The strongest link between two different words that do not stand beside each other, of those that
+ * are the strongest of their row.
  * @param {Trace} trace
  * @param {Place} place
- * @param {{layer: number|null, head: number|null}} chosen
+ * @param {{layer: number|null, head: number|null, query?: number|null}} chosen
  * @returns {HeadToOpen|null}
  */
 function strongestLink(trace, place, chosen) {
   const rows = tokensOf(trace, place.rows);
   const columns = tokensOf(trace, place.columns);
+  const isOneText = place.rows === place.columns;
   /** @type {HeadToOpen|null} */
   let best = null;
   let most = 0;
@@ -99,22 +107,23 @@ function strongestLink(trace, place, chosen) {
   const worths = columns.map((_, index) => worthOf(columns, index));
   for (const { layer, site } of weightsAt(place, trace)) {
     if ((chosen.layer ?? layer) !== layer) continue;
-    const { shape, data, scale } = trace.tensors[site];
-    const [nHeads, nQueries, nKeys] = shape;
-    for (let head = 0; head < nHeads; head += 1) {
+    const { shape } = trace.tensors[site];
+    for (let head = 0; head < shape[0]; head += 1) {
       if ((chosen.head ?? head) !== head) continue;
-      const usual = meanWeights({ shape, data, scale }, head);
-      for (let query = 0; query < nQueries; query += 1) {
-        if (!isWord(rows[query])) continue;
-        const offset = (head * nQueries + query) * nKeys;
-        for (let key = 0; key < nKeys; key += 1) {
-          const weight = data[offset + key] * scale;
-          const told = (weight - usual[key]) * worths[key];
-          if (weight <= LINKED || told <= most) continue;
-          if (place.rows === place.columns)
-            if (Math.abs(query - key) < 3 || names[query] === others[key]) continue;
-          [best, most] = [{ layer, head, query }, told];
-        }
+      const weights = matrixAt(trace.tensors[site], head);
+      const usual = meanWeights(weights);
+      for (let query = 0; query < weights.rows; query += 1) {
+        if ((chosen.query ?? query) !== query) continue;
+        if (!isWord(rows[query]) && !isMask(rows[query])) continue;
+        const key = highest(weights, query);
+        const weight = weights.data[query * weights.columns + key];
+        const apart = isOneText ? Math.abs(query - key) : Infinity;
+        if (weight <= LINKED || apart < 2 || !isWord(columns[key])) continue;
+        const isRepeated = isOneText && key < query && columns[key - 1]?.id === rows[query].id;
+        if (isOneText && names[query] === others[key] && !isRepeated) continue;
+        const worth = isRepeated ? 1 : worths[key] * (apart > 2 ? 1 : LESS);
+        const told = (weight - usual[key]) * worth;
+        if (told > most) [best, most] = [{ layer, head, query }, told];
       }
     }
   }
@@ -124,28 +133,26 @@ function strongestLink(trace, place, chosen) {
 /**
  * The mean weight of each key over all queries: a head that looks at one word from everywhere links
  * it to none.
- * @param {{shape: number[], data: ArrayLike<number>, scale: number}} tensor
- * @param {number} head
+ * @param {Matrix} weights of a head
  */
-function meanWeights({ shape: [, nQueries, nKeys], data, scale }, head) {
-  const means = new Float64Array(nKeys);
-  const first = head * nQueries * nKeys;
-  for (let at = 0; at < nQueries * nKeys; at += 1)
-    means[at % nKeys] += (data[first + at] * scale) / nQueries;
+function meanWeights({ rows, columns, data }) {
+  const means = new Float64Array(columns);
+  for (let at = 0; at < rows * columns; at += 1) means[at % columns] += data[at] / rows;
   return means;
 }
 
 /**
- * How much a word says as what is looked at: a long one more than one of three letters, and a short
- * one, or one that the text begins with, nothing.
+ * How much a word says as what is looked at: a long one most, a short one, or a short one that the
+ * text begins with, little.
  * @param {Token[]} tokens
  * @param {number} index
  */
 function worthOf(tokens, index) {
   const letters = tokens[index].text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
   const isFirst = tokens.findIndex(isWord) === index;
-  if (!isWord(tokens[index]) || letters < 3 || (isFirst && letters < 4)) return 0;
-  return letters > 3 ? 1 : 0.8;
+  if (!isWord(tokens[index])) return 0;
+  if (letters >= LONG) return 1;
+  return letters < 3 || isFirst ? LESS : 0.8;
 }
 
 /** @param {Token|undefined} token */

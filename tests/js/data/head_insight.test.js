@@ -64,16 +64,33 @@ test('a head that links two words is told before one that looks at the token bef
   );
 });
 
-test('a short word, or one that the text begins with, is no link', () => {
+test('a short word, or one that the text begins with, is a weaker link', () => {
   const trace = traceOf(KING, [
     [
       [6, 5, 0.1],
       [6, 1, 0.9],
-      [5, 2, 0.5],
+      [5, 2, 0.6],
     ],
     [[7, 2, 0.99]],
   ]);
   deepEqual(telling(trace), { layer: 0, head: 0, query: 5 });
+});
+
+test('a row that repeats a short phrase is told, unlike one that rests on the first token', () => {
+  const letters = ['<s>', 'a', ' b', ' c', ' d', ' a', ' b'].map((text) => text.trim() || text);
+  const trace = traceOf(
+    letters,
+    [PREVIOUS.slice(0, 6), [[6, 3, 0.3]], [[6, 3, 0.6]]],
+    ['previous'],
+  );
+  deepEqual(telling(trace), { layer: 0, head: 2, query: 6 });
+});
+
+test('the head of a text with a mask is one that links the mask', () => {
+  const words = ['<s>', 'The', ' hungry', ' cat', '[MASK]', ' on', ' the', ' mouse'];
+  const trace = traceOf(words, [[[7, 3, 0.9]], [[4, 7, 0.6]]]);
+  trace.tokens[4].is_special = true;
+  deepEqual(telling(trace), { layer: 0, head: 1, query: 4 });
 });
 
 test('a head that repeats a phrase comes before all, at the row that does', () => {

@@ -91,7 +91,8 @@ function wording(trace, state) {
   );
   const isOfRuns = picturesOf(state).some(({ lines }) => lines.some(({ name }) => name === 'KL'));
   return {
-    help: [`${grid.describe(first, 0)}.`, ...ofHeads(sides, state)].join(' '),
+    help: compare.help,
+    answer: [`${grid.describe(first, 0)}.`, ...ofHeads(sides, state)],
     ...(isOfRuns && { terms: [...compare.terms, KL] }),
   };
 }

@@ -260,7 +260,7 @@ test('the heads of a student are matched with those of its teacher, from either 
   deepEqual(partners.grid.choose(0, 1), { layer: 0, head: 1 });
   const said = (layer, head) => {
     const state = { compare_with: 'model', compare_model: 'other', answers, layer, head };
-    return compare.wording(traceA(), stateOf(state)).help;
+    return compare.wording(traceA(), stateOf(state)).answer.join(' ');
   };
   match(said(0, 0), /no partner in B, so B − A subtracts an unrelated head/);
   match(said(1, 0), /goes with layer 0, head 1 of B .*, but B − A subtracts it from the head/);
@@ -276,7 +276,7 @@ test('a model that began with the weights of the other has the same heads', () =
     answers.ours = { trace: { card: { ...CARD, ...ours } } };
     answers.theirs = { trace: { card: { ...OTHER, ...theirs } } };
     const state = { compare_with: 'model', compare_model: 'other', answers };
-    return compare.wording(traceA(), stateOf(state)).help;
+    return compare.wording(traceA(), stateOf(state)).answer.join(' ');
   };
   match(
     said({ began_from: OTHER.id }, {}),
@@ -326,13 +326,13 @@ test('a reward model rates the text of two models, token by token', () => {
 });
 
 test('the view leads with the change of the prediction and of the heads', () => {
-  const { help } = compare.wording(traceA(), stateOf({ compare_with: 'edit' }));
-  match(plain(help), /has probability .* in A and .* in B/);
-  match(help, /still attends as before, but writes nothing/);
-  match(help, /changed most is that of layer 1, head \d: \d+ % of it moved/);
+  const { answer } = compare.wording(traceA(), stateOf({ compare_with: 'edit' }));
+  match(plain(answer[0]), /has probability .* in A and .* in B/);
+  match(answer[1], /still attends as before, but writes nothing/);
+  match(answer[2], /changed most is that of layer 1, head \d: \d+ % of it moved/);
   const other = compare.wording(
     traceA(),
     stateOf({ compare_with: 'model', compare_model: 'other' }),
   );
-  match(other.help, /unrelated heads/);
+  match(other.answer[1], /unrelated heads/);
 });
