@@ -146,8 +146,10 @@ class TraceOptions(Request):
         "most this many bins a side, as `mean_map` and `max_map`: of a text of T tokens each bin "
         "but the last has ceil(T / resolution). With a resolution or queries the text may be as "
         "long as `longest_text` of the model's card, the limit counts the numbers that are "
-        "returned, and nothing else is returned unless it is named. While the trace is kept, "
-        "`/traces/{id}/tile` shows any part of a map closer.",
+        "returned, and nothing else is returned unless it is named. `capture` may name the numbers "
+        "of each row beside the maps: its `entropy` in nats (divided by ln 2, the bits that the "
+        "page shows), its weight on the `first_token`, its `mean_distance` in tokens and its "
+        "`logsumexp`. While the trace is kept, `/traces/{id}/tile` shows any part of a map closer.",
     )
     queries: Annotated[list[Number], Field(min_length=1, max_length=MAX_QUERIES)] | None = Field(
         None,
