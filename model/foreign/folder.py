@@ -172,7 +172,7 @@ def read_weights(
                     if folder.files.get(name) == path:
                         weights[name] = file.get_tensor(name)
         except (OSError, SafetensorError) as error:
-            raise ForeignFolderError(f"{path}: {error}") from error
+            raise ForeignFolderError(f"{path} is damaged or cut short: {error}") from error
     n_read, n_bytes = 0, sum(tensor.nbytes for tensor in weights.values())
     for name, tensor in weights.items():
         n_read += tensor.nbytes
@@ -333,7 +333,7 @@ def _tensor_names(path: Path) -> set[str]:
                     )
             return names
     except (OSError, SafetensorError) as error:
-        raise ForeignFolderError(f"{path}: {error}") from error
+        raise ForeignFolderError(f"{path} is damaged or cut short: {error}") from error
 
 
 def _file(folder: Path, name: str, max_bytes: int) -> Path:
