@@ -39,7 +39,6 @@ CONFIG = TransformerConfig(
 )
 
 
-ROUTING = ("router_probs", "expert_indices")
 # A batch of more rows is a mistake; it would fill any memory.
 MAX_ROWS = 65_536
 
@@ -63,7 +62,9 @@ STAGES = (
     Stage(250, tokens=32, drawn_by_frequency=64),
     Stage(100, tokens=64, drawn_by_frequency=32),
     Stage(100, tokens=128, drawn_by_frequency=16),
-    Stage(6000, tokens=256, text=46, drawn_by_frequency=1, drawn_evenly=1),
+    Stage(1350, tokens=256, text=46, drawn_by_frequency=1, drawn_evenly=1),
+    Stage(700, tokens=256, text=36, drawn_by_frequency=3, drawn_evenly=9),
+    Stage(2200, tokens=256, text=46, drawn_by_frequency=1, drawn_evenly=1),
 )
 
 
@@ -73,8 +74,8 @@ class StoriesConfig:
 
     ``stages`` follow each other; the last lasts until the end of the run. The last ``held_out``
     rows of text are for validation. In rows of repeated segments ``copying_heads`` of each layer
-    write. ``token_balance_weight`` is the weight of the part of `token_balance_loss` above
-    ``token_balance_bound``.
+    write. ``token_share_weight`` is the weight of the part of `token_share` above
+    ``token_share_bound`` in the loss.
 
     Raises:
         ValueError: there is no stage, a stage has no rows, or a number is out of its range.
@@ -83,8 +84,8 @@ class StoriesConfig:
     stages: tuple[Stage, ...] = STAGES
     held_out: int = 64
     copying_heads: int = 2
-    token_balance_weight: float = 0.25
-    token_balance_bound: float = 1.35
+    token_share_weight: float = 0.5
+    token_share_bound: float = 0.55
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(Stage(*stage) for stage in self.stages))
@@ -100,7 +101,7 @@ class StoriesConfig:
         for name in ("held_out", "copying_heads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be at least 1")
-        for name in ("token_balance_weight", "token_balance_bound"):
+        for name in ("token_share_weight", "token_share_bound"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be at least 0")
 
@@ -204,8 +205,8 @@ class StoriesLoop(Loop):
     """The loop of the recipe.
 
     In rows of repeated segments only the first ``copying_heads`` heads of each layer write: their
-    loss teaches induction to every head that does. To the balance loss is added what
-    `token_balance_loss` exceeds ``token_balance_bound`` by.
+    loss teaches induction to every head that does. To the balance loss is added what `token_share`
+    exceeds ``token_share_bound`` by.
     """
 
     def _predict(self, part: Batch, model: Transformer | None = None) -> Prediction:
@@ -217,18 +218,12 @@ class StoriesLoop(Loop):
         with model.edit(context, lambda heads: _silence(heads, is_repeated, config.copying_heads)):
             if model is not self.model or model.config.moe is None:
                 return super()._predict(part, model)
-            with model.capture([f"*.experts.{site}" for site in ROUTING]) as captured:
+            with model.capture(["*.experts.router_probs"]) as captured:
                 prediction = super()._predict(part, model)
-        probs, choices = (
-            [tensor for path, tensor in captured.items() if path.endswith(f".{site}")]
-            for site in ROUTING
-        )
-        losses = [
-            token_balance_loss(*routed, part.ids) for routed in zip(probs, choices, strict=True)
-        ]
-        excess = (torch.stack(losses) - config.token_balance_bound).relu().mean()
-        share = config.token_balance_weight / max(self.config.balance_weight, 1e-9)
-        return prediction._replace(balance_loss=prediction.balance_loss + share * excess)
+        shares = torch.stack([token_share(probs, part.ids) for probs in captured.values()])
+        excess = (shares - config.token_share_bound).relu().mean()
+        weight = config.token_share_weight / max(self.config.balance_weight, 1e-9)
+        return prediction._replace(balance_loss=prediction.balance_loss + weight * excess)
 
 
 def _silence(
@@ -239,27 +234,23 @@ def _silence(
     return context.masked_fill((is_row[:, None] & is_other)[..., None, None], 0)
 
 
-def token_balance_loss(
-    router_probs: Float[Tensor, "batch query expert"],
-    expert_indices: Int[Tensor, "batch query top_k"],
-    ids: Int[Tensor, "batch query"],
+def token_share(
+    router_probs: Float[Tensor, "batch query expert"], ids: Int[Tensor, "batch query"]
 ) -> Float[Tensor, ""]:
-    """The mean of `load_balance_loss` over the occurrences of each token, weighted by tokens.
+    """Compute how far the token alone, and not its context, decides where a router sends it.
 
-    1 if each token of the vocabulary goes to all experts alike, so that its context decides; a
-    router that reads nothing but the token comes near n_experts/top_k. A token that occurs once is
-    not counted.
+    Σ_e p̄_e² / mean of Σ_e p_e², where p̄ is the mean of the probabilities over the occurrences of
+    a token, and both sums are weighted by the occurrences: 1 if the router reads nothing but the
+    token, 1/n_experts if it is certain each time and each expert is chosen as often for each
+    token. A token that occurs once is not counted.
     """
-    n_experts, top_k = router_probs.shape[-1], expert_indices.shape[-1]
     _, token, counts = ids.flatten().unique(return_inverse=True, return_counts=True)
-    ones = torch.ones_like(expert_indices, dtype=router_probs.dtype)
-    chosen = torch.zeros_like(router_probs).scatter_add(-1, expert_indices, ones)
-    empty = router_probs.new_zeros(len(counts), n_experts)
-    choices = empty.index_add(0, token, chosen.flatten(0, 1))
-    probs = empty.index_add(0, token, router_probs.flatten(0, 1))
+    probs = router_probs.flatten(0, 1)
+    sums = probs.new_zeros(len(counts), probs.shape[1]).index_add(0, token, probs)
     is_repeated = counts > 1
-    losses = n_experts * (choices * probs).sum(dim=1) / (counts * top_k)  # times the count
-    return losses[is_repeated].sum() / counts[is_repeated].sum().clamp(min=1)
+    of_token = (sums.square().sum(dim=1) / counts)[is_repeated].sum()
+    of_each = probs.square().sum(dim=1)[is_repeated[token]].sum()
+    return of_token / of_each.clamp(min=1e-9)
 
 
 RECIPE = Recipe(

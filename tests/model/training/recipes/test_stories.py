@@ -15,7 +15,7 @@ from headlight.model.training.recipes.stories import (
     StoriesBatches,
     StoriesConfig,
     StoriesLoop,
-    token_balance_loss,
+    token_share,
 )
 from headlight.model.transformer import Transformer
 
@@ -182,23 +182,31 @@ def test_in_repeated_rows_only_the_copying_heads_write(make_loop):
     assert not written[:, 5:, 1:].any()
 
 
-def test_the_balance_of_each_token_by_hand():
+def test_the_share_of_the_token_by_hand():
     ids = torch.tensor([[7, 7, 3]])
     probs = torch.tensor([[[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.0, 0.0, 1.0]]])
-    chosen = torch.tensor([[[0], [1], [2]]])
-    expected = 3 * (0.5 * 0.7 + 0.5 * 0.2)  # of token 7; token 3 occurs once
-    assert float(token_balance_loss(probs, chosen, ids)) == pytest.approx(expected)
-    assert float(token_balance_loss(probs[:, 2:], chosen[:, 2:], ids[:, 2:])) == 0
+    of_token = 0.7**2 + 0.2**2 + 0.1**2
+    of_each = (0.8**2 + 2 * 0.1**2 + 0.6**2 + 0.3**2 + 0.1**2) / 2  # token 3 occurs once
+    assert float(token_share(probs, ids)) == pytest.approx(of_token / of_each)
+    assert float(token_share(probs[:, 2:], ids[:, 2:])) == 0
+
+
+def test_the_share_of_the_token_is_1_without_context_and_least_if_context_alone_decides():
+    certain = torch.eye(4)[[0, 1, 2, 3]][None]
+    assert float(token_share(certain, torch.tensor([[5, 5, 5, 5]]))) == pytest.approx(1 / 4)
+    assert float(token_share(certain[:, [0, 1, 0, 1]], torch.tensor([[5, 6, 5, 6]]))) == 1
+    diffuse = torch.full((1, 4, 4), 1 / 4)
+    assert float(token_share(diffuse, torch.tensor([[5, 5, 5, 5]]))) == 1
 
 
 def test_a_router_that_reads_the_token_alone_is_penalised_above_the_bound(make_loop):
     batch = make_loop().batches.batch(2)
     plain, strict = (
-        make_loop(token_balance_bound=bound)._predict(batch).balance_loss for bound in (99.0, 0.0)
+        make_loop(token_share_bound=bound)._predict(batch).balance_loss for bound in (1.0, 0.0)
     )
     loop = make_loop()
-    with loop.model.capture(["*.router_probs", "*.expert_indices"]) as captured:
+    with loop.model.capture(["*.router_probs"]) as captured:
         loop._predict(batch)
-    extra = token_balance_loss(*captured.values(), batch.ids)
-    weight = StoriesConfig().token_balance_weight / LoopConfig().balance_weight
-    torch.testing.assert_close(strict - plain, weight * extra)
+    weight = StoriesConfig().token_share_weight / LoopConfig().balance_weight
+    (probs,) = captured.values()
+    torch.testing.assert_close(strict - plain, weight * token_share(probs, batch.ids))
