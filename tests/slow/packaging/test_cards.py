@@ -6,6 +6,7 @@ come with the project.
 """
 
 import pytest
+import torch
 
 from headlight.model.card import flatten, read_card
 from headlight.model.checkpoint import ZOO, load
@@ -67,10 +68,12 @@ def test_the_experts_have_the_habits_that_a_card_tells_in_any_text(name):
     taken = count_taken(checkpoint, stream[: len(stream) // length * length].view(-1, length))
     told = read_card(ZOO / name / "CARD.md").expert_tokens["layers"]
     for layer, experts in told.items():
-        kept = seen = 0
+        kept = seen = expected = 0
         for number, expert in enumerate(experts):
             listed = [ids[token["text"]] for token in expert["tokens"]]
+            shares = torch.tensor([token["share"] for token in expert["tokens"]])
             kept += int(taken[layer].tokens[listed, number].sum())
             seen += int(taken[layer].all_tokens[listed].sum())
+            expected += float((taken[layer].all_tokens[listed] * shares).sum())
         assert seen > 200, layer
-        assert kept / seen > 0.95, layer
+        assert kept / seen == pytest.approx(expected / seen, abs=0.06), layer
