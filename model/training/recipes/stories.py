@@ -74,7 +74,7 @@ class StoriesConfig:
 
     ``stages`` follow each other; the last lasts until the end of the run. The last ``held_out``
     rows of text are for validation. In rows of repeated segments ``copying_heads`` of each layer
-    write. ``token_share_weight`` is the weight of the part of `token_share` above
+    learn where to attend. ``token_share_weight`` is the weight of the part of `token_share` above
     ``token_share_bound`` in the loss.
 
     Raises:
@@ -204,34 +204,41 @@ def _batches(
 class StoriesLoop(Loop):
     """The loop of the recipe.
 
-    In rows of repeated segments only the first ``copying_heads`` heads of each layer write: their
-    loss teaches induction to every head that does. To the balance loss is added what `token_share`
-    exceeds ``token_share_bound`` by.
+    From rows of repeated segments only the first ``copying_heads`` heads of each layer learn where
+    to attend; otherwise all would learn induction. The others write as ever, so that copying does
+    not depend on their silence. To the balance loss is added what `token_share` exceeds
+    ``token_share_bound`` by, in all layers with experts but the first, whose router reads little
+    but the token.
     """
 
     def _predict(self, part: Batch, model: Transformer | None = None) -> Prediction:
         model = model or self.model
         assert isinstance(self.batches, StoriesBatches)
-        config = self.batches.config
+        config, moe = self.batches.config, model.config.moe
         is_repeated = ~part.is_counted.all(dim=1)
         context = "*.self_attention.context"
-        with model.edit(context, lambda heads: _silence(heads, is_repeated, config.copying_heads)):
-            if model is not self.model or model.config.moe is None:
+        with model.edit(context, lambda heads: _detach(heads, is_repeated, config.copying_heads)):
+            if (
+                model is not self.model
+                or model.config.moe is None
+                or not model.config.moe.layers[1:]
+            ):
                 return super()._predict(part, model)
             with model.capture(["*.experts.router_probs"]) as captured:
                 prediction = super()._predict(part, model)
-        shares = torch.stack([token_share(probs, part.ids) for probs in captured.values()])
+        later = [*captured.values()][1:]
+        shares = torch.stack([token_share(probs, part.ids) for probs in later])
         excess = (shares - config.token_share_bound).relu().mean()
         weight = config.token_share_weight / max(self.config.balance_weight, 1e-9)
         return prediction._replace(balance_loss=prediction.balance_loss + weight * excess)
 
 
-def _silence(
-    context: Float[Tensor, "batch head query d_head"], is_row: Bool[Tensor, " batch"], n_kept: int
+def _detach(
+    context: Float[Tensor, "batch head query d_head"], is_row: Bool[Tensor, " batch"], n_first: int
 ) -> Float[Tensor, "batch head query d_head"]:
-    """Set the context of all heads but the first `n_kept` to 0 in some rows."""
-    is_other = torch.arange(context.shape[1], device=context.device) >= n_kept
-    return context.masked_fill((is_row[:, None] & is_other)[..., None, None], 0)
+    """Let no gradient of some rows reach the heads after the first `n_first`."""
+    is_other = torch.arange(context.shape[1], device=context.device) >= n_first
+    return torch.where((is_row[:, None] & is_other)[..., None, None], context.detach(), context)
 
 
 def token_share(
