@@ -23,7 +23,7 @@ const FIRST = ['induction', 'monotonic'];
 const COMMON = ['same_token', 'previous', 'next', 'current', 'sink'];
 /** Weight from which two words count as linked. */
 const LINKED = 0.25;
-/** What a short word, or one two tokens away, is worth beside a longer one that is farther off. */
+/** The worth of a short word, or of one two tokens away, against a longer one farther off. */
 const LESS = 0.3;
 /** Letters from which a word counts in full. */
 const LONG = 4;

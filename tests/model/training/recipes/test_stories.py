@@ -167,7 +167,7 @@ def make_loop(make_config, tmp_path):
 
 
 def test_only_the_copying_heads_learn_where_to_attend_from_repeated_rows(make_loop):
-    loop = make_loop(copying_heads=1)
+    loop = make_loop(copying_heads=1, head_dropout=0.0)
     repeated, text = loop.batches.batch(0), loop.batches.batch(2)
     for batch, n_learning in ((repeated, 1), (text, 4)):
         loop.model.zero_grad()
@@ -178,6 +178,15 @@ def test_only_the_copying_heads_learn_where_to_attend_from_repeated_rows(make_lo
             assert (rows.abs().amax(dim=(1, 2)) > 0).tolist() == [n < n_learning for n in range(4)]
     exact = loop.model(repeated.ids).logits
     torch.testing.assert_close(loop._predict(repeated).logits, exact)  # all heads write
+
+
+def test_heads_are_silent_at_random_in_rows_of_text(make_loop):
+    loop = make_loop(head_dropout=0.5)
+    with loop.model.capture(["*.self_attention.context"]) as captured:
+        loop._predict(loop.batches.batch(2))  # five rows of text, then a repeated one
+    writes = torch.stack([tensor.abs().amax(dim=(2, 3)) > 0 for tensor in captured.values()])
+    assert 0 < writes[:, :5].sum() < writes[:, :5].numel()
+    assert writes[:, 5:].all()
 
 
 def test_the_share_of_the_token_by_hand():
@@ -200,9 +209,10 @@ def test_the_share_of_the_token_is_1_without_context_and_least_if_context_alone_
 def test_a_router_that_reads_the_token_alone_is_penalised_above_the_bound(make_loop):
     batch = make_loop().batches.batch(2)
     plain, strict = (
-        make_loop(token_share_bound=bound)._predict(batch).balance_loss for bound in (1.0, 0.0)
+        make_loop(token_share_bound=bound, head_dropout=0.0)._predict(batch).balance_loss
+        for bound in (1.0, 0.0)
     )
-    loop = make_loop()
+    loop = make_loop(head_dropout=0.0)
     with loop.model.capture(["*.router_probs"]) as captured:
         loop._predict(batch)
     weight = StoriesConfig().token_share_weight / LoopConfig().balance_weight
