@@ -67,13 +67,13 @@ def test_the_experts_have_the_habits_that_a_card_tells_in_any_text(name):
     length = checkpoint.config.max_tokens - 1
     taken = count_taken(checkpoint, stream[: len(stream) // length * length].view(-1, length))
     told = read_card(ZOO / name / "CARD.md").expert_tokens["layers"]
+    kept = seen = expected = 0.0
     for layer, experts in told.items():
-        kept = seen = expected = 0
         for number, expert in enumerate(experts):
             listed = [ids[token["text"]] for token in expert["tokens"]]
             shares = torch.tensor([token["share"] for token in expert["tokens"]])
             kept += int(taken[layer].tokens[listed, number].sum())
             seen += int(taken[layer].all_tokens[listed].sum())
             expected += float((taken[layer].all_tokens[listed] * shares).sum())
-        assert seen > 200, layer
-        assert kept / seen == pytest.approx(expected / seen, abs=0.06), layer
+    assert seen > 500
+    assert kept / seen == pytest.approx(expected / seen, abs=0.05)
