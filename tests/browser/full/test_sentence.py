@@ -57,7 +57,7 @@ def test_an_example_opens_the_view_the_head_and_the_token(reader):
     reader.open(text="Something else", view="experts", layer=0, head=0)
     press(reader, "A verb and its subject")
     assert reader.view.get_attribute("id") == "view-attention"
-    assert reader.chosen_head == "Layer 3, head 5"
+    assert reader.chosen_head == "Layer 3, head 3"
     assert reader.readout.startswith("“were” attends most to “children”")
 
 

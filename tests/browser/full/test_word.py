@@ -29,9 +29,11 @@ def test_the_bars_are_those_of_the_api_for_the_chosen_token(reader, explained):
     reader.wait_until_drawn()
     parts = explained(3)["parts"]["data"]
     shown = reader.view.locator(".bars .bartext").all_text_contents()
-    assert [text.replace("−", "-") for text in shown[: len(parts) - 1]] == [
-        f"{part:+.2f}" for part in parts[:-1]
-    ]
+    for text, part in zip(shown, parts[:-1], strict=False):
+        if abs(part) < 0.005:  # too small for two digits
+            assert text.endswith("0.01")
+        else:
+            assert text.replace("−", "-") == f"{part:+.2f}"
     assert shown[len(parts) - 1] == "0"
 
 
