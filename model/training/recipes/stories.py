@@ -73,9 +73,9 @@ class StoriesConfig:
 
     ``stages`` follow each other; the last lasts until the end of the run. The last ``held_out``
     rows of text are for validation. In rows of repeated segments ``copying_heads`` of each layer
-    learn where to attend. ``token_share_weight`` is the weight of the part of `token_share` above
-    ``token_share_bound`` in the loss. ``head_dropout`` is the probability that a head does not
-    write in a row of text.
+    learn where to attend. In the balance loss, the part of `token_share` above
+    ``token_share_bound`` has the weight ``token_share_weight``. ``head_dropout`` is the probability
+    that a head does not write in a row of text.
 
     Raises:
         ValueError: there is no stage, a stage has no rows, or a number is out of its range.
@@ -84,7 +84,7 @@ class StoriesConfig:
     stages: tuple[Stage, ...] = STAGES
     held_out: int = 64
     copying_heads: int = 2
-    token_share_weight: float = 0.5
+    token_share_weight: float = 5.0
     token_share_bound: float = 0.55
     head_dropout: float = 0.05
 
@@ -235,8 +235,8 @@ class StoriesLoop(Loop):
         later = [*captured.values()][1:]
         shares = torch.stack([token_share(probs, part.ids) for probs in later])
         excess = (shares - config.token_share_bound).relu().mean()
-        weight = config.token_share_weight / max(self.config.balance_weight, 1e-9)
-        return prediction._replace(balance_loss=prediction.balance_loss + weight * excess)
+        balance_loss = prediction.balance_loss + config.token_share_weight * excess
+        return prediction._replace(balance_loss=balance_loss)
 
 
 def _detach(

@@ -215,6 +215,6 @@ def test_a_router_that_reads_the_token_alone_is_penalised_above_the_bound(make_l
     loop = make_loop(head_dropout=0.0)
     with loop.model.capture(["*.router_probs"]) as captured:
         loop._predict(batch)
-    weight = StoriesConfig().token_share_weight / LoopConfig().balance_weight
+    weight = StoriesConfig().token_share_weight
     _, probs = captured.values()  # the first layer is left out
     torch.testing.assert_close(strict - plain, weight * token_share(probs, batch.ids))
