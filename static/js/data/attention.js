@@ -351,6 +351,15 @@ export function profileInWords({ profile }, format) {
 }
 
 /**
+ * Does the model have a profile, so that heads sorted by label stand under the first one over many
+ * sentences instead of the one in this text?
+ * @param {{heads: Pick<LabelledHead, 'profile'>[]}[]} layers
+ */
+export function hasProfiles(layers) {
+  return layers.some(({ heads }) => heads.some(({ profile }) => profile));
+}
+
+/**
  * The heads in the order they are looked at in: a row a layer, or, where they are sorted by label,
  * a row a label, the highest score first.
  * @param {{layer: number, heads: LabelledHead[]}[]} layers
@@ -364,17 +373,33 @@ export function arranged(layers, order) {
       help: `layer ${layer}`,
       heads,
     }));
-  const all = layers.flatMap(({ heads }) => heads);
-  const ids = [...new Set(all.map(({ label }) => label?.id ?? ''))].sort(
-    (a, b) => rankOf(a) - rankOf(b),
-  );
+  const isProfiled = hasProfiles(layers);
+  const all = layers
+    .flatMap(({ heads }) => heads)
+    .map((head) => ({ head, ...(isProfiled ? firstOf(head) : inText(head)) }));
+  const ids = [...new Set(all.map(({ id }) => id))].sort((a, b) => rankOf(a) - rankOf(b));
   return ids.map((id) => {
-    const heads = all
-      .filter(({ label }) => (label?.id ?? '') === id)
-      .sort((a, b) => (b.score ?? 0) - (a.score ?? 0));
-    const { title, help } = labelOf(id);
+    const found = all.filter((one) => one.id === id).sort((a, b) => b.score - a.score);
+    const { title, help } = id === NO_LABEL ? UNLABELLED : labelOf(id);
+    const heads = found.map(({ head }) => head);
     return { title, help: `${title}, ${counted(heads.length, 'head')}: ${help}`, heads };
   });
+}
+
+const NO_LABEL = 'no_label';
+const UNLABELLED = {
+  title: 'no label',
+  help: 'no score of these heads over many sentences reaches its threshold',
+};
+
+/** @param {LabelledHead} head */
+function firstOf({ profile }) {
+  return profile?.[0] ?? { id: NO_LABEL, score: 0 };
+}
+
+/** @param {LabelledHead} head */
+function inText({ label, score }) {
+  return { id: label?.id ?? '', score: score ?? 0 };
 }
 
 /** @param {string} id */

@@ -7,6 +7,7 @@
 import {
   arranged,
   bareTitle,
+  hasProfiles,
   labelInWords,
   labelledHeads,
   placeOf,
@@ -34,9 +35,13 @@ const SMALLEST = 12;
 const ROOM_FOR_WORDS = 62;
 const ORDERS = {
   layer: 'Rows are layers, columns are heads, counted from 0.',
-  label: 'Heads grouped by label, highest score first.',
+  label: 'Heads grouped by label in this text, highest score first.',
 };
-const PROFILES = 'Below a map: in italics its label over many sentences, then that in this text.';
+const BY_PROFILE = 'Heads grouped by their first label over many sentences, highest score first.';
+const PROFILES = {
+  layer: 'Below a map: in italics its label over many sentences, then that in this text.',
+  label: 'Below a map: in italics its label over many sentences, then its layer and head.',
+};
 const HOW = {
   mouse: 'Point at a map, or choose one to enlarge it.',
   touch: 'Tap a map to enlarge it.',
@@ -76,12 +81,9 @@ export function createHeads({ onChoose, painter }) {
     caption.textContent = cell
       ? captionOf(rows[cell.row].heads[cell.column], peakOf(rows[cell.row].heads[cell.column]))
       : [
-          ORDERS[built.order ?? 'layer'],
-          rows.some(({ heads }) => heads.some(({ profile }) => profile)) ? PROFILES : '',
+          ...orderInWords(built.order ?? 'layer', hasProfiles(rows)),
           canPoint() ? HOW.mouse : HOW.touch,
-        ]
-          .filter(Boolean)
-          .join(' ');
+        ].join(' ');
   };
   grid.addEventListener('click', ({ target }) => {
     const cell = cellOf(cells, target);
@@ -145,6 +147,15 @@ export function createHeads({ onChoose, painter }) {
       painted = look;
     },
   };
+}
+
+/**
+ * @param {Order} order
+ * @param {boolean} isProfiled
+ */
+function orderInWords(order, isProfiled) {
+  if (!isProfiled) return [ORDERS[order]];
+  return [order === 'label' ? BY_PROFILE : ORDERS[order], PROFILES[order]];
 }
 
 /** A finger chooses what it touches; it cannot point first. */
@@ -281,17 +292,27 @@ function labelsOf(head) {
 }
 
 /**
- * The caption of a map: its label if sorted by layer, its place if sorted by label.
+ * The caption of a map: its label in this text; its place if sorted by label, with the label in this
+ * text if there is room and the profile's sorts.
  * @param {LabelledHead} labelled
  * @param {Pick<Build, 'order'|'isShort'>} build
  */
-function nameOf({ layer, head, label, score }, { order, isShort }) {
-  const words = order === 'label' ? `${layer}.${head}` : isShort ? label?.short : bareTitle(label);
+function nameOf({ layer, head, label, score, profile }, { order, isShort }) {
+  const place = `${layer}.${head}`;
+  const words =
+    order === 'layer'
+      ? isShort
+        ? label?.short
+        : bareTitle(label)
+      : profile && !isShort
+        ? `${place} ${label?.short ?? ''}`
+        : place;
+  const hasScore = score !== null && !(profile && words === place);
   return element(
     'span',
     { class: label?.id === 'mixed' ? 'heads-name is-mixed' : 'heads-name', 'aria-hidden': 'true' },
     element('span', {}, words ?? ''),
-    score === null ? null : element('span', { class: 'heads-score' }, shortShare(score)),
+    hasScore ? element('span', { class: 'heads-score' }, shortShare(score)) : null,
   );
 }
 

@@ -131,6 +131,28 @@ test('rows are layers, or labels with their highest scores first', () => {
   ]);
 });
 
+test('a model with a profile has its heads sorted by the first label over many sentences', () => {
+  const trace = labelled();
+  const paths = [0, 1].map((layer) => `decoder.layers.${layer}.self_attention`);
+  const card = {
+    ...trace.card,
+    head_labels: {
+      [paths[0]]: [{ sink: 0.96, previous: 0.81 }, {}],
+      [paths[1]]: [{ previous: 0.7 }, { sink: 0.99 }],
+    },
+  };
+  const rows = arranged(headsOf({ ...trace, card }), 'label');
+  deepEqual(
+    rows.map(({ title, heads }) => [title, heads.map(({ layer, head }) => `${layer}.${head}`)]),
+    [
+      ['previous token', ['1.0']],
+      ['sink', ['1.1', '0.0']],
+      ['no label', ['0.1']],
+    ],
+  );
+  ok(rows[2].help.includes('over many sentences'));
+});
+
 test('heads are ranked by their weight from one token to another', () => {
   const trace = sampleTrace();
   const ranked = rankedByPair(trace, placeOf({}, trace), 3, 1);
