@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from headlight.model.evaluation.minimal_pairs import MinimalPair, pair_figures
 from headlight.model.evaluation.moe import load_entropy, routing
 from headlight.model.generation import Sampling, generate
 from headlight.model.served_transformer import Checkpoint
+from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import prepend
 from headlight.model.training.corpus import CorpusError, TokenStream, read_lines
 from headlight.model.training.losses import token_losses
@@ -26,6 +28,7 @@ OPENINGS = Path(__file__).with_name("gold") / "openings.txt"
 PAGE_SAMPLING = Sampling(temperature=0.8, top_p=0.9)
 """The settings that the page's Generate begins with."""
 N_CONTINUED = 48
+WORD = re.compile(r" [^\W\d_]{2,}")
 
 
 def evaluate(
@@ -47,12 +50,17 @@ def evaluate(
     stream = TokenStream.encode(documents, checkpoint.tokenizer)
     rows = _rows(stream.ids, checkpoint.config.max_tokens - 1)
     induction, copying = induction_head(checkpoint)
+    words = word_tokens(checkpoint.tokenizer)
     figures: dict[str, Any] = {
         **bits_per_byte(checkpoint, documents),
         "previous_token_head": _named(previous_token_head(checkpoint, rows[:HEAD_ROWS])),
         "induction_head": _named(induction),
         "copy_accuracy": copying,
     }
+    if words:
+        of_words, copying_words = induction_head(checkpoint, drawn_from=words)
+        figures["induction_head_on_words"] = _named(of_words)
+        figures["copy_accuracy_on_words"] = copying_words
     if checkpoint.config.moe is not None:
         found = {f"layer_{n}": layer for n, layer in routing(checkpoint, rows).items()}
         figures["expert_load_entropy"] = {
@@ -178,13 +186,38 @@ def previous_token_head(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) 
     return _best(weights.diagonal(offset=-1, dim1=-2, dim2=-1)[..., 1:].mean(dim=(1, 3)))
 
 
+def word_tokens(tokenizer: Tokenizer) -> list[int]:
+    """List the tokens that begin a word and hold letters only: a space, and two letters or more.
+
+    Random tokens of the whole vocabulary are bytes, endings and punctuation too, which seldom
+    follow one another in a text.
+    """
+    return [
+        token
+        for token in range(tokenizer.vocab_size)
+        if not tokenizer.is_special(token) and WORD.fullmatch(tokenizer.text_of(token))
+    ]
+
+
 def induction_head(
-    checkpoint: Checkpoint, *, n_rows: int = 32, segment: int = 50, seed: int = 0
+    checkpoint: Checkpoint,
+    *,
+    drawn_from: Sequence[int] = (),
+    n_rows: int = 32,
+    segment: int = 50,
+    seed: int = 0,
 ) -> tuple[HeadScore, float]:
     """Find the head with the greatest mean weight on the token after the earlier occurrence.
 
-    Each row is a segment of tokens drawn uniformly from the vocabulary, twice. Olsson et al. 2022,
+    Each row is a segment of tokens drawn uniformly, twice. Olsson et al. 2022,
     https://arxiv.org/abs/2209.11895.
+
+    Args:
+        checkpoint: the model.
+        drawn_from: the tokens to draw from, such as `word_tokens`; without any, the vocabulary.
+        n_rows: the number of rows.
+        segment: the tokens of a segment.
+        seed: of the draw.
 
     Returns:
         The head with its mean weight over the repetition, and the model's accuracy on the
@@ -192,7 +225,8 @@ def induction_head(
     """
     generator = torch.Generator().manual_seed(seed)
     special = {checkpoint.tokenizer.start_id, checkpoint.tokenizer.end_id}
-    ordinary = torch.tensor([i for i in range(checkpoint.config.vocab_size) if i not in special])
+    vocabulary = drawn_from or range(checkpoint.config.vocab_size)
+    ordinary = torch.tensor([token for token in vocabulary if token not in special])
     drawn = torch.randint(len(ordinary), (n_rows, segment), generator=generator)
     rows = ordinary[drawn].repeat(1, 2)
     weights, logits = _read(checkpoint, rows)

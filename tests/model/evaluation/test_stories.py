@@ -17,6 +17,7 @@ from headlight.model.evaluation.stories import (
     evaluate,
     induction_head,
     previous_token_head,
+    word_tokens,
 )
 from headlight.model.training.corpus import CorpusError, TokenStream, read_lines
 from headlight.model.training.losses import token_losses
@@ -48,6 +49,8 @@ def test_every_figure_is_there_and_finite(figures):
         "previous_token_head",
         "induction_head",
         "copy_accuracy",
+        "induction_head_on_words",
+        "copy_accuracy_on_words",
         "expert_load_entropy",
         "smallest_expert_share",
         "first_choice_decided_by_token",
@@ -222,9 +225,11 @@ def test_the_rows_are_a_random_segment_twice(checkpoint):
         induction_head(checkpoint, n_rows=6, segment=15, seed=4)
         induction_head(checkpoint, n_rows=6, segment=15, seed=4)
         induction_head(checkpoint, n_rows=6, segment=15, seed=5)
+        words = word_tokens(checkpoint.tokenizer)
+        induction_head(checkpoint, n_rows=6, segment=15, drawn_from=words)
     finally:
         del checkpoint.model.forward
-    first, again, other = seen
+    first, again, other, of_words = seen
     assert first.shape == (6, 31)
     assert (first[:, 0] == checkpoint.tokenizer.start_id).all()
     assert first[:, 1:16].equal(first[:, 16:])
@@ -233,6 +238,10 @@ def test_the_rows_are_a_random_segment_twice(checkpoint):
     assert first[:, 1:16].unique().numel() > 60
     assert first.equal(again)
     assert not first.equal(other)
+    texts = [checkpoint.tokenizer.text_of(token) for token in words]
+    assert " the" in texts
+    assert all(text[0] == " " and text[1:].isalpha() and len(text) > 2 for text in texts)
+    assert of_words[:, 1:].unique().tolist() == words
 
 
 def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint):
