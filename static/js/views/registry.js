@@ -292,7 +292,7 @@ export function lackOf({ title, needs }, card) {
 }
 
 /** The numbers of one answer that a server of default settings keeps beside a book's tokens. */
-const MOST_NUMBERS = 7.2e6;
+export const MOST_NUMBERS = 7.2e6;
 
 /**
  * The request for the maps of all heads, as fine as one answer holds: mean and maximum, at most 256

@@ -192,7 +192,7 @@ export function blocksFigure(subject, tensors) {
         `${bytes(memory.whole)} as whole matrices, ${bytes(memory.blocks)} as one block with its m, ℓ and o`,
       ],
     ],
-    ...drawn(steps, subject, size),
+    ...drawn(steps, subject, size, memory),
     grid,
   };
 }
@@ -275,23 +275,26 @@ function gridOf(steps, size, { attention, query, state }) {
 }
 
 /**
- * The squares of the matrix in the order in which they are visited; below, the row after each block.
+ * The squares of the matrix in the order in which they are visited; below, the row after each block,
+ * and the memory of the scores.
  * @param {Step[]} steps
  * @param {Subject} subject
  * @param {number} size of a block
+ * @param {{whole: number, blocks: number}} memory in bytes
  */
-function drawn(steps, { attention, query, texts, state }, size) {
+function drawn(steps, { attention, query, texts, state }, size, memory) {
   const { palette, width } = state;
   const narrow = isNarrow(width);
   const nColumns = Math.ceil(texts.columns.length / size);
   const nRows = Math.ceil(texts.rows.length / size);
   const isHidden = isCausal(`${attention}.weights`);
   const order = orderOf(nRows, nColumns, isHidden);
-  const [chart, gap] = [104, 34];
-  const margin = { l: narrow ? 46 : 64, r: 16, t: 34, b: 40 };
+  const [chart, gap, bars] = [104, 34, 50];
+  const margin = { l: narrow ? 46 : 84, r: 16, t: 34, b: 8 };
   const across = Math.min(width - margin.l - margin.r, 860);
   const square = Math.max(120, Math.min(300, nRows * 18));
-  const all = square + 3 * (chart + gap);
+  const charts = square + 3 * (chart + gap);
+  const all = charts + 2.5 * gap + bars;
   /** @param {number} top @param {number} length @returns {[number, number]} */
   const domain = (top, length) => [1 - (top + length) / all, 1 - top / all];
   const place = (/** @type {number} */ at) => domain(square + gap + at * (chart + gap), chart);
@@ -375,6 +378,22 @@ function drawn(steps, { attention, query, texts, state }, size) {
         marker: { size: 5 },
         hoverinfo: 'none',
       },
+      {
+        type: 'bar',
+        orientation: 'h',
+        xaxis: 'x2',
+        yaxis: 'y6',
+        x: [memory.whole, memory.blocks],
+        y: [0, 1],
+        marker: { color: [translucent(palette.key, 0.45), palette.query] },
+        text: [`${bytes(memory.whole)}: whole matrices`, `${bytes(memory.blocks)}: one block`],
+        textposition: ['inside', 'outside'],
+        insidetextanchor: 'start',
+        textangle: 0,
+        textfont: { size: 11, color: palette.ink },
+        cliponaxis: false,
+        hoverinfo: 'none',
+      },
     ],
     layout: {
       ...baseLayout(palette, {
@@ -389,14 +408,15 @@ function drawn(steps, { attention, query, texts, state }, size) {
         'greatest score of each block (bars) and running maximum m (line)',
         'running sum ℓ: what was there, scaled (pale), and what the block adds (dark)',
         'm + ln ℓ: after the last block the logarithm of the whole row’s sum',
-      ].map((text, at) => ({
+        'memory of the scores of this layer: all heads at once, and one block of one head with its m, ℓ and o',
+      ].map((text, at, { length }) => ({
         text: narrow ? text.replace(/[:;(].*$/, '') : text,
         showarrow: false,
         xref: 'paper',
         yref: 'paper',
         x: 0,
         xanchor: 'left',
-        y: at === 0 ? 1 : place(at - 1)[1],
+        y: at === 0 ? 1 : at < length - 1 ? place(at - 1)[1] : bars / all,
         yanchor: 'bottom',
         yshift: 5,
         font: { size: 12, color: palette.muted },
@@ -422,8 +442,8 @@ function drawn(steps, { attention, query, texts, state }, size) {
         ...ticksAt(nColumns, size, across / (narrow ? 46 : 58)),
         title: { text: 'first key of the block', font: { size: 12, color: palette.key } },
       },
-      // The whole height, for the cursor.
-      yaxis: { range: [0, 1], domain: [0, 1], visible: false },
+      // Over everything that has keys, for the cursor.
+      yaxis: { range: [0, 1], domain: domain(0, charts), visible: false },
       yaxis2: {
         ...downwards({ ...axis, range: [-0.5, nRows - 0.5] }),
         domain: domain(0, square),
@@ -435,6 +455,8 @@ function drawn(steps, { attention, query, texts, state }, size) {
       yaxis3: { ...axis, domain: place(0) },
       yaxis4: { ...axis, domain: place(1), rangemode: 'tozero' },
       yaxis5: { ...axis, domain: place(2) },
+      xaxis2: { range: [0, memory.whole], anchor: 'y6', visible: false },
+      yaxis6: { range: [1.5, -0.5], domain: [0, bars / all], anchor: 'x2', visible: false },
     },
   };
 }

@@ -6,7 +6,7 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { grouped } from '../../data/format.js';
-import { entryOf, overviewAsk } from '../registry.js';
+import { entryOf, MOST_NUMBERS, overviewAsk } from '../registry.js';
 import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure } from './map.js';
 import { BINS, regionAfter, writtenOf } from './region.js';
@@ -51,7 +51,7 @@ export const long = {
 };
 
 /**
- * The map of the text, the tile of a part of it, and the numbers of the rows of its layer.
+ * The map of the text, the tile of a part of it, and the numbers of the rows.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Record<string, Ask>}
@@ -71,16 +71,23 @@ function asks(trace, state) {
 }
 
 /**
- * The numbers of every row of a layer. The row that is asked for besides lets the text be long.
+ * The numbers of every row, of all layers at once if one answer holds them: each answer takes a pass.
+ * The row that is asked for besides lets the text be long.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Ask}
  */
 function rowsAsk(trace, state) {
   const attention = attentionOf(trace, state);
+  const sites = statisticsOf(attention).map(({ id }) => id);
+  const { n_layers: layers = 1, n_heads: heads = 1 } = trace.card ?? {};
+  const { queries, keys } = sizeOf(trace, state);
+  const rows = placesIn(trace).length * keys;
+  const isOne = layers * heads * (sites.length * queries + rows) > MOST_NUMBERS;
+  const path = isOne ? attention : attention.replace(/\d+/, '*');
   return {
-    capture: statisticsOf(attention).map(({ id }) => `${attention}.${id}`),
-    layers: [Number(attention.match(/\d+/)?.[0])],
+    capture: sites.map((site) => `${path}.${site}`),
+    ...(isOne && { layers: [Number(attention.match(/\d+/)?.[0])] }),
     queries: [0],
     ...(isPastTraining(trace, state) && {
       analyses: ['next_token'],

@@ -2,7 +2,6 @@
  * The map of a region as a figure: its cells, the numbers of its rows, and its cursor.
  */
 
-import { largestIn } from '../../data/arithmetic.js';
 import { amount, grouped, share } from '../../data/format.js';
 import { positionLabels, quoted } from '../../data/text.js';
 import { sequential } from '../../plot/colour.js';
@@ -16,14 +15,16 @@ import { isPastTraining, sizeOf, textsOf } from './subject.js';
 /**
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
  * @import { Drawing, Figure, ViewState } from '../../plot/figure.js'
- * @import { Box, Grid } from '../../plot/grid.js'
+ * @import { Box, Cell, Grid } from '../../plot/grid.js'
  * @import { Part, Region } from './region.js'
  * @import { Strip } from './strips.js'
  * @import { Shown } from './subject.js'
  */
 
-/** The share of the pooled values that have a colour of their own. */
+/** The share of the values that have a colour of their own. */
 const COLOURED = 0.995;
+/** The strongest cells that are named. */
+const N_STRONGEST = 3;
 /** Marks in the sentence are of single tokens; bins of more would mark a page of it. */
 const MOST_MARKED = 16;
 
@@ -40,7 +41,10 @@ export function mapFigure(subject) {
   const trained = trace.card?.trained_tokens ?? 0;
   const resolution = resolutionInWords(width, pool);
   const isExact = resolution === 'exact';
-  const top = isExact && state.range === 'one' ? 1 : topOf(matrix, isExact ? 1 : COLOURED);
+  // Far into a text all weights are near 0: from 0 to 1 a part of it would be blank.
+  const isWhole = writtenOf(region, sizeOf(trace, state)).length === 0;
+  const isToOne = isExact && isWhole && state.range === 'one';
+  const top = isToOne ? 1 : topOf(matrix);
   const found = state.answers?.rows?.trace;
   const isRefused = Boolean(state.answers?.rows?.problem); // in a saved page
   const strips = isRefused
@@ -52,8 +56,9 @@ export function mapFigure(subject) {
           : []),
       ];
   const grid = gridOf(subject, strips, top);
-  const strongest = grid.start ?? { row: 0, column: 0 };
-  const most = grid.tip(strongest.row, strongest.column).join(', ');
+  /** @param {Cell} cell */
+  const told = ({ row, column }) => grid.tip(row, column).join(', ');
+  const most = strongestIn(matrix).map(told);
   const place = placeInWords(region, texts);
   const edges = edgesOf(shown, trained);
   const drawing = squaresFigure(
@@ -65,7 +70,7 @@ export function mapFigure(subject) {
       scale: {
         bottom: 0,
         top,
-        ...(!isExact && { ticks: { tickvals: [0, top], ticktext: ['0', `≥ ${amount(top, 2)}`] } }),
+        ...(!isToOne && { ticks: { tickvals: [0, top], ticktext: ['0', `≥ ${amount(top, 2)}`] } }),
         colours: sequential(state.palette.theme),
       },
       quantity: isExact ? 'attention weight' : `weight, ${resolution}`,
@@ -74,11 +79,12 @@ export function mapFigure(subject) {
   );
   return {
     title: `${title}, ${resolution}`,
-    summary: `${place}; ${resolution}. Strongest: ${most}.`,
+    summary: `${place}; ${resolution}. Strongest: ${most.join('; ')}.`,
     facts: [
       ['Region', place],
       ['Each cell', resolution],
-      ['Strongest', most],
+      ...(grid.picked ? [['Marked', told(grid.picked)]] : []),
+      ['Strongest', most[0] ?? 'none'],
       ...(Object.values(edges).some((edge) => edge !== null)
         ? [
             [
@@ -136,14 +142,30 @@ function withTrainedLine(
 }
 
 /**
- * The value at the end of the colours: a few strong bins, the first token's above all, would leave
+ * The value at the end of the colours: a few strong cells, the first token's above all, would leave
  * all others pale.
  * @param {Matrix} matrix
- * @param {number} share of the positive values that are not above it
  */
-function topOf({ data }, share) {
+function topOf({ data }) {
   const found = data.filter((value) => value > 0).sort();
-  return found[Math.ceil(share * found.length) - 1] || 1;
+  return found[Math.ceil(COLOURED * found.length) - 1] || 1;
+}
+
+/**
+ * @param {Matrix} matrix
+ * @returns {Cell[]} the strongest first
+ */
+function strongestIn({ columns, data }) {
+  /** @type {number[]} */
+  const best = [];
+  data.forEach((value, at) => {
+    const last = best[N_STRONGEST - 1];
+    if (!(value > 0) || (last !== undefined && value <= data[last])) return;
+    const place = best.findIndex((other) => data[other] < value);
+    best.splice(place < 0 ? best.length : place, 0, at);
+    best.length = Math.min(best.length, N_STRONGEST);
+  });
+  return best.map((at) => ({ row: Math.floor(at / columns), column: at % columns }));
 }
 
 /**
@@ -205,7 +227,7 @@ function gridOf({ trace, state, pool, whole, shown, tile }, strips, top) {
         : (move('+', { row, column }) ?? {}),
     chooseHint: `Enter ${isExact ? 'marks the cell, +' : 'or +'} zooms in on it, − out, 0 to the whole text, Shift and arrows move`,
     note: `${isExact ? 'Click to mark a cell.' : 'Click to zoom in.'} ${isNarrow(state.width) ? 'Two fingers move and zoom.' : 'Drag to move; Ctrl and the wheel, or a pinch, zooms.'}`,
-    start: picked ?? largestIn(matrix),
+    start: picked ?? strongestIn(matrix)[0] ?? { row: 0, column: 0 },
     picked,
     query: null,
     move,

@@ -122,6 +122,32 @@ test('a region asks for its tile, and waits for it', () => {
   deepEqual(figure.grid.move('0', null), { long_region: [] });
 });
 
+test('a part of a text ends its colours at its own weights, and names the strongest truly', () => {
+  const trace = overviewOf(700);
+  const data = new Float32Array(128).fill(2 ** -12);
+  data[37] = 2 ** -6;
+  const mean_map = { axes: [], shape: [16, 8], data, scale: 1 };
+  const answers = { tile: { trace: { tensors: { mean_map } } } };
+  const state = stateOf({ long_region: [600, 616, 0, 8], long_cell: [601, 3], answers });
+  const { data: drawn, facts, grid, summary } = long.figure(trace, state);
+  equal(drawn[0].zmax, 2 ** -6);
+  const told = Object.fromEntries(facts);
+  match(told.Strongest, /at 604 → .* at 5, 0\.015625/);
+  match(told.Marked, /at 601 → .* at 3, 0\.000244/);
+  deepEqual(grid.start, { row: 1, column: 3 });
+  equal(summary.split('; ').length, 4); // the region and three cells
+});
+
+test('the numbers of the rows are asked for once if one answer holds those of all layers', () => {
+  const trace = overviewOf(700);
+  const asked = (n_layers, n_heads) =>
+    long.asks({ ...trace, card: { ...trace.card, n_layers, n_heads } }, stateOf({})).rows;
+  deepEqual(asked(4, 6).capture[0], 'decoder.layers.*.self_attention.entropy');
+  equal(asked(4, 6).layers, undefined);
+  deepEqual(asked(64, 64).capture[0], `${SITE}.entropy`);
+  deepEqual(asked(64, 64).layers, [1]);
+});
+
 test('a short text asks for its maps too', () => {
   const { overview } = long.asks(sampleTrace(), stateOf({}));
   equal(overview.resolution, 256);
