@@ -22,6 +22,7 @@ from headlight.model.norms import LayerNorm, Norm
 from headlight.model.positional_tables import Arrays, encoding_of
 from headlight.model.quantization import quantized_weights
 from headlight.model.served import Description, LinearExit, Weight, pad
+from headlight.model.sites import layer_of
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.trace import NamedArray
 from headlight.model.transformer import Transformer
@@ -80,7 +81,10 @@ class Checkpoint:
             if self.config.has_encoder:
                 target_ids = pad(targets, self.device).ids if targets else None
                 model(batch.ids, target_ids, is_token=batch.is_token, has_logits=has_logits)
-            else:  # causal rows need no padding mask, as the padding is at their end
+            # Causal rows need no padding mask, as the padding is at their end.
+            elif not interventions and (n_layers := _n_layers(sites)):
+                model.decoder(batch.ids, n_layers=n_layers)
+            else:
                 model(batch.ids, has_logits=has_logits)
         return captured
 
@@ -238,3 +242,9 @@ def _wide(tensor: Tensor) -> Float[np.ndarray, "*axes"]:
 def _named(tensor: Tensor) -> NamedArray:
     axes = ("vocab", "d_model") if tensor.ndim == 2 else ("d_model",)
     return NamedArray(axes, tensor.detach().float().cpu().numpy())
+
+
+def _n_layers(sites: Sequence[str]) -> int | None:
+    """The layers, from the first on, whose pass has all sites; None: the whole pass has them."""
+    layers = [layer for site in sites if (layer := layer_of(site)) is not None]
+    return max(layers) + 1 if layers and len(layers) == len(sites) else None

@@ -12,6 +12,7 @@ Vaswani et al. 2017, figure 1. An encoder alone is BERT's architecture, a decode
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -75,8 +76,9 @@ class Stack(nn.Module):
         memory: Memory | None = None,
         cache: Cache | None = None,
         start: int | Tensor | None = None,
+        n_layers: int | None = None,
     ) -> LayerOutput:
-        """The normalised output of the last layer, and the mean balance loss.
+        """The normalised output of the last layer that runs, and the mean balance loss.
 
         Args:
             ids: token ids in [0, vocab_size).
@@ -84,6 +86,7 @@ class Stack(nn.Module):
             memory: the encoder's output, for cross-attention.
             cache: of the tokens before `ids`, which is extended.
             start: the position of each row's first token; None: that after the cache.
+            n_layers: how many layers run, from the first on; None: all.
 
         Returns:
             The output (batch, query, d_model), and the loss, 0 for a dense model.
@@ -95,7 +98,7 @@ class Stack(nn.Module):
             start = len(cache[0]) if cache else 0
         x = self.embedding(ids, start=start)
         loss = x.new_zeros(())
-        for number, layer in enumerate(self.layers):
+        for number, layer in enumerate(islice(self.layers, n_layers)):
             check()
             x, layer_loss = layer(
                 x, is_token=is_token, memory=memory, cache=cache[number] if cache else None

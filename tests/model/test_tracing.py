@@ -83,6 +83,24 @@ def test_heads_and_layers_narrow_a_trace(checkpoint):
     )
 
 
+def test_layers_after_the_last_that_is_captured_do_not_run(checkpoint):
+    whole = trace(checkpoint, SENTENCE, capture=["*"])
+    later = checkpoint.model.decoder.layers[1]
+
+    def fail(*_):
+        raise AssertionError("layer 1 runs")
+
+    hook = later.register_forward_pre_hook(fail)
+    try:
+        first = trace(checkpoint, SENTENCE, capture=["*.queries"], layers=[0], queries=[3])
+        with pytest.raises(AssertionError, match="layer 1 runs"):
+            trace(checkpoint, SENTENCE, capture=["*.queries", "logits"], layers=[0])
+    finally:
+        hook.remove()
+    site = "decoder.layers.0.self_attention.queries"
+    assert np.array_equal(first[site].data, whole[site].data)
+
+
 def test_what_is_done_to_a_trace_leaves_the_model_alone(checkpoint):
     before = trace(checkpoint, SENTENCE, capture=["logits"]).tensors["logits"].data
     encoding = checkpoint.model.decoder.embedding.encoding.clone()
