@@ -27,7 +27,12 @@ from headlight.schemas.traces import TraceRequest
 from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
-from headlight.settings import MAX_OUTGOING_BYTES, Settings
+from headlight.settings import (
+    EXPERIMENT_SECONDS,
+    MAX_EXPERIMENTS,
+    MAX_OUTGOING_BYTES,
+    Settings,
+)
 from headlight.tracing.generation import Generator, Streams
 from headlight.tracing.service import TraceService, trace_now
 
@@ -83,7 +88,7 @@ class Services:
         )
         self.generator = Generator(self.registry, settings, self.traces.cache.get)
         self.streams = Streams(settings.max_streams)
-        self.experiments = Experiments(settings.max_experiments, settings.experiment_seconds)
+        self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
         self._threads = CapacityLimiter(N_THREADS)
         self._loaders = CapacityLimiter(1)
         self._loading: dict[str, asyncio.Future[Served]] = {}

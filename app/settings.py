@@ -48,6 +48,9 @@ _ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 MAX_HEADER_BYTES = 32_768
 BODY_SECONDS = 20.0
 MAX_OUTGOING_BYTES = 536_870_912
+MAX_EXPERIMENTS = 2
+EXPERIMENT_SECONDS = 60.0
+MAX_LONG_TEXTS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,22 +129,6 @@ class Settings(BaseSettings):
         refusal="503 too-many-streams",
         ge=1,
     )
-    max_experiments: int = _limit(
-        2,
-        "experiments",
-        "Experiments of more than a few seconds that run at one time, each on a thread of its "
-        "own, not on the inference thread.",
-        refusal="503 too-many-experiments",
-        ge=1,
-    )
-    experiment_seconds: float = _limit(
-        60.0,
-        "seconds",
-        "How long an experiment may take before it is stopped; one that is estimated to take "
-        "longer than 60 s on one core is rejected at once.",
-        refusal="504 too-slow",
-        gt=0,
-    )
     queue_length: int = _limit(
         64,
         "requests",
@@ -164,14 +151,6 @@ class Settings(BaseSettings):
         "far longer than the largest answer that max_cells allows takes on one slow core.",
         refusal="504 too-slow",
         gt=0,
-    )
-    max_long_texts: int = _limit(
-        4,
-        "texts",
-        "Texts longer than max_characters that are read or wait; they are read one after another, "
-        "on a thread of their own, not on the inference thread.",
-        refusal="503 too-many-long-texts",
-        ge=1,
     )
     long_seconds: float = _limit(
         900.0,
@@ -449,6 +428,27 @@ def limits_of(
             "of 8 million numbers fit, and many smaller ones. A single larger response is allowed "
             "when nothing else is in flight.",
             "503 too-many-outgoing-bytes",
+        ),
+        "max_experiments": fixed(
+            MAX_EXPERIMENTS,
+            "experiments",
+            "Experiments of more than a few seconds that run at one time, each on a thread of its "
+            "own, not on the inference thread.",
+            "503 too-many-experiments",
+        ),
+        "experiment_seconds": fixed(
+            EXPERIMENT_SECONDS,
+            "seconds",
+            "How long an experiment may take before it is stopped; one that is estimated to take "
+            "longer on one core is rejected at once.",
+            "504 too-slow",
+        ),
+        "max_long_texts": fixed(
+            MAX_LONG_TEXTS,
+            "texts",
+            "Texts longer than max_characters that are read or wait; they are read one after "
+            "another, on a thread of their own, not on the inference thread.",
+            "503 too-many-long-texts",
         ),
         "max_globs": fixed(edits.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
         "max_glob_characters": fixed(

@@ -20,7 +20,7 @@ from headlight.schemas.traces import TraceRequest, TracesRequest
 from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.sending import Outgoing, Reservation, entity_tag, size_estimate
 from headlight.serialization.trace import Analysis, Answer, Answers, Sendable, encode
-from headlight.settings import Settings
+from headlight.settings import MAX_LONG_TEXTS, Settings
 from headlight.tracing.jobs import TraceJob, check_texts, solve, trace_job, trace_jobs
 from headlight.tracing.long_texts import KeptTiles, LongTexts
 
@@ -70,7 +70,7 @@ class TraceService:
         self.metrics = metrics
         self.cache = TraceCache(settings.cache_bytes)
         self.tiles = KeptTiles(settings.tile_bytes)
-        self.long_texts = LongTexts(settings.max_long_texts, settings.long_seconds)
+        self.long_texts = LongTexts(MAX_LONG_TEXTS, settings.long_seconds)
         self._in_thread = in_thread
         self._flights = SingleFlight(engine)
         metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)

@@ -14,6 +14,7 @@ from headlight.model.experiments.experiment import Cost, Experiment, Parameters,
 from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.routes import experiments as routes
 from headlight.schemas.experiments import ExperimentEvent, ExperimentResult
+from headlight.settings import MAX_EXPERIMENTS
 from tests.app.connections import wait_for
 from tests.app.routes.test_generation import events_of
 
@@ -232,7 +233,7 @@ def close(streams):
 
 def test_long_runs_need_a_place_and_short_ones_do_not(server, endless, problem):
     made = endless(seconds=10)
-    streams = open_runs(server, server.services.settings.max_experiments)
+    streams = open_runs(server, MAX_EXPERIMENTS)
     try:
         response = httpx.post(f"{server.url}{PATH}/endless", json={})
         found = problem(response, 503, "too-many-experiments")
@@ -278,9 +279,9 @@ def test_a_client_that_leaves_before_a_json_answer_ends_the_run(server, endless)
     wait_for(lambda: server.services.experiments.n_long == 0)
 
 
-def test_a_run_that_takes_too_long_is_stopped(client_with, endless, problem):
+def test_a_run_that_takes_too_long_is_stopped(client, endless, problem, monkeypatch):
     made = endless()
-    client = client_with(experiment_seconds=0.2)
+    monkeypatch.setattr(client.app.state.services.experiments, "seconds", 0.2)
     response = client.post(f"{PATH}/endless", json={}, headers=JSON)
     assert "ask for less" in problem(response, 504, "too-slow")["detail"]
     *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}).content)
