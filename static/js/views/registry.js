@@ -209,6 +209,7 @@ export const VIEWS = [
       compare_part: choice(['all', 'attention', 'feed_forward', 'embedding']),
       compare_layer: count(),
       compare_where: choice(['all', 'encoder', 'decoder', 'cross']),
+      compare_shown: choice(['open', 'most']),
     },
     load: async () => (await import('./compare/compare.js')).compare,
   },

@@ -276,6 +276,7 @@ function switchedOff(trace, place, layer, head) {
     compare_heads: [head],
     compare_layer: layer,
     compare_where: where,
+    compare_shown: 'most',
   };
 }
 

@@ -9,7 +9,14 @@ import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { cardsOf, picturesOf, runFigure } from './runs.js';
-import { headsFigure, mostChanged, partnersFigure, partnersOf } from './heads.js';
+import {
+  followsChange,
+  headsFigure,
+  mostChanged,
+  partnersFigure,
+  partnersOf,
+  shownSides,
+} from './heads.js';
 import { nextFigure } from './next_token.js';
 import { rewardFigure } from './reward.js';
 import {
@@ -83,7 +90,7 @@ function panels(trace, state) {
 function wording(trace, state) {
   const before = state.answers?.before?.trace;
   if (!isAsked(trace, state) || !state.answers.after?.trace || !before) return {};
-  const sides = sidesOf(trace, state);
+  const sides = shownSides(trace, state);
   const { grid } = nextFigure(sides, before.tensors.logits, { ...state, width: ANY_WIDTH });
   if (!grid) return {};
   const first = Array.from({ length: grid.rows }, (_, row) => row).reduce((best, row) =>
@@ -120,7 +127,7 @@ function relationOf(state) {
     : `${goes}, but B − A subtracts it from the head of the same number, which is unrelated.`;
 }
 
-/** @param {ReturnType<typeof sidesOf>} sides @param {ViewState} state */
+/** @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
 function ofHeads(sides, state) {
   const { compare_with: way, compare_edit: edit } = state;
   if (way === 'model') return [relationOf(state)];
@@ -191,7 +198,7 @@ function figure(trace, state) {
           notice,
           isWaiting: !answers.after?.problem,
         };
-  const sides = sidesOf(trace, state);
+  const sides = shownSides(trace, state);
   if (part === 'a' || part === 'b')
     return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
   if (part === 'difference') return { title, ...differenceFigure(sides, state) };
@@ -275,6 +282,10 @@ const WHERE = [
   { id: 'encoder', title: 'Encoder' },
   { id: 'decoder', title: 'Decoder' },
   { id: 'cross', title: 'Cross' },
+];
+const SHOWN = [
+  { id: 'open', title: 'Chosen', help: 'The head that was chosen' },
+  { id: 'most', title: 'Most changed', help: 'The head whose attention changed most' },
 ];
 const RANGES = [
   { id: 'one', title: '0 to 1' },
@@ -454,26 +465,49 @@ function modelControls(trace, state) {
  * @param {ViewState} state
  * @param {Place|null} place
  */
-function lookControls(trace, { layer, head, range: end }, place) {
+function lookControls(trace, state, place) {
   const layers = weightsAt(place, trace);
   if (layers.length === 0) return [];
-  const nHeads = trace.tensors[layers[0].site].shape[0];
+  const { compare_with: way, compare_shown: shown, range: end } = state;
+  return [
+    ...(way === 'model'
+      ? []
+      : [
+          {
+            kind: 'choice',
+            name: 'compare_shown',
+            label: 'Head shown',
+            value: shown,
+            options: SHOWN,
+          },
+        ]),
+    ...(followsChange(state) ? [] : headControls(trace, state, layers)),
+    { kind: 'choice', name: 'range', label: 'Colours', value: end, options: RANGES },
+  ];
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {ReturnType<typeof weightsAt>} layers
+ * @returns {Control[]}
+ */
+function headControls(trace, { layer, head }, layers) {
   return [
     {
       kind: 'choice',
       name: 'layer',
-      label: 'Layer shown',
+      label: 'Layer',
       value: layer,
       options: numbered(layers.map((of) => of.layer)),
     },
     {
       kind: 'choice',
       name: 'head',
-      label: 'Head shown',
+      label: 'Head',
       value: head,
-      options: numbered(range(nHeads)),
+      options: numbered(range(trace.tensors[layers[0].site].shape[0])),
     },
-    { kind: 'choice', name: 'range', label: 'Colours', value: end, options: RANGES },
   ];
 }
 

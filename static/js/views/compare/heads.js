@@ -11,7 +11,7 @@ import { movedMade } from '../../data/request_code.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { createMemo } from '../../state/state.js';
-import { isMapped, matchOf, NO_ATTENTION, showing } from './sides.js';
+import { isMapped, matchOf, NO_ATTENTION, showing, sidesOf } from './sides.js';
 
 /**
  * @import { Card, Matrix, NamedArray, Trace } from '../../data/trace.js'
@@ -217,6 +217,27 @@ export function mostChanged({ a, b }) {
   const { row, column } = largestIn(found);
   const moved = found.data[row * found.columns + column];
   return moved > 0 ? { layer: weightsAt(a.place, a.trace)[row].layer, head: column, moved } : null;
+}
+
+/**
+ * Whether the maps follow the head that changed most; heads of two models do not correspond.
+ * @param {ViewState} state
+ */
+export function followsChange({ compare_with: way, compare_shown: shown }) {
+  return shown === 'most' && way !== 'model';
+}
+
+/**
+ * The two sides, of the chosen head or of the one that changed most.
+ * @param {Trace} trace
+ * @param {ViewState} state whose answers are here
+ */
+export function shownSides(trace, state) {
+  const sides = sidesOf(trace, state);
+  const most = followsChange(state) ? mostChanged(sides) : null;
+  if (!most) return sides;
+  const { layer, head } = most;
+  return sidesOf(trace, { ...state, ...showing(sides, state, { layer, head }) });
 }
 
 const memo = createMemo();

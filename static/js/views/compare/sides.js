@@ -119,7 +119,11 @@ function headOf({ head }, count) {
 export function showing({ a }, state, shown) {
   const isOfHeads =
     state.compare_with === 'edit' && a.trace.card && wishOf(a.trace, state).kind === 'heads';
-  return isOfHeads ? { ...shown, compare_heads: wishOf(a.trace, state).heads } : shown;
+  return {
+    ...shown,
+    compare_shown: 'open',
+    ...(isOfHeads && { compare_heads: wishOf(a.trace, state).heads }),
+  };
 }
 
 /**
@@ -260,7 +264,8 @@ function tellingPart(sentence, other) {
       ? letters.lastIndexOf(' ', Math.max(0, same - LEAD_LETTERS))
       : 0;
   const part = cut > 0 ? `…${letters.slice(cut).join('')}` : sentence;
-  return `“${shortened(part, NAME_LETTERS)}”`;
+  const short = shortened(part, NAME_LETTERS);
+  return /[“”"]/u.test(short) ? `‘${short}’` : `“${short}”`;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
@@ -161,10 +161,15 @@ test('each head shows how much of its attention moved, and an action opens the o
   ok(heads.grid.value(1, 0) > heads.grid.value(1, 1));
   deepEqual(
     difference.actions.map(({ patch }) => patch),
-    [{ layer: 1, head: 0, compare_heads: [0] }],
+    [{ layer: 1, head: 0, compare_shown: 'open', compare_heads: [0] }],
     'what is switched off stays',
   );
-  deepEqual(heads.grid.choose(1, 1), { layer: 1, head: 1, compare_heads: [0] });
+  deepEqual(heads.grid.choose(1, 1), {
+    layer: 1,
+    head: 1,
+    compare_shown: 'open',
+    compare_heads: [0],
+  });
   match(difference.help, /No difference/);
 });
 
@@ -335,4 +340,16 @@ test('the view leads with the change of the prediction and of the heads', () => 
     stateOf({ compare_with: 'model', compare_model: 'other' }),
   );
   match(other.answer[1], /unrelated heads/);
+});
+
+test('the maps follow the head that changed most until another is chosen', () => {
+  const off = { compare_edit: 'heads', compare_heads: [0], compare_layer: 0, layer: 0, head: 0 };
+  const state = stateOf({ compare_with: 'edit', compare_shown: 'most', ...off });
+  const [, changed] = /layer (\d, head \d)/.exec(compare.wording(traceA(), state).answer[2]);
+  notEqual(changed, '0, head 0');
+  for (const part of ['a', 'b'])
+    equal(compare.figure(traceA(), { ...state, part }).help, `Layer ${changed}.`);
+  const { grid } = compare.figure(traceA(), { ...state, part: 'heads' });
+  const chosen = { ...state, ...grid.choose(0, 1) };
+  equal(compare.figure(traceA(), { ...chosen, part: 'a' }).help, 'Layer 0, head 1.');
 });
