@@ -155,8 +155,8 @@ function worthOf(tokens, index) {
   return letters < 3 || isFirst ? LESS : 0.8;
 }
 
-/** @param {Token|undefined} token */
-function isWord(token) {
+/** @param {Token|undefined} token @returns {token is Token} */
+export function isWord(token) {
   return token !== undefined && !token.is_special && /[\p{L}\p{N}]/u.test(token.text);
 }
 

@@ -6,18 +6,19 @@
 
 import {
   hasTwoSides,
+  isFilling,
   placeOf,
   placesOf,
   predictingSide,
   tokensOf,
   weightsAt,
 } from '../data/attention.js';
-import { headToOpen } from '../data/head_insight.js';
+import { headToOpen, isWord } from '../data/head_insight.js';
 import { isMask } from '../data/words.js';
 
 /**
  * @import { Side } from '../data/attention.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Token, Trace } from '../data/trace.js'
  */
 
 /**
@@ -153,14 +154,31 @@ function among(index, count) {
  * @param {State} state
  * @param {Trace} trace
  * @param {Side} [side] the one the model predicts from
- * @returns {number} the chosen token; by default the first mask, or else the last token
+ * @returns {number} the chosen token; by default the first mask, or else the one that says most at the end
  */
 export function queryOf(state, trace, side = predictingSide(trace)) {
   const tokens = tokensOf(trace, side);
   const index = state[nameOfChoice(trace, side)] ?? null;
   if (index !== null && index < tokens.length) return index;
   const mask = tokens.findIndex(isMask);
-  return mask >= 0 ? mask : tokens.length - 1;
+  return mask >= 0 ? mask : lastTelling(trace, tokens, side);
+}
+
+/**
+ * The last token; before a closing full stop that of an encoder is the last word, and that of a
+ * translation the token from which the last word is predicted.
+ * @param {Trace} trace
+ * @param {Token[]} tokens
+ * @param {Side} side
+ */
+function lastTelling(trace, tokens, side) {
+  const end = tokens.length - 1;
+  const isTranslation = hasTwoSides(trace) && side === 'target';
+  const last = isFilling(trace) || isTranslation ? tokens.findLastIndex(isWord) : end;
+  if (last < 0 || last === end) return end;
+  if (!isTranslation) return last;
+  const first = tokens.findIndex(({ word }) => word !== null && word === tokens[last].word);
+  return Math.max((first < 0 ? last : first) - 1, 0);
 }
 
 /**

@@ -108,6 +108,16 @@ test('the query is the last token, or the mask, by default', () => {
   );
 });
 
+test('before a full stop the query is the last word, or predicts it', () => {
+  const words = ['It', ' ra', 'ins', '.'];
+  const tokens = words.map((text, at) => ({ text, word: [0, 1, 1, 2][at], start: at }));
+  const query = (trace) => queryOf({ query: null }, trace);
+  assert.equal(query({ tokens, card: { kind: 'encoder' } }), 2);
+  assert.equal(query({ tokens, card: { kind: 'decoder' } }), 3);
+  assert.equal(query({ tokens, target_tokens: tokens }), 0);
+  assert.equal(query({ tokens, target_tokens: tokens.slice(0, 3) }), 2);
+});
+
 test('of two sentences each has its own chosen token', () => {
   const trace = pairTrace();
   const state = { query: 1, source: 3 };
