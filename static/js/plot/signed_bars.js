@@ -12,7 +12,7 @@ import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from './figure
 const ROW_HEIGHT = 26;
 const LEAST_ROW_HEIGHT = 18;
 const WIDEST = 720;
-const LETTERS = { wide: 36, narrow: 18 };
+const LETTERS = { wide: 48, narrow: 18 };
 const NUMBER = { size: 12, letters: 24 };
 const GAP = 8;
 /** The share of the room that bars have at least, beside their numbers. */

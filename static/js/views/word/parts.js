@@ -4,7 +4,7 @@
  */
 
 import { percent } from '../../data/format.js';
-import { nameOf } from '../../data/text.js';
+import { named, nameOf } from '../../data/text.js';
 import { withSign } from '../../plot/signed_bars.js';
 
 /**
@@ -19,7 +19,7 @@ import { withSign } from '../../plot/signed_bars.js';
  * @typedef {Record<string, any> & {position: number, token: Chosen, against: Chosen, part_names: string[], omitted: Record<string, string>, logits: NamedArray, parts: NamedArray}} Found
  */
 
-/** @typedef {Bar & {meaning?: string, layer?: number, head?: number, where?: string, isSum?: boolean, expert?: number, token?: number, side?: string}} Part */
+/** @typedef {Bar & {meaning?: string, from?: string, layer?: number, head?: number, where?: string, isSum?: boolean, expert?: number, token?: number, side?: string}} Part */
 
 const MOST_HEADS = 10;
 const MOST_EXPERTS = 8;
@@ -257,27 +257,29 @@ export function strongestSources(rows, most) {
  * @returns {Part[]} from the prediction to the token
  */
 export function pathParts(found, tokens, sources) {
+  const isPair = found.edges.some(({ head }) => head?.path.startsWith('decoder'));
   return found.edges.map(({ reader, head, token, difference, probability }) => {
     const readsSource =
       reader !== null &&
       (reader.path.includes('cross_attention') || reader.path.startsWith('encoder'));
-    const from = head
-      ? headName(head)
-      : `“${nameOf((readsSource ? sources : tokens)[token ?? 0])}” (token ${token})`;
-    const to = reader ? headName(reader) : 'the prediction';
+    const from = head ? headName(head, isPair) : named(readsSource ? sources : tokens, token ?? 0);
+    const to = reader ? headName(reader, isPair) : 'the prediction';
     const short = [head ?? null, reader].map((one) => one && shortName(one));
     const where = head && {
       layer: Number(head.path.split('.')[2]),
       head: head.head,
-      where: head.path.includes('cross') ? 'cross' : '',
+      where: head.path.includes('cross') ? 'cross' : isPair ? head.path.split('.')[0] : '',
     };
-    const source = from.replace(/ \(.*/, '');
+    const source = from.replace(/ at \d+$/, '');
+    const left = `${percent(found.probability)} → ${percent(probability)}`;
     return {
-      label: `${source} → ${to}`,
+      label: `${source} → ${to}`.replaceAll('cross-attention ', 'cross '),
       short: `${short[0] ?? source} → ${short[1] ?? 'word'}`,
-      name: `${from} → ${to}: without this edge ${percent(probability)}`,
+      name: `${from} → ${to}, cut: ${left}`,
+      from,
       value: found.difference - difference,
-      written: `${withSign(found.difference - difference)} · ${percent(probability)}`,
+      written: `${withSign(found.difference - difference)} · ${left}`,
+      ...(head === null && { token: token ?? 0, side: readsSource ? 'source' : 'target' }),
       ...where,
     };
   });
@@ -304,11 +306,14 @@ export function pathRoute({ edges }) {
   ];
 }
 
-/** @param {HeadAt} head */
-function headName({ path, head }) {
+/**
+ * @param {HeadAt} head
+ * @param {boolean} isPair of encoder and decoder
+ */
+function headName({ path, head }, isPair) {
   const [stack, , layer, kind] = path.split('.');
-  const before =
-    kind === 'cross_attention' ? 'cross-attention ' : stack === 'encoder' ? 'encoder ' : '';
+  const ofEncoder = isPair && stack === 'encoder' ? 'encoder ' : '';
+  const before = kind === 'cross_attention' ? 'cross-attention ' : ofEncoder;
   return `${before}layer ${layer}, head ${head}`;
 }
 

@@ -5,7 +5,9 @@
 
 import { hasTwoSides, sideOf, tokensOf } from '../../data/attention.js';
 import { signed } from '../../data/format.js';
-import { capitalised, tokenLabels } from '../../data/text.js';
+import { capitalised, named, tokenLabels } from '../../data/text.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+import { nameOfGuess } from '../../plot/guess_bars.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { depthMap, isDown } from '../stream/depth_drawing.js';
 import { withSign } from '../../plot/signed_bars.js';
@@ -26,6 +28,44 @@ const PATCHED_TITLES = {
   cross_attention: 'Cross-attention',
 };
 
+/** Which activation of the second sentence is put in. @type {Record<string, string>} */
+const HELP = {
+  residual: 'The stream of one token before one layer.',
+  self_attention: 'The output of the attention of one layer at one token.',
+  cross_attention: 'The output of the cross-attention of one layer at one token.',
+};
+/** The change of a logit difference below which its shares say little. */
+const SMALL = 0.5;
+
+/**
+ * The change that is shared out, and the places whose stream carries most of it.
+ * @param {Trace} trace
+ * @param {Found} found
+ * @returns {string[]}
+ */
+export function patchingInWords(trace, found) {
+  const [own, other] = found.differences.data;
+  const [token, against] = [found.token, found.against].map(({ text }) => nameOfGuess(text));
+  const headline = `The logit of “${token}” minus that of “${against}” is ${withSign(own)} here and ${withSign(other)} with the second sentence.`;
+  if (Math.abs(other - own) < SMALL)
+    return [
+      headline,
+      'That is a small change, so its shares say little: choose two words that the sentences decide between.',
+    ];
+  const name = Object.keys(found).findLast(
+    (one) => one.endsWith('.residual') && found[one].axes?.[0] === 'layer',
+  );
+  if (!name) return [headline];
+  const tokens = tokensOf(trace, sideOf(name.startsWith('encoder') ? 'encoder' : 'decoder', trace));
+  const shares = matrixAt(found[name]);
+  const [first, last] = [0, shares.rows - 1].map((layer) => {
+    const row = rowOf(shares, layer);
+    const at = row.indexOf(Math.max(...row));
+    return `before layer ${layer} by the stream at ${named(tokens, at)} (${percentOf(row[at])})`;
+  });
+  return [headline, `Most of the change is carried ${first}, and ${last}.`];
+}
+
 /**
  * @param {Trace} trace
  * @param {ViewState} state with the panel’s `chart`, the name of the array
@@ -44,12 +84,11 @@ export function patchingFigure(trace, state, found) {
     text: `h${head}`,
     part: null,
   }));
-  const [own, other] = Array.from(found.differences.data, (value) => withSign(value));
   const before = hasTwoSides(trace) ? `${capitalised(stack)}: ` : '';
   const title = `${before}${PATCHED_TITLES[part] ?? part}${heads ? ', by head' : ''}`;
   return {
     title,
-    help: `The difference is ${own} logits here and ${other} with the second sentence.`,
+    help: heads ? 'The output of one head, at every token.' : HELP[part],
     summary: `${title}: the share of the change that each layer and ${heads ? 'head' : 'position'} carries.`,
     ...sharesFigure(array, heads ? numbered : tokensOf(trace, side), state, {
       side,

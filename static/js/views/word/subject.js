@@ -80,7 +80,7 @@ export function requestOf(trace, state) {
  * @returns {Record<string, Ask>}
  */
 export function asks(trace, state) {
-  if (refusalOf(trace, state) || isLacking(state)) return {};
+  if (refusalOf(trace, state) || isLacking(trace, state)) return {};
   return { parts: requestOf(trace, state) };
 }
 
@@ -89,9 +89,13 @@ export function showOf({ word_show: show }) {
   return show ?? 'parts';
 }
 
-/** @param {ViewState} state */
-export function isLacking(state) {
-  return showOf(state) === 'patching' && (state.word_text ?? '').trim() === '';
+/**
+ * Whether patching has no second sentence yet.
+ * @param {{text: string}} trace
+ * @param {ViewState} state
+ */
+export function isLacking({ text }, state) {
+  return showOf(state) === 'patching' && ['', text.trim()].includes((state.word_text ?? '').trim());
 }
 
 /**

@@ -23,7 +23,7 @@ import {
   sourcesOf,
   strongestSources,
 } from './parts.js';
-import { patchingFigure } from './patching.js';
+import { patchingFigure, patchingInWords } from './patching.js';
 import {
   asks,
   controls,
@@ -112,7 +112,10 @@ function wording(trace, state) {
   const found = foundIn(state);
   const show = showOf(state);
   const terms = TERMS[show] ?? word.terms;
-  if (!found || show !== 'parts') return { help: HELP[show] ?? word.help, terms };
+  const help = HELP[show] ?? word.help;
+  if (!found || show === 'saliency') return { help, terms };
+  if (show === 'path') return { help, terms, answer: pathInWords(trace, found) };
+  if (show === 'patching') return { help, terms, answer: patchingInWords(trace, found) };
   const { preposition } = wordsFor(trace);
   const tokens = tokensOf(trace, predictingSide(trace));
   const [token, against] = tokensIn(found);
@@ -121,7 +124,25 @@ function wording(trace, state) {
     probability === null ? '' : ` (${percent(probability)})`,
   );
   const headline = `${preposition} ${named(tokens, found.position)}, “${token}”${one} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${other}: the bars sum to ${withSign(ahead)}.`;
-  return { help: word.help, terms, answer: [headline, ...contributions(trace, found)] };
+  return { help, terms, answer: [headline, ...contributions(trace, found)] };
+}
+
+/**
+ * The strongest path from the text to the prediction, and what its bars say.
+ * @param {Trace} trace
+ * @param {Found} found
+ */
+function pathInWords(trace, found) {
+  const { preposition } = wordsFor(trace);
+  const tokens = tokensOf(trace, predictingSide(trace));
+  const [token, against] = tokensIn(found);
+  const stops = chartOf('path')
+    .rows(found, trace)
+    .map(({ from = '' }) => from);
+  return [
+    `${preposition} ${named(tokens, found.position)}, “${token}” has ${percent(found.probability)}. It rests most on this path: ${stops.reverse().join(' → ')} → the prediction.`,
+    `A bar is one edge of the path, cut: the logits by which “${token}” then loses ground to “${against}”, and its probability before and after.`,
+  ];
 }
 
 /**
@@ -172,7 +193,7 @@ function tokensIn({ token, against }) {
 
 /** @type {Record<string, string>} */
 const HELP = {
-  path: 'From the prediction back to a token. “layer 0, head 4 → layer 1, head 2” is what the first head writes and the second reads. Each bar is by how much the difference falls without that edge, measured by a pass of its own; the percentage is the probability that is left.',
+  path: 'From the prediction back to a token: at each step the edge whose loss hurts most, measured by a pass without it. “layer 0, head 4 → layer 1, head 2” stands for what the first head writes and the second reads.',
   patching:
     'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:
@@ -236,10 +257,12 @@ function panels(trace, state) {
 function figure(trace, state) {
   const reason = refusalOf(trace, state);
   if (reason) return { title: 'Why this word', notice: reason };
-  if (isLacking(state))
+  if (isLacking(trace, state))
     return {
       title: 'Patching',
-      notice: 'Type a second sentence of as many tokens, such as this one with a word changed.',
+      notice:
+        'Type a second sentence of as many tokens, such as this one with a word changed: the maps then show which layer and word carry the difference.',
+      actions: [{ label: 'Copy the sentence and change a word', patch: { word_text: trace.text } }],
     };
   const found = foundIn(state);
   if (!found) {
@@ -287,7 +310,7 @@ function chartOf(chart) {
   if (chart === 'path')
     return {
       title: 'The strongest path',
-      help: 'What the difference loses without the edge, and the probability without it.',
+      help: 'From the prediction back to a token of the text.',
       rows: (found, trace) => pathParts(/** @type {any} */ (found), ...texts(trace)),
     };
   const isErasure = chart === 'erasure';

@@ -207,7 +207,10 @@ test('the path lists its edges, each with what is left without it', () => {
   const state = answered(trace, 'strongest_path', { edges, difference: 3, probability: 0.5 });
   const figures = figuresOf(trace, { ...state, word_show: 'path' });
   deepEqual(figures[0].data[0].x, [2, 0.5]);
-  match(figures[0].data[0].text[0], /\+2\.00 · 25\.0 %/);
+  match(figures[0].data[0].text[0], /\+2\.00 · 50\.0 % → 25\.0 %/);
+  const { answer } = word.wording(trace, { ...state, word_show: 'path' });
+  match(plain(answer[0]), /50\.0 %.* → layer 1, head 1 → the prediction\.$/);
+  deepEqual(figures[0].grid.tokens(1), { query: 1, key: 0 }, 'the token of the path is marked');
   deepEqual(word.route(trace, { ...state, word_show: 'path' }), [
     ['embedding decoder'],
     ['head decoder 1 1', 'layer decoder 1'],
@@ -226,6 +229,24 @@ test('the path lists its edges, each with what is left without it', () => {
     ok(beside > 12 * 0.55 * data[0].text[0].length, 'the number beside the longest bar is whole');
   }
   assertContract(figures, FRAME.width);
+});
+
+test('a head of a path opens in its own stack', () => {
+  const trace = every(withCard(sampleTrace()));
+  const at = (path, head) => ({ path, head, position: 1 });
+  const [cross, early] = [
+    at('decoder.layers.1.cross_attention', 1),
+    at('encoder.layers.0.self_attention', 0),
+  ];
+  const numbers = { token: null, difference: 1, probability: 0.25 };
+  const edges = [
+    { ...numbers, reader: null, head: cross },
+    { ...numbers, reader: cross, head: early },
+  ];
+  const of = { edges, difference: 3, probability: 0.5 };
+  const [figure] = figuresOf(trace, answered(trace, 'strongest_path', of, { word_show: 'path' }));
+  const opened = [0, 1].map((row) => figure.grid.choose(row, 0).where);
+  deepEqual(opened, ['cross', 'encoder']);
 });
 
 test('a sum whose printed parts round to another is said', () => {
@@ -249,6 +270,15 @@ test('patching asks for a second sentence, and maps the shares', () => {
     'decoder.residual': tensor(['layer', 'position'], [2, 5], (at) => at / 10),
     'decoder.self_attention.heads': tensor(['layer', 'head'], [2, 2], 0.5),
   };
+  const same = { ...lacking, word_text: ` ${trace.text} ` };
+  deepEqual(word.asks(trace, same), {}, 'the copy of a sentence has nothing to say');
+  const shown = { word_show: 'patching', word_text: 'it ran' };
+  const said = (change) => {
+    const numbers = { ...shares, differences: tensor(['text'], [2], (at) => 1 + at * change) };
+    return plain(word.wording(trace, answered(trace, 'patching', numbers, shown)).answer[1]);
+  };
+  match(said(2), /before layer 0 by the stream at .* \(40 %\), and before layer 1 .* \(90 %\)/);
+  match(said(0.1), /small change/);
   for (const width of WIDTHS) {
     const state = answered(trace, 'patching', shares, {
       word_show: 'patching',
