@@ -38,7 +38,7 @@ def test_a_cell_of_the_lens_opens_its_likeliest_tokens_and_the_link_keeps_it(rea
     texts, probabilities = lens()
     layers, count, _ = probabilities.shape
     opened = headings_of(reader)
-    assert "the last: what the model predicts" in opened[-1]
+    assert "(the last)" in opened[-1]
     reader.page.mouse.click(*lens_cell(reader, 1, 4, layers, count))
     reader.wait_until_drawn()
     check_cell(reader, texts, probabilities)
@@ -58,8 +58,8 @@ def check_cell(reader, texts, probabilities):
     """The bars of the token “time” after layer 1, and those of the last layer beside them."""
     headings = headings_of(reader)
     assert headings[2:] == [
-        "After “time”, by layer 1",
-        f"After “time”, by layer {len(texts) - 1}, the last: what the model predicts",
+        "After “time”, read after layer 1",
+        f"After “time”, read after layer {len(texts) - 1} (the last)",
     ]
     for panel, layer in ((1, 1), (2, len(texts) - 1)):
         bars = reader.view.locator(".panel").nth(panel).locator(".bars .bartext")

@@ -35,6 +35,9 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {number} [reach] the end of the colour scale on both sides; absent: the greatest value
  */
 
+/** @param {string} name */
+const isMany = (name) => /^the experts/.test(name);
+
 /** @type {Record<string, Quantity>} */
 const QUANTITIES = {
   residual_norm: {
@@ -51,7 +54,7 @@ const QUANTITIES = {
     help: 'The norm of the vector that each part adds to the stream.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'written_norm'),
     say: ({ name }, value, token) =>
-      `${capitalised(name)} writes a vector of norm ${value} at ${token}`,
+      `At ${token}, ${name} add${isMany(name) ? '' : 's'} a vector of norm ${value}`,
   },
   cosine: {
     title: 'Along or against the stream',
@@ -59,7 +62,7 @@ const QUANTITIES = {
     help: 'The cosine between the vector that a part adds and the stream it is added to: above 0 it lengthens the stream, below 0 it cancels part of it.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'cosine'),
     say: ({ name }, value, token, number) =>
-      `${capitalised(name)} writes ${number < 0 ? 'against' : 'along'} the stream at ${token}: cosine ${value}`,
+      `At ${token}, ${name} write${isMany(name) ? '' : 's'} ${number < 0 ? 'against' : 'along'} the stream: cosine ${value}`,
     isSigned: true,
     reach: 1,
   },

@@ -265,13 +265,11 @@ function barsFigure(trace, state, subject) {
     SHOWN,
   );
   const place = `${words.preposition} ${quoted(tokens[query])}`;
-  const reader =
-    layer === last ? `layer ${layer}, the last: what the model predicts` : `layer ${layer}`;
   /** @param {number} row */
   const say = (row) =>
     `${place}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}${guesses[row].markInWords} (after layer ${layer})`;
   return {
-    title: `${place}, by ${reader}`,
+    title: `${place}, read after layer ${layer}${layer === last ? ' (the last)' : ''}`,
     summary: `The ${guesses.length} likeliest tokens ${place.toLowerCase()}, read off after layer ${layer}.`,
     ...guessBars(state, guesses, words),
     grid: {
