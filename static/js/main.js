@@ -512,11 +512,7 @@ function show() {
     sections[view.id].reveal(byId('sentence').offsetHeight);
   }
   const side = grid?.sides?.rows ?? predictingSide(trace);
-  sentence.choose(
-    side,
-    grid?.query === undefined ? queryOf(looking(), trace, side) : grid.query,
-    isQueryLookedAt(looking(), trace, side),
-  );
+  sentence.choose(side, grid?.query === undefined ? queryOf(looking(), trace, side) : grid.query);
   sentence.explain(insight(trace));
   markSentence();
 }

@@ -312,7 +312,7 @@ export function showCard(host, card) {
     ),
     element(
       'p',
-      {},
+      { class: 'card-link' },
       'Add a model of your own with ',
       element('code', {}, ADD_COMMAND),
       ' or ',

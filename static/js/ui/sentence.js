@@ -77,10 +77,9 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
     /**
      * @param {Side} side of the query
      * @param {number|null} query
-     * @param {boolean} isRevealed whether a long sentence is scrolled to it
      */
-    choose(side, query, isRevealed) {
-      for (const name of SIDES) strips[name].choose(name === side ? query : null, isRevealed);
+    choose(side, query) {
+      for (const name of SIDES) strips[name].choose(name === side ? query : null);
     },
 
     /** @param {string} words on what the drawing shows; they give way to what is pointed at */
@@ -302,9 +301,8 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
 
     /**
      * @param {number|null} query null: none of these tokens is the query
-     * @param {boolean} [isRevealed] whether a long sentence is scrolled to it
      */
-    choose(query, isRevealed) {
+    choose(query) {
       look.query = query;
       chips.forEach(select);
       rove(
@@ -314,7 +312,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
             chips.findIndex((node) => node && node === document.activeElement),
           ),
       );
-      if (isRevealed) reveal(host, [chipAt(query ?? undefined)]);
+      reveal(host, [chipAt(query ?? undefined)]);
     },
 
     /**
