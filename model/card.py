@@ -274,7 +274,7 @@ def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
 
 
 def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
-    """The figures of a translator (`headlight.model.evaluation.translations.typed_figures`)."""
+    """The figures of a translator (`headlight.model.evaluation.translate.typed_figures`)."""
     for form, value in _group(typed, "forms"):
         yield _plainly(form), "BLEU without case", value
     if names := _mapping(typed, "names"):

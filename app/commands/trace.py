@@ -31,7 +31,7 @@ from headlight.client import (
     read_trace,
 )
 from headlight.client.client import KEY_VARIABLE
-from headlight.commands.export import csv_lines
+from headlight.commands.csv_export import csv_lines
 from headlight.commands.options import (
     UsageError,
     check_models_dir,

@@ -39,7 +39,7 @@ from headlight.model.evaluation.heads import (
 from headlight.model.evaluation.moe import KINDS, count_taken
 from headlight.model.evaluation.preference import evaluate_reward, held_out_comparisons
 from headlight.model.evaluation.reasoning import HEAD_PROBLEMS, ROLES, digit_weights
-from headlight.model.evaluation.translations import NAMES
+from headlight.model.evaluation.translate import NAMES
 from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
     Link,

@@ -27,7 +27,7 @@ from headlight.model.evaluation.minimal_pairs import grammar_pairs, pair_figures
 from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.model.evaluation.moe import expert_tokens
 from headlight.model.evaluation.robustness import FORMS, robustness
-from headlight.model.evaluation.translations import bleu
+from headlight.model.evaluation.translate import bleu
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.arithmetic import split

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headlight.model.evaluation.fill import masked_word_accuracy
 from headlight.model.evaluation.stories import bits_per_byte
-from headlight.model.evaluation.translations import NAMES
+from headlight.model.evaluation.translate import NAMES
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.trace import Token
 from headlight.model.training.batches import prepend

@@ -17,12 +17,12 @@ from torch import Tensor
 from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.exits import exits
 from headlight.model.foreign.folder import ForeignFolderError
+from headlight.model.foreign.generation import ForeignWriter
 from headlight.model.foreign.loading import quiet, set_attention
 from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.probe import Recorder
 from headlight.model.foreign.streaming_check import check_streaming
-from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.served import RowCapture
 
 FORMULA, LENS, FUSED, CACHED, PADDED = 1e-6, 1e-5, 1e-5, 5e-6, 1e-5

@@ -31,6 +31,7 @@ from headlight.model.foreign.folder import (
     read_weights,
     revision_of,
 )
+from headlight.model.foreign.generation import ForeignWriter
 from headlight.model.foreign.installing import attention_mask, install
 from headlight.model.foreign.loading import (
     build,
@@ -49,7 +50,6 @@ from headlight.model.foreign.readme import readme_card
 from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.sites import Named
 from headlight.model.foreign.tokenizer import read_tokenizer
-from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.hooks import gradient_leaves
 from headlight.model.interventions import Intervention
 from headlight.model.served import NO_LIMIT, Description, LinearExit, TextTokenizer, Weight

@@ -18,9 +18,9 @@ from headlight.model.foreign.attention import AttentionPoints
 from headlight.model.foreign.attention_facts import facts_of, is_causal, same, span_of
 from headlight.model.foreign.matrices import find_source, name_matrix
 from headlight.model.foreign.probe import N_ROWS, N_SOURCE, AttentionCall, Call, Recorder
+from headlight.model.foreign.residual_stream import name_feed_forward, name_stream, slot_of
 from headlight.model.foreign.routers import find_router, name_router
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
-from headlight.model.foreign.streams import name_feed_forward, name_stream, slot_of
 from headlight.model.hooks import HookPoint
 
 

@@ -1,10 +1,28 @@
 """The figures of `translate`: BLEU, typed text, word alignment, and the IBM models."""
 
-import pytest
+import sys
 
+import pytest
+import sacrebleu
+
+from headlight.model.evaluation import translate as measured
 from headlight.model.evaluation.ibm_models import ibm_model_1_links
-from headlight.model.evaluation.translate import alignment_figures, evaluate
-from headlight.model.evaluation.translations import bleu
+from headlight.model.evaluation.translate import (
+    FORMS,
+    NAMES,
+    TEMPLATES,
+    VISITORS,
+    alignment_figures,
+    bleu,
+    evaluate,
+    forms,
+    length_ratios,
+    names_kept,
+    spread,
+    translations,
+    typed_figures,
+    unseen_names,
+)
 from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
     aligner,
@@ -13,9 +31,11 @@ from headlight.model.evaluation.word_alignment import (
     read_gold,
     short_pairs,
 )
+from headlight.model.training.augmentation import GIVEN_NAMES
 from headlight.model.training.batches import is_held_out
-from headlight.model.training.corpus import SentencePair
+from headlight.model.training.corpus import SentencePair, read_lines
 from headlight.model.training.recipes.translate import TranslateConfig
+from headlight.model.translation import translate
 from tests.model.evaluation.test_word_alignment import gold_pair
 
 PAIRS = [SentencePair("The cat.", "Le chat."), SentencePair("A tree.", "Un arbre.")]
@@ -101,3 +121,177 @@ def test_only_short_pairs_of_another_gold_are_aligned(translator):
     figures = evaluate(translator, [], literary=[long, short])
     assert figures["alignment_literary"]["pairs"] == 1
     assert "alignment_literary" not in evaluate(translator, [], literary=[long])
+
+
+# --- BLEU -----------------------------------------------------------------------------------------
+
+
+SAID = {
+    "The cat chased the mouse.": "Le chat a chassé la petite souris.",
+    "It was too tired.": "Il était trop fatigué pour cela.",
+    "A tree!": "Un arbre !",
+}
+
+
+@pytest.fixture
+def says(monkeypatch, tokenizer):
+    """Let the translator say what is in `SAID`; the list counts the texts of every call."""
+    calls: list[int] = []
+
+    def say(model, sources, *, start_id, end_id):
+        assert {source[0] for source in sources} == {tokenizer.start_id}
+        assert end_id == tokenizer.end_id
+        calls.append(len(sources))
+        texts = [SAID[tokenizer.decode(source)] for source in sources]
+        return tokenizer.encode_ids(texts)
+
+    monkeypatch.setattr("headlight.model.evaluation.translate.translate", say)
+    return calls
+
+
+def pairs_of(*references):
+    return [SentencePair(source, target) for source, target in references]
+
+
+def test_the_score_is_that_of_sacrebleu(translator, says):
+    cat, tired, tree = SAID
+    pairs = pairs_of(
+        (tree, "Un arbre!"),
+        (cat, "Le chat chassa la petite souris."),
+        (tired, "Il était trop las pour cela."),
+    )
+    expected = sacrebleu.corpus_bleu(
+        [SAID[pair.source] for pair in pairs], [[pair.target for pair in pairs]]
+    )
+    assert bleu(translator, pairs) == expected.score
+    assert 10 < expected.score < 90
+
+
+def test_a_source_with_many_references_counts_once_against_all(translator, says):
+    cat, tired, tree = SAID
+    pairs = pairs_of(
+        (cat, "Le matou a chassé une souris."),
+        (tree, "Un arbre !"),
+        (cat, "Le chat poursuit la petite souris."),
+        (tired, "Il était las pour cela."),
+        (cat, "Un chat chassa la souris grise."),
+        (tired, "Elle était trop fatiguée pour cela."),
+    )
+    expected = sacrebleu.corpus_bleu(
+        [SAID[cat], SAID[tree], SAID[tired]],
+        [
+            ["Le matou a chassé une souris.", "Un arbre !", "Il était las pour cela."],
+            ["Le chat poursuit la petite souris.", None, "Elle était trop fatiguée pour cela."],
+            ["Un chat chassa la souris grise.", None, None],
+        ],
+    )
+    assert bleu(translator, pairs) == expected.score
+    assert sum(says) == 3
+    first_alone = bleu(translator, pairs_of(*{p.source: p.target for p in pairs[::-1]}.items()))
+    assert first_alone < expected.score
+
+
+def test_translations_come_in_the_order_of_the_sources(translator, says):
+    sources = [*SAID, *reversed(SAID)]
+    assert translations(translator, sources, batch_rows=4) == [SAID[text] for text in sources]
+    assert says == [4, 2]
+
+
+def test_the_translations_are_the_models_own(translator):
+    tokenizer = translator.tokenizer
+    special = {"start_id": tokenizer.start_id, "end_id": tokenizer.end_id}
+    ids = [[token.id for token in tokenizer.encode(text)] for text in SAID]
+    alone = [translate(translator.model, [source], **special)[0] for source in ids]
+    assert translations(translator, list(SAID)) == [tokenizer.decode(target) for target in alone]
+
+
+def test_without_sacrebleu_the_error_names_what_to_install(translator, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(ImportError, match=r"sacrebleu.*pip install headlight\[evaluate\]"):
+        bleu(translator, pairs_of(*SAID.items()))
+
+
+def test_case_counts_unless_the_score_is_blind_to_it(translator, says):
+    cat = next(iter(SAID))
+    pairs = pairs_of((cat, SAID[cat].upper()))
+    assert bleu(translator, pairs) < 50
+    assert bleu(translator, pairs, is_case_blind=True) == pytest.approx(100)
+
+
+# --- typed text -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def echo(monkeypatch):
+    """Let every translation be its source; the list holds what was typed."""
+    typed: list[str] = []
+
+    def repeat(checkpoint, sources):
+        typed.extend(sources)
+        return list(sources)
+
+    monkeypatch.setattr(measured, "translations", repeat)
+    return typed
+
+
+def test_a_sentence_is_typed_in_every_form(translator, echo):
+    pairs = pairs_of(("Don't stop, Tom!", "Don't stop, Tom!"))
+    found = forms(translator, pairs)
+    assert dict(zip(FORMS, echo, strict=True)) == {
+        "as_written": "Don't stop, Tom!",
+        "lower_case": "don't stop, tom!",
+        "no_stop": "Don't stop, Tom",
+        "lower_case_no_stop": "don't stop, tom",
+        "capitals": "DON'T STOP, TOM!",
+        "typographic": "Don\u2019t stop, Tom!",
+    }
+    assert found["as_written"] == found["capitals"] == pytest.approx(100)
+    assert found["no_stop"] < 100
+
+
+def test_the_chosen_sources_are_spread_and_keep_all_their_references():
+    pairs = pairs_of(*((str(n // 2), str(n)) for n in range(20)))
+    chosen = spread(pairs, 5)
+    assert [pair.source for pair in chosen] == [n for n in "02468" for _ in range(2)]
+    assert spread(pairs, 100) == pairs
+
+
+def test_a_name_counts_if_it_comes_back_letter_by_letter(translator, echo, monkeypatch):
+    assert names_kept(translator, ["Ahmed", "Priya"]) == 1.0
+    assert len(echo) == 2 * len(TEMPLATES)
+
+    def change(checkpoint, sources):
+        return [source.replace("Priya", "Priyas") for source in sources]
+
+    monkeypatch.setattr(measured, "translations", change)
+    assert names_kept(translator, ["Ahmed", "Priya"]) == 0.5
+
+
+def test_names_of_the_corpus_are_not_unseen():
+    assert unseen_names(pairs_of(("Ahmed's cat", "le chat"), ("a", "de Priya."))) == [
+        name for name in NAMES if name not in ("Ahmed", "Priya")
+    ]
+    assert not {*NAMES} & {*GIVEN_NAMES}, "training draws these"
+
+
+def test_lengths_are_compared_by_the_length_of_the_source(translator, echo):
+    pairs = pairs_of(
+        ("one two", "un deux trois quatre"),
+        ("one two", "un deux"),
+        ("one", "un"),
+        (" ".join("x" * 26), " ".join("x" * 52)),
+        (" ".join("x" * 41), "x"),
+    )
+    assert length_ratios(translator, pairs) == {
+        "1-5_words": {"sources": 2, "ratio": 0.75},
+        "26_words_or_more": {"sources": 1, "ratio": 0.5},
+    }
+
+
+def test_forty_sentences_of_visitors_are_translated(translator, echo):
+    figures = typed_figures(translator, pairs_of(("a", "b")), trained_on=[])
+    visitors = read_lines(VISITORS)
+    assert len(set(visitors)) == 40
+    assert figures["visitors"] == {text: text for text in visitors}
+    assert figures["names"] == {"names": len(NAMES), "kept": 1.0}
+    assert "length_literary" not in figures
