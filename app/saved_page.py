@@ -33,6 +33,7 @@ from headlight.model.positional_tables import (
     sinusoidal_encoding,
 )
 from headlight.model.sites import layer_of
+from headlight.model.trace import Token
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas.traces import TraceRequest
@@ -190,8 +191,7 @@ def further_requests(
     if not any(site.endswith(".queries") for site in trace):
         return
     tokens = trace.target_tokens or trace.tokens
-    masks = [at for at, token in enumerate(tokens) if token.text == "[MASK]"]
-    first = masks[0] if masks else len(tokens) - 1
+    first = _opening_position(tokens, card["kind"])
     chosen: Members = {"position": first}
     if request.logit_difference is not None:
         chosen |= request.logit_difference.model_dump(exclude_none=True)
@@ -210,6 +210,28 @@ def further_requests(
             continue
         members = {**_without_prediction(request), "capture": [], **ask, "target": trace.target}
         yield ask, TraceRequest.model_validate(members)
+
+
+def _opening_position(tokens: Sequence[Token], kind: str) -> int:
+    """The position whose prediction the page opens: see `queryOf` of `static/js/state/state.js`."""
+    masks = [at for at, token in enumerate(tokens) if token.text == "[MASK]"]
+    if masks:
+        return masks[0]
+    end = len(tokens) - 1
+    if kind == "decoder":
+        return end
+    words = [
+        at
+        for at, token in enumerate(tokens)
+        if not token.is_special and any(letter.isalnum() for letter in token.text)
+    ]
+    if not words or words[-1] == end or kind == "encoder":
+        return words[-1] if words else end
+    word = tokens[words[-1]].word
+    pieces = [
+        at for at, token in enumerate(tokens) if token.word is not None and token.word == word
+    ]
+    return max(min(pieces, default=words[-1]) - 1, 0)
 
 
 def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[Members, bytes]]:

@@ -92,6 +92,18 @@ def test_the_saved_page_explains_the_prediction_that_was_looked_at(client):
     assert (found["token"]["id"], found["against"]["id"]) == (5, 9)
 
 
+@pytest.mark.parametrize(("target", "before"), [("le chat.", "e"), ("le chat", "at"), ("...", ".")])
+def test_the_saved_page_explains_the_prediction_that_the_page_opens(client, target, before):
+    asked = {"model": "translator", "text": "the cat", "target": target}
+    header, (whole, *_) = archived(client.post("/api/v1/page", json=asked).text)
+    explained = [
+        entry["ask"]["logit_difference"]["position"]
+        for entry in header["further"]
+        if entry["ask"].get("analyses") == ["strongest_path"]
+    ]
+    assert [whole.target_tokens[position].text for position in explained] == [before]
+
+
 def test_the_page_of_maps_holds_nothing_for_every_query_and_key(client):
     page = client.post("/api/v1/page", json={"text": "the cat sat", "resolution": 2}).text
     header, (whole,) = archived(page)
