@@ -22,7 +22,7 @@ from headlight.model.foreign.readme import readme_card
 from headlight.model.head_profiles import read_profile
 from headlight.model.served import Description
 from headlight.model.sites import Site
-from headlight.model.trace import AttentionFacts
+from headlight.model.trace import AttentionFacts, Rotation
 
 STORED = "headlight.json"
 MAX_STORED_BYTES = 2**24
@@ -57,6 +57,7 @@ class Stored(BaseModel):
     n_parameters: Annotated[int, Field(ge=0, lt=2**50)]
     sites: Annotated[tuple[Site, ...], Field(max_length=100_000)]
     attentions: Annotated[tuple[AttentionFacts, ...], Field(max_length=10_000)]
+    rotation: Rotation | None = None
     architecture: Line
     features: frozenset[Line]
     omitted: dict[Line, Line]
@@ -78,6 +79,7 @@ def write_description(folder: Path, description: Description) -> None:
         n_parameters=description.n_parameters,
         sites=description.sites,
         attentions=description.attentions,
+        rotation=description.rotation,
         architecture=description.architecture,
         features=description.features,
         omitted={name: reason[:500] for name, reason in description.omitted.items()},
@@ -108,6 +110,7 @@ def read_description(folder: Path) -> tuple[Description, bool]:
         n_parameters=stored.n_parameters,
         sites=stored.sites,
         attentions=stored.attentions,
+        rotation=stored.rotation,
         architecture=stored.architecture,
         features=stored.features,
         omitted=stored.omitted,

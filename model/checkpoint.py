@@ -37,6 +37,7 @@ from headlight.model.foreign import is_foreign, load_foreign
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.head_profiles import read_profile
 from headlight.model.hooks import Function, FunctionMode
+from headlight.model.positions import BASE, frequencies
 from headlight.model.quantization import (
     StoredQuantization,
     UnknownPart,
@@ -48,7 +49,7 @@ from headlight.model.run_curves import read_curves
 from headlight.model.served import Description
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
-from headlight.model.trace import AttentionFacts
+from headlight.model.trace import AttentionFacts, Rotation
 from headlight.model.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def describe(folder: Path | str) -> Description:
         n_parameters=sum(parameter.numel() for parameter in bare.parameters()),
         sites=bare.sites,
         attentions=tuple(_attentions(config)),
+        rotation=_rotation(config) if config.positional == "rotary" else None,
         features=_FEATURES[config.kind],
         trained_tokens=_trained_tokens(config, card),
         longest_text=config.max_tokens if config.positional == "learned" else LONGEST_TEXT,
@@ -133,6 +135,16 @@ def _attentions(config: TransformerConfig) -> Iterator[AttentionFacts]:
                 scale=config.d_head**-0.5,
                 has_bias=is_self and config.positional == "alibi",
             )
+
+
+def _rotation(config: TransformerConfig) -> Rotation:
+    """The rotation of neighbouring dimensions (`positions.rotate`)."""
+    return Rotation(
+        first=tuple(range(0, config.d_head, 2)),
+        second=tuple(range(1, config.d_head, 2)),
+        speeds=tuple(frequencies(config.d_head).tolist()),
+        base=BASE,
+    )
 
 
 def find_model(model: Path | str, models_dir: Path | None = None) -> Path:

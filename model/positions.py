@@ -17,6 +17,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+BASE = 10_000.0
+"""Of the frequencies. Vaswani et al. 2017, section 3.5."""
+
 
 def sinusoidal(
     n_positions: int, d_model: int, *, start: int = 0
@@ -44,7 +47,7 @@ def position_angles(
     """Pos / 10000^(2i/width) for each of the width/2 frequencies, in radians and float64."""
     positions = torch.arange(start, start + n_positions, dtype=torch.float64)
     exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
-    return positions[:, None] / 10_000.0**exponents
+    return positions[:, None] / BASE**exponents
 
 
 def frequencies(width: int) -> Float[Tensor, " frequency"]:

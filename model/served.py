@@ -25,7 +25,7 @@ from headlight.model.quantization import StoredQuantization
 from headlight.model.sites import Site
 from headlight.model.streaming import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.tokenizer import UNCHANGED, Normalization
-from headlight.model.trace import AttentionFacts, NamedArray, Token
+from headlight.model.trace import AttentionFacts, NamedArray, Rotation, Token
 
 PADDING_ID = 0
 
@@ -41,18 +41,19 @@ class UnwatchedPass(ValueError):
 class Description:
     """The metadata of a model.
 
-    ``sites`` have the sizes of their axes, ``attentions`` the terms of each softmax. ``omitted``
-    maps the name of a site or feature that the model cannot offer to the reason. ``checks`` are the
-    differences that the self-check of a foreign model measured. ``features`` are what it can do
-    beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``, ``head_outputs``.
-    ``normalization`` are the changes that the tokenizer makes to a text. ``matrices`` are the names
-    of the weights that can be quantized, none of a foreign model; ``quantization`` is that of the
-    weights as they are stored, None if they are not quantized. ``heads`` is the profile of the
-    heads, if one was measured (`head_profiles`), and ``curves`` are those of the training run, if
-    they were kept (`run_curves`). ``trained_tokens`` is the length of the texts that it was trained
-    on, and ``longest_text`` the tokens that it can read if only parts of its
-    attention are asked for; 0: both are ``config.max_tokens``. ``is_streamed``: attention that
-    is observed runs in blocks; otherwise the weights of one layer are in memory at a time.
+    ``sites`` have the sizes of their axes, ``attentions`` the terms of each softmax. ``rotation``
+    is that of the queries by their positions; None: they are not rotated, or not in pairs.
+    ``omitted`` maps the name of a site or feature that the model cannot offer to the reason.
+    ``checks`` are the differences that the self-check of a foreign model measured. ``features`` are
+    what it can do beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``,
+    ``head_outputs``. ``normalization`` are the changes that the tokenizer makes to a text.
+    ``matrices`` are the names of the weights that can be quantized, none of a foreign model;
+    ``quantization`` is that of the weights as they are stored, None if they are not quantized.
+    ``heads`` is the profile of the heads, if one was measured (`head_profiles`), and ``curves`` are
+    those of the training run, if they were kept (`run_curves`). ``trained_tokens`` is the length of
+    the texts that it was trained on, and ``longest_text`` the tokens that it can read if only parts
+    of its attention are asked for; 0: both are ``config.max_tokens``. ``is_streamed``: attention
+    that is observed runs in blocks; otherwise the weights of one layer are in memory at a time.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Description:
     n_parameters: int
     sites: tuple[Site, ...]
     attentions: tuple[AttentionFacts, ...] = ()
+    rotation: Rotation | None = None
     architecture: str = "headlight"
     features: frozenset[str] = frozenset()
     omitted: Mapping[str, str] = field(default_factory=dict)

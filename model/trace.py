@@ -57,6 +57,27 @@ class AttentionFacts:
     is_exact: bool = True
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rotation:
+    """The rotation of the queries of the first layer by their position p, pair by pair.
+
+        rotated[first]  = factor·(query[first]·cos(p·speed) − query[second]·sin(p·speed))
+        rotated[second] = factor·(query[second]·cos(p·speed) + query[first]·sin(p·speed))
+
+    ``first`` and ``second`` are the dimensions of each pair; the other dimensions of a head stay as
+    they are. ``speeds`` are in radians per position. Without scaling they are base^(−2·pair/width),
+    where width is two for each pair; ``base`` None: it is not known. ``scaling`` are the settings
+    of the model's config that change them for long texts, its ``rope_type`` among them.
+    """
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    speeds: tuple[float, ...]
+    factor: float = 1.0
+    base: float | None = None
+    scaling: Mapping[str, str | float | bool] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, repr=False)
 class NamedArray:
     """An array with named axes, such as ``("head", "query", "key")``.

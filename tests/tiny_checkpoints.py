@@ -47,7 +47,7 @@ ARCHITECTURES = {
 }
 
 
-def make_model(name):
+def make_model(name, **changes):
     """A random model, its weights large enough that every term of a softmax shows."""
     import transformers
 
@@ -55,7 +55,7 @@ def make_model(name):
     kind = getattr(transformers, class_name)
     torch.manual_seed(1)
     with quiet():
-        config = kind.config_class(**sizes)
+        config = kind.config_class(**sizes, **changes)
         config._experts_implementation = "eager"
         model = kind(config).eval()
     for parameter in model.parameters():

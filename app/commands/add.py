@@ -127,7 +127,8 @@ def remove_model(model: str, settings: Settings) -> None:
 
 
 def _is_repository(source: str) -> bool:
-    return _REPOSITORY.fullmatch(source) is not None and ".." not in source
+    is_path = source.startswith((".", "~")) or ".." in source
+    return _REPOSITORY.fullmatch(source) is not None and not is_path
 
 
 def _target(name: str, settings: Settings) -> Path:

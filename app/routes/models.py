@@ -228,6 +228,7 @@ def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
             SoftmaxAnswer.model_validate(facts, from_attributes=True)
             for facts in description.attentions
         ],
+        "rotation": description.rotation and vars(description.rotation),
         "features": sorted(description.features),
         "checks": description.checks,
         "omitted": description.omitted,

@@ -41,6 +41,26 @@ class SoftmaxAnswer(Answer):
     is_exact: bool = Field(description="Whether these terms give the scores of the model.")
 
 
+class RotationAnswer(Answer):
+    """The rotation of the queries of the first layer by their position p, pair by pair.
+
+    rotated[first] = factor * (query[first] * cos(p * speed) - query[second] * sin(p * speed))
+    rotated[second] = factor * (query[second] * cos(p * speed) + query[first] * sin(p * speed))
+    """
+
+    first: list[int] = Field(description="The first dimension of each pair.")
+    second: list[int]
+    speeds: list[float] = Field(description="Radians per position, by pair.")
+    factor: float
+    base: float | None = Field(
+        description="Without `scaling` the speeds are base ** (-pair / pairs); null: not known."
+    )
+    scaling: dict[str, str | float | bool] = Field(
+        description="The settings of the model's config that change the speeds for long texts; "
+        "empty if nothing does."
+    )
+
+
 class ExpertsAnswer(Answer):
     """A mixture of experts."""
 
@@ -284,6 +304,9 @@ class ModelAnswer(ModelSummary):
     sites: list[SiteAnswer]
     attentions: list[SoftmaxAnswer] = Field(
         description="The terms of the softmax of each attention; empty if `is_checked` is false."
+    )
+    rotation: RotationAnswer | None = Field(
+        description="null: queries are not rotated, or not in pairs; see `omitted`."
     )
     features: list[str] = Field(
         description="The abilities beyond being traced: generate, translate, fill, logit_lens, "

@@ -41,7 +41,7 @@ MAX_TILE_CELLS = 2**26
 
 ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
 DType = Literal["float32", "uint16"]
-Scheme = Literal["sinusoidal", "learned", "rotary", "alibi"]
+Scheme = Literal["sinusoidal", "learned", "rotary", "alibi", "relative"]
 Size = Annotated[int, Field(ge=1, le=MAX_POSITIONAL_SIZE)]
 
 
@@ -282,7 +282,7 @@ class PositionalRequest(BaseModel):
     model: ModelId | None = Field(
         None,
         description="The model whose scheme, width and heads are used; required for learned "
-        "positions.",
+        "and relative positions.",
     )
     length: Size = Field(description="The number of positions, from 0.")
     width: Size | None = Field(
@@ -372,5 +372,5 @@ class PositionalAnswer(Answer):
         description="sinusoidal: encoding (position, d_model) and frequencies (pair), in radians "
         "per position. learned: encoding, or encoder.encoding and decoder.encoding of an "
         "encoder–decoder. rotary: angles, cos and sin (position, pair). alibi: slopes (head) and "
-        "bias (head, query, key), on both sides of the diagonal.",
+        "bias (head, query, key), on both sides of the diagonal. relative: bias.",
     )

@@ -39,8 +39,8 @@ def _of_sizes(request: PositionalRequest) -> PositionalRequest:
     scheme = request.scheme
     if scheme is None:
         raise _invalid("name a scheme, or a model to take it from")
-    if scheme == "learned":
-        raise _invalid("learned positions are those of a model: name it")
+    if scheme in ("learned", "relative"):
+        raise _invalid(f"{scheme} positions are those of a model: name it")
     needed = _SIZE_OF[scheme]
     for size in ("width", "heads"):
         value = getattr(request, size)
@@ -65,12 +65,15 @@ def _of_model(request: PositionalRequest, registry: Registry) -> PositionalReque
         )
     if request.width is not None or request.heads is not None:
         raise _invalid("width and heads are those of the model; leave them out")
-    if config.positional == "learned" and request.length > config.max_tokens:
-        way_out = f"the model '{name}' has learned no more"
+    is_table = config.positional == "learned" or registry.is_foreign(name)
+    if is_table and request.length > config.max_tokens:
+        has = "has learned" if config.positional == "learned" else "has"
+        way_out = f"the model '{name}' {has} no more"
         limits = {"limit": config.max_tokens, "actual": request.length}
         raise over_limit("positions", **limits, way_out=way_out)
     width = config.d_head if config.positional == "rotary" else config.d_model
-    sizes = {"heads": config.n_heads} if config.positional == "alibi" else {"width": width}
+    is_bias = config.positional in ("alibi", "relative")
+    sizes = {"heads": config.n_heads} if is_bias else {"width": width}
     return request.model_copy(update={"scheme": config.positional, **sizes})
 
 
@@ -82,6 +85,7 @@ def _check_elements(request: PositionalRequest, limit: int) -> None:
         "learned": length * width,
         "rotary": 3 * length * (width // 2),
         "alibi": heads * (length**2 + 1),
+        "relative": heads * length**2,
     }
     actual = cells[request.scheme or ""]
     if actual > limit:
@@ -91,6 +95,12 @@ def _check_elements(request: PositionalRequest, limit: int) -> None:
 
 def _arrays(request: PositionalRequest, registry: Registry) -> Mapping[str, NamedArray]:
     length, width, heads = request.length, request.width or 0, request.heads or 0
+    if request.model is not None and registry.is_foreign(request.model):
+        try:
+            return registry.checkpoint(request.model).positions(length)
+        except ValueError as error:
+            detail = f"the model '{request.model}' does not tell its positions: {error}"
+            raise Problem(422, "no-encoding", detail) from error
     match request.scheme:
         case "sinusoidal":
             return sinusoidal_encoding(length, width)

@@ -21,9 +21,11 @@ from headlight.model.foreign.generation import ForeignWriter
 from headlight.model.foreign.loading import quiet, set_attention
 from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.foreign.positions import rotation_of
 from headlight.model.foreign.probe import Recorder
 from headlight.model.foreign.streaming_check import check_streaming
 from headlight.model.served import RowCapture
+from headlight.model.trace import Rotation
 
 FORMULA, LENS, FUSED, CACHED, PADDED = 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
 IN_LOWER_PRECISION = 4e-2
@@ -36,6 +38,7 @@ class Checked:
     measured: dict[str, float] = field(default_factory=dict)
     omitted: dict[str, str] = field(default_factory=dict)
     features: set[str] = field(default_factory=set)
+    rotation: Rotation | None = None
 
 
 def check(model: ForeignPasses, name: str, recorded: Recorder, inputs: dict[str, Any]) -> Checked:
@@ -72,6 +75,7 @@ class _Checks:
         self._compare_weights(captured, attentions)
         self._overwrite(captured)
         self._check_formula(captured)
+        self._find_rotation(captured)
         self._check_streams(captured)
         self._drop_sites(captured)
         self._fuse(logits)
@@ -217,6 +221,21 @@ class _Checks:
             raise self._refuse(f"softmax(scores) differs from its weights by {softmax:.1e}")
         if context > limit:
             raise self._refuse(f"weights·values differs from its context by {context:.1e}")
+
+    def _find_rotation(self, captured: dict[str, Tensor]) -> None:
+        """The rotation of the queries of the first layer, if it is one of pairs of numbers."""
+        path = self.model.named.facts[0].path
+        before = captured.get(f"{path}.queries")
+        after = captured.get(f"{path}.rotated_queries")
+        found = None
+        if before is not None and after is not None:
+            found = rotation_of(self.model.module, before, after)
+        if found is None and self.model.config.positional == "rotary":
+            self.omitted["rotation"] = (
+                "its queries before and after rotation do not differ by a rotation of pairs"
+            )
+        elif found is not None:
+            self.found.rotation, self.measured["rotation"] = found
 
     def _check_streams(self, captured: dict[str, Tensor]) -> None:
         """A layer is given what the layer before it returned."""

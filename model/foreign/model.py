@@ -201,7 +201,7 @@ class ForeignModel(ForeignPasses):
 
     def positions(self, n: int) -> dict[str, NamedArray]:
         """As `Served.positions`."""
-        return encoding_of(self, n)
+        return encoding_of(self, n, self.description.rotation)
 
 
 # --- loading --------------------------------------------------------------------------------------
@@ -327,6 +327,7 @@ def serve_module(
         n_parameters=sum(one.numel() for one in module.parameters()),
         sites=passes.points.sites,
         attentions=tuple(named.facts),
+        rotation=found.rotation,
         architecture=type(module).__name__,
         features=frozenset(features),
         omitted=found.omitted,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from headlight.model.foreign.attention_facts import same
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.sites import Named
-from headlight.model.trace import NamedArray
+from headlight.model.positions import BASE
+from headlight.model.trace import NamedArray, Rotation
 
 
 def positional_of(named: Named, recorded: Any) -> str:
@@ -27,7 +30,7 @@ def positional_of(named: Named, recorded: Any) -> str:
     return "none"
 
 
-def encoding_of(model: ForeignPasses, n: int) -> dict[str, NamedArray]:
+def encoding_of(model: ForeignPasses, n: int, rotation: Rotation | None) -> dict[str, NamedArray]:
     """The encoding of the positions 0 … n−1; see `positional_tables`.
 
     A relative bias is read from a pass over n tokens: (head, query, key) of the first layer.
@@ -50,7 +53,7 @@ def encoding_of(model: ForeignPasses, n: int) -> dict[str, NamedArray]:
             for stack, table in tables.items()
         }
     if scheme == "rotary":
-        return _rotation(model, n)
+        return _rotation(rotation, n)
     if scheme in ("alibi", "relative"):
         bias = _bias(model, n)
         slopes = _slopes(bias) if scheme == "alibi" else None
@@ -72,19 +75,82 @@ def _rotary_module(model: nn.Module) -> nn.Module | None:
     return None
 
 
-def _rotation(model: ForeignPasses, n: int) -> dict[str, NamedArray]:
-    """The angles by the module's own frequencies, with its scaling of positions and of lengths."""
-    module = _rotary_module(model.module)
-    if module is None:
-        raise ValueError("the frequencies of this model's rotation were not recognised")
-    buffers = dict(module.named_buffers(recurse=False))
-    name = min(
-        (name for name in buffers if name.endswith("inv_freq") and "original" not in name), key=len
-    )
-    frequencies = buffers[name].float()
-    angles = torch.arange(n, device=frequencies.device)[:, None] * frequencies
-    scaling = getattr(module, name.replace("inv_freq", "attention_scaling"), 1.0)
-    made = {"angles": angles, "cos": angles.cos() * scaling, "sin": angles.sin() * scaling}
+def rotation_of(model: nn.Module, before: Tensor, after: Tensor) -> tuple[Rotation, float] | None:
+    """The rotation between queries of the first layer, and how far it is from them at most.
+
+    Args:
+        model: of Transformers; its modules hold the speeds of the pairs.
+        before: queries (batch, head, query, d_head) from position 0 on.
+        after: the same, rotated.
+
+    Returns:
+        None: no speeds and no order of the pairs give the rotated queries.
+    """
+    width = before.shape[-1]
+    for speeds, factor in _speeds(model, width):
+        n_pairs = len(speeds)
+        for start in dict.fromkeys((0, width - 2 * n_pairs)):
+            halves = torch.arange(n_pairs) + start, torch.arange(n_pairs) + start + n_pairs
+            neighbours = torch.arange(n_pairs) * 2 + start, torch.arange(n_pairs) * 2 + start + 1
+            for first, second in (halves, neighbours):
+                angles = torch.arange(before.shape[2], device=before.device)[:, None] * speeds
+                turned = before.double().clone()
+                cos, sin = angles.double().cos() * factor, angles.double().sin() * factor
+                turned[..., first] = before[..., first] * cos - before[..., second] * sin
+                turned[..., second] = before[..., second] * cos + before[..., first] * sin
+                if same(turned.to(after.dtype), after, 10):
+                    base, scaling = _scaling_of(model)
+                    rotation = Rotation(
+                        first=tuple(first.tolist()),
+                        second=tuple(second.tolist()),
+                        speeds=tuple(speeds.tolist()),
+                        factor=factor,
+                        base=base,
+                        scaling=scaling,
+                    )
+                    return rotation, float((turned - after).abs().max())
+    return None
+
+
+def _speeds(model: nn.Module, width: int) -> Iterator[tuple[Tensor, float]]:
+    """The radians per position of each pair, with the factor of the rotated numbers.
+
+    An older file computes its tables once, with the base of the paper, and keeps no speeds.
+    """
+    for module in model.modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            if name.endswith("inv_freq") and "original" not in name and 2 * len(buffer) <= width:
+                scaling = name.replace("inv_freq", "attention_scaling")
+                yield buffer.float(), float(getattr(module, scaling, 1.0))
+    config = model.config.get_text_config()  # type: ignore[operator, union-attr]
+    rotated = getattr(config, "rotary_dim", None) or width
+    pairs = torch.arange(0, rotated, 2, device=next(model.parameters()).device)
+    yield BASE ** (-pairs.float() / rotated), 1.0
+
+
+def _scaling_of(model: nn.Module) -> tuple[float | None, dict[str, str | float | bool]]:
+    """The base of the speeds by the config, and the settings that change them."""
+    config = model.config.get_text_config()  # type: ignore[operator, union-attr]
+    found = getattr(config, "rope_parameters", None) or {"rope_theta": BASE}
+    kinds = getattr(config, "layer_types", None)
+    if kinds and isinstance(found.get(kinds[0]), dict):
+        found = found[kinds[0]]
+    base = found.get("rope_theta")
+    plain = {
+        name: value
+        for name, value in found.items()
+        if isinstance(value, str | int | float) and name != "rope_theta"
+    }
+    return base, {} if plain.get("rope_type", "default") == "default" else plain
+
+
+def _rotation(rotation: Rotation | None, n: int) -> dict[str, NamedArray]:
+    """The angles of the first layer, with its scaling of positions and of lengths."""
+    if rotation is None:
+        raise ValueError("the rotation of this model's queries was not recognised")
+    angles = torch.arange(n)[:, None] * torch.tensor(rotation.speeds)
+    factor = rotation.factor
+    made = {"angles": angles, "cos": angles.cos() * factor, "sin": angles.sin() * factor}
     return {key: _array("position pair", tensor) for key, tensor in made.items()}
 
 

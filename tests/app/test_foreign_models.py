@@ -307,6 +307,24 @@ def test_the_matrices_of_a_layer_are_a_file(loaded, models_dir):
         np.testing.assert_array_equal(matrix, expected[name].read())
 
 
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [("gpt2", "learned"), ("llama", "rotary"), ("bloom", "alibi"), ("t5", "relative")],
+)
+def test_positions_are_those_of_the_model_and_not_of_the_scheme(
+    client_with, tmp_path, name, scheme
+):
+    client = client_with(model_folders=(str(save_checkpoint(name, tmp_path / name)),))
+    answer = client.get("/api/v1/positional", params={"model": name, "length": 6}).json()
+    assert answer["scheme"] == scheme
+    expected = load(tmp_path / name).positions(6)
+    for site, found in expected.items():
+        data = np.array(answer["tensors"][site]["data"], dtype=np.float32)
+        np.testing.assert_array_equal(data.reshape(found.data.shape), found.data)
+    longer = client.get("/api/v1/positional", params={"model": name, "length": 2**20})
+    assert longer.status_code == 422
+
+
 def test_a_running_server_lists_what_is_added_and_forgets_what_is_removed(
     client_with, models_dir, tmp_path
 ):

@@ -250,7 +250,7 @@ export function schemeTrace(positional) {
       },
     );
   }
-  if (positional === 'alibi')
+  if (positional === 'alibi' || positional === 'relative')
     trace.tensors[`${site}.bias`] = perHead(
       ['head', 'query', 'key'],
       COUNT,

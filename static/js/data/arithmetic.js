@@ -98,7 +98,44 @@ export function divergence(p, q) {
   return Math.max(0, bits);
 }
 
-const BASE = 10_000;
+/** Of the speeds. Vaswani et al. 2017, section 3.5. */
+export const BASE = 10_000;
+
+/** @typedef {{first: number[], second: number[], speeds: number[], factor?: number}} Pairs the two dimensions of each pair, its radians per position, and the factor of what was turned */
+
+/**
+ * Dimensions 2i and 2i + 1 as pairs, or i and i + width/2.
+ * @param {number} width
+ * @param {boolean} [isHalved]
+ * @returns {Pairs}
+ */
+export function pairsOf(width, isHalved = false) {
+  const speeds = [...frequencies(width)];
+  const [step, apart] = isHalved ? [1, speeds.length] : [2, 1];
+  const first = speeds.map((_, pair) => step * pair);
+  return { first, second: first.map((dimension) => dimension + apart), speeds };
+}
+
+/**
+ * The pairs by which an encoding holds the sine and the cosine of position × speed.
+ * @param {Matrix} encoding
+ * @returns {Pairs} neighbours, if no order gives the encoding
+ */
+export function wavesOf(encoding) {
+  const orders = [false, true].map((isHalved) => pairsOf(encoding.columns, isHalved));
+  /** @param {Pairs} pairs */
+  const isRight = ({ first, second, speeds }) =>
+    speeds.every((speed, pair) => {
+      const row = encoding.columns * (encoding.rows - 1);
+      const angle = speed * (encoding.rows - 1);
+      const off = [
+        encoding.data[row + first[pair]] - Math.sin(angle),
+        encoding.data[row + second[pair]] - Math.cos(angle),
+      ];
+      return Math.max(...off.map(Math.abs)) < 1e-3;
+    });
+  return orders.find(isRight) ?? orders[0];
+}
 
 /**
  * How far each pair turns from one position to the next. Vaswani et al. 2017, section 3.5.
@@ -135,17 +172,19 @@ export function blocksOf(angles) {
 }
 
 /**
- * @param {Float64Array} vector two numbers for each pair
+ * @param {Float64Array} vector two numbers for each pair; others stay
  * @param {Float64Array} angles by pair
+ * @param {Pairs} [pairs]
  * @returns {Float64Array} R · vector
  */
-export function turned(vector, angles) {
+export function turned(vector, angles, pairs = pairsOf(vector.length)) {
+  const { first, second, factor = 1 } = pairs;
   const { data: block } = blocksOf(angles);
   const result = Float64Array.from(vector);
   angles.forEach((_, pair) => {
-    const [a, b] = [vector[2 * pair], vector[2 * pair + 1]];
-    result[2 * pair] = block[4 * pair] * a + block[4 * pair + 1] * b;
-    result[2 * pair + 1] = block[4 * pair + 2] * a + block[4 * pair + 3] * b;
+    const [a, b] = [vector[first[pair]], vector[second[pair]]];
+    result[first[pair]] = factor * (block[4 * pair] * a + block[4 * pair + 1] * b);
+    result[second[pair]] = factor * (block[4 * pair + 2] * a + block[4 * pair + 3] * b);
   });
   return result;
 }
@@ -154,20 +193,21 @@ export function turned(vector, angles) {
  * Rows that were turned here beside rows that were captured.
  * @param {Matrix} before
  * @param {Matrix} after
- * @param {{shift: number, angles: (position: number) => Float64Array}} by the row `position` of `before` becomes `position + shift` of `after`
+ * @param {{shift: number, angles: (position: number) => Float64Array, pairs?: Pairs}} by the row `position` of `before` becomes `position + shift` of `after`
  * @returns {{greatest: number, count: number, byPair: Float64Array}} the greatest difference between two numbers, how many rows were compared, and the greatest by pair
  */
-export function checked(before, after, { shift, angles }) {
-  const byPair = new Float64Array(Math.floor(before.columns / 2));
+export function checked(before, after, { shift, angles, pairs = pairsOf(before.columns) }) {
+  const { first, second } = pairs;
+  const byPair = new Float64Array(first.length);
   const count = Math.max(0, Math.min(before.rows, after.rows - shift));
   for (let position = 0; position < count; position += 1) {
-    const computed = turned(rowOf(before, position), angles(position));
+    const computed = turned(rowOf(before, position), angles(position), pairs);
     const captured = rowOf(after, position + shift);
     byPair.forEach((most, pair) => {
       byPair[pair] = Math.max(
         most,
-        Math.abs(computed[2 * pair] - captured[2 * pair]),
-        Math.abs(computed[2 * pair + 1] - captured[2 * pair + 1]),
+        Math.abs(computed[first[pair]] - captured[first[pair]]),
+        Math.abs(computed[second[pair]] - captured[second[pair]]),
       );
     });
   }

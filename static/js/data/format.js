@@ -3,6 +3,8 @@
  * `>0.999`, so that the numbers of a row never seem to add up to more than the row holds.
  */
 
+/** @import { Rotation } from './trace.js' */
+
 const MINUS = '−';
 
 /**
@@ -144,4 +146,21 @@ export function small(difference) {
  */
 export function inBytes(bytes) {
   return bytes >= 1e8 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/**
+ * The formula of a rotation's speeds, and what the config of the model does to them.
+ * @param {Rotation} rotation
+ * @returns {string[][]} names and values
+ */
+export function speedFacts({ base, speeds, factor, scaling }) {
+  if (!base) return [];
+  const speed = `${grouped(base)}^(−i/${speeds.length}) radians per position`;
+  const { rope_type: kind, ...settings } = scaling;
+  const told = Object.entries(settings).map(([name, value]) => `${name} ${String(value)}`);
+  return [
+    ['Speed of pair i', kind ? `from ${speed}, scaled` : speed],
+    ...(kind ? [['Scaling', [String(kind), ...told].join(', ')]] : []),
+    ...(factor === 1 ? [] : [['Factor of the rotated numbers', amount(factor)]]),
+  ];
 }

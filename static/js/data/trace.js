@@ -120,6 +120,7 @@ import { partsOf } from './text.js';
  * @property {Normalization} [normalization]
  * @property {{name: string, axes: string[]}[]} [sites]
  * @property {SoftmaxTerms[]} [attentions] the terms of each softmax
+ * @property {Rotation|null} [rotation] of the queries of the first layer; null: not in pairs
  * @property {string} [architecture] `headlight`, or the class of a foreign model
  * @property {'loaded'|'loading'|'not_loaded'} [state]
  * @property {number} [progress] of loading, 0 to 1
@@ -128,6 +129,8 @@ import { partsOf } from './text.js';
  * @property {Record<string, number>} [checks] the differences that a foreign model's self-check found
  * @property {Record<string, string>} [omitted] the reasons for the sites and features that it lacks
  */
+
+/** @typedef {{first: number[], second: number[], speeds: number[], factor: number, base: number|null, scaling: Record<string, string|number|boolean>}} Rotation the dimensions of each pair, radians per position, and the factor of the rotated numbers; `scaling` are the settings that change the speeds */
 
 /** @typedef {{labels: string[], scores: Record<string, {score: number, control: number}>, entropy: number, distance: number, cost: number, strongest: {sentence: number, query: number, key: number, weight: number, query_span: [number, number], key_span: [number, number]}[]}} HeadProfile of one head over many sentences */
 

@@ -39,6 +39,7 @@ const POSITIONAL = {
   learned: ['*.embedding.positional'],
   rotary: ['*.layers.0.self_attention.rotated_queries', '*.layers.0.self_attention.queries'],
   alibi: ['*.layers.0.self_attention.bias'],
+  relative: ['*.layers.0.self_attention.bias'],
 };
 const ROUTING = ['router_probs', 'expert_indices', 'expert_weights'];
 

@@ -102,7 +102,18 @@ def test_a_name_that_is_no_id_or_ships_is_refused(run, gpt2, models_dir, name):
 
 
 @pytest.mark.parametrize(
-    "source", ["gpt2", "a/b/c", "../no/folder", "org/..", "org/na me", "https://x/y", "org/x@../y"]
+    "source",
+    [
+        "gpt2",
+        "a/b/c",
+        "../no/folder",
+        "./folder",
+        "~/folder",
+        "org/..",
+        "org/na me",
+        "https://x/y",
+        "org/x@../y",
+    ],
 )
 def test_a_source_that_is_neither_folder_nor_repository_is_refused(run, models_dir, source):
     result = run("add", source)

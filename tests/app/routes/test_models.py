@@ -20,6 +20,7 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
 LONG = {
     "sites",
     "attentions",
+    "rotation",
     "metrics",
     "expert_tokens",
     "trained_on",
@@ -66,6 +67,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "longest_text": 131_072,
         "is_endless": False,
         "positional": "sinusoidal",
+        "rotation": None,
         "n_kv_heads": 4,
         "norm": "layer_norm",
         "norm_place": "pre",

@@ -7,6 +7,7 @@ from functools import partialmethod
 
 import numpy as np
 import pytest
+import torch
 
 from headlight.errors import Problem
 from headlight.model.analysis import (
@@ -152,12 +153,42 @@ def test_positions_are_those_of_the_model(served):
     }
     table = served("gpt2").positions(5)["encoding"].data
     assert np.array_equal(table, served("gpt2").module.transformer.wpe.weight[:5].numpy())
-    turned = served("llama").positions(6)
-    np.testing.assert_allclose(turned["cos"].data, np.cos(turned["angles"].data), rtol=1e-6)
     slopes = served("bloom").positions(8)["slopes"].data
     np.testing.assert_allclose(slopes, [2**-2, 2**-4, 2**-6, 2**-8], rtol=1e-4)
     bias = served("t5").positions(8)["bias"].data
     np.testing.assert_allclose(bias[:, 3, 5], bias[:, 4, 6], rtol=1e-3, atol=1e-4)
+
+
+SCALINGS = {
+    "default": {"rope_theta": 1e6},
+    "linear": {"rope_theta": 1e4, "factor": 4.0},
+    "dynamic": {"rope_theta": 1e4, "factor": 4.0},
+    "yarn": {"rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16},
+    "llama3": {
+        "rope_theta": 5e5,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+def test_queries_are_rotated_by_the_speeds_of_the_card(kind):
+    scaling = {"rope_type": kind, **SCALINGS[kind]}
+    served = serve_module(make_model("llama", rope_parameters=scaling), "causal", "llama")
+    rotation = served.description.rotation
+    assert rotation.base == SCALINGS[kind]["rope_theta"]
+    assert rotation.scaling.get("rope_type", "default") == kind
+    path, text = "decoder.layers.0.self_attention", list(range(10, 30))
+    sites = [f"{path}.queries", f"{path}.rotated_queries"]
+    before, after = served.read([text], None, sites=sites).values()
+    found = served.positions(len(text))
+    cos, sin = (torch.from_numpy(found[name].data) for name in ("cos", "sin"))
+    first, second = before[..., rotation.first], before[..., rotation.second]
+    torch.testing.assert_close(after[..., rotation.first], first * cos - second * sin)
+    torch.testing.assert_close(after[..., rotation.second], second * cos + first * sin)
 
 
 def test_tokens_have_offsets_and_words_of_the_text(served):

@@ -4,7 +4,7 @@
  */
 
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
-import { counted, decimal, share, small } from '../../data/format.js';
+import { counted, decimal, share, small, speedFacts } from '../../data/format.js';
 import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
 import {
   differences,
@@ -83,7 +83,8 @@ function turn(subject) {
  * @param {Subject} subject
  * @returns {Step}
  */
-function ownTurn({ now, queries, keys }) {
+function ownTurn({ now, queries, keys, path, plain }) {
+  const rotation = path.includes('.layers.0.') ? plain.card?.rotation : null;
   /** @param {'query'|'key'} side */
   const lengths = (side) =>
     `${decimal(lengthOf(now.projected[side]))}, then ${decimal(lengthOf(now.met[side]))}`;
@@ -94,6 +95,7 @@ function ownTurn({ now, queries, keys }) {
     facts: [
       ['length of the query', lengths('query')],
       ['length of the key', lengths('key')],
+      ...(rotation ? speedFacts(rotation) : []),
     ],
     over: 'dimensions',
     lanes: turnLanes(now),

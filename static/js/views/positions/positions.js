@@ -174,8 +174,8 @@ function controls(trace, state) {
   const hasHeads =
     part !== 'twins' &&
     part !== 'schemes' &&
-    ['rotary', 'alibi'].includes(subject.scheme) &&
-    !(part === 'rotation' && subject.scheme === 'alibi');
+    ['rotary', 'alibi', 'relative'].includes(subject.scheme) &&
+    (part !== 'rotation' || subject.scheme === 'rotary');
   return [
     show,
     ...(hasHeads ? [headControl(state, subject.heads)] : []),

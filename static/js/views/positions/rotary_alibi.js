@@ -3,16 +3,17 @@
  * bias from the scores, and some models have no positions. All is captured in layer 0.
  */
 
+import { BASE, pairsOf } from '../../data/arithmetic.js';
 import { signed, tick } from '../../data/format.js';
 import { isCausal, matrixAt } from '../../data/trace.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
-import { sequential } from '../../plot/colour.js';
+import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
 import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './maps.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
- * @import { Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Matrix, NamedArray, Rotation, Token, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
  * @import { Subject } from './maps.js'
@@ -23,7 +24,7 @@ const ATTENTION = 'layers.0.self_attention';
 /**
  * The scheme of a model without an added encoding.
  * @param {Trace} trace
- * @returns {'rotary'|'alibi'|'none'|''} '' if an encoding is added
+ * @returns {'rotary'|'alibi'|'relative'|'none'|''} '' if an encoding is added
  */
 export function schemeOf({ tensors, card }) {
   const isAdded = Object.keys(tensors).some((site) => site.endsWith('.embedding.positional'));
@@ -31,24 +32,25 @@ export function schemeOf({ tensors, card }) {
   return SCHEMES.find((scheme) => scheme === card?.positional) ?? '';
 }
 
-/** @type {('rotary'|'alibi'|'none')[]} */
-const SCHEMES = ['rotary', 'alibi', 'none'];
+/** @type {('rotary'|'alibi'|'relative'|'none')[]} */
+const SCHEMES = ['rotary', 'alibi', 'relative', 'none'];
 
 /** @type {Record<string, {help: string, terms: string[][]}>} */
 const WORDING = {
   rotary: {
     help: 'Nothing is added to the embeddings: every layer rotates each query and key by angles proportional to its position, so that a score depends on their distance.',
     terms: [
-      [
-        'pair',
-        'two neighbouring numbers of a query, rotated together; each pair has its own speed',
-      ],
+      ['pair', 'two numbers of a query that are rotated together; each pair has its own speed'],
       ['cosine of the rotation', '1 if a pair is unchanged, −1 after half a turn'],
     ],
   },
   alibi: {
     help: 'Nothing is added to the embeddings: every layer lowers each score in proportion to the distance between query and key, with a slope for each head.',
     terms: [['bias', 'a number added to a score before the softmax; 0 at distance 0']],
+  },
+  relative: {
+    help: 'Nothing is added to the embeddings: each head adds a number to each score that it has learned for the distance between query and key.',
+    terms: [['bias', 'a number added to a score before the softmax']],
   },
   none: {
     help: 'Attention alone does not know the order of tokens, and this model has no positional encoding.',
@@ -57,7 +59,12 @@ const WORDING = {
 };
 
 /** @type {Record<string, string[]>} */
-const PANELS = { rotary: ['queries', 'turns'], alibi: ['bias'], none: ['none'] };
+const PANELS = {
+  rotary: ['queries', 'turns'],
+  alibi: ['bias'],
+  relative: ['bias'],
+  none: ['none'],
+};
 
 export const WITHOUT_ENCODING = {
   wording: (/** @type {string} */ scheme) => WORDING[scheme] ?? {},
@@ -143,10 +150,13 @@ export function turnSites(stack) {
 function turns(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
   const before = trace.tensors[site.replace('rotated_', '')];
-  if (!trace.tensors[site] || !before) return null;
+  const rotation = rotationOf(trace, before);
+  if (!trace.tensors[site] || !before || !rotation)
+    return { title: 'Rotation of each pair', notice: noPairs(trace) };
   const cosines = cosinesOfTurns(
     matrixAt(before, state.head),
     matrixAt(trace.tensors[site], state.head),
+    rotation,
   );
   /** @type {Grid['value']} */
   const value = (row, column) => cosines.data[row * cosines.columns + column];
@@ -164,15 +174,41 @@ function turns(trace, state, subject) {
 }
 
 /**
+ * The rotation by a model's card. The models of this project turn neighbouring dimensions.
+ * @param {Trace} trace
+ * @param {NamedArray} [queries] (head, query, d_head)
+ * @returns {Rotation|null} null: it is not known
+ */
+export function rotationOf({ card }, queries) {
+  if (card?.rotation) return card.rotation;
+  if (!queries || (card?.architecture ?? 'headlight') !== 'headlight') return null;
+  return { ...pairsOf(queries.shape[2]), factor: 1, base: BASE, scaling: {} };
+}
+
+/**
+ * Why no rotation is drawn.
+ * @param {Trace} trace
+ */
+export function noPairs({ card }) {
+  const reason = card?.omitted?.rotation;
+  return reason
+    ? `Not drawn: ${reason}.`
+    : 'The queries of this model before rotation are not known.';
+}
+
+/**
  * @param {Matrix} before position × d_head
  * @param {Matrix} after
+ * @param {Rotation} rotation
  * @returns {Matrix} position × pair, between −1 and 1; NaN if a pair is 0
  */
-export function cosinesOfTurns(before, after) {
-  const columns = before.columns / 2;
-  const data = Float64Array.from({ length: before.rows * columns }, (_, pair) => {
-    const [a, b] = [before.data[2 * pair], before.data[2 * pair + 1]];
-    const [c, d] = [after.data[2 * pair], after.data[2 * pair + 1]];
+export function cosinesOfTurns(before, after, { first, second }) {
+  const columns = first.length;
+  const data = Float64Array.from({ length: before.rows * columns }, (_, at) => {
+    const row = Math.floor(at / columns) * before.columns;
+    const [one, other] = [row + first[at % columns], row + second[at % columns]];
+    const [a, b] = [before.data[one], before.data[other]];
+    const [c, d] = [after.data[one], after.data[other]];
     const lengths = Math.hypot(a, b) * Math.hypot(c, d);
     return lengths === 0 ? NaN : Math.max(-1, Math.min(1, (a * c + b * d) / lengths));
   });
@@ -218,7 +254,7 @@ function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, va
 }
 
 /**
- * The ALiBi bias of a head: the same in every layer and for every text.
+ * The bias of a head by ALiBi or by learned distances: the same for every text.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
@@ -235,12 +271,17 @@ function bias(trace, state, subject) {
   /** @type {Grid['value']} */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const labels = positionLabels(subject.tokens);
-  const least = matrix.data.reduce((low, number) => (number < low ? number : low), 0) || -1;
-  const scale = { zmin: least, zmax: 0, colours: sequential(state.palette.theme) };
+  const seen = matrix.data.filter((number) => !Number.isNaN(number));
+  const [least, most] = [Math.min(...seen, 0), Math.max(...seen, 0)];
+  const reach = Math.max(-least, most) || 1;
+  const scale =
+    most > 0
+      ? { zmin: -reach, zmax: reach, colours: diverging(state.palette.theme) }
+      : { zmin: -reach, zmax: 0, colours: sequential(state.palette.theme) };
   const { tokens } = subject;
   return {
     title: `Bias of head ${state.head}`,
-    summary: `Bias that head ${state.head} adds to its scores: ${matrix.rows} queries by ${matrix.columns} keys, from ${tick(least)} to 0.`,
+    summary: `Bias that head ${state.head} adds to its scores: ${matrix.rows} queries by ${matrix.columns} keys, from ${tick(least)} to ${tick(most)}.`,
     ...pairMap(matrix, { labels, scale, quantity: 'bias', axes: ['query', 'key'] }, state),
     grid: {
       ...sharedGrid(trace, state, { ...subject, site }, matrix, value),

@@ -3,19 +3,20 @@
  * R(k)·PE(p) = PE(p + k) for a sinusoidal encoding, a query rotated by p for rotary positions.
  */
 
-import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/arithmetic.js';
-import { amount, counted, signed, small } from '../../data/format.js';
+import { blocksOf, checked, turned, wavesOf } from '../../data/arithmetic.js';
+import { amount, counted, signed, small, speedFacts } from '../../data/format.js';
 import { quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';
 import { choosingModel, queryOf } from '../../state/state.js';
 import { circlesDrawing } from './circles.js';
 import { dimensionMap } from './maps.js';
-import { turnSites } from './rotary_alibi.js';
+import { noPairs, rotationOf, turnSites } from './rotary_alibi.js';
 import { chosenPairs, pairsControl } from './waves.js';
 
 /**
- * @import { Matrix, Trace } from '../../data/trace.js'
+ * @import { Pairs } from '../../data/arithmetic.js'
+ * @import { Matrix, Rotation, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Geometry, Grid } from '../../plot/grid.js'
  * @import { Patch } from '../../state/state.js'
@@ -39,6 +40,7 @@ const NOTHING_TURNS = {
     'A learned encoding has an independent vector for each position, so there is no rotation from one to the next.',
   alibi:
     'ALiBi lowers scores by distance; it rotates nothing, so there is no rotation from one position to another.',
+  relative: 'This model adds a learned number for each distance to the scores; it rotates nothing.',
   none: 'This model has no positional encoding, so there is no rotation between positions.',
 };
 
@@ -71,7 +73,10 @@ function controls(trace, state, subject) {
     value: turn.shift,
     shown: counted(turn.shift, 'position'),
   };
-  return [...(turn.isAdded && most > 1 ? [shift] : []), pairsControl(state, turn.pairs)];
+  return [
+    ...(turn.isAdded && most > 1 ? [shift] : []),
+    pairsControl(state, turn.pairs.speeds.length),
+  ];
 }
 
 /**
@@ -98,9 +103,11 @@ function figure(trace, state, subject) {
  * @param {Trace} trace
  * @param {Subject} subject
  */
-function noticeFor({ card }, { scheme, encoding }) {
+function noticeFor(trace, { scheme, encoding }) {
+  const { card } = trace;
   if (encoding && card?.positional === 'sinusoidal')
     return 'A text of one token has no second position to rotate to.';
+  if (scheme === 'rotary') return noPairs(trace);
   return NOTHING_TURNS[scheme || (card?.positional ?? '')] ?? NOTHING_TURNS.learned;
 }
 
@@ -121,7 +128,8 @@ function turningModel({ cards }) {
  * @property {number} from position that is drawn
  * @property {number} shift from a row of `before` to the row of `after` that it becomes
  * @property {number} steps positions by which the drawn row is turned
- * @property {number} pairs
+ * @property {Pairs} pairs
+ * @property {Rotation} [rotation] of queries
  * @property {(position: number) => Float64Array} angles by which the row of a position is turned, by pair, as `rotation.js` counts them
  * @property {string[]} sites
  */
@@ -148,7 +156,8 @@ function turnOf(trace, state, subject) {
 function turnOfEncoding(trace, state, { encoding, side, site }) {
   if (encoding.rows < 2) return null;
   const shift = Math.max(1, Math.min(state.positions_shift ?? STANDARD_SHIFT, encoding.rows - 1));
-  const angles = anglesOf(shift, encoding.columns);
+  const pairs = wavesOf(encoding);
+  const angles = anglesOf(shift, pairs);
   const from = Math.min(queryOf(state, trace, side), encoding.rows - 1 - shift);
   return {
     isAdded: true,
@@ -157,7 +166,7 @@ function turnOfEncoding(trace, state, { encoding, side, site }) {
     from,
     shift,
     steps: shift,
-    pairs: angles.length,
+    pairs,
     angles: () => angles,
     sites: [site],
   };
@@ -171,7 +180,8 @@ function turnOfEncoding(trace, state, { encoding, side, site }) {
  */
 function turnOfQueries(trace, state, { stack, side }) {
   const sites = turnSites(stack);
-  if (!trace.tensors[sites.before] || !trace.tensors[sites.after]) return null;
+  const rotation = rotationOf(trace, trace.tensors[sites.before]);
+  if (!trace.tensors[sites.before] || !trace.tensors[sites.after] || !rotation) return null;
   const [before, after] = [sites.before, sites.after].map((site) =>
     matrixAt(trace.tensors[site], state.head),
   );
@@ -183,10 +193,19 @@ function turnOfQueries(trace, state, { stack, side }) {
     from,
     shift: 0,
     steps: from,
-    pairs: before.columns / 2,
-    angles: (position) => anglesOf(-position, before.columns),
+    pairs: rotation,
+    rotation,
+    angles: (position) => anglesOf(-position, rotation),
     sites: [sites.before, sites.after],
   };
+}
+
+/**
+ * @param {number} positions
+ * @param {Pairs} pairs
+ */
+function anglesOf(positions, { speeds }) {
+  return Float64Array.from(speeds, (speed) => speed * positions);
 }
 
 /**
@@ -198,7 +217,7 @@ function turnOfQueries(trace, state, { stack, side }) {
 function circles(trace, state, subject) {
   const { turn, tokens } = subject;
   const found = checked(turn.before, turn.after, turn);
-  const pairs = chosenPairs(state, turn.pairs);
+  const pairs = chosenPairs(state, turn.pairs.speeds.length);
   const rows = pairs.map((pair) => numbersOf(turn, pair));
   const { geometry, ...drawing } = circlesDrawing(
     pairs.map((pair, row) => circleOf(turn, pair, rows[row])),
@@ -215,7 +234,11 @@ function circles(trace, state, subject) {
     summary: `${pairs.length} pairs of dimensions as points on circles, each rotated by its angle; computed and captured values differ by at most ${small(found.greatest)}.`,
     facts: [
       ['Greatest difference from the captured values', small(found.greatest)],
-      ['over', `${counted(found.count, 'position')} × ${counted(turn.pairs, 'pair')}`],
+      [
+        'over',
+        `${counted(found.count, 'position')} × ${counted(turn.pairs.speeds.length, 'pair')}`,
+      ],
+      ...(turn.rotation ? speedFacts(turn.rotation) : []),
     ],
     ...drawing,
     grid: circlesGrid(trace, state, subject, { pairs, rows, geometry }),
@@ -229,10 +252,11 @@ function circles(trace, state, subject) {
  * @param {number} pair
  */
 function numbersOf(turn, pair) {
+  const [first, second] = [turn.pairs.first[pair], turn.pairs.second[pair]];
   /** @param {Float64Array} vector */
-  const part = (vector) => [vector[2 * pair], vector[2 * pair + 1]];
+  const part = (vector) => [vector[first], vector[second]];
   const from = part(rowOf(turn.before, turn.from));
-  const computed = part(turned(rowOf(turn.before, turn.from), turn.angles(turn.from)));
+  const computed = part(turned(rowOf(turn.before, turn.from), turn.angles(turn.from), turn.pairs));
   const captured = part(rowOf(turn.after, turn.from + turn.shift));
   const difference = Math.max(
     Math.abs(computed[0] - captured[0]),
@@ -248,16 +272,17 @@ function numbersOf(turn, pair) {
  * @returns {Circle}
  */
 function circleOf(turn, pair, numbers) {
-  const speed = frequencies(turn.pairs * 2)[pair];
+  const speed = turn.pairs.speeds[pair];
   const length = Math.hypot(numbers[0], numbers[1]) || 1;
-  // An encoding is (sin, cos), a query (even, odd); the angle is counted from the right, against the clock.
+  const { factor = 1 } = turn.pairs;
+  // An encoding is (sin, cos), a query (first, second); the angle is counted from the right, against the clock.
   /** @type {(a: number, b: number) => [number, number]} */
   const point = (a, b) => (turn.isAdded ? [b / length, a / length] : [a / length, b / length]);
   const others = turn.isAdded
     ? Array.from({ length: turn.before.rows }, (_, row) =>
         point(
-          turn.before.data[row * turn.before.columns + 2 * pair],
-          turn.before.data[row * turn.before.columns + 2 * pair + 1],
+          turn.before.data[row * turn.before.columns + turn.pairs.first[pair]],
+          turn.before.data[row * turn.before.columns + turn.pairs.second[pair]],
         ),
       )
     : [];
@@ -265,8 +290,8 @@ function circleOf(turn, pair, numbers) {
     title: `pair ${pair}: ${angleInWords(speed * turn.steps)}`,
     angle: speed * turn.steps,
     from: point(numbers[0], numbers[1]),
-    computed: point(numbers[2], numbers[3]),
-    captured: point(numbers[4], numbers[5]),
+    computed: point(numbers[2] / factor, numbers[3] / factor),
+    captured: point(numbers[4] / factor, numbers[5] / factor),
     others,
   };
 }
@@ -285,7 +310,7 @@ function angleInWords(angle) {
  */
 function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
   const end = turn.from + turn.shift;
-  const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['even', 'odd'];
+  const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['first', 'second'];
   const [from, computed, captured] = turn.isAdded
     ? [`PE(${turn.from})`, 'rotated', `PE(${end})`]
     : ['query', 'rotated here', 'rotated query'];
@@ -306,7 +331,7 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
    * @param {number} at
    */
   const words = (row, at) => `(${signed(value(row, at))}, ${signed(value(row, at + 1))})`;
-  const speeds = frequencies(turn.pairs * 2);
+  const { speeds } = turn.pairs;
   return {
     rows: pairs.length,
     columns: columns.length,
@@ -360,7 +385,7 @@ function blocks(trace, state, subject) {
   const { turn, side } = subject;
   const angles = turn.angles(turn.from);
   const matrix = blocksOf(angles);
-  const speeds = frequencies(turn.pairs * 2);
+  const { speeds } = turn.pairs;
   const labels = Array.from(speeds, (speed, pair) => `${pair} · ${amount(speed, 2)}`);
   const names = turn.isAdded ? ENTRIES : TURNED_ENTRIES;
   /** @type {Grid['value']} */
@@ -368,7 +393,7 @@ function blocks(trace, state, subject) {
   return {
     title: `R(${turn.steps}), block by block`,
     help: 'R is block-diagonal: one 2 × 2 block for each pair, shown as a row; next to the pair is its speed in radians per position.',
-    summary: `The four numbers of the blocks of ${turn.pairs} pairs, for a rotation by ${counted(turn.steps, 'position')}.`,
+    summary: `The four numbers of the blocks of ${speeds.length} pairs, for a rotation by ${counted(turn.steps, 'position')}.`,
     ...dimensionMap(
       matrix,
       {

@@ -3,16 +3,17 @@
  * that add nothing: the rotation of pairs, and the bias of the scores.
  */
 
-import { frequencies } from '../../data/arithmetic.js';
+import { wavesOf } from '../../data/arithmetic.js';
 import { signed, small, tick } from '../../data/format.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { columnOf, matrixAt } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { distanceDrawing, outwards, stripsDrawing } from './line_plots.js';
 import { byDistance, reachOf, similarityOf } from './maps.js';
-import { cosinesOfTurns, turnSites } from './rotary_alibi.js';
+import { cosinesOfTurns, noPairs, rotationOf, turnSites } from './rotary_alibi.js';
 
 /**
+ * @import { Pairs } from '../../data/arithmetic.js'
  * @import { Side } from '../../data/attention.js'
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
@@ -43,7 +44,10 @@ function panels({ scheme }) {
  * @returns {Control[]}
  */
 function controls(trace, state, subject) {
-  if (subject.scheme === 'rotary') return [pairsControl(state, widthOf(trace, subject) / 2)];
+  if (subject.scheme === 'rotary') {
+    const rotation = rotationOf(trace, trace.tensors[turnSites(subject.stack).before]);
+    return rotation ? [pairsControl(state, rotation.speeds.length)] : [];
+  }
   if (!subject.encoding) return [];
   const { columns } = subject.encoding;
   return [
@@ -117,14 +121,6 @@ function followed({ positions_dimension: dimension }, columns) {
 
 /**
  * @param {Trace} trace
- * @param {Subject} subject
- */
-function widthOf(trace, { stack }) {
-  return trace.tensors[turnSites(stack).after].shape[2];
-}
-
-/**
- * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
  * @returns {Figure}
@@ -134,7 +130,7 @@ function figure(trace, state, subject) {
   if (encoding)
     return (state.plot === 'distance' ? distances : waves)(trace, state, { ...subject, encoding });
   if (scheme === 'rotary') return turns(trace, state, subject);
-  if (scheme === 'alibi') return lowering(trace, state, subject);
+  if (scheme === 'alibi' || scheme === 'relative') return lowering(trace, state, subject);
   return {
     title: 'Waves',
     notice: 'This model adds no positional encoding, so there are no waves to draw.',
@@ -156,16 +152,17 @@ function waves(trace, state, subject) {
     ...new Set([...chosenOf(state.positions_dimensions, encoding.columns, MOST_STRIPS), most]),
   ].sort((a, b) => a - b);
   const isFormula = trace.card?.positional === 'sinusoidal';
+  const pairs = wavesOf(encoding);
   const strips = dimensions.map((dimension) => ({
     label: String(dimension),
     values: columnOf(encoding, dimension),
     isChosen: dimension === most,
-    ...(isFormula && { curve: curveOf(waveOf(dimension, encoding.columns), encoding.rows) }),
+    ...(isFormula && { curve: curveOf(waveOf(dimension, pairs), encoding.rows) }),
   }));
   const reach = isFormula
     ? 1
     : outwards(reachOf(Float64Array.from(strips.flatMap(({ values }) => [...values]))));
-  const off = isFormula ? offOf(strips, dimensions, encoding.columns) : null;
+  const off = isFormula ? offOf(strips, dimensions, pairs) : null;
   return {
     title: 'Single dimensions',
     help: isFormula
@@ -198,14 +195,16 @@ function numbered(tokens) {
 }
 
 /**
- * The wave of a dimension: sine if even, cosine if odd.
+ * The wave of a dimension: a sine if it is the first of its pair, else a cosine.
  * @param {number} dimension
- * @param {number} width
+ * @param {Pairs} pairs
  * @returns {(x: number) => number}
  */
-function waveOf(dimension, width) {
-  const frequency = frequencies(width)[Math.floor(dimension / 2)];
-  return dimension % 2 === 0 ? (x) => Math.sin(x * frequency) : (x) => Math.cos(x * frequency);
+function waveOf(dimension, { first, second, speeds }) {
+  const pair = first.indexOf(dimension);
+  if (pair !== -1) return (x) => Math.sin(x * speeds[pair]);
+  const speed = speeds[second.indexOf(dimension)];
+  return (x) => Math.cos(x * speed);
 }
 
 /**
@@ -223,12 +222,12 @@ function curveOf(wave, count) {
 /**
  * @param {Strip[]} strips
  * @param {number[]} dimensions
- * @param {number} width
+ * @param {Pairs} pairs
  */
-function offOf(strips, dimensions, width) {
+function offOf(strips, dimensions, pairs) {
   const off = strips.flatMap(({ values }, row) =>
     Array.from(values, (value, position) =>
-      Math.abs(value - waveOf(dimensions[row], width)(position)),
+      Math.abs(value - waveOf(dimensions[row], pairs)(position)),
     ),
   );
   return Math.max(...off);
@@ -242,17 +241,16 @@ function offOf(strips, dimensions, width) {
  */
 function turns(trace, state, subject) {
   const { before, after } = turnSites(subject.stack);
-  if (!trace.tensors[before] || !trace.tensors[after])
-    return {
-      title: 'Rotation of each pair',
-      notice: 'The queries of this model were not captured.',
-    };
+  const rotation = rotationOf(trace, trace.tensors[before]);
+  if (!trace.tensors[before] || !trace.tensors[after] || !rotation)
+    return { title: 'Rotation of each pair', notice: noPairs(trace) };
   const cosines = cosinesOfTurns(
     matrixAt(trace.tensors[before], state.head),
     matrixAt(trace.tensors[after], state.head),
+    rotation,
   );
   const pairs = chosenPairs(state, cosines.columns);
-  const speeds = frequencies(cosines.columns * 2);
+  const { speeds } = rotation;
   const { tokens } = subject;
   const strips = pairs.map((pair) => ({
     label: String(pair),
@@ -298,15 +296,20 @@ function lowering(trace, state, subject) {
     ).reverse(),
     isChosen: head === state.head,
   }));
-  const least = outwards(Math.min(...strips.flatMap(({ values }) => [...values])));
+  const numbers = strips.flatMap(({ values }) => [...values]);
+  const least = outwards(Math.min(...numbers, 0));
+  const most = outwards(Math.max(...numbers, 0));
   const labels = numbered(tokens);
   return {
     title: 'Bias by distance',
-    help: 'The number that each head adds to a score, by distance: a straight line; the steeper it is, the closer the head attends.',
-    summary: `Bias of ${strips.length} heads at distances from 0 to ${last}, down to ${tick(least)}.`,
+    help:
+      subject.scheme === 'alibi'
+        ? 'The number that each head adds to a score, by distance: a straight line; the steeper it is, the closer the head attends.'
+        : 'The number that each head adds to a score, by the distance from the last token back to the key.',
+    summary: `Bias of ${strips.length} heads at distances from 0 to ${last}, from ${tick(least)} to ${tick(most)}.`,
     ...stripsDrawing(
       strips,
-      { labels, axis: 'distance', rows: 'head', range: [least || -1, 0] },
+      { labels, axis: 'distance', rows: 'head', range: [least || -1, most] },
       state,
     ),
     grid: {

@@ -194,6 +194,38 @@ test('rotation of rotary: queries are turned as captured, by the position they s
   deepEqual(circles.grid.request.heads, [0]);
 });
 
+test('rotation of another model: its own pairs, speeds and factor, with the formula', () => {
+  const trace = withCard(schemeTrace('rotary'));
+  const site = 'decoder.layers.0.self_attention';
+  const swap = ({ data, ...rest }, factor) => ({
+    ...rest,
+    data: data.map((_, at) => factor * data[at - (at % 4) + [0, 2, 1, 3][at % 4]]),
+  });
+  trace.tensors[`${site}.queries`] = swap(trace.tensors[`${site}.queries`], 1);
+  trace.tensors[`${site}.rotated_queries`] = swap(trace.tensors[`${site}.rotated_queries`], 1.5);
+  const scaling = { rope_type: 'yarn', factor: 4 };
+  const rotation = {
+    first: [0, 1],
+    second: [2, 3],
+    speeds: [1, 0.01],
+    factor: 1.5,
+    base: 1e4,
+    scaling,
+  };
+  const other = { ...trace, card: { ...trace.card, rotation } };
+  const [{ grid, facts }] = figuresOf(positions, other, show('rotation', { query: 3 }));
+  close(grid.value(0, 2), 3 * Math.cos(3));
+  ok(grid.value(0, 6) < 1e-6 && grid.value(1, 6) < 1e-6);
+  deepEqual(facts.slice(2), [
+    ['Speed of pair i', 'from 10,000^(−i/2) radians per position, scaled'],
+    ['Scaling', 'yarn, factor 4'],
+    ['Factor of the rotated numbers', '1.5'],
+  ]);
+  close(figuresOf(positions, other, show('encoding'))[1].grid.value(3, 0), Math.cos(3));
+  const unknown = { ...trace, card: { ...trace.card, architecture: 'X', rotation: null } };
+  for (const part of ['waves', 'rotation']) ok(figuresOf(positions, unknown, show(part))[0].notice);
+});
+
 test('lines of ALiBi fall by the slope with every step back; without a scheme there are none', () => {
   const [bias] = figuresOf(positions, withCard(schemeTrace('alibi')), show('waves'));
   const { value } = bias.grid;
@@ -202,6 +234,18 @@ test('lines of ALiBi fall by the slope with every step back; without a scheme th
   deepEqual(bias.grid.tokens(0, 1), { query: COUNT - 1, key: COUNT - 2 });
   for (const part of ['waves', 'rotation'])
     ok(figuresOf(positions, withCard(schemeTrace('none')), show(part))[0].notice);
+});
+
+test('learned biases by distance are drawn with their signs, and nothing rotates', () => {
+  const trace = withCard(schemeTrace('relative'));
+  const site = 'decoder.layers.0.self_attention.bias';
+  trace.tensors[site].data = trace.tensors[site].data.map((bias) => bias + 1);
+  const [map] = figuresOf(positions, trace, show('encoding'));
+  deepEqual([map.grid.value(2, 2), map.data[0].zmax], [1, -map.data[0].zmin]);
+  const [lines] = figuresOf(positions, trace, show('waves'));
+  deepEqual([lines.grid.value(0, 0), lines.grid.value(0, 1)], [1, 0.5]);
+  match(positions.wording(trace, FRAME).help, /learned for the distance/);
+  ok(figuresOf(positions, trace, show('rotation'))[0].notice);
 });
 
 test('only the displayed parts are requested', () => {
