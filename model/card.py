@@ -195,6 +195,10 @@ CLAIMS = {
     "multiplier": ("mean weight on the digit of the second factor", "uniform attention"),
     "column": ("mean weight on the digits of the same place", "uniform attention"),
     "carry": ("mean weight on the digits of the place below", "uniform attention"),
+    "tens_of_multiplier": (
+        "mean weight of the equals sign on the tens digit of the second factor",
+        "uniform attention",
+    ),
     "punctuation_expert": (
         "the share of punctuation that one expert takes",
         "its share of all tokens",

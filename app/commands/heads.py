@@ -16,10 +16,13 @@ from headlight.model.card import read_card, write_card
 from headlight.model.checkpoint import find_model, load, write_atomically
 from headlight.model.checkpoint_files import CARD, CheckpointError
 from headlight.model.device import choose_device
-from headlight.model.evaluation.figures import SAMPLE, rounded
+from headlight.model.evaluation.figures import SAMPLE, recipe_of, require_no_files, rounded
 from headlight.model.evaluation.heads import profile_heads
+from headlight.model.evaluation.reasoning import profile_digits
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.head_profiles import HEADS, head_labels, to_json
+from headlight.model.served import Served
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.corpus import SentencePair, read_documents, read_pairs
 
 
@@ -32,7 +35,8 @@ def profile_model(
 ) -> dict[str, Any]:
     """Measure every head of a model and write the profile beside it, with a summary on its card.
 
-    Without `text`, the project's own sample is read. A card is not made for a model without one.
+    Without `text`, the project's own sample is read, by a model of the recipe ``reasoning`` the
+    solutions of its test problems. A card is not made for a model without one.
 
     Raises:
         UsageError: the model or the device is unknown.
@@ -45,15 +49,14 @@ def profile_model(
     with usage_errors():
         place = choose_device(device)
     checkpoint = load(folder, device=place)
-    if checkpoint.config.kind != "encoder-decoder":
-        documents: Sequence[str | SentencePair] = read_documents(text or [SAMPLE])
-    elif text:
-        documents = read_pairs(text)
-    else:
-        gold = read_gold(ENGLISH_FRENCH_GOLD)
-        documents = [SentencePair(pair.english, pair.french) for pair in gold]
-    found = profile_heads(checkpoint, documents, n_sentences=n_sentences)
     names = [path.name for path in text] or ["the project's own texts"]
+    if isinstance(checkpoint, Checkpoint) and recipe_of(checkpoint) == "reasoning":
+        with usage_errors():
+            require_no_files(text)
+        names = ["solutions of test problems"]
+        found = profile_digits(checkpoint, n_sentences=n_sentences)
+    else:
+        found = profile_heads(checkpoint, _documents(checkpoint, text), n_sentences=n_sentences)
     profile: dict[str, Any] = {"text": names, **rounded(found)}
     write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
     if (folder / CARD).exists():
@@ -61,6 +64,15 @@ def profile_model(
         write_atomically(folder / CARD, lambda path: write_card(path, renewed))
     console.print(_table(profile, checkpoint.id))
     return profile
+
+
+def _documents(checkpoint: Served, text: Sequence[Path]) -> Sequence[str | SentencePair]:
+    if checkpoint.config.kind != "encoder-decoder":
+        return read_documents(text or [SAMPLE])
+    if text:
+        return read_pairs(text)
+    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    return [SentencePair(pair.english, pair.french) for pair in gold]
 
 
 def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:

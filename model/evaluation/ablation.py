@@ -37,7 +37,10 @@ class _Predicted:
 
 
 def ablation_costs(
-    checkpoint: Served, inputs: Sequence[ModelInput], facts: Mapping[str, AttentionFacts]
+    checkpoint: Served,
+    inputs: Sequence[ModelInput],
+    facts: Mapping[str, AttentionFacts],
+    question_end: str = "",
 ) -> tuple[float, dict[str, list[float]]]:
     """Bits per byte of a model, and by how much they rise when each head writes nothing.
 
@@ -45,6 +48,7 @@ def ablation_costs(
         checkpoint: the model.
         inputs: sentences.
         facts: of the attentions to ablate, by path.
+        question_end: what ends the part of each text that does not count.
 
     Returns:
         The bits of the whole model, and by attention the rise for each of its heads.
@@ -53,7 +57,7 @@ def ablation_costs(
         CorpusError: no sentence has a word that can be hidden.
         ValueError: the model is an encoder without a mask token.
     """
-    predicted, n_bytes = _predicted(checkpoint, inputs)
+    predicted, n_bytes = _predicted(checkpoint, inputs, question_end)
     if not n_bytes:
         raise CorpusError("the text has no word of one token to hide; give a longer one")
 
@@ -73,7 +77,9 @@ def ablation_costs(
     return whole, costs
 
 
-def _predicted(checkpoint: Served, inputs: Sequence[ModelInput]) -> tuple[list[_Predicted], int]:
+def _predicted(
+    checkpoint: Served, inputs: Sequence[ModelInput], question_end: str
+) -> tuple[list[_Predicted], int]:
     """The predictions that measure a model, in passes, and the bytes of what they predict."""
     kind = checkpoint.config.kind
     rows = []
@@ -86,10 +92,11 @@ def _predicted(checkpoint: Served, inputs: Sequence[ModelInput]) -> tuple[list[_
             read, places, tokens = hidden
         else:
             all_tokens = read.target_tokens if read.target_tokens is not None else read.tokens
+            begin = read.text.index(question_end) + len(question_end)
             places = [
                 place - 1
                 for place, token in enumerate(all_tokens)
-                if place and not token.is_special
+                if place and not token.is_special and (not question_end or token.start >= begin)
             ]
             tokens = [all_tokens[place + 1] for place in places]
         n_bytes += len("".join(token.text for token in tokens).encode())

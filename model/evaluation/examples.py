@@ -243,6 +243,18 @@ def _digits(role: str) -> Claim:
     return measured
 
 
+def _tens_of_multiplier(
+    checkpoint: Checkpoint, example: Example, _: Sequence[str]
+) -> tuple[float, float, int]:
+    problems = split().test[:HEAD_PROBLEMS]
+    scores, controls = [], []
+    for problem in problems:
+        weights, tokens = _weights_of(checkpoint, example, problem.question)
+        scores.append(weights[-1, 1 + problem.question.index("*") + 1])
+        controls.append(1 / len(tokens))
+    return float(np.mean(scores)), float(np.mean(controls)), len(problems)
+
+
 # --- experts and predictions ----------------------------------------------------------------------
 
 
@@ -351,5 +363,6 @@ CLAIMS: Mapping[str, Claim] = {
     "next_word": _next_word,
     "name": _name,
     **{role: _digits(role) for role in ROLES},
+    "tens_of_multiplier": _tens_of_multiplier,
     "rule": _rule,
 }

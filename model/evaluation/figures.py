@@ -140,8 +140,7 @@ def _quality(recipe: str, files: Sequence[Path]) -> tuple[list[str], Quality]:
     texts = files or (SAMPLE,)
     names = [path.name for path in texts]
     if recipe == "reasoning":
-        if files:
-            raise ValueError(_NO_FILES)
+        require_no_files(files)
         return [f"{len(split().test)} problems"], reasoning.right_and_products
     if recipe == "reward":
         if not files:
@@ -157,6 +156,12 @@ def _quality(recipe: str, files: Sequence[Path]) -> tuple[list[str], Quality]:
         return names, lambda one: {"bleu": bleu(one, pairs)}
     documents = read_documents(texts)
     return names, lambda one: _QUALITY[recipe](one, documents)
+
+
+def require_no_files(files: Sequence[Path]) -> None:
+    """Raise ValueError if a model of the recipe ``reasoning`` is to be measured on files."""
+    if files:
+        raise ValueError(_NO_FILES)
 
 
 def _accuracy(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, float]:

@@ -74,7 +74,11 @@ class _Sums:
 
 
 def profile_heads(
-    checkpoint: Served, documents: Sequence[str | SentencePair], *, n_sentences: int = 1000
+    checkpoint: Served,
+    documents: Sequence[str | SentencePair],
+    *,
+    n_sentences: int = 1000,
+    question_end: str = "",
 ) -> dict[str, Any]:
     """Measure every head of a model.
 
@@ -82,6 +86,8 @@ def profile_heads(
         checkpoint: the model; any with attention weights.
         documents: held-out text, which is cut into sentences; for an encoder–decoder, pairs.
         n_sentences: the number of sentences to read, evenly spread over the text.
+        question_end: what ends a question that no model can predict. Then ``cost`` is of the text
+            after it, and ``subject`` and ``antecedent`` are left out.
 
     Returns:
         Plain data as `headlight.model.head_profiles.SHAPE`, not rounded and without ``text``.
@@ -108,10 +114,14 @@ def profile_heads(
             for attention in attentions_of(trace):
                 _add_sentence(sums[attention.path], attention, trace, number)
     _add_repetitions(checkpoint, facts, sums)
-    controlled = {"subject": subject_sentences(), "antecedent": antecedent_sentences()}
+    controlled = (
+        {"subject": subject_sentences(), "antecedent": antecedent_sentences()}
+        if not question_end
+        else {}
+    )
     for name, sentences in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, sentences)
-    bits, costs = ablation_costs(checkpoint, inputs, facts)
+    bits, costs = ablation_costs(checkpoint, inputs, facts, question_end)
     return _profile(checkpoint, inputs, sums, costs) | {
         "bits_per_byte": bits,
         "controlled": {name: len(sentences) for name, sentences in controlled.items()},

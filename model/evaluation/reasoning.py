@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headlight.model.evaluation.heads import profile_heads
+from headlight.model.head_profiles import labels_of
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.arithmetic import Marking, Problem, split
 from headlight.model.training.chains import solve
@@ -52,9 +54,13 @@ def evaluate(checkpoint: Checkpoint, problems: Sequence[Problem] | None = None) 
         "sampled": _share(marking.is_right for marking in votes[0]),
         "majority": {f"of_{k}": majority_right(asked, votes[:k]) for k in VOTES},
     }
-    if max(len(marking.steps) for marking in marked) == len(STEPS):
+    if _writes_steps(marked):
         figures["heads"] = digit_heads(checkpoint, asked[:HEAD_PROBLEMS])
     return figures
+
+
+def _writes_steps(marked: Sequence[Marking]) -> bool:
+    return max(len(marking.steps) for marking in marked) == len(STEPS)
 
 
 class _Typed(Problem):
@@ -233,6 +239,29 @@ def digit_heads(checkpoint: Checkpoint, problems: Sequence[Problem]) -> dict[str
         role: _best(weights) | {"evenly": evenly}
         for role, (weights, evenly) in digit_weights(checkpoint, problems).items()
     }
+
+
+def profile_digits(checkpoint: Checkpoint, *, n_sentences: int) -> dict[str, Any]:
+    """Measure every head on the written solutions of the test problems.
+
+    Solutions have the steps that the model writes. If these are all, each head has a score for
+    each role of `readings`, too; its control is the weight if all earlier tokens had the same.
+
+    Returns:
+        As `profile_heads`.
+    """
+    asked = split().test
+    writes_steps = _writes_steps(_solve(checkpoint, asked[:HEAD_PROBLEMS])[1])
+    form = "chain" if writes_steps else "direct"
+    solutions = [problem.question + problem.solution(form) for problem in asked]
+    profile = profile_heads(checkpoint, solutions, n_sentences=n_sentences, question_end="=")
+    if writes_steps:
+        for role, (weights, evenly) in digit_weights(checkpoint, asked[:HEAD_PROBLEMS]).items():
+            for of_layer, heads in zip(weights, profile["attentions"].values(), strict=True):
+                for score, head in zip(of_layer.tolist(), heads, strict=True):
+                    head["scores"][role] = {"score": score, "control": evenly}
+                    head["labels"] = labels_of(head["scores"])
+    return profile
 
 
 def digit_weights(

@@ -188,6 +188,26 @@ const TITLES = {
   ],
   subject: ['subject', 'subj', 'over made sentences: mean weight of a verb on its subject'],
   antecedent: ['antecedent', 'ante', 'over made sentences: mean weight of a pronoun on its noun'],
+  multiplicand: [
+    'multiplicand',
+    'first',
+    'over solutions: mean weight on the first factor while a partial product is written',
+  ],
+  multiplier: [
+    'multiplier',
+    'mult',
+    'over solutions: mean weight on the digit that multiplies while a partial product is written',
+  ],
+  column: [
+    'column',
+    'col',
+    'over solutions: mean weight on the digits at the same place while the sum is written',
+  ],
+  carry: [
+    'carry',
+    'carry',
+    'over solutions: mean weight on the digits one place lower while the sum is written',
+  ],
   narrow: ['narrow', 'narr', 'how concentrated the weights are: 1 − “broad”'],
   mixed: ['mixed', 'mix', 'no score of this head reaches its threshold in this text'],
 };

@@ -139,3 +139,22 @@ def test_agreement_across_a_noun_is_measured_beside_its_control(stories, monkeyp
     assert 0.9 < found["other_number"] <= 1
     assert found["other_prepositions"] == found["other_number"], "a decoder reads no end"
     assert found["same_number"] > 0.9
+
+
+def test_a_head_of_direct_answers_reads_the_tens_digit_at_the_equals_sign(monkeypatch):
+    direct = load(ZOO / "sums-direct")
+    monkeypatch.setattr(examples, "HEAD_PROBLEMS", 5)
+    heads = {
+        str(number): Example(text="47*23=", layer=1, head=number, claim="tens_of_multiplier")
+        for number in (0, 2)
+    }
+    first, second = measure_examples(claiming(direct, **heads), []).values()
+    assert holds(first)
+    assert not holds(second)
+    problem = split().test[0]
+    found = trace(direct, problem.question, layers=[1], heads=[0])
+    monkeypatch.setattr(examples, "HEAD_PROBLEMS", 1)
+    (alone,) = measure_examples(claiming(direct, head=heads["0"]), []).values()
+    assert found.tokens[4].text == str(problem.second)[0]
+    weight = found["decoder.layers.1.self_attention.weights"][0, 6, 4]
+    assert alone["score"] == pytest.approx(float(weight), abs=1e-6)

@@ -1,24 +1,28 @@
 """The figures of `reasoning`: votes, lengths, and the digits that a digit is computed from."""
 
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 
-from headlight.model.card import ModelCard
+from headlight.model.card import ModelCard, fits
 from headlight.model.checkpoint import load, save
-from headlight.model.evaluation.figures import Evidence, measure
+from headlight.model.evaluation.figures import Evidence, measure, rounded
 from headlight.model.evaluation.reasoning import (
     ROLES,
     VOTES,
     digit_heads,
+    digit_weights,
     evaluate,
     majority_right,
+    profile_digits,
     readings,
     robustness,
 )
+from headlight.model.head_profiles import SHAPE
 from headlight.model.tokenizer import train_tokenizer
-from headlight.model.training.arithmetic import Problem, mark
+from headlight.model.training.arithmetic import Problem, Split, mark
 from headlight.model.training.recipes.reasoning import CONFIG
 from headlight.model.transformer import Transformer
 
@@ -105,6 +109,49 @@ def test_the_head_with_the_most_weight_on_the_digits_is_found(checkpoint):
         assert 0 < score["weight"] < 1
         # Random heads spread their weight almost evenly.
         assert score["weight"] == pytest.approx(score["evenly"], abs=0.1)
+
+
+def bits_of_solutions(checkpoint, texts):
+    """The bits of each character after the first equals sign; a token is a character."""
+    bits = []
+    for text in texts:
+        ids = [token.id for token in checkpoint.tokenizer.encode(text)]
+        with torch.inference_mode():
+            log = checkpoint.model(torch.tensor([ids])).logits[0].log_softmax(-1) / -math.log(2)
+        bits += [
+            log[place - 1, ids[place]].item() for place in range(text.index("=") + 2, len(ids))
+        ]
+    return sum(bits) / len(bits)
+
+
+@pytest.mark.parametrize("writes_steps", [True, False])
+def test_a_profile_has_the_roles_of_digits_if_the_model_writes_steps(
+    checkpoint, monkeypatch, writes_steps
+):
+    from headlight.model.evaluation import reasoning
+
+    asked = Split(train=(), valid=(), test=(PROBLEM, Problem(12, 34)))
+    solution = PROBLEM.solution("chain" if writes_steps else "direct")
+    marks = [mark(PROBLEM, solution)]
+    monkeypatch.setattr(reasoning, "split", lambda: asked)
+    monkeypatch.setattr(reasoning, "_solve", lambda *_: (None, marks))
+    found = profile_digits(checkpoint, n_sentences=9)
+    assert fits(rounded({"text": ["a"], **found}), SHAPE)
+    assert found["sentences"] == 2
+    assert {one["text"] for one in found["examples"]} <= {
+        problem.question + problem.solution("chain" if writes_steps else "direct")
+        for problem in asked.test
+    }
+    assert found["bits_per_byte"] == pytest.approx(
+        bits_of_solutions(checkpoint, [one["text"] for one in found["examples"]]), rel=1e-4
+    )
+    heads = [head for of_layer in found["attentions"].values() for head in of_layer]
+    assert all((ROLES[0] in head["scores"]) == writes_steps for head in heads)
+    assert not any("subject" in head["scores"] for head in heads)
+    if writes_steps:
+        weights, evenly = digit_weights(checkpoint, asked.test)["column"]
+        assert [head["scores"]["column"]["score"] for head in heads] == weights.flatten().tolist()
+        assert {head["scores"]["column"]["control"] for head in heads} == {evenly}
 
 
 def test_files_are_rejected(checkpoint, tmp_path):
