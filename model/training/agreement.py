@@ -2,9 +2,11 @@
 
     python -m headlight.model.training.agreement > agreement.txt
     python -m headlight.model.training.agreement train.txt more.txt > mixed.txt
+    python -m headlight.model.training.agreement --share 0.03 train.txt more.txt > few.txt
 
 The second writes the files with a sentence before every sixth paragraph or so. A decoder that
-meets the sentences in texts of their own agrees there and nowhere else.
+meets the sentences in texts of their own agrees there and nowhere else. The third is for the last
+steps of a training: a decoder that ends on the second continues stories with such sentences.
 
 Books have few of them: a model trained on books alone agrees with the noun next to the verb. The
 ten nouns of `headlight.model.evaluation.controlled_sentences`, on which agreement is measured, do
@@ -14,6 +16,7 @@ occur here, except for a second set.
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -91,11 +94,12 @@ def sentences(seed: int = 0) -> Iterator[str]:
         yield _sentence(draw, living, things)
 
 
-def mixed(documents: Sequence[str], seed: int = 1) -> Iterator[str]:
-    """Put a sentence before `SHARE` of the paragraphs, on a line of its own.
+def mixed(documents: Sequence[str], share: float = SHARE, seed: int = 1) -> Iterator[str]:
+    """Put a sentence before some of the paragraphs, on a line of its own.
 
     Args:
         documents: texts, a paragraph a line.
+        share: the probability that a paragraph has a sentence before it.
         seed: decides the places and every word.
 
     Yields:
@@ -104,7 +108,7 @@ def mixed(documents: Sequence[str], seed: int = 1) -> Iterator[str]:
     draw, made = random.Random(seed), sentences(seed)
     for document in documents:
         for line in document.splitlines():
-            if line.strip() and draw.random() < SHARE:
+            if line.strip() and draw.random() < share:
                 yield f"{next(made)}\n"
             yield f"{line}\n"
         yield f"{END}\n"
@@ -143,6 +147,12 @@ def _phrase(draw: random.Random, noun: str) -> str:
 
 
 if __name__ == "__main__":
-    files = [Path(name) for name in sys.argv[1:]]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", nargs="*", type=Path, help="texts that get the sentences")
+    parser.add_argument(
+        "--share", type=float, default=SHARE, help="of the paragraphs (%(default)s)"
+    )
+    asked = parser.parse_args()
     alone = (f"{sentence}\n" for sentence in islice(sentences(), 40_000))
-    sys.stdout.writelines(mixed(read_documents(files)) if files else alone)
+    documents = read_documents(asked.files) if asked.files else None
+    sys.stdout.writelines(alone if documents is None else mixed(documents, asked.share))

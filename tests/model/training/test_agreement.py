@@ -74,5 +74,7 @@ def test_sentences_stand_before_a_share_of_the_paragraphs() -> None:
     ends = agreement.END + "\n"
     assert "".join(kept) == documents[0] + ends + documents[1] + ends
     assert 0.9 < (len(lines) - len(kept)) / (agreement.SHARE * 2001) < 1.1
+    few = [line for line in agreement.mixed(documents, share=0.03) if line.rstrip("\n") in taught]
+    assert 0.6 < len(few) / (0.03 * 2001) < 1.4
     before_blank = [line for line, after in pairwise(lines) if after == "\n"]
     assert not taught & {line.rstrip("\n") for line in before_blank}, "each opens a paragraph"
