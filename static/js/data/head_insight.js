@@ -217,7 +217,9 @@ export function insightOf(trace, state, query) {
   const kind = label === relation || label === 'monotonic' ? KINDS[label] : undefined;
   const words = [wordAt(rows, wordNames(rows), query), wordAt(columns, wordNames(columns), key)];
   const areOne = words[0].name === words[1].name && !['same_token', 'current'].includes(relation);
-  const [from, to] = areOne ? [pieceAt(rows, query), pieceAt(columns, key)] : words;
+  // Pieces repeat where their words do not, such as the “day” of two weekdays.
+  const isOfPieces = ['induction', 'same_token'].includes(relation) && words[0].ordinal === '';
+  const [from, to] = areOne || isOfPieces ? [pieceAt(rows, query), pieceAt(columns, key)] : words;
   const said = SAID[relation](from, to, {
     distance: Math.abs(query - key),
     isBefore: key < query,
@@ -226,15 +228,18 @@ export function insightOf(trace, state, query) {
   return `${said} (${much})${kind ? `: ${kind}` : ''}.`;
 }
 
+/** @param {Word} word */
+const nth = ({ ordinal, name }) => (ordinal ? `the ${ordinal}${name}` : name);
+
 /** @type {Record<string, (query: Word, key: Word, of: {distance: number, isBefore: boolean, head: string}) => string>} */
 const SAID = {
   induction: (query, key, { head }) =>
-    `At the ${query.ordinal}${query.name}, ${head} looks back to ${key.name}, which followed it before`,
+    `At ${nth(query)}, ${head} looks back to ${key.name}, which followed it before`,
   previous: (query, key, { head }) =>
     `At ${query.name}, ${head} looks at the token before, ${key.name}`,
   next: (query, key, { head }) => `At ${query.name}, ${head} looks at the token after, ${key.name}`,
   same_token: (query, _, { head }) =>
-    `At the ${query.ordinal}${query.name}, ${head} looks at the same word elsewhere`,
+    `At ${nth(query)}, ${head} looks at the same ${query.ordinal ? 'word' : 'letters'} elsewhere`,
   current: (query, _, { head }) => `At ${query.name}, ${head} looks at the token itself`,
   sink: (query, key, { head }) =>
     `At ${query.name}, ${head} looks at ${key.name}, the start of the text`,

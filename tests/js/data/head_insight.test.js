@@ -102,6 +102,13 @@ test('a head that repeats a phrase comes before all, at the row that does', () =
   );
 });
 
+test('a piece that repeats within different words is told as a piece', () => {
+  const days = ['<s>', 'Mon', 'day', ',', ' Tues', 'day', ','];
+  const trace = traceOf(days, [[[5, 3, 0.8]], [[5, 2, 0.7]]]);
+  match(said(trace, 0, 5), /^At “day”, head 0 of layer 0 looks back to “,”, which followed it/);
+  match(said(trace, 1, 5), /^At “day”, head 1 of layer 0 looks at the same letters elsewhere/);
+});
+
 test('of a common head the row of a word is told, not a full stop that rests on the first token', () => {
   const resting = traceOf(KING, [[[3, 2, 0.3]]], ['sink']);
   deepEqual(telling(resting), { layer: 0, head: 0, query: 3 });
