@@ -10,7 +10,7 @@ import { matrixAt } from './trace.js';
 import { isMask } from './words.js';
 
 /**
- * @import { Place } from './attention.js'
+ * @import { Place, Side } from './attention.js'
  * @import { Card, Matrix, Token, Trace } from './trace.js'
  * @import { ViewState } from '../plot/figure.js'
  */
@@ -51,9 +51,13 @@ export function headToOpen(
   const labelled = (ids) => ids.map((id) => found.find((one) => one.id === id)).find(Boolean);
   const mask = tokensOf(trace, place.rows).findIndex(isMask);
   const pattern = labelled(FIRST);
-  if (pattern && mask < 0) return inHead(trace, place, pattern.layer, pattern.head);
-  const link = strongestLink(trace, place, { layer, head, query: mask < 0 ? null : mask });
+  const link =
+    (pattern &&
+      mask < 0 &&
+      strongestLink(trace, place, { layer: pattern.layer, head: pattern.head })) ||
+    strongestLink(trace, place, { layer, head, query: mask < 0 ? null : mask });
   if (link) return link;
+  if (pattern && mask < 0) return inHead(trace, place, pattern.layer, pattern.head);
   const common = labelled(COMMON);
   return inHead(trace, place, common?.layer ?? layer ?? 0, common?.head ?? head ?? 0);
 }
@@ -103,7 +107,7 @@ function strongestLink(trace, place, chosen) {
   /** @type {HeadToOpen|null} */
   let best = null;
   let most = 0;
-  const [names, others] = [rows, columns].map(wordNames);
+  const [names, others] = [rows, columns].map((tokens) => wordNames(tokens));
   const worths = columns.map((_, index) => worthOf(columns, index));
   for (const { layer, site } of weightsAt(place, trace)) {
     if ((chosen.layer ?? layer) !== layer) continue;
@@ -121,7 +125,7 @@ function strongestLink(trace, place, chosen) {
         if (weight <= LINKED || apart < 2 || !isWord(columns[key])) continue;
         const isRepeated = isOneText && key < query && columns[key - 1]?.id === rows[query].id;
         if (isOneText && names[query] === others[key] && !isRepeated) continue;
-        const worth = isRepeated ? 1 : worths[key] * (apart > 2 ? 1 : LESS);
+        const worth = isRepeated ? wholeness(columns, key) : worths[key] * (apart > 2 ? 1 : LESS);
         const told = (weight - usual[key]) * worth;
         if (told > most) [best, most] = [{ layer, head, query }, told];
       }
@@ -151,8 +155,19 @@ function worthOf(tokens, index) {
   const letters = tokens[index].text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
   const isFirst = tokens.findIndex(isWord) === index;
   if (!isWord(tokens[index])) return 0;
-  if (letters >= LONG) return 1;
-  return letters < 3 || isFirst ? LESS : 0.8;
+  const whole = wholeness(tokens, index);
+  if (letters >= LONG) return whole;
+  return whole * (letters < 3 || isFirst ? LESS : 0.8);
+}
+
+/**
+ * The worth of the rest of a word against a word.
+ * @param {Token[]} tokens
+ * @param {number} index
+ */
+function wholeness(tokens, index) {
+  const { word } = tokens[index];
+  return word !== null && word === tokens[index - 1]?.word ? LESS : 1;
 }
 
 /** @param {Token|undefined} token @returns {token is Token} */
@@ -215,7 +230,12 @@ export function insightOf(trace, state, query) {
   const relation = relationOf(trace, place, query, key);
   const label = labelledHeads(trace, place)[state.layer]?.heads[state.head]?.label?.id;
   const kind = label === relation || label === 'monotonic' ? KINDS[label] : undefined;
-  const words = [wordAt(rows, wordNames(rows), query), wordAt(columns, wordNames(columns), key)];
+  /** @param {Side} side */
+  const textOf = (side) => (side === 'target' ? trace.target : trace.text) ?? '';
+  const words = [
+    wordAt(rows, wordNames(rows, textOf(place.rows)), query),
+    wordAt(columns, wordNames(columns, textOf(place.columns)), key),
+  ];
   const areOne = words[0].name === words[1].name && !['same_token', 'current'].includes(relation);
   // Pieces repeat where their words do not, such as the “day” of two weekdays.
   const isOfPieces = ['induction', 'same_token'].includes(relation) && words[0].ordinal === '';
@@ -225,7 +245,8 @@ export function insightOf(trace, state, query) {
     isBefore: key < query,
     head: `head ${state.head} of layer ${state.layer}`,
   });
-  return `${said} (${much})${kind ? `: ${kind}` : ''}.`;
+  const like = relation === 'induction' ? ', as an induction head does' : '';
+  return `${said} (${much})${kind ? `: ${kind}` : like}.`;
 }
 
 /** @param {Word} word */
@@ -312,9 +333,10 @@ function pieceAt(tokens, index) {
 /**
  * The word of each token, a contraction whole.
  * @param {Token[]} tokens
+ * @param {string} [text] the tokens' own, for letters of which a token has only some bytes
  * @returns {string[]}
  */
-function wordNames(tokens) {
+function wordNames(tokens, text = '') {
   /** @type {string[]} */
   const names = [];
   while (names.length < tokens.length) {
@@ -324,17 +346,23 @@ function wordNames(tokens) {
     const isAlone = first.is_special || isMask(first);
     const more = isAlone ? [] : rest.slice(0, end < 0 ? rest.length : end);
     const after = rest[more.length];
-    const name = nameOfWord([first, ...more, ...(after && isEnding(after) ? [after] : [])]);
+    const name = nameOfWord([first, ...more, ...(after && isEnding(after) ? [after] : [])], text);
     names.push(name, ...more.map(() => name));
   }
   return names;
 }
 
-/** @param {Token[]} pieces of a word */
-function nameOfWord(pieces) {
+/**
+ * @param {Token[]} pieces of a word
+ * @param {string} text
+ */
+function nameOfWord(pieces, text) {
   const [first] = pieces;
   if (first.is_special) return first.text;
-  const joined = pieces.map(({ text }) => text).join('');
+  const isOfBytes = text !== '' && pieces.some(({ part }) => part);
+  const joined = isOfBytes
+    ? text.slice(first.start, pieces.at(-1)?.end)
+    : pieces.map((piece) => piece.text).join('');
   const whole = joined.trim().replace(/'(?=\p{L})/gu, '’');
   if (!/[\p{L}\p{N}]/u.test(whole)) return whole || first.text;
   const bare = whole.replace(/^[^\p{L}\p{N}[]+|[^\p{L}\p{N}\]]+$/gu, '');

@@ -102,6 +102,33 @@ test('a head that repeats a phrase comes before all, at the row that does', () =
   );
 });
 
+test('a labelled head whose rows link nothing gives way to one that links two words', () => {
+  const trace = traceOf(KING, [[], [[6, 2, 0.7]]], ['induction']);
+  deepEqual(telling(trace), { layer: 0, head: 1, query: 6 });
+  deepEqual(telling(traceOf(KING, [[], []], ['induction'])).head, 0);
+});
+
+test('a word is told before the rest of a word', () => {
+  const words = ['<s>', 'The', ' lamb', 'kin', ' was', ' afraid', ' today'];
+  const trace = traceOf(words, [[[6, 3, 0.9]], [[6, 2, 0.6]]]);
+  deepEqual(telling(trace), { layer: 0, head: 1, query: 6 });
+});
+
+test('a letter of several tokens is told as a letter', () => {
+  const bytes = ['<s>', 'Ma', ' s', '\\xc5', '\\x93', 'ur', '.'];
+  const trace = traceOf(bytes, [[[5, 1, 0.9]]]);
+  const places = [0, 0, 2, 4, 4, 5, 7, 8];
+  const tokens = trace.tokens.map((token, at) => ({
+    ...token,
+    start: places[at],
+    end: places[at + 1],
+    word: [null, 0, 1, 1, 1, 1, 2][at],
+    part: at === 3 || at === 4 ? { whole: 'œ', first: at - 3, last: at - 3, of: 2 } : null,
+  }));
+  const whole = { ...trace, tokens, text: 'Ma sœur.' };
+  match(said(whole, 0, 5), /^At “sœur”, head 0 of layer 0 looks mostly at “Ma”/);
+});
+
 test('a piece that repeats within different words is told as a piece', () => {
   const days = ['<s>', 'Mon', 'day', ',', ' Tues', 'day', ','];
   const trace = traceOf(days, [[[5, 3, 0.8]], [[5, 2, 0.7]]]);
