@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import torch
@@ -36,7 +36,8 @@ from headlight.model.score_terms import MASKED, Block, Hidden, ScoreTerms
 
 BLOCK_ROWS, BLOCK_KEYS = 256, 1024
 """Queries and keys of a block on a processor, one head at a time: 1 MB of scores, which its cache
-holds. Blocks of all keys took 1.7 times as long for the maps of 30,000 tokens in heads of 32."""
+holds. Blocks of all keys took 1.7 times as long for the maps of 30,000 tokens in heads of 32. If
+the scores are read once more, beside the weights, a block has half the keys."""
 
 MANY_KEYS = 2**14
 """From so many keys on a block has twice the queries, by which maps of 30,000 tokens in heads of 32
@@ -55,6 +56,10 @@ hundred times slower; a weight that should be less than exp(−64) is off by les
 NARROW = 32
 """Keys of a bin: if it has fewer, a reduction over them takes ten times as long as one over rows,
 so that a block has all keys, and its weights are pooled by rows first."""
+
+LEAST_ROWS, MOST_SCORES = 64, 2**19
+"""A block of all keys has at least so many queries, and no more than so many scores if it has more:
+for the maps of 4,096 tokens in heads of 64 it takes a tenth less time than with 256 queries."""
 
 KEPT_MASK = 2**17
 """The most cells of a block's mask that is kept for the next head."""
@@ -113,8 +118,8 @@ class PooledMap:
         """Add the rows from `start` on, at the keys from `first` on, of some heads of the batch."""
         for part, width in self._row_bins(start, weights.shape[-2]):
             rows = weights[..., part, :].unflatten(-2, (-1, width))
-            sums, _ = binned(rows.sum(-2), first, self.columns)
-            _, maxima = binned(rows.amax(-2), first, self.columns)
+            sums = binned(rows.sum(-2), first, self.columns).sum(-1)
+            maxima = binned(rows.amax(-2), first, self.columns).amax(-1)
             self._add_bins(place, start + part.start, first // self.columns, sums, maxima)
 
     def add_bins(
@@ -159,14 +164,13 @@ class PooledMap:
         return self.sums / (rows[:, None] * columns)
 
 
-def binned(weights: Tensor, first: int, width: int) -> tuple[Tensor, Tensor]:
-    """The sums and the maxima of weights by bins of keys, of which the first is key `first`."""
+def binned(weights: Tensor, first: int, width: int) -> Tensor:
+    """The weights (… bin key) by bins of keys, 0 where one reaches beyond them."""
     n_before = first % width
     n_after = -(n_before + weights.shape[-1]) % width
     if n_before or n_after:
         weights = F.pad(weights, (n_before, n_after))
-    bins = weights.unflatten(-1, (-1, width))
-    return bins.sum(-1), bins.amax(-1)
+    return weights.unflatten(-1, (-1, width))
 
 
 def _bin_sizes(n: int, width: int, like: Tensor) -> Tensor:
@@ -255,6 +259,7 @@ class Observer:
         }
         if ROWS in self.names:
             self.found[ROWS] = like.new_zeros(batch, heads, len(self.queries), n_keys)
+        self.has_scores = "entropy" in self.names
         self.map: PooledMap | None = None
         if self.names & set(MAPS):
             self.map = PooledMap((batch, heads), n_queries, n_keys, watch.resolution, like)
@@ -331,14 +336,39 @@ def _near(n_rows: int, left: int, right: int, dtype: torch.dtype, device: torch.
 
 @dataclass(frozen=True)
 class Normaliser:
-    """The logsumexp of the rows of a block, over the keys and the sink.
+    """Makes weights of exp(s − m), given the sums ℓ = Σ exp(s − m) of the rows of a block.
 
-    ``factor`` makes weights of exp(s − m): 1/ℓ, less beside a sink, 0 in a row that sees no key.
+    ``factor`` is 1/ℓ, less beside a sink, 0 in a row that sees no key.
     """
 
-    logsumexp: Float[Tensor, "head query 1"]
-    factor: Float[Tensor, "head query 1"]
+    sums: Float[Tensor, "head query 1"]
+    greatest: Float[Tensor, "head query 1"]
     sinks: Float[Tensor, "head 1 1"] | None = None
+    is_partial: bool = False
+
+    @cached_property
+    def logsumexp(self) -> Float[Tensor, "head query 1"]:
+        """The sum m + ln ℓ over the keys and the sink, `MASKED` in a row that sees neither."""
+        found = self.greatest + self.sums.clamp(min=self._least).log()
+        if self.sinks is not None:
+            found = torch.logaddexp(found, self.sinks)
+        if self.is_partial:
+            least = MASKED if self.sinks is None else self.sinks
+            found = torch.where(self.sums > self._least, found, least)
+        return found
+
+    @cached_property
+    def factor(self) -> Float[Tensor, "head query 1"]:
+        """By which exp(s − m) are weights."""
+        if self.sinks is not None:
+            found = (self.greatest - self.logsumexp).clamp(max=LARGEST).exp_()
+        else:
+            found = self.sums.clamp(min=self._least).reciprocal()
+        return found * (self.sums > self._least) if self.is_partial else found
+
+    @property
+    def _least(self) -> float:
+        return torch.finfo(self.sums.dtype).tiny
 
     def entropy(self, mean_scores: Float[Tensor, "head query 1"]) -> Float[Tensor, "head query 1"]:
         """−Σ w·ln w = lse − Σ w·s in nats, given Σ w·s over the keys; the sink counts as a key."""
@@ -394,8 +424,9 @@ def stream_attention(
     step, n_together, block_keys = _block_sizes(
         watch, (n_heads, n_queries, n_keys), observer, queries.device
     )
-    is_apart = "entropy" in observer.names and not terms.is_product
-    memory = [like.new_empty(n_together * step * block_keys) for _ in range(1 + is_apart)]
+    memory = [
+        like.new_empty(n_together * step * block_keys) for _ in range(1 + observer.has_scores)
+    ]
     n_blocks, n_finished = batch * -(-n_heads // n_together) * -(-n_queries // step), 0
     for row in range(batch):
         seen = _Seen(terms, row, n_keys, queries.device)
@@ -405,8 +436,6 @@ def stream_attention(
             is_bounded = _is_bounded(queries[row, heads], own, terms)
             products = own.transpose(-2, -1).contiguous()  # its columns are read in order
             averaged = _shared(values[row], heads, sharers).to(like.dtype)
-            if "entropy" in observer.names and terms.is_product:
-                averaged = torch.cat([averaged, own], dim=-1)
             for start in range(0, n_queries, step):
                 check()
                 at = (start, min(start + step, n_queries))
@@ -417,10 +446,11 @@ def stream_attention(
                 )
                 n_finished += 1
                 watch.report(n_finished / n_blocks)
+            exact = own.to(_finest(own)) if chosen else own
             for number, query in enumerate(chosen):
                 at = (query, query + 1)
                 place = _Place(row, heads, at, *seen.at(at), False)
-                weights = _exact_row(queries[row, heads, slice(*at)], own, terms, place)
+                weights = _exact_row(queries[row, heads, slice(*at)], exact, terms, place)
                 observer.found[ROWS][row, heads, number] = weights
     watch.n_done += 1
     found = observer.results()
@@ -500,8 +530,8 @@ class _Bins(NamedTuple):
 class _RunningRows:
     """The sums of a block of queries over the keys so far, relative to the greatest score m.
 
-    ``total`` is ℓ = Σ exp(s − m); ``sums`` are those of the values, and of the keys behind them if
-    Σ w·s follows from them; ``scored`` is Σ exp(s − m)·s otherwise.
+    ``total`` is ℓ = Σ exp(s − m) and ``values`` are Σ exp(s − m)·v. In ``observed``, ``entropy``
+    begins as Σ exp(s − m)·s, and ``mean_distance`` as Σ exp(s − m)·|i − j|.
     """
 
     def __init__(self, queries: Tensor, width: int, observer: Observer, place: _Place) -> None:
@@ -509,8 +539,12 @@ class _RunningRows:
         shape = queries.shape[:2]
         self.greatest = queries.new_full((*shape, 1), 0.0 if place.is_bounded else MASKED)
         self.total = queries.new_zeros(*shape, 1)
-        self.sums = queries.new_zeros(*shape, width)
-        self.scored, self.distance = (queries.new_zeros(*shape, 1) for _ in range(2))
+        self.values = queries.new_zeros(*shape, width)
+        self.observed = {
+            name: queries.new_zeros(*shape, 1)
+            for name in ("entropy", "mean_distance")
+            if name in observer.names
+        }
         self.first_token: tuple[Tensor, Tensor] | None = None
         self.bins: list[_Bins] = []
         self.block: tuple[Tensor, int] | None = None
@@ -519,40 +553,45 @@ class _RunningRows:
         """Let the sums be relative to the greatest score of a further block, if it is greater."""
         greatest = torch.maximum(self.greatest, greatest)
         factor = (self.greatest - greatest).clamp_(min=-LARGEST).exp_()
-        for each in (self.total, self.sums, self.scored, self.distance):
+        for each in (self.total, self.values, *self.observed.values()):
             each *= factor
         self.greatest = greatest
 
-    def add(self, weights: Tensor, averaged: Tensor, place: _Place) -> None:
-        """Add a block of exp(s − m)."""
-        names, pooled = self.observer.names, self.observer.map
+    def add(self, weights: Tensor, scores: Tensor, values: Tensor, place: _Place) -> None:
+        """Add a block of exp(s − m); the scores are overwritten."""
+        pooled = self.observer.map
         if pooled is None or pooled.columns < NARROW:
             sums = weights.sum(-1, keepdim=True)
             self.block = weights, place.to[0]
         else:
-            found = binned(weights, place.to[0], pooled.columns)
-            self.bins.append(_Bins(place.to[0] // pooled.columns, *found, self.greatest))
-            sums = found[0].sum(-1, keepdim=True)
+            first = place.to[0]
+            bins = binned(weights, first, pooled.columns)
+            found = _Bins(first // pooled.columns, bins.sum(-1), bins.amax(-1), self.greatest)
+            self.bins.append(found)
+            sums = found.sums.sum(-1, keepdim=True)
         self.total += sums
-        self.sums.baddbmm_(weights, averaged)
-        if "mean_distance" in names:
-            self.distance += _mean_distance(weights, place.at, place.to, sums[..., 0])[..., None]
-        if "first_token" in names and place.to[0] == 0:
+        self.values.baddbmm_(weights, values)
+        if "entropy" in self.observed:
+            scores *= weights
+            self.observed["entropy"] += scores.sum(-1, keepdim=True)
+        if "mean_distance" in self.observed:
+            distance = _mean_distance(weights, place.at, place.to, sums[..., 0])
+            self.observed["mean_distance"] += distance[..., None]
+        if "first_token" in self.observer.names and place.to[0] == 0:
             self.first_token = weights[..., :1].clone(), self.greatest
 
-    def finish(self, queries: Tensor, d_value: int, terms: ScoreTerms) -> Tensor:
+    def finish(self, terms: ScoreTerms) -> Tensor:
         """The context; all that is observed is handed to the observer."""
-        normaliser = _normaliser(self.total, self.greatest, terms, self.place.heads)
+        sinks = terms.sinks
+        if sinks is not None:
+            sinks = sinks[self.place.heads].to(self.total)[:, None, None]
+        normaliser = Normaliser(self.total, self.greatest, sinks, terms.is_partial)
         factor = normaliser.factor
-        context, of_keys = (self.sums * factor).tensor_split([d_value], dim=-1)
-        mean_scores = self.scored * factor
-        if of_keys.shape[-1]:  # Σ_j w_ij·q_i·k_j = q_i·Σ_j w_ij·k_j
-            mean_scores = (of_keys * queries).sum(-1, keepdim=True) * terms.scale
-        found = {
-            "entropy": normaliser.entropy(mean_scores),
-            "mean_distance": self.distance * factor,
-            "logsumexp": normaliser.logsumexp,
-        }
+        found = {name: each * factor for name, each in self.observed.items()}
+        if "entropy" in found:
+            found["entropy"] = normaliser.entropy(found["entropy"])
+        if "logsumexp" in self.observer.names:
+            found["logsumexp"] = normaliser.logsumexp
         if self.first_token is not None:
             first, greatest = self.first_token
             found["first_token"] = first * self._since(greatest) * factor
@@ -561,7 +600,7 @@ class _RunningRows:
         self.observer.add_statistics(place, {name: each[..., 0] for name, each in found.items()})
         if self.observer.map is not None:
             self._add_bins(self.observer.map, factor)
-        return context
+        return self.values * factor
 
     def _since(self, greatest: Tensor) -> Tensor:
         """exp(m − m′) of an earlier greatest score m and the last one."""
@@ -595,11 +634,8 @@ def _attend_block(
 ) -> Tensor:
     """The context of a block of queries.
 
-    ``products`` are all keys (head, d_head, key) and ``averaged`` the values, and behind them the
-    keys for Σ w·s.
+    ``products`` are all keys (head, d_head, key), and ``averaged`` the values.
     """
-    has_keys = "entropy" in observer.names and terms.is_product
-    d_value = averaged.shape[-1] - (products.shape[-2] if has_keys else 0)
     running = _RunningRows(queries, averaged.shape[-1], observer, place)
     for part in place.parts(block_keys, observer.map.columns if observer.map else 1):
         to, hidden, keys = part.to, part.hidden, slice(*part.to)
@@ -623,25 +659,25 @@ def _attend_block(
             torch.sub(scores, running.greatest, out=weights).clamp_(min=-LARGEST).exp_()
         if hidden is not None:
             columns, mask = hidden
-            weights[..., columns].masked_fill_(mask, 0)
+            if terms.is_partial:
+                weights[..., columns].masked_fill_(mask, 0)
+            else:  # seven times as fast
+                weights[..., columns].tril_(place.at[0] - to[0] - columns.start)
         # 2. The sums of the row.
-        running.add(weights, averaged[:, keys], part)
-        if "entropy" in observer.names and not has_keys:
-            running.scored += torch.mul(weights, scores, out=scores).sum(-1, keepdim=True)
-    return running.finish(queries, d_value, terms)
+        running.add(weights, scores, averaged[:, keys], part)
+    return running.finish(terms)
 
 
 def _exact_row(
     query: Tensor, keys: Tensor, terms: ScoreTerms, place: _Place
 ) -> Float[Tensor, "head key"]:
-    """The weights of one query on all keys, in float64 if the device has it: it is one row."""
-    finest = keys.dtype if keys.device.type == "mps" else torch.float64
-    weights = keys.new_zeros(len(keys), keys.shape[1], dtype=finest)
+    """The weights of one query on all keys, in the dtype of the keys."""
+    weights = keys.new_zeros(len(keys), keys.shape[1])
     part = slice(*place.to)
     if place.to[1] > place.to[0]:
         scores = terms.scores(
-            query.to(finest),
-            keys[:, part].to(finest),
+            query.to(keys.dtype),
+            keys[:, part],
             heads=place.heads,
             at=place.at,
             to=place.to,
@@ -657,33 +693,17 @@ def _exact_row(
     return weights
 
 
+def _finest(keys: Tensor) -> torch.dtype:
+    """float64 if the device has it."""
+    return keys.dtype if keys.device.type == "mps" else torch.float64
+
+
 def _is_bounded(queries: Tensor, keys: Tensor, terms: ScoreTerms) -> bool:
     """Whether exp(s) of every score is finite, by |q·k| ≤ |q|·|k|: then no maximum is needed."""
     if not terms.is_product or not keys.numel() or not queries.numel():
         return False
     longest = [float(one.norm(dim=-1).amax()) for one in (queries, keys)]
     return bool(abs(terms.scale) * longest[0] * longest[1] <= LARGEST)
-
-
-def _normaliser(
-    sums: Float[Tensor, "head query 1"],
-    greatest: Float[Tensor, "head query 1"],
-    terms: ScoreTerms,
-    heads: slice,
-) -> Normaliser:
-    """The logsumexp of each row, lse = m + ln ℓ, and by what ℓ = Σ exp(s − m) makes weights."""
-    least = torch.finfo(sums.dtype).tiny
-    sees = sums > least
-    sums = sums.clamp(min=least)
-    lse, factor, sinks = greatest + sums.log(), sums.reciprocal(), None
-    if terms.sinks is not None:
-        sinks = terms.sinks[heads].to(lse)[:, None, None]
-        own, lse = lse, torch.logaddexp(lse, sinks)
-        factor *= (own - lse).exp_()
-    if terms.is_partial:
-        lse = torch.where(sees, lse, MASKED if sinks is None else sinks)
-        factor = factor * sees
-    return Normaliser(lse, factor, sinks)
 
 
 def _block_sizes(
@@ -695,12 +715,15 @@ def _block_sizes(
     """
     n_heads, n_queries, n_keys = shape
     is_cpu = device.type == "cpu"
-    n_together, keys = min(watch.block_heads, n_heads), min(watch.block_keys, n_keys)
+    n_together = min(watch.block_heads, n_heads)
+    keys = min(watch.block_keys // (1 + observer.has_scores), n_keys)
     if not is_cpu:
         n_together, keys = n_heads, n_keys
     rows = watch.block_rows if is_cpu else ACCELERATOR_ELEMENTS // (n_heads * max(1, n_keys))
     if observer.map is not None and observer.map.columns < NARROW:
         keys = n_keys
+        if is_cpu:
+            rows = min(rows, max(LEAST_ROWS, MOST_SCORES // max(1, n_keys)))
     if is_cpu and keys < n_keys >= MANY_KEYS:
         rows *= 2
     if observer.map is not None:
