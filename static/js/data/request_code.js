@@ -58,7 +58,11 @@ export function originOf(trace, grid, cards = []) {
       parameters: call.body ?? {},
       text: trace.text,
     };
-  if (!call.body) return { ...modelIn(call.path, cards), text: trace.text };
+  if (!call.body) {
+    const isOfTrace = Boolean(trace.id) && call.path.startsWith(`${TRACE}s/${trace.id}/`);
+    const { model, revision } = trace;
+    return { ...(isOfTrace ? { model, revision } : modelIn(call.path, cards)), text: trace.text };
+  }
   const { body } = call;
   const model = body.model ?? trace.model;
   const text = body.text ?? trace.text;

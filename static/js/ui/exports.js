@@ -7,7 +7,7 @@ import { BASE, call } from '../api/calls.js';
 import { counted, exact, inBytes } from '../data/format.js';
 import { openingElement, openingOf } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
-import { escapeForPlotly, slugOf, visibleLine } from '../data/text.js';
+import { escapeForPlotly, shortened, slugOf, visibleLine } from '../data/text.js';
 import { captionOf } from '../plot/caption.js';
 import { copy, palette, save, plotlySource } from './dom.js';
 
@@ -131,6 +131,8 @@ export async function copyPython({ trace, figure }) {
 const MOST_IN_TABLE = 4096;
 /** More cells than this are not told at the pointer: each takes some fifty letters. */
 const MOST_TOLD = 16384;
+/** Longer than this, a text or a request that holds it is folded. */
+const MOST_LETTERS = 2000;
 const POLICY =
   "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
@@ -162,19 +164,19 @@ export function standaloneOf({ trace, figure, cards, palette, help, address, dat
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="${POLICY}">
 <meta name="generator" content="Headlight">
-<title>${escaped(`${title}: ${visibleLine(origin.text)}`)}</title>
+<title>${escaped(`${title}: ${shortened(visibleLine(origin.text), 80)}`)}</title>
 <link rel="icon" href="data:,">
 <style>${styles(palette)}</style>
 </head>
 <body>
 <main>
 <h1>${escaped(title)}</h1>
-<p class="text" dir="auto">${escaped(visibleLine(origin.text))}</p>
+<div class="text" dir="auto">${folded(visibleLine(origin.text))}</div>
 ${origin.target === undefined || origin.target === null ? '' : `<p class="text" dir="auto">${escaped(visibleLine(origin.target))}</p>\n`}<p>${escaped(help).replaceAll('W_O', '<i>W</i><sub>O</sub>')}</p>
 <div class="drawing" id="drawing" role="img" aria-label="${escaped(summary)}"></div>
 <dl>
 ${factsOf({ trace, grid, origin, address, date })
-  .map(([term, value]) => `<div><dt>${term}</dt><dd>${escaped(value)}</dd></div>`)
+  .map(([term, value]) => `<div><dt>${term}</dt><dd>${folded(value)}</dd></div>`)
   .join('\n')}
 </dl>
 ${tableOf(grid)}
@@ -274,7 +276,7 @@ function styles({ surface, ink, muted, line, font, theme }) {
 body { margin: 0; background: ${surface}; color: ${ink}; font: 15px/1.5 ${font.replace(/</g, '')}; font-variant-numeric: tabular-nums; }
 main { max-width: 72rem; margin-inline: auto; padding: 2rem clamp(1rem, 4vw, 2.5rem); }
 h1 { margin: 0; font-size: 1.375rem; font-weight: 650; }
-p { margin: 0.25rem 0 0; max-width: 44rem; }
+p, .text { margin: 0.25rem 0 0; max-width: 44rem; }
 .text { font-size: 1.125rem; overflow-wrap: anywhere; }
 .drawing, .scroll { margin-block-start: 1.5rem; max-width: 100%; overflow: auto; }
 dl { margin: 1.5rem 0; font-size: 13px; }
@@ -290,6 +292,13 @@ tbody th { text-align: start; }
 @media (max-width: 40rem) { dl div { grid-template-columns: minmax(0, 1fr); } }
 .plotly .heatmaplayer image { image-rendering: pixelated; }
 `;
+}
+
+/** @param {string} text */
+function folded(text) {
+  if (text.length <= MOST_LETTERS) return escaped(text);
+  const count = counted(text.length, 'character');
+  return `<details><summary>${count}</summary>${escaped(text)}</details>`;
 }
 
 /** @param {string} [text] */

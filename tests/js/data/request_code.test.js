@@ -45,6 +45,11 @@ test('the origin is the model, its revision, the texts and what was changed', ()
 });
 
 test('data without a text belongs to the model it names', () => {
+  const ofTile = originOf(
+    { ...trace, id: 'a1' },
+    { call: { path: '/api/v1/traces/a1/tile?head=0' } },
+  );
+  deepEqual([ofTile.model, ofTile.revision], [trace.model, trace.revision]);
   const of = (path) => originOf(trace, { call: { path } }, [{ id: 'learner', revision: 'r3' }]);
   deepEqual(of('/api/v1/positional?scheme=rotary&length=2&width=4'), { text: 'it saw' });
   deepEqual(of('/api/v1/positional?model=learner&length=2'), {

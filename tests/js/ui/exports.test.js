@@ -38,6 +38,12 @@ test('the file names its content, its model, its source and its date', () => {
   }
 });
 
+test('a long link is folded, and so is a long text', () => {
+  const page = pageOf(attention, sampleTrace(), { address: `http://x/#text=${'a'.repeat(3000)}` });
+  match(page, /<dd><details><summary>3,014 characters<\/summary>http:\/\/x\/#text=aaa/);
+  ok(!/<div class="text" dir="auto"><details>/.test(page));
+});
+
 test('W_O is set with a subscript, as in the formulas', () => {
   const page = pageOf(attention, sampleTrace(), { help: 'After W_O.' });
   ok(page.includes('<p>After <i>W</i><sub>O</sub>.</p>'));
