@@ -40,7 +40,7 @@ test('the file names its content, its model, its source and its date', () => {
 
 test('a long link is folded, and so is a long text', () => {
   const page = pageOf(attention, sampleTrace(), { address: `http://x/#text=${'a'.repeat(3000)}` });
-  match(page, /<dd><details><summary>3,014 characters<\/summary>http:\/\/x\/#text=aaa/);
+  match(page, /<dd><details><summary>3,015 characters<\/summary>http:\/\/x\/#text=aaa/);
   ok(!/<div class="text" dir="auto"><details>/.test(page));
 });
 
