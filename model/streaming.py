@@ -254,6 +254,7 @@ class Observer:
     ) -> None:
         self.names, self.queries, self.has_sink = frozenset(names), watch.queries, has_sink
         batch, heads, n_queries, n_keys = shape
+        self.n_cached = max(n_keys - n_queries, 0)  # keys before those of the queries
         self.found: dict[str, Tensor] = {
             name: like.new_zeros(batch, heads, n_queries) for name in STATISTICS if name in names
         }
@@ -275,7 +276,8 @@ class Observer:
         if "first_token" in self.names and weights.shape[-1]:
             found["first_token"] = weights[..., 0]
         if "mean_distance" in self.names:
-            found["mean_distance"] = _mean_distance(weights, at, (0, weights.shape[-1]))
+            places = (at[0] + self.n_cached, at[1] + self.n_cached)
+            found["mean_distance"] = _mean_distance(weights, places, (0, weights.shape[-1]))
         if "entropy" in self.names:
             found["entropy"] = self._entropy(weights)
         self.add_statistics((row, slice(None), slice(*at)), found)

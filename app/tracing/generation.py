@@ -161,10 +161,9 @@ class Generation:
                 "axes": [axis for axis in self.axes[site] if axis not in ("batch", "query")],
                 "shape": list(tensor.shape),
                 "dtype": "float32" if tensor.is_floating_point() else "int32",
-                "data": tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy(),
+                "data": (tensor.float() if tensor.is_floating_point() else tensor).numpy(),
             }
-            for site in self.spec.sites
-            if (tensor := token.row[site]) is not None
+            for site, tensor in ((site, token.row[site].contiguous()) for site in self.spec.sites)
         }
 
     def _alternatives(self, token: GeneratedToken) -> list[EventData]:

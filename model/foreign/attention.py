@@ -52,11 +52,13 @@ class PassState:
     """The state of one pass: its rows, the calls of each module, attentions without scaling.
 
     ``is_streamed``: attentions whose weights are not asked for whole run in blocks of queries.
+    ``start`` is the position of the first query.
     """
 
     n_rows: int = 1
     unscaled: frozenset[str] = frozenset()
     is_streamed: bool = False
+    start: int = 0
     n_calls: dict[Hashable, int] = field(default_factory=dict)
 
     def next_call(self, key: Hashable) -> int:
@@ -72,10 +74,14 @@ observer: ContextVar[Any] = ContextVar("headlight_foreign_observer", default=Non
 
 @contextmanager
 def new_pass(
-    n_rows: int = 1, unscaled: frozenset[str] = frozenset(), *, is_streamed: bool = False
+    n_rows: int = 1,
+    unscaled: frozenset[str] = frozenset(),
+    *,
+    is_streamed: bool = False,
+    start: int = 0,
 ) -> Iterator[PassState]:
     """Begin a pass; every call of the model happens inside the ``with`` block."""
-    begun = PassState(n_rows, unscaled, is_streamed)
+    begun = PassState(n_rows, unscaled, is_streamed, start)
     token = state.set(begun)
     try:
         with ExitStack() as stack:
@@ -165,7 +171,14 @@ class AttentionPoints:
         """Pass what is observed of the weights (batch, head, query, key) through its points."""
         if names := self.observed_names:
             check()
-            self.report(observe_whole(weights, None, names, has_sink=self.sink is not None))
+            found = observe_whole(weights, None, names, has_sink=self.sink is not None)
+            current = state.get()
+            if current is not None and current.start + weights.shape[-2] > weights.shape[-1]:
+                found = {  # a sliding cache has lost the first key
+                    name: torch.zeros_like(each) if name == "first_token" else each
+                    for name, each in found.items()
+                }
+            self.report(found)
 
     def report(self, found: Mapping[str, Tensor]) -> None:
         """Pass what was observed through its points."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import torch
@@ -93,7 +94,9 @@ class ForeignWriter:
             n_keys = len(cache.ids)
             rows.append(
                 {
-                    site: last_query(_whole(tensor, axes[site], n_keys), axes[site], 0, n_keys)
+                    site: last_query(
+                        _whole(site, tensor, axes[site], n_keys), axes[site], 0, n_keys
+                    )
                     for site, tensor in captured.items()
                 }
             )
@@ -118,7 +121,7 @@ class ForeignWriter:
         return found
 
 
-def _whole(tensor: Tensor, axes: tuple[str, ...], n_keys: int) -> Tensor:
+def _whole(site: str, tensor: Tensor, axes: tuple[str, ...], n_keys: int) -> Tensor:
     """A tensor with an entry for every key: a sliding cache holds the last ones alone."""
     if "key" not in axes:
         return tensor
@@ -127,4 +130,4 @@ def _whole(tensor: Tensor, axes: tuple[str, ...], n_keys: int) -> Tensor:
     if missing <= 0:
         return tensor
     padding = [0, 0] * (tensor.ndim - 1 - axis) + [missing, 0]
-    return F.pad(tensor, padding)
+    return F.pad(tensor, padding, value=-inf if site.endswith(".scores") else 0.0)

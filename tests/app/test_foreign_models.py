@@ -249,6 +249,22 @@ def test_generation_takes_edits_and_returns_rows_over_rest(loaded, models_dir):
     assert model.description.checks["cached"] < 5e-6
 
 
+@pytest.mark.parametrize("name", ["llama", "mixtral", "gpt_oss", "gemma2"])
+def test_generation_returns_every_site_of_a_token(client_with, tmp_path, name):
+    client = client_with(model_folders=(str(save_checkpoint(name, tmp_path / name)),))
+    asked = {"model": name, "text": TEXT, "capture": ["*"], "temperature": 0, "n_tokens": 3}
+    found = written(client.post("/api/v1/generate", json=asked))
+    assert len(found) == 3
+    sites = {site["name"] for site in client.get(f"/api/v1/models/{name}").json()["sites"]}
+    assert set(found[0]["tensors"]) == sites
+    whole = post(client, model=name, capture=["*"])
+    for site, tensor in found[0]["tensors"].items():
+        if "query" in (axes := whole.json()["tensors"][site]["axes"]):
+            expected = numbers(whole, site).take(-1, axes.index("query"))
+            data = np.array(tensor["data"], dtype=np.float32)
+            np.testing.assert_allclose(data, expected, atol=2e-4, err_msg=site)
+
+
 def written(answer):
     events = [block.split("\n") for block in answer.text.strip().split("\n\n")]
     return [json.loads(data[6:]) for event, data in events if event == "event: token"]
