@@ -164,7 +164,7 @@ function explain(legend, { anatomy, theme }) {
   const ends = [0, DARKEST / 2, DARKEST].map((level) => css(scale, levelOf(level, 1)));
   legend.style.setProperty('--scale', `linear-gradient(to right, ${ends.join(', ')})`);
   const below = isRouted ? 'lower row: experts, by their load' : 'lower row: network, by its share';
-  legend.textContent = `to the most in its layer. Upper row: heads, by what they write; ${below}. Grey: norm of the stream.`;
+  legend.textContent = `to the largest of its layer. Upper row: heads, by what they write; ${below}. Grey: norm of the stream.`;
 }
 
 /** @param {string} words */

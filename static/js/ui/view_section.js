@@ -311,8 +311,11 @@ const FORMULAS = {
   entropy: ['https://en.wikipedia.org/wiki/Entropy_(information_theory)', 'Wikipedia'],
   'router entropy': ['https://en.wikipedia.org/wiki/Entropy_(information_theory)', 'Wikipedia'],
   loss: ['https://en.wikipedia.org/wiki/Cross-entropy', 'Wikipedia'],
-  'bits a byte': ['https://en.wikipedia.org/wiki/Cross-entropy', 'Wikipedia'],
-  KL: ['https://en.wikipedia.org/wiki/Kullback–Leibler_divergence', 'Wikipedia'],
+  'bits per byte': ['https://en.wikipedia.org/wiki/Cross-entropy', 'Wikipedia'],
+  ...named(
+    ['https://en.wikipedia.org/wiki/Kullback–Leibler_divergence', 'Wikipedia'],
+    ['KL', 'Kullback–Leibler'],
+  ),
   'total variation': [
     'https://en.wikipedia.org/wiki/Total_variation_distance_of_probability_measures',
     'Wikipedia',

@@ -51,12 +51,16 @@ const KL = [
 /** @type {View} */
 export const compare = {
   ...entryOf('compare'),
-  help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. The third map is B − A; the bars show how the prediction changed.',
+  help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. B − A is the change of the attention; the bars show that of the prediction.',
   terms: [
     ['A', 'the page’s own sentence and model, as they are'],
     ['B', 'the pass it is compared with'],
     ['difference', 'B − A: warm where B attends more, blue where it attends less'],
     ['total variation', 'half the sum of all changes of probability: the share that moved'],
+    [
+      'Kullback–Leibler',
+      'Σ p·log₂(p/q): the bits that are lost if the probabilities q of B are expected in place of p of A',
+    ],
   ],
   arrangement: 'triple',
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),

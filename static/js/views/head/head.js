@@ -47,7 +47,7 @@ export const head = {
       'control',
       'the same mean for uniform attention; for subject and antecedent, the weight on the other noun of the sentence',
     ],
-    ['bits a byte', 'how much the model needs to predict a text; less is better'],
+    ['bits per byte', 'how much the model needs to predict a text; less is better'],
     [
       'what it writes',
       'the OV circuit: embedding · W_V · W_O · unembedding, with the norm before the attention applied and the scale of the last norm frozen',
@@ -197,7 +197,10 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
     ?.heads.find((one) => one.head === number);
   const label = here ? labelInWords(here, share) : '';
   return [
-    ['Without it', `${signed(cost, 4)} bits a byte, of ${profiles.bits_per_byte.toFixed(2)}`],
+    [
+      'Without it',
+      `${signed(cost, 4)} bits per byte more than ${profiles.bits_per_byte.toFixed(2)}`,
+    ],
     ['Entropy', `${decimal(entropy, 2)} bits`],
     ['Distance', `${distance.toFixed(1)} tokens`],
     ...(label ? [['In this text alone', label]] : []),

@@ -58,7 +58,7 @@ test('a head shows its scores, the highest first, beside their controls', () => 
   deepEqual(controls.x, [0.12, null, 0.2]);
   match(figure.help, /previous token.*1,000 sentences of held_out\.txt/i);
   const facts = Object.fromEntries(figure.facts);
-  match(facts['Without it'], /0\.0123 bits a byte/);
+  match(facts['Without it'], /0\.0123 bits per byte more than/);
   match(facts['In this text alone'], /sink 0\.75/);
 });
 
