@@ -275,7 +275,7 @@ export function createExports(subject, announce) {
             ),
             item(
               'Whole page',
-              'all views of this text but Patching, Generate, Compare and Overview; of a long text the Overview; opens offline',
+              'all views of this text except Patching, Generate, Compare and Overview (of a long text: the Overview), opens offline',
               (exports, of) => exports.saveWhole(of),
             ),
           ]),

@@ -110,7 +110,7 @@ export const VIEWS = [
       positions_pairs: counts(),
       positions_shift: count(),
       positions_layer: count(),
-      positions_scale: choice(['linear', 'log']),
+      positions_scale: choice(['log', 'linear']),
     },
     load: async () => (await import('./positions/positions.js')).positions,
   },

@@ -97,8 +97,8 @@ function controls(_, state) {
       name: 'positions_scale',
       label: 'Weights',
       options: [
-        { id: 'linear', title: 'as they are' },
         { id: 'log', title: 'logarithmic', help: 'shows differences between small weights' },
+        { id: 'linear', title: 'as they are' },
       ],
       value: state.positions_scale,
     },
