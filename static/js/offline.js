@@ -5,7 +5,7 @@
 
 import { openArchive } from './api/archive.js';
 import { answerFrom } from './api/calls.js';
-import { openingIn } from './data/presentation.js';
+import { openingIn, tileIn } from './data/presentation.js';
 import { lackOf, VIEWS } from './views/registry.js';
 
 /**
@@ -28,7 +28,7 @@ const ALSO = {
 
 /** @param {ArrayBuffer} buffer */
 export async function open(buffer) {
-  const archive = openArchive(buffer);
+  const archive = openArchive(buffer, tileIn(document));
   const { catalogue, isOverview, holds } = archive;
   const [card] = catalogue.models;
   answerFrom(archive);

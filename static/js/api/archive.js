@@ -11,6 +11,7 @@ import { Problem } from './calls.js';
 
 /**
  * @import { Ask, Card, NamedArray, Trace } from '../data/trace.js'
+ * @import { HeldTile } from '../data/presentation.js'
  * @import { Catalogue } from './calls.js'
  */
 
@@ -30,9 +31,10 @@ const PARTS = ['queries', 'tile', 'positional', 'edits', 'logit_difference'];
 
 /**
  * @param {ArrayBuffer} buffer
+ * @param {HeldTile|null} [tile]
  * @returns {Archive}
  */
-export function openArchive(buffer) {
+export function openArchive(buffer, tile = null) {
   const size = new DataView(buffer).getUint32(0, true);
   /** @type {{card: Card, whole: Entry, further: Entry[]}} */
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, LENGTH_BYTES, size)));
@@ -41,7 +43,7 @@ export function openArchive(buffer) {
     buffer.slice(LENGTH_BYTES + size + start, LENGTH_BYTES + size + end);
   const read = traceFromSafetensors(bytesOf(header.whole));
   const isOverview = Boolean(read.resolution);
-  const whole = isOverview ? { ...read, tiles: [] } : read;
+  const whole = isOverview ? { ...read, tiles: [], ...(tile && { tile: tile.query }) } : read;
   const card = { ...header.card, examples: [{ title: '', text: whole.text, opens: {} }] };
   const asked = { model: whole.model, text: whole.text };
 
@@ -51,6 +53,7 @@ export function openArchive(buffer) {
   /** @param {Ask} body */
   function holds({ model = whole.model, text = whole.text, target = whole.target, ...body }) {
     if (body.card) return body.card === card.id;
+    if (body.tile) return tile !== null && isSameTile(tile.query, body.tile);
     if (model !== whole.model || text !== whole.text || target !== whole.target) return false;
     if (isOverview) return !PARTS.some((part) => part in body) || isOfRows(body, whole, card);
     return recorded(body) !== undefined || isWithin(body, whole, card);
@@ -60,6 +63,7 @@ export function openArchive(buffer) {
   async function answer(body) {
     if (!holds(body)) throw lacking();
     if (body.card) return { card };
+    if (body.tile && tile) return encodingFromSafetensors(tile.bytes);
     const { model: _, text: __, target: ___, ...wanted } = body;
     const entry = recorded(wanted);
     if (entry && wanted.positional) return encodingFromSafetensors(bytesOf(entry));
@@ -68,6 +72,14 @@ export function openArchive(buffer) {
   }
 
   return { catalogue: { default: card.id, models: [card] }, isOverview, holds, answer };
+}
+
+/**
+ * @param {Record<string, string>} held
+ * @param {Record<string, string|number>} wanted with the id of a trace, which differs
+ */
+function isSameTile(held, { id: _, ...wanted }) {
+  return Object.entries(wanted).every(([name, value]) => held[name] === String(value));
 }
 
 function lacking() {

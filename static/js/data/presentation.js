@@ -115,6 +115,33 @@ export function openingIn(page) {
 }
 
 const OPENING = 'opening';
+const TILE = 'tile';
+
+/** @typedef {{query: Record<string, string>, bytes: ArrayBuffer}} HeldTile the part of a map that a saved page shows, and its answer */
+
+/**
+ * @param {string} path of the request
+ * @param {ArrayBuffer} bytes
+ * @returns {string} HTML
+ */
+export function tileElement(path, bytes) {
+  const query = Object.fromEntries(new URLSearchParams(path.split('?')[1]));
+  let binary = '';
+  for (const byte of new Uint8Array(bytes)) binary += String.fromCharCode(byte);
+  const json = JSON.stringify({ query, bytes: btoa(binary) }).replaceAll('<', '\\u003c');
+  return `<script type="application/json" id="${TILE}">${json}</script>\n`;
+}
+
+/**
+ * @param {{getElementById: (id: string) => {textContent: string|null}|null}} page
+ * @returns {HeldTile|null} null: the page was saved with the whole map
+ */
+export function tileIn(page) {
+  const found = page.getElementById(TILE)?.textContent;
+  if (!found) return null;
+  const { query, bytes } = JSON.parse(found);
+  return { query, bytes: Uint8Array.from(atob(bytes), (byte) => byte.charCodeAt(0)).buffer };
+}
 
 /** @param {string} link */
 function readingOf(link) {

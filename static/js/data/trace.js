@@ -47,6 +47,7 @@ import { partsOf } from './text.js';
  * @property {Card} [card] of the model that made it
  * @property {number} [resolution] the greatest number of bins a side of its maps, if it has maps alone
  * @property {string[]} [tiles] paths of the attentions of which the server computes tiles
+ * @property {Record<string, string>} [tile] the query of the one tile that a saved page holds
  * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
  */
 

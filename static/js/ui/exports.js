@@ -5,7 +5,7 @@
 
 import { BASE, call } from '../api/calls.js';
 import { counted, exact, inBytes } from '../data/format.js';
-import { openingElement, openingOf } from '../data/presentation.js';
+import { openingElement, openingOf, tileElement } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
 import { escapeForPlotly, shortened, slugOf, visibleLine } from '../data/text.js';
 import { captionOf } from '../plot/caption.js';
@@ -58,7 +58,7 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
 
 /**
  * Every view of the text as one file, which opens on the view that is looked at; of a long text the
- * maps and the numbers of their rows. The server computes what is not on the screen yet.
+ * maps, the numbers of their rows and the part that is looked at. The server computes what is not on the screen yet.
  * @param {Subject} of
  * @returns {Promise<string>} the name and the size of the file
  */
@@ -79,12 +79,20 @@ export async function saveWhole({ trace, figure: { grid } }) {
   });
   const page = await answer.text();
   const end = page.lastIndexOf('</body>');
-  const parts = [page.slice(0, end), openingElement(opening), page.slice(end)];
+  const path = grid.call?.path ?? '';
+  const tile = resolution && path.startsWith(`${BASE}/traces/`) ? await tileOf(path) : '';
+  const parts = [page.slice(0, end), openingElement(opening), tile, page.slice(end)];
   const file = new Blob(parts, { type: 'text/html' });
   const name = ['headlight', model, slugOf(text)].filter(Boolean).join('-');
   const { length } = opening.slides;
   const queue = length > 0 ? `, with ${counted(length, 'view')} to present` : '';
   return `${save(file, `${name}.html`)}, ${inBytes(file.size)}${queue}`;
+}
+
+/** @param {string} path of the part of a map that is looked at */
+async function tileOf(path) {
+  const answer = await call(path, { headers: { Accept: 'application/x-safetensors' } });
+  return tileElement(path, await answer.arrayBuffer());
 }
 
 /** @param {Subject} of */

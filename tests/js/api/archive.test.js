@@ -2,6 +2,7 @@ import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
 import test from 'node:test';
 
 import { ofHeads, openArchive } from '../../../static/js/api/archive.js';
+import { tileElement, tileIn } from '../../../static/js/data/presentation.js';
 
 const WEIGHTS = 'decoder.layers.0.self_attention.weights';
 
@@ -137,6 +138,25 @@ test('the maps of a long text answer for the whole and for rows, and for no part
   ok(holds({ ...rows, analyses: ['next_token'], predictions: { top: 1, following: true } }));
   const parts = [{ tile: {} }, { queries: [0] }, { text: 'another' }];
   for (const part of [...parts, { ...rows, capture: ['*.logsumexp'] }]) ok(!holds(part));
+});
+
+test('the part of a map that was looked at is in the file, and no other part', async () => {
+  const MAP = WEIGHTS.replace('weights', 'mean_map');
+  const map = { axes: ['head', 'query_bin', 'key_bin'], shape: [1, 1, 1], data: [0.5] };
+  const part = { axes: ['query_bin', 'key_bin'], shape: [1, 1], data: [0.25] };
+  const path = '/api/v1/traces/a1/tile?attention=x&head=0&queries=0:1&keys=1:2&resolution=256';
+  const written = tileElement(path, fileOf({ mean_map: part })).replace(/<.*?>/g, '');
+  const tile = tileIn({ getElementById: () => ({ textContent: written }) });
+  const { holds, answer } = openArchive(
+    archiveOf(CARD, fileOf({ [MAP]: map }, { resolution: 1, tiles: [] }), []),
+    tile,
+  );
+  const place = { attention: 'x', head: 0, queries: '0:1', keys: '1:2' };
+  const wanted = { id: 'b2', ...place, resolution: 256 };
+  ok(holds({ tile: wanted }));
+  ok(!holds({ tile: { ...wanted, head: 1 } }));
+  equal((await answer({ tile: wanted })).tensors.mean_map.data[0], 0.25);
+  await rejects(answer({ tile: { ...wanted, keys: '0:1' } }), /Not in this file/);
 });
 
 test('arrays without heads stay whole', () => {

@@ -4,6 +4,7 @@
 
 import { tokensOf } from '../../data/attention.js';
 import { isCausal, layersWith, matrixAt } from '../../data/trace.js';
+import { deepEqual } from '../../state/state.js';
 import { binsOf, binWidth, isTile, regionOf, snapped, wholeOf, writtenOf } from './region.js';
 
 /**
@@ -131,8 +132,22 @@ export function tiledRegion(overview, state) {
     writtenOf(region, size).length === 0 &&
     binWidth(size.queries, bins) === binWidth(size.queries) &&
     binWidth(size.keys, bins) === binWidth(size.keys);
-  const isKept = overview.tiles?.includes(attentionOf(overview, state)) ?? true;
+  const attention = attentionOf(overview, state);
+  const isKept = overview.tile
+    ? isTileOf(overview.tile, attention, state.head, region)
+    : (overview.tiles?.includes(attention) ?? true);
   return isFine || !isKept || !isTile(region) ? null : region;
+}
+
+/**
+ * @param {Record<string, string>} tile
+ * @param {string} attention
+ * @param {number} head
+ * @param {Region} region
+ */
+function isTileOf(tile, attention, head, { queries, keys }) {
+  const wanted = [attention, String(head), queries.join(':'), keys.join(':')];
+  return deepEqual([tile.attention, tile.head, tile.queries, tile.keys], wanted);
 }
 
 /**
