@@ -209,7 +209,7 @@ class Trace(Drawable):
             ValueError: there is no such head, or the rectangle is empty or leaves the map.
         """
         if path not in self.kept:
-            known = ", ".join(self.kept) or "none; trace with a resolution"
+            known = ", ".join(self.kept) or "none; trace with a resolution, or call `Client.tile`"
             raise KeyError(f"{path!r} is not kept; the attentions that are: {known}")
         found = self.kept[path].tile(head, queries, keys, resolution)
         axes = ("query_bin", "key_bin")
