@@ -351,22 +351,24 @@ class Normaliser:
     @cached_property
     def logsumexp(self) -> Float[Tensor, "head query 1"]:
         """The sum m + ln ℓ over the keys and the sink, `MASKED` in a row that sees neither."""
-        found = self.greatest + self.sums.clamp(min=self._least).log()
+        found = self._of_keys
         if self.sinks is not None:
             found = torch.logaddexp(found, self.sinks)
-        if self.is_partial:
-            least = MASKED if self.sinks is None else self.sinks
-            found = torch.where(self.sums > self._least, found, least)
+        elif self.is_partial:
+            found = torch.where(self.sums > self._least, found, MASKED)
         return found
 
     @cached_property
     def factor(self) -> Float[Tensor, "head query 1"]:
         """By which exp(s − m) are weights."""
-        if self.sinks is not None:
-            found = (self.greatest - self.logsumexp).clamp(max=LARGEST).exp_()
-        else:
-            found = self.sums.clamp(min=self._least).reciprocal()
+        found = self.sums.clamp(min=self._least).reciprocal()
+        if self.sinks is not None:  # the share of the keys, which keeps the digits of ℓ
+            found *= (self._of_keys - self.logsumexp).exp_()
         return found * (self.sums > self._least) if self.is_partial else found
+
+    @cached_property
+    def _of_keys(self) -> Tensor:
+        return self.greatest + self.sums.clamp(min=self._least).log()
 
     @property
     def _least(self) -> float:
