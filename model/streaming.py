@@ -13,7 +13,8 @@ Any weight follows later from the queries, the keys and lse alone, w_ij = exp(s_
 
 Scores are sums of float32, so a single weight, such as a maximum, is off by some 1e-6 of itself;
 the sums of a map average that out, and chosen rows are computed again in float64. With all scores
-in float64 the maps would take 1.7 times as long.
+in float64 the maps would take 1.7 times as long. `torch.compile` gains nothing: the products, `exp`
+and sums of a block of 256 × 1,024 take 0.67 ms without it and 0.68 ms with it.
 """
 
 from __future__ import annotations
