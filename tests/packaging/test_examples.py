@@ -19,7 +19,7 @@ LOOKS_AT = {
     ("stories", "A pronoun looks at the nouns"): (" people", 0.3),
     ("translate", "Words that change places"): (" black", 0.9),
     ("translate", "One word becomes two"): ("'t", 0.9),
-    ("translate", "A name, copied piece by piece"): ("of", 0.9),
+    ("translate", "A name, copied piece by piece"): ("of", 0.7),
     ("fill", "A verb of speech"): ('?"', 0.6),
     ("fill", "The token before"): (" the", 0.9),
     ("sums", "The multiplier's tens digit"): ("2", 0.8),
