@@ -90,7 +90,10 @@ def svg(taken):
         parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points]
         left, top = points[-1]
         label = f"{name}: slope {slope(by_length):.2f}"
-        parts.append(f'<text x="{left + 9:.1f}" y="{top + 4:.1f}" fill="{colour}">{label}</text>')
+        place = f'x="{left + 9:.1f}" y="{top + 4:.1f}"'
+        if max(by_length) < lengths[-1]:  # above its line, clear of those that go on
+            place = f'x="{left - 6:.1f}" y="{top - 8:.1f}" text-anchor="end"'
+        parts.append(f'<text {place} fill="{colour}">{label}</text>')
     title = "Processor time of one layer of 12 × 64 by the length of the text"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
