@@ -57,11 +57,12 @@ export function patchingInWords(trace, found) {
   );
   if (!name) return [headline];
   const tokens = tokensOf(trace, sideOf(name.startsWith('encoder') ? 'encoder' : 'decoder', trace));
+  const of = hasTwoSides(trace) ? `${name.split('.')[0]} ` : '';
   const shares = matrixAt(found[name]);
   const [first, last] = [0, shares.rows - 1].map((layer) => {
     const row = rowOf(shares, layer);
     const at = row.indexOf(Math.max(...row));
-    return `before layer ${layer} by the stream at ${named(tokens, at)} (${percentOf(row[at])})`;
+    return `before ${of}layer ${layer} by the stream at ${named(tokens, at)} (${percentOf(row[at])})`;
   });
   return [headline, `Most of the change is carried ${first}, and ${last}.`];
 }
