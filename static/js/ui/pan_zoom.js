@@ -107,11 +107,13 @@ export function createPanZoom(plot, { area, onMoved }) {
     const image = element('canvas', { width: columns, height: rows });
     const pixels = new ImageData(columns, rows);
     const { colours, top } = /** @type {Pan} */ (pan);
-    data.forEach((value, at) => {
-      if (Number.isNaN(value)) return;
-      const level = 3 * levelOf(value, top);
-      pixels.data.set([colours[level], colours[level + 1], colours[level + 2], 255], 4 * at);
-    });
+    const drawn = pixels.data;
+    for (let at = 0; at < data.length; at += 1) {
+      if (Number.isNaN(data[at])) continue;
+      const level = 3 * levelOf(data[at], top);
+      for (let part = 0; part < 3; part += 1) drawn[4 * at + part] = colours[level + part];
+      drawn[4 * at + 3] = 255;
+    }
     image.getContext('2d')?.putImageData(pixels, 0, 0);
     return image;
   }
