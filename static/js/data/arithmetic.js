@@ -218,10 +218,10 @@ const SIDE = /^\d{1,9}(\*\d{1,9})?(\+\d{1,9}(\*\d{1,9})?)*$/;
 
 /**
  * The steps of a chain such as 47*23=940+141=1081: a step is right if it has the value of the side
- * before its equals sign. The side that is still being written is no step yet.
+ * before its equals sign. The side that is still being written is not a step yet.
  * @param {string} text
  * @param {boolean} isEnded the last side is whole
- * @returns {{text: string, value: number|null, expected: number|null, isRight: boolean}[]} none if the text is no chain
+ * @returns {{text: string, value: number|null, expected: number|null, isRight: boolean}[]} none if the text is not a chain
  */
 export function chainSteps(text, isEnded) {
   const sides = text.trim().split('=');
@@ -239,7 +239,7 @@ export function chainSteps(text, isEnded) {
 }
 
 /**
- * A sum of numbers and products; null if it is no such sum.
+ * A sum of numbers and products; null if it is another text.
  * @param {string} side
  */
 function valueOfSide(side) {

@@ -6,7 +6,7 @@ import { changed, readTyped } from './experiment.js';
 
 /** @import { ExperimentView, Parameter, Values } from './experiment.js' */
 
-/** Names in a link that are no parameters; `run` is of older links. */
+/** Names in a link that are not parameters; `run` is of older links. */
 const NAMES = ['experiment', 'run', 'frame', 'beside', 'picked'];
 
 /**
@@ -60,7 +60,7 @@ export function problemsInLink(link, parameters, view) {
 }
 
 /**
- * @param {string} name of a part of a link that is no parameter
+ * @param {string} name of a part of a link that is not a parameter
  * @param {string} text
  * @param {Partial<ExperimentView>} view
  * @returns {string} empty: nothing is wrong

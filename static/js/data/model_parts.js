@@ -15,7 +15,7 @@ import {
   tokensOf,
 } from './attention.js';
 import { quoted } from './text.js';
-import { layersWith, matrixAt } from './trace.js';
+import { matrixAt } from './trace.js';
 
 /**
  * @import { Card, NamedArray, Token, Trace } from './trace.js'
@@ -116,12 +116,6 @@ function stackWith(stack, { n_layers: nLayers, n_heads: nHeads, moe }, hasCross)
   });
   return { id: stack, tokens: part('tokens'), embedding: part('embedding'), layers };
 }
-
-/** The parts that share their views. @param {Kind} kind */
-export const familyOf = (kind) => FAMILIES[kind] ?? kind;
-
-/** @type {Partial<Record<Kind, Kind>>} */
-const FAMILIES = { layer: 'head', network: 'stream', tokens: 'embedding' };
 
 /**
  * The numbers of a pass, for the words and colours of all parts.
@@ -394,12 +388,4 @@ export function litParts({ stacks, bridge, logits, loop, model }, kind, state, t
   };
   const found = shown[kind]?.() ?? [model];
   return new Set(found.flatMap((part) => (part ? [part.id] : [])));
-}
-
-/**
- * Whether a trace holds what the heads' views draw.
- * @param {Trace} trace
- */
-export function hasWeights({ tensors }) {
-  return layersWith(tensors, 'self_attention.weights').length > 0;
 }

@@ -235,18 +235,6 @@ export function inksOf(colours) {
 }
 
 /**
- * @param {Picture} picture
- * @param {number} size pixels across and down
- * @param {Uint8Array} colours 256 × red, green, blue
- * @returns {Uint8ClampedArray} size × size pixels, red green blue alpha
- */
-export function rasterise(picture, size, colours) {
-  const pixels = new Uint32Array(size * size);
-  paintInto({ pixels, width: size }, { left: 0, top: 0, size }, picture, inksOf(colours));
-  return new Uint8ClampedArray(pixels.buffer);
-}
-
-/**
  * Paint one head into its square of a canvas.
  * @param {Sheet} sheet
  * @param {{left: number, top: number, size: number}} square in pixels, within the sheet

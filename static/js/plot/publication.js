@@ -48,7 +48,7 @@ export function forPublication(layout) {
  * The outlines of the marked row and cell of a map, which the page draws above it.
  * @param {Grid} grid
  * @param {{ink: string, query: string}} palette
- * @returns {Record<string, unknown>[]} shapes of Plotly; none of a drawing that is no plain matrix
+ * @returns {Record<string, unknown>[]} shapes of Plotly; none for a drawing other than a plain matrix
  */
 export function markShapes({ rows, columns, chosen, picked, geometry }, { ink, query }) {
   if (geometry || columns === 1) return [];

@@ -4,10 +4,11 @@ import {
   diverging,
   headColour,
   inkOn,
+  inksOf,
   levelOf,
   luminance,
+  paintInto,
   peak,
-  rasterise,
   sequential,
 } from '../../../static/js/plot/colour.js';
 import { MOST_OVERLAID } from '../../../static/js/state/attention_switches.js';
@@ -18,6 +19,12 @@ const JUST_SEEN = 0.02;
 
 const at = (scale, level, eyes = 'all cones') =>
   seen(scale.subarray(level * 3, level * 3 + 3), eyes);
+/** One head on a sheet of its own: size × size pixels, red green blue alpha. */
+function rasterise(picture, size, colours) {
+  const pixels = new Uint32Array(size * size);
+  paintInto({ pixels, width: size }, { left: 0, top: 0, size }, picture, inksOf(colours));
+  return new Uint8ClampedArray(pixels.buffer);
+}
 const lightness = (scale, level, eyes) => at(scale, level, eyes)[0];
 
 for (const theme of ['light', 'dark']) {

@@ -9,10 +9,8 @@ import { pickedIn, problemsInLink, valuesInLink, writeInLink } from '../../data/
 import { element, painted, palette, withSymbols } from '../dom.js';
 import { spokenPowers, withPowers } from '../formula.js';
 import { createTables } from '../number_tables.js';
-import { createKnobs } from './knobs.js';
-import { createProblem } from './problem.js';
-import { createScrubber } from './scrubber.js';
-import { createStage } from './stage.js';
+import { createForm } from './form.js';
+import { createPictures, createProblem, createScrubber } from './results.js';
 
 /**
  * @import { RunState } from '../../api/experiments.js'
@@ -62,7 +60,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     });
   const run = makeRun(() => ranOn());
   const other = makeRun(() => draw());
-  const knobs = createKnobs(view, parameters, {
+  const form = createForm(view, parameters, {
     onValue: (name, value, isTyped) => set({ [name]: value }, isTyped),
     onBeside: (chosen) => {
       besideId = chosen;
@@ -79,7 +77,7 @@ export function createExperiment(description, view, { onLink, announce }) {
       set({}, false);
     },
   });
-  const { fields } = knobs;
+  const { fields } = form;
   const scrubber = createScrubber(id, {
     onFrame: (at, isPlayed) => {
       pinned = at;
@@ -93,7 +91,7 @@ export function createExperiment(description, view, { onLink, announce }) {
       set({ ...Object.fromEntries(again), [name]: rows }, false);
     },
   });
-  const stage = createStage(description, { onChoose: choose, onRedraw: draw, announce });
+  const pictures = createPictures(description, { onChoose: choose, onRedraw: draw, announce });
   const finding = element('p', { class: 'finding' });
   const problem = createProblem(fields, start);
   const linkNotice = element('p', { class: 'link-notice', role: 'status' });
@@ -111,7 +109,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     element(
       'div',
       { class: 'bench' },
-      knobs.element,
+      form.element,
       element(
         'div',
         { class: 'bench-stage' },
@@ -120,7 +118,7 @@ export function createExperiment(description, view, { onLink, announce }) {
         problem.element,
         scrubber.element,
         tables.element,
-        stage.element,
+        pictures.element,
       ),
     ),
     reading(description),
@@ -144,7 +142,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     isAsked = false;
     pinned = null;
     if ('example' in patch) picked = null;
-    knobs.update(values, besideId);
+    form.update(values, besideId);
     onLink();
     clearTimeout(resting);
     resting = setTimeout(start, isTyped ? REST : 0);
@@ -152,7 +150,7 @@ export function createExperiment(description, view, { onLink, announce }) {
 
   /** Says what of the link is not used, at its field too if it has one, and corrects the address. */
   function tellLink() {
-    for (const name of linkProblems.keys()) knobs.reveal(name);
+    for (const name of linkProblems.keys()) form.reveal(name);
     linkNotice.textContent = [...linkProblems]
       .map(([name, why]) => (name in standards ? `${labelOf(name)}: ${why}.` : `${why}.`))
       .join(' ');
@@ -276,7 +274,7 @@ export function createExperiment(description, view, { onLink, announce }) {
 
   function showNumbers() {
     if (!isOpen) return;
-    knobs.show(values, { isRunning: isRunning(), words: view.preview ? statusOf() : '' });
+    form.show(values, { isRunning: isRunning(), words: view.preview ? statusOf() : '' });
     const found = result();
     section.classList.toggle('is-waiting', run.state().status === 'waiting' && found !== null);
     finding.hidden = !found;
@@ -294,7 +292,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     const found = result();
     if (!isOpen || !found) return;
     try {
-      await stage.show(
+      await pictures.show(
         view.pictures(found),
         `${description.title}: ${valuesInWords(values)}`,
         changed(parameters, values),
@@ -383,7 +381,7 @@ export function createExperiment(description, view, { onLink, announce }) {
       picked = linkProblems.has('picked') ? null : pickedIn(link.get('picked'));
       isAsked = false;
       linkNotice.textContent = '';
-      knobs.update(values, besideId);
+      form.update(values, besideId);
       if (isOpen) start();
       if (linkProblems.size > 0) tellLink();
     },

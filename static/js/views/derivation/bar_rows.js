@@ -30,7 +30,7 @@ const HIDDEN = { size: 11, letters: 24, space: 1 };
 /**
  * @typedef {Object} Lane
  * @property {string} name
- * @property {ArrayLike<number>} values −∞ and NaN are no bars
+ * @property {ArrayLike<number>} values −∞ and NaN have no bar
  * @property {string} [colour] of its bars; else that of numbers
  * @property {string} [scale] lanes of one name share one scale
  * @property {(value: number) => string} format

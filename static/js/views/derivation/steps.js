@@ -339,7 +339,7 @@ function output({ now, pass, path, head }) {
   };
 }
 
-/** A difference of this share of the number is no rounding. */
+/** A difference of this share of the number is more than rounding. */
 const LEAST_TERM = 1e-3;
 
 /**

@@ -5,11 +5,12 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { counted, grouped, share, tick } from '../../data/format.js';
+import { amount, counted, grouped, share, tick } from '../../data/format.js';
 import { capitalised } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
+import { css, sequential } from '../../plot/colour.js';
+import { curvesChart, warm } from '../../plot/curves.js';
 import { stripsDrawing } from './line_plots.js';
-import { LOSSES, lossesOf as lossesOfCards, lossFigure } from './losses.js';
 
 /**
  * @import { Answer } from '../../api/request_cache.js'
@@ -23,6 +24,10 @@ import { LOSSES, lossesOf as lossesOfCards, lossFigure } from './losses.js';
 const ANALYSIS = 'attention_by_distance';
 /** The lower end of a logarithmic strip. */
 const FAINTEST = 1e-3;
+/** The panel of the loss by position on held-out text, far beyond the trained length. */
+const LOSSES = 'losses';
+const DASHES = /** @type {const} */ (['solid', 'dash', 'dot', 'solid']);
+const LOSS_FIGURE = /^up_to_(\d+)$/u;
 
 /** @type {Part} */
 export const TWINS = { controls, asks, panels, figure };
@@ -272,4 +277,74 @@ function twinGrid({ card, layer, strips, labels, first }) {
 function placeInWords(distance) {
   if (distance === 0) return 'on the token itself';
   return distance > 0 ? `${distance} back` : `${-distance} ahead`;
+}
+
+/**
+ * @typedef {Object} Losses of one model
+ * @property {string} name of its positional encoding
+ * @property {number} trained tokens of a text of its training
+ * @property {Map<number, number>} byEnd bits per token by the last position of each part of a text
+ */
+
+/**
+ * The measured losses on the cards; a card without them is left out.
+ * @param {(Card|undefined)[]} cards
+ * @returns {Losses[]}
+ */
+function lossesOfCards(cards) {
+  return cards.flatMap((card) => {
+    const found = Object.entries(card?.metrics?.loss_by_position ?? {}).flatMap(([name, loss]) => {
+      const end = Number(LOSS_FIGURE.exec(name)?.[1]);
+      return end > 0 && typeof loss === 'number' ? [/** @type {const} */ ([end, loss])] : [];
+    });
+    if (!card || found.length === 0) return [];
+    const name = capitalised(card.positional).replace('Alibi', 'ALiBi');
+    return [{ name, trained: card.metrics?.trained_tokens ?? NaN, byEnd: new Map(found) }];
+  });
+}
+
+/**
+ * @param {Losses[]} losses
+ * @param {Pick<ViewState, 'width'|'height'|'palette'>} state
+ * @returns {Figure}
+ */
+function lossFigure(losses, state) {
+  const { palette } = state;
+  const x = [...new Set(losses.flatMap(({ byEnd }) => [...byEnd.keys()]))].sort((a, b) => a - b);
+  const trained = losses[0].trained;
+  const colours = [warm(palette), palette.ink, palette.muted, css(sequential(palette.theme), 190)];
+  const drawing = curvesChart(
+    {
+      x,
+      across: { title: 'position in the text', write: grouped },
+      up: { title: 'bits per token' },
+      curves: losses.map(({ name, byEnd }, line) => ({
+        name,
+        values: x.map((end) => byEnd.get(end) ?? NaN),
+        colour: colours[line % colours.length],
+        dash: DASHES[line % DASHES.length],
+      })),
+      marker: x.includes(trained) ? x.indexOf(trained) : undefined,
+      quantity: 'loss by position in bits per token',
+      unit: 'up to position',
+      format: (value) => amount(value, 3),
+    },
+    state,
+  );
+  return {
+    title: 'Loss by position',
+    help: `Mean loss on held-out text by the position of the token, measured for the cards. The vertical line is the length of the texts that the models were trained on, ${grouped(trained)} tokens; learned positions end there or soon after.`,
+    summary: `Loss by position, in bits per token: ${losses.map((one) => lossInWords(one)).join('; ')}.`,
+    ...drawing,
+    grid: { ...drawing.grid, start: { row: 0, column: 0 } },
+  };
+}
+
+/** @param {Losses} losses */
+function lossInWords({ name, trained, byEnd }) {
+  const last = Math.max(...byEnd.keys());
+  const inside = byEnd.get(trained);
+  const beyond = `${amount(byEnd.get(last) ?? NaN, 3)} up to ${grouped(last)}`;
+  if (inside === undefined || last === trained) return `${name} ${beyond}`;
+  return `${name} ${amount(inside, 3)} up to ${grouped(trained)}, ${beyond}`;
 }
