@@ -101,7 +101,7 @@ def serve(
         _models("CPU threads of a forward pass; 0: PyTorch's default.", "N", "1", min=0),
     ] = None,
     models_dir: Annotated[
-        Path | None, _models("A folder with more models, one folder each.", "DIR")
+        Path | None, _models("A directory with more models, one folder each.", "DIR")
     ] = None,
     log_level: Annotated[
         LogLevel | None,
@@ -325,8 +325,8 @@ def comparisons(
 ) -> None:
     """Write comparisons for `headlight train reward`: two samples of a model, and which is better.
 
-    No person decides it but a rule: speech stands in quotes that are opened and closed, no phrase
-    of three words is repeated, and the answer ends with a full stop.
+    A rule decides, not a person: quotation marks are balanced, no phrase of three words is
+    repeated, and the answer ends with a full stop.
     """
     with reporting_errors():
         from headlight.commands.training import sample_comparisons
@@ -390,7 +390,7 @@ def evaluate(
     check_models_dir(settings)
     with reporting_errors():
         if heads:
-            from headlight.commands.heads import profile_model
+            from headlight.commands.evaluate import profile_model
             from headlight.commands.options import UsageError
 
             if other or pairs or corpus or gold or bits:
@@ -399,7 +399,7 @@ def evaluate(
                 model, text or [], sentences, device or settings.device, settings.own_models_dir
             )
             return
-        from headlight.commands.training import evaluate_model
+        from headlight.commands.evaluate import evaluate_model
         from headlight.model.evaluation.figures import Evidence
 
         evidence = Evidence(
@@ -518,7 +518,7 @@ def add(
 
     Only safetensors, JSON and tokenizer files are fetched or copied, and no code is run. A
     self-check compares the model with Hugging Face's own attention and writes its card. An
-    interrupted download goes on when the command is run again.
+    interrupted download continues when the command is run again.
     """
     settings = settings_of(models_dir=models_dir)
     with reporting_errors():

@@ -1,7 +1,7 @@
 """The work of `headlight add` and `headlight remove`: models of the hub or of a folder.
 
-A model is fetched or copied into a hidden folder, checked there, and renamed at the end. What is
-interrupted is therefore never listed, and a download goes on where it stopped.
+A model is fetched or copied into a hidden folder, checked there, and renamed at the end. An
+interrupted one is therefore never listed, and a download continues where it stopped.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _target(name: str, settings: Settings) -> Path:
     """The folder that a new model will have.
 
     Raises:
-        UsageError: the name is no id, or there is a model of that name.
+        UsageError: the name is not an id, or there is a model of that name.
     """
     if len(name) > MAX_MODEL_ID_CHARACTERS or not MODEL_NAME.fullmatch(name):
         raise UsageError(
@@ -208,7 +208,7 @@ def _alone(directory: Path, source: str) -> Iterator[None]:
 def _download(source: str, directory: Path) -> tuple[Path, str]:
     """Fetch a repository's model into a hidden folder; returns it and the commit's full name.
 
-    The folder stays if the download is interrupted: the same command goes on with it.
+    The folder stays if the download is interrupted: the same command continues it.
     """
     require_transformers()
     try:
@@ -237,7 +237,7 @@ def _download(source: str, directory: Path) -> tuple[Path, str]:
     except OfflineModeIsEnabled as error:
         raise ValueError("HF_HUB_OFFLINE is set, so nothing is downloaded") from error
     except KeyboardInterrupt:
-        notes.print("interrupted; the same command goes on with it", soft_wrap=True)
+        notes.print("interrupted; the same command continues it", soft_wrap=True)
         raise
     except HfHubHTTPError as error:
         raise ValueError(f"{source}: {_first_line(error)}") from error
@@ -245,7 +245,7 @@ def _download(source: str, directory: Path) -> tuple[Path, str]:
         raise
     except Exception as error:  # of the HTTP library beneath, which is not part of its interface
         raise ValueError(
-            f"{source} could not be fetched: {_first_line(error)}; the same command goes on"
+            f"{source} could not be fetched: {_first_line(error)}; the same command tries again"
         ) from error
     return staged, origin
 

@@ -1,12 +1,11 @@
-"""The train command: settings as typed, the run and its progress; and the evaluate command."""
+"""The train command: settings as typed, the run and its progress."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,32 +21,22 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
-from rich.text import Text
 
+from headlight.commands.evaluate import usage_errors
 from headlight.commands.options import UsageError
 from headlight.commands.output import console
-from headlight.model.card import ModelCard, flatten, read_card, write_card
-from headlight.model.checkpoint import ZOO, find_model, load_checkpoint, write_atomically
+from headlight.model.card import ModelCard, read_card
+from headlight.model.checkpoint import ZOO, find_model, load_checkpoint
 from headlight.model.checkpoint_files import CARD, CheckpointError
 from headlight.model.device import choose_device, choose_threads, machine_of
-from headlight.model.evaluation.figures import (
-    Evidence,
-    joined,
-    measure,
-    measure_bits,
-    measure_expert_tokens,
-)
-from headlight.model.foreign import is_foreign
 from headlight.model.training import run
 from headlight.model.training.config import merge
-from headlight.model.training.corpus import CorpusError, read_documents
+from headlight.model.training.corpus import read_documents
 from headlight.model.training.distributed import join, local_rank
 from headlight.model.training.loop import Loop, StepReport
 from headlight.model.training.preference import make_comparisons, write_comparisons
 from headlight.model.training.recipes import RECIPES
 
-BITS = "quantization"  # the figures on a card that `evaluate --bits` measures
 BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
 
 
@@ -179,17 +168,6 @@ def sample_comparisons(
             progress.update(task, advance=1)
     write_comparisons(out, made)
     console.print(f"wrote {len(made)} comparisons to {out}", markup=False)
-
-
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn a ValueError of the block into a `UsageError`, unless a file is at fault."""
-    try:
-        yield
-    except (CorpusError, CheckpointError):
-        raise
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def _command(n_processes: int) -> str:
@@ -399,78 +377,3 @@ def _named(folder: str) -> str:
     """The name of a shipped model, or the path of another."""
     path = Path(folder)
     return path.name if path.parent == ZOO else folder
-
-
-# --- evaluation -----------------------------------------------------------------------------------
-
-
-def evaluate_model(
-    model: str,
-    evidence: Evidence,
-    device: str,
-    models_dir: Path | None = None,
-    bits: Sequence[int] = (),
-) -> dict[str, Any]:
-    """Measure a model, given its id or its folder, and write the figures to its card.
-
-    Figures that need other evidence stay on the card: without any, only those on the project's own
-    texts change. With `bits` the model is measured in fewer bits, and only those figures change.
-
-    Raises:
-        UsageError: the model or the device is unknown, or the model takes no such evidence.
-        ValueError: the folder or a file is unusable.
-        ImportError: a library that a figure needs is not installed.
-    """
-    try:
-        folder = find_model(model, models_dir)
-    except CheckpointError as error:
-        raise UsageError(str(error)) from error
-    with usage_errors():
-        place = choose_device(device)
-    if is_foreign(folder):
-        raise UsageError(
-            f"'{model}' is a checkpoint of Transformers; only its heads are measured: add --heads"
-        )
-    checkpoint = load_checkpoint(folder, device=place)
-    card = checkpoint.description.card
-    if bits:
-        with usage_errors():
-            figures = {BITS: measure_bits(checkpoint, evidence, bits)}
-        console.print(_figures_table(figures, checkpoint.id))
-        renewed = replace(card, metrics={**card.metrics, **figures})
-        write_atomically(folder / CARD, lambda path: write_card(path, renewed))
-        return figures
-    with usage_errors():
-        figures = measure(checkpoint, evidence)
-        found = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
-    console.print(_figures_table(figures, checkpoint.id))
-    if found is not card.expert_tokens:
-        console.print(_experts_table(found, checkpoint.id))
-    if evidence == Evidence():
-        known = card.training.get("evaluation")
-        console.print(
-            "measured on the project's own texts; name held-out text with --text for the rest"
-            + (f"; the figures on the card come from: {known}" if known else ""),
-            markup=False,
-        )
-    figures = joined(card.metrics, figures, evidence)
-    figures |= {BITS: card.metrics[BITS]} if BITS in card.metrics else {}
-    renewed = replace(card, metrics=figures, expert_tokens=found)
-    write_atomically(folder / CARD, lambda path: write_card(path, renewed))
-    return figures
-
-
-def _experts_table(found: Mapping[str, Any], title: str) -> Table:
-    table = Table("layer", "expert", "of all tokens", "most of all", title=title)
-    for layer, experts in found["layers"].items():
-        for number, expert in enumerate(experts):
-            texts = " ".join(repr(token["text"]) for token in expert["tokens"])
-            table.add_row(layer, str(number), f"{100 * expert['share']:.1f} %", Text(texts))
-    return table
-
-
-def _figures_table(figures: Mapping[str, Any], title: str) -> Table:
-    table = Table("figure", "value", title=title)
-    for name, value in flatten(figures):
-        table.add_row(name, str(value))
-    return table
