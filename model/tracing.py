@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
+from operator import index
 from pathlib import Path
 from time import perf_counter
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
@@ -103,14 +105,16 @@ class PassSpec:
 def pass_spec(
     description: Description,
     *,
-    capture: Sequence[str] | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
+    capture: str | Iterable[str] | None = None,
+    layers: SupportsIndex | Iterable[SupportsIndex] | None = None,
+    heads: SupportsIndex | Iterable[SupportsIndex] | None = None,
     interventions: Sequence[Intervention] = (),
     resolution: int | None = None,
-    queries: Sequence[int] | None = None,
+    queries: SupportsIndex | Iterable[SupportsIndex] | None = None,
 ) -> PassSpec:
     """Select the sites of a pass and validate heads, layers and interventions.
+
+    One glob, layer, head or position may stand for a list of one; numbers may be NumPy's.
 
     Args:
         description: of the model; its weights need not be loaded.
@@ -131,7 +135,7 @@ def pass_spec(
             ImpossibleIntervention: the model has no such site, layer, head or part; the message
             suggests one that it has.
     """
-    kept = None if heads is None else tuple(map(int, heads))  # NumPy's numbers, too
+    captured, wanted, kept, rows = map(_listed, (capture, layers, heads, queries))
     if kept is not None:
         require_heads(kept, description.config.n_heads)
     if interventions:
@@ -143,16 +147,20 @@ def pass_spec(
         kept,
         tuple(interventions),
         None if resolution is None else int(resolution),
-        None if queries is None else tuple(map(int, queries)),
+        rows,
     )
-    if capture is None and spec.is_observed:
-        capture = ()
-    sites = _select(
-        description.site_names,
-        None if capture is None else tuple(capture),
-        None if layers is None else tuple(map(int, layers)),
-    )
-    return spec.with_sites([*sites, *_observed_sites(description, spec, layers)])
+    if captured is None and spec.is_observed:
+        captured = ()
+    sites = _select(description.site_names, captured, wanted)
+    return spec.with_sites([*sites, *_observed_sites(description, spec, wanted)])
+
+
+def _listed(items: Any) -> tuple[Any, ...] | None:
+    """A tuple of strings or whole numbers, given one or several, NumPy's too; None of None."""
+    if items is None:
+        return None
+    several = (items,) if isinstance(items, str) or not isinstance(items, Iterable) else items
+    return tuple(item if isinstance(item, str) else index(item) for item in several)
 
 
 def _observed_sites(
@@ -459,12 +467,12 @@ def trace(
     *,
     ids: Sequence[int] | None = None,
     special_tokens: bool = True,
-    capture: Sequence[str] | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
+    capture: str | Iterable[str] | None = None,
+    layers: SupportsIndex | Iterable[SupportsIndex] | None = None,
+    heads: SupportsIndex | Iterable[SupportsIndex] | None = None,
     interventions: Sequence[Intervention] = (),
     resolution: int | None = None,
-    queries: Sequence[int] | None = None,
+    queries: SupportsIndex | Iterable[SupportsIndex] | None = None,
     on_progress: Callable[[float], object] | None = None,
 ) -> Trace:
     """Read a text in one forward pass and keep the activations asked for.

@@ -83,6 +83,16 @@ def test_heads_and_layers_narrow_a_trace(checkpoint):
     )
 
 
+def test_one_glob_layer_head_or_position_stands_for_a_list_of_one(checkpoint):
+    site = "*.self_attention.weights"
+    several = trace(checkpoint, SENTENCE, capture=[site], layers=[1], heads=[2], queries=[3])
+    one = trace(checkpoint, SENTENCE, capture=site, layers=1, heads=np.int64(2), queries=3)
+    assert one.heads == several.heads == (2,)
+    assert list(one.tensors) == list(several.tensors)
+    with pytest.raises(TypeError, match="integer"):
+        trace(checkpoint, SENTENCE, heads=[1.5])
+
+
 def test_layers_after_the_last_that_is_captured_do_not_run(checkpoint):
     whole = trace(checkpoint, SENTENCE, capture=["*"])
     later = checkpoint.model.decoder.layers[1]
