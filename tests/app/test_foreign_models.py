@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from headlight.model.site_edit import SiteEdit
 from headlight.model.tracing import trace
 from headlight.settings import Settings
 from tests.app.conftest import client_of
+from tests.app.connections import wait_for
 from tests.tiny_checkpoints import ARCHITECTURES, save_checkpoint
 
 LIST = """
@@ -150,9 +150,7 @@ def test_other_models_answer_and_progress_is_shown_while_one_is_loaded(foreign, 
     ]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 60
-    while foreign.get("/api/v1/models/gpt2").json()["progress"] != 0.5:
-        assert time.monotonic() < until
+    wait_for(lambda: foreign.get("/api/v1/models/gpt2").json()["progress"] == 0.5)
     assert foreign.get("/api/v1/models/gpt2").json()["state"] == "loading"
     assert foreign.post("/api/v1/trace", json={"text": "a light"}).status_code == 200
     goes_on.set()
@@ -365,9 +363,7 @@ def test_without_transformers_the_reason_names_the_extra(client_with, models_dir
 
 def test_a_folder_of_the_settings_is_served_where_it_lies(client_with, checkpoints):
     client = client_with(model_folders=(str(checkpoints / "gpt2"),), default_model="gpt2")
-    until = time.monotonic() + 60
-    while client.get("/readyz").status_code != 200:
-        assert time.monotonic() < until
+    wait_for(lambda: client.get("/readyz").status_code == 200)
     answer = client.post("/api/v1/trace", json={"text": "The cat"}).json()
     assert answer["model"] == "gpt2"
     assert not (checkpoints / "gpt2" / STORED).exists()

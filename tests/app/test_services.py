@@ -1,18 +1,14 @@
 """A server is ready when its default model has answered once."""
 
-import time
-
 import headlight.services
 from headlight.services import Services
+from tests.app.connections import wait_for
 
 
 def warm_up(services):
     """Start, and wait until it is known whether the default model answers."""
     services.engine.start()
-    until = time.monotonic() + 30
-    while not services.is_ready and "being loaded" in services.why_not_ready:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_for(lambda: services.is_ready or "being loaded" not in services.why_not_ready)
     services.engine.close()
 
 

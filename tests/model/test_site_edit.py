@@ -15,7 +15,7 @@ from headlight.model.tracing import ModelInput, pass_spec, run_batch, tokenize, 
 ATTENTION = "decoder.layers.0.self_attention"
 CONTEXT, STREAM = f"{ATTENTION}.context", "decoder.layers.0.residual.after"
 TEXT, OTHER = "The quick brown fox", "The lazy dog slept"
-GREEDY = Sampling(temperature=0)
+GREEDY = Sampling(temperature=0.0)
 
 
 def read(model, ids, *edits, sites=("*",)):

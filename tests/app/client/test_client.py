@@ -5,7 +5,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 
 import httpx
 import numpy as np
@@ -29,6 +28,7 @@ from headlight.client import (
 )
 from headlight.model import tracing
 from headlight.schemas import generation, traces
+from tests.app.connections import wait_for
 
 TEXT = "The cat sat on the mat because it was tired."
 WEIGHTS = "decoder.layers.{}.self_attention.weights"
@@ -139,10 +139,7 @@ def test_leaving_the_loop_closes_the_stream(headlight, server):
     for event in headlight.generate(TEXT, n_tokens=30):
         if isinstance(event, TokenWritten):
             break
-    until = time.monotonic() + 10
-    while server.services.streams.n_open and time.monotonic() < until:
-        time.sleep(0.01)
-    assert server.services.streams.n_open == 0
+    wait_for(lambda: server.services.streams.n_open == 0)
 
 
 def test_an_experiment_is_described_and_run(headlight):

@@ -19,6 +19,7 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.training import run
 from headlight.model.training.config import LoopConfig
 from headlight.model.training.recipes.stories import Stage, StoriesConfig
+from tests.app.commands.test_evaluation import assert_fails
 
 SMALL = replace(
     run.RECIPES["stories"],
@@ -72,15 +73,6 @@ def train(*arguments, recipe="stories", out="out"):
 def logged_steps():
     lines = Path("out", "metrics.jsonl").read_text().splitlines()
     return [json.loads(line)["step"] for line in lines]
-
-
-def assert_fails(result, *parts, code):
-    """Check that a command failed with one line on standard error that names these."""
-    assert isinstance(result.exception, SystemExit)
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert result.stderr.count("\n") == 1
-    for part in parts:
-        assert part in result.stderr
 
 
 # --- what cannot be trained -----------------------------------------------------------------------

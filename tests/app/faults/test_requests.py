@@ -6,11 +6,11 @@ A new probe is one line of one of the three.
 """
 
 import gzip
-import time
 
 import pytest
 
 from headlight.static_files import STATIC_URL
+from tests.app.connections import wait_for
 
 SCRIPT = f"{STATIC_URL}/js/main.js"
 JSON = "Content-Type: application/json"
@@ -227,7 +227,7 @@ def test_what_is_odd_but_valid_is_answered(exchange, name):
 def test_a_request_that_is_cut_off_has_no_answer_and_leaves_nothing(server, exchange, sent):
     assert exchange(sent, ends=True) is None
     registry = server.services.metrics.registry
-    assert comes_true(lambda: not registry.get_sample_value("headlight_requests_in_flight"))
+    wait_for(lambda: not registry.get_sample_value("headlight_requests_in_flight"))
 
 
 @pytest.mark.parametrize("target", ["/", "/docs", "/healthz", "/api/v1/models"])
@@ -245,10 +245,3 @@ def test_a_request_smuggled_between_two_lengths_is_never_read(connect, assert_pr
     connection.send(post(CHUNKED, f"Content-Length: {len(hidden)}", body=hidden))
     assert_problem(connection.read_reply())
     assert connection.is_closed()
-
-
-def comes_true(condition, seconds=10):
-    until = time.monotonic() + seconds
-    while not (found := condition()) and time.monotonic() < until:
-        time.sleep(0.01)
-    return found

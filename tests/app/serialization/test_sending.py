@@ -134,7 +134,6 @@ def test_slow_readers_fill_the_room_and_leave_it_as_it_was(small, problem):
         body = problem(refused, 503, KIND)
         assert refused.headers["retry-after"] == "1"
         assert (body["limit"], body["actual"] > BUDGET) == (BUDGET, True)
-        assert refused.elapsed.total_seconds() < 5, "the readers have 30 s"
         asked = {"text": "the cat", "capture": ["logits"]}
         assert httpx.post(f"{small.url}/api/v1/trace", json=asked).status_code == 200
         wait_for(lambda: outgoing.n_bytes == lengths)  # what was read holds nothing any more

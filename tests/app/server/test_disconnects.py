@@ -102,7 +102,8 @@ def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server,
     assert server.services.engine.is_alive
 
 
-def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monkeypatch):
+def hold_layers(monkeypatch):
+    """Let every layer wait; returns those that began, and the event that lets them go on."""
     entered, may_go_on = [], threading.Event()
     read = TransformerLayer.forward
 
@@ -112,6 +113,11 @@ def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monke
         return read(self, *inputs, **options)
 
     monkeypatch.setattr(TransformerLayer, "forward", forward)
+    return entered, may_go_on
+
+
+def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monkeypatch):
+    entered, may_go_on = hold_layers(monkeypatch)
     engine = server.services.engine
     with connect(server) as connection:
         connection.sendall(raw_post("trace", text="nobody waits for this"))
@@ -126,16 +132,8 @@ def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monke
 def test_a_pass_over_its_time_answers_504_and_stops_before_its_next_layer(
     serving, settings, problem, monkeypatch
 ):
-    entered, may_go_on = [], threading.Event()
-    read = TransformerLayer.forward
-
-    def forward(self, *inputs, **options):
-        entered.append(self)
-        may_go_on.wait(20)
-        return read(self, *inputs, **options)
-
     with serving(settings.model_copy(update={"work_seconds": 0.5})) as server:
-        monkeypatch.setattr(TransformerLayer, "forward", forward)
+        entered, may_go_on = hold_layers(monkeypatch)
         answer = httpx.post(f"{server.url}/api/v1/trace", json={"text": "slow"}, timeout=20)
         body = problem(answer, 504, "too-slow")
         assert "longer than the 0.5 s that are allowed" in body["detail"]

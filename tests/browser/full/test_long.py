@@ -2,6 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
 
@@ -34,7 +35,9 @@ def test_the_keys_zoom_in_and_out(reader):
 BOOK = "the cat sat on the mat, and a little light " * 40
 
 
-def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(visit, tmp_path):
+@pytest.fixture
+def reader_of_book(visit, tmp_path):
+    """A page on which a long text was chosen as a file."""
     reader = visit(allow="422")
     book = tmp_path / "book.txt"
     book.write_text(BOOK)
@@ -44,6 +47,11 @@ def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(visit, tmp_path
     chooser.value.set_files(book)
     reader.page.wait_for_url(lambda url: "view=long" in url)
     reader.wait_until_plotted()
+    return reader
+
+
+def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(reader_of_book):
+    reader = reader_of_book
     facts = reader.view.locator(".panel-facts")
     expect(facts).to_contain_text("mean of")
     expect(facts).to_contain_text("Trained length")
@@ -66,17 +74,8 @@ def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(visit, tmp_path
     assert after[1] - after[0] == before[1] - before[0]
 
 
-def test_a_long_text_is_saved_with_the_numbers_of_its_rows(visit, new_context, tmp_path):
-    reader = visit(allow="422")
-    book = tmp_path / "book.txt"
-    book.write_text(BOOK)
-    reader.open()
-    with reader.page.expect_file_chooser() as chooser:
-        reader.page.get_by_role("button", name="File…").click()
-    chooser.value.set_files(book)
-    reader.page.wait_for_url(lambda url: "view=long" in url)
-    reader.wait_until_plotted()
-    path = reader.save("Whole page", tmp_path)
+def test_a_long_text_is_saved_with_the_numbers_of_its_rows(reader_of_book, new_context, tmp_path):
+    path = reader_of_book.save("Whole page", tmp_path)
     page = new_context(offline=True).new_page()
     page.goto(path.as_uri())
     drawing = page.locator("#view-long .plot-drawing")
