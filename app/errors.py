@@ -121,7 +121,7 @@ def refusal(kind: str, why: str, **members: Any) -> Problem:
 
 
 def server_stopping() -> Problem:
-    """The problem of a server that was told to stop: another may take its place."""
+    """The problem of a server that is stopping: another may take its place."""
     problem = refusal("server-stopping", "the server is stopping")
     problem.headers = {**(problem.headers or {}), "Connection": "close"}
     return problem

@@ -128,7 +128,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 @contextmanager
 def on_stop_signal(stop: Callable[[], object]) -> Iterator[None]:
-    """Call `stop` when the process is told to stop, before uvicorn's own handler.
+    """Call `stop` when the process is asked to stop, before uvicorn's own handler.
 
     uvicorn tells an application only when every connection has closed, and the connection of an
     open event stream does not close by itself.

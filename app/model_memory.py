@@ -68,7 +68,7 @@ class ModelMemory:
             return self._models.get(model)
 
     def reserve(self, model: str, n_bytes: int, pass_bytes: int = 0) -> None:
-        """Make room for a model that is about to be loaded: others that nobody uses may go.
+        """Make room for a model that is about to be loaded: unused ones may go.
 
         Args:
             model: its id.

@@ -1,4 +1,4 @@
-"""The server process: listen, print the banner, run uvicorn until told to stop.
+"""The server process: listen, print the banner, run uvicorn until it is stopped.
 
 uvicorn runs as it comes. Its h11 parser is chosen over httptools, which accepts a request with two
 Host headers and keeps a header that never ends (94 MB after 50 MB were sent), and saves 0.15 of

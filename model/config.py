@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 KINDS = ("decoder", "encoder", "encoder-decoder")
 POSITIONALS = ("sinusoidal", "learned", "rotary", "alibi", "none")
@@ -23,6 +23,7 @@ MAX_EXPERTS_IN_TOTAL = 10_000
 _BIASES = ("attention_bias", "feed_forward_bias")
 
 
+@runtime_checkable
 class RoutedExperts(Protocol):
     """The mixture of experts of an architecture."""
 
@@ -39,6 +40,7 @@ class RoutedExperts(Protocol):
         """The layers with experts."""
 
 
+@runtime_checkable
 class Architecture(Protocol):
     """The sizes and choices of a model; `TransformerConfig` has them all."""
 

@@ -25,7 +25,7 @@ ABOVE_CONTROL = 2.0
 THRESHOLDS = {"broad": 0.9, "monotonic": 0.5}
 """The least score of a label that has no control."""
 PARTS = ("first_token", "first_word")
-"""Scores that are no labels: they are parts of the sink."""
+"""Scores that are not labels: they are parts of the sink."""
 
 _SCORE = {"score": float, "control": float}
 _STRONGEST = {

@@ -19,7 +19,7 @@ class Memory(NamedTuple):
     """The encoder's output, to which the decoder attends.
 
     ``x`` is (batch, source, d_model). ``is_token`` (batch, source) is False at padding; None: there
-    is no padding.
+    is not padding.
     """
 
     x: Tensor

@@ -130,7 +130,7 @@ class StoredQuantization(Quantization):
         """Read plain data.
 
         Raises:
-            ValueError: it is no mapping, a key is unknown or missing, or a value is not allowed.
+            ValueError: it is not a mapping, a key is unknown or missing, or a value is not allowed.
         """
         known = {field.name for field in fields(cls)}
         if not isinstance(data, dict) or "bits" not in data or not set(data) <= known:

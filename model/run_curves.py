@@ -79,7 +79,7 @@ def _named(called: str, run: str, *, is_alone: bool) -> str:
 
 def _points(
     metrics: Sequence[Mapping[str, Any]], name: str, unit: float
-) -> dict[str, list[float]] | None:
+) -> dict[str, list[int] | list[float]] | None:
     """Compute the points of one curve, divided by the unit; None with fewer than two.
 
     Blocks differ by one step at most: a point of a few steps at the end would be noise.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -118,6 +118,7 @@ class Description:
         return frozenset([*(facts.path for facts in self.attentions), *experts])
 
 
+@runtime_checkable
 class TextTokenizer(Protocol):
     """Cuts a text into the tokens that a model reads, and back."""
 
@@ -161,6 +162,7 @@ class RowCapture(NamedTuple):
     heads: Sequence[int] | None = None
 
 
+@runtime_checkable
 class Writer(Protocol):
     """Decodes texts token by token, with a cache of the tokens read so far."""
 
@@ -211,6 +213,7 @@ class LinearExit(NamedTuple):
     offsets: Float[np.ndarray, " token"]
 
 
+@runtime_checkable
 class Served(Protocol):
     """A loaded model: its description, its tokenizer, and its passes."""
 
@@ -343,7 +346,7 @@ class Served(Protocol):
         """W_O of the attention at a path, by head: (head, d_head, d_model), float32.
 
         Raises:
-            KeyError: the model has no such attention, or its output is no product by heads.
+            KeyError: the model has no such attention, or its output is not a product by heads.
         """
 
     def weights(self) -> Mapping[str, Weight]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 _LAYER = re.compile(r"\.layers\.(\d+)\.")
 _TOKEN_AXES = ("query", "key", "position")
 REQUESTED_AXES = frozenset({"query_bin", "key_bin", "row"})
-"""Axes whose sizes a pass asks for: those of maps and rows, which are no sites of a model."""
+"""Axes whose sizes a pass asks for: those of maps and rows, which are not sites of a model."""
 
 
 class UnknownSite(ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,7 @@ class NamedArray:
         return f"NamedArray({self.sizes or 'a number'}, {self.data.dtype})"
 
 
+@runtime_checkable
 class Tiles(Protocol):
     """The queries, keys and logsumexp of an attention, from which any weight follows."""
 

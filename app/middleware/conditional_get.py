@@ -103,7 +103,7 @@ class _BufferedResponse:
         try:
             coding = negotiate_coding(self.request, len(content))
         except Problem:
-            return content  # the client refuses every coding; the text itself says more than 406
+            return content  # the client accepts no coding; the text itself says more than 406
         if coding == "identity":
             return content
         if len(content) <= QUICK_BYTES:

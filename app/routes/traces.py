@@ -152,7 +152,7 @@ async def trace(
 
 
 class Share:
-    """The share of a pass that is done, as its thread last told it."""
+    """The share of a pass that is done, as its thread last reported it."""
 
     value = 0.0
 
@@ -169,16 +169,16 @@ async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> As
         reading = asyncio.ensure_future(_read(services, body, job, share.set))
     else:
         reading = asyncio.ensure_future(asyncio.sleep(0))
-    told = 0.0
+    sent_share = 0.0
     try:
-        yield encode_event("progress", {"share": told})
+        yield encode_event("progress", {"share": sent_share})
         while not reading.done():
             await asyncio.wait([reading], timeout=PROGRESS_SECONDS)
             if services.streams.is_stopping:
                 raise server_stopping()
-            if share.value > told:
-                told = share.value
-                yield encode_event("progress", {"share": round(told, 4)})
+            if share.value > sent_share:
+                sent_share = share.value
+                yield encode_event("progress", {"share": round(sent_share, 4)})
         reading.result()
         if job.id not in traces.cache:
             detail = "the trace is larger than cache_bytes; ask for less of it, or without events"

@@ -226,7 +226,7 @@ class ModelSummary(Answer):
         "than max_tokens if its positions have no end."
     )
     is_endless: bool = Field(
-        description="Whether max_tokens is no limit of the model: it reads texts of any length."
+        description="Whether the model reads texts of any length, beyond max_tokens."
     )
     positional: str
     n_kv_heads: int = Field(

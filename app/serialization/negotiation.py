@@ -168,7 +168,7 @@ def negotiate_coding(headers: Headers, n_bytes: int, offered: Sequence[Coding] =
     """The content coding that the client wants most, if it pays for about `n_bytes`.
 
     Raises:
-        Problem: 406, the client refuses the identity coding and every other.
+        Problem: 406, the client accepts neither the identity coding nor another.
     """
     accept = ",".join(headers.getlist("accept-encoding"))
     ranges = _qualities(accept.replace("x-gzip", "gzip"))

@@ -96,7 +96,7 @@ class _Analyser:
 
     An analysis by layer reads only the layers of the request, one of the prediction only the stack
     that predicts. `also` are sites that it reads if the model has them. If it makes more numbers
-    than it reads, `axes` are those of the array that it makes of each site. `reason_against` tells
+    than it reads, `axes` are those of the array that it makes of each site. `reason_against` says
     why a model that has the sites cannot have the analysis; None: it can.
     """
 
@@ -170,7 +170,7 @@ def _known_sites(analyser: _Analyser, description: Description) -> tuple[str, ..
 
 @lru_cache(N_CACHED_GLOBS)
 def _matching(names: tuple[str, ...], glob: str) -> list[str]:
-    """The names that a glob matches; to match them anew takes a tenth of a request's time."""
+    """The names that a glob matches; matching them again takes a tenth of a request's time."""
     return fnmatch.filter(names, glob)
 
 

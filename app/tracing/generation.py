@@ -332,7 +332,7 @@ def count_row(description: Description, spec: PassSpec, n_keys: int) -> int:
 
 
 def _require_known(checkpoint: Served, request: GenerateRequest) -> None:
-    """Refuse layers, heads and tokens that the model does not have."""
+    """Reject layers, heads and tokens that the model does not have."""
     config = checkpoint.config
     if request.layers is not None:
         require_layers(request.layers, checkpoint.description.site_names)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -56,6 +56,7 @@ class LogitDifference:
     against: int
 
 
+@runtime_checkable
 class ExitOf(Protocol):
     """Makes the logits of some tokens a linear function of the stream, as `Served.linear_exit`."""
 
@@ -146,8 +147,8 @@ def logit_attribution(
 
     Raises:
         KeyError: the trace lacks a site, or a projection is missing.
-        ValueError: the model's norms stand elsewhere, or its logits are no linear function of its
-            last stream.
+        ValueError: the model's norms stand elsewhere, or its logits are not a linear function of
+            its last stream.
     """
     if norm_place != "pre":
         raise ValueError(

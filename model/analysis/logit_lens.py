@@ -8,7 +8,7 @@ https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-len
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -26,6 +26,7 @@ CHUNK_ROWS = 512
 PARAMETERS = ("*coder.norm.*", "*coder.embedding.vectors.weight")
 
 
+@runtime_checkable
 class Exits(Protocol):
     """Makes logits of residual streams, as the end of a model does."""
 

@@ -4,7 +4,7 @@ Each score is a mean attention weight, in [0, 1], on the keys that its name says
 that see such a key and another one. Its control is the same mean for uniform attention.
 
 - ``previous``, ``current``, ``next``: the token before the query, the query, the token after it.
-- ``first_token``, ``first_word``: those of the text; the start token is no word. ``sink``: both,
+- ``first_token``, ``first_word``: those of the text; the start token is not a word. ``sink``: both,
   and a boundary token at the end. Never the query itself.
 - ``punctuation``: tokens without a letter or a digit.
 - ``induction``: tokens that follow an earlier token with the query's id, except the previous one.

@@ -138,7 +138,7 @@ class DiagonalModel:
     @classmethod
     def train(cls, pairs: Sequence[tuple[Words, Words]], n_iterations: int = 5) -> DiagonalModel:
         """Fit the model to pairs of a source's and a target's words."""
-        source_ids: dict[str, int] = defaultdict(lambda: len(source_ids) + 1)  # 0 is no word
+        source_ids: dict[str, int] = defaultdict(lambda: len(source_ids) + 1)  # 0 is not a word
         target_ids: dict[str, int] = defaultdict(lambda: len(target_ids))
         by_shape: dict[tuple[int, int], list[tuple[list[int], list[int]]]] = defaultdict(list)
         for source, target in pairs:
@@ -233,7 +233,7 @@ class DiagonalModel:
             self.tension = min(max(self.tension + step, 0.1), 14.0)
 
     def _prior(self, n_source: int, n_target: int) -> Float[np.ndarray, "target source+1"]:
-        """The prior of each link; index 0 of the last axis is no source word."""
+        """The prior of each link; index 0 of the last axis means no source word."""
         weights = np.exp(-self.tension * _distances(n_source, n_target))
         weights *= (1 - self.NULL) / weights.sum(axis=-1, keepdims=True)
         return np.concatenate([np.full((n_target, 1), self.NULL), weights], axis=-1)

@@ -2,7 +2,7 @@
 
 A model file with the attention interface calls `attend`, which runs that file's own
 ``eager_attention_forward`` inside a `SoftmaxTap`: the numbers are those of Transformers' own eager
-attention, and the tap sees the scores and the weights. If nobody watches an attention and its
+attention, and the tap sees the scores and the weights. If an attention is not watched and its
 formula has no further terms, the fused kernel computes it. The files that have their attention in
 a ``forward`` are watched by `operations`.
 """

@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
 
 def span_of(config: Any, layer: int) -> Span:
-    """The span that a config gives to a layer, where the attention is not told it."""
+    """The span that a config gives to a layer, if the attention does not receive it."""
     kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None) or ()
     kind = kinds[layer] if layer < len(kinds) else None
     chunk = getattr(config, "attention_chunk_size", None) if kind == "chunked_attention" else None

@@ -264,7 +264,7 @@ class _Checks:
                 self.omitted[site] = "no tensor of this kind passed in the self-check"
 
     def _fuse(self, logits: Tensor) -> None:
-        """Let the fused kernel compute what nobody watches, where the formula is the plain one."""
+        """Let the fused kernel compute unwatched attentions with the plain formula."""
         plain = [
             points for attention, points in self.model.named.attention_points if attention.is_plain
         ]

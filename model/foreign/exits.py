@@ -72,6 +72,6 @@ def linear_exit(
     if not error <= _TOLERANCES.get(dtype, 0.05) * scale:
         raise ValueError(
             "what this model does with its last stream is more than a norm and a matrix, so its "
-            "logits are no sum over its parts"
+            "logits are not a sum over its parts"
         )
     return LinearExit(directions, at_zero)

@@ -106,7 +106,7 @@ class ForeignModel(ForeignPasses):
         """As `Served.translate`, greedily, each source by itself.
 
         Raises:
-            ValueError: the model is no encoder–decoder.
+            ValueError: the model is not an encoder–decoder.
         """
         if self.task != "seq2seq":
             raise ValueError(f"a model of kind {self.config.kind!r} cannot translate")
@@ -138,7 +138,7 @@ class ForeignModel(ForeignPasses):
             ValueError: the model cannot generate.
         """
         if "generate" not in self.description.features:
-            reason = self.description.omitted.get("generate", "it is no decoder")
+            reason = self.description.omitted.get("generate", "it is not a decoder")
             raise ValueError(f"the model '{self.id}' cannot generate: {reason}")
         use_cache = "cache" not in self.description.omitted
         return ForeignWriter(self, use_cache=use_cache, interventions=interventions)

@@ -114,7 +114,7 @@ class Recorder:
 
     @property
     def n_unseen_softmaxes(self) -> int:
-        """The softmaxes of the pass that are no attention's that was recorded, and no router's.
+        """The softmaxes of the pass that belong to no recorded attention and no router.
 
         A softmax of two or three axes is a router's if it is of as many numbers as are chosen, or
         as a matrix makes, and not of as many as there are tokens.

@@ -52,7 +52,7 @@ def name_feed_forward(named: Named, layer: NamedLayer) -> None:
         named.hooks.append(Hook(call, call.slots[0], False, point))
     else:
         named.omitted[f"{path}.preactivation"] = (
-            "the activation is no module of its own, so nothing that could be watched is given it"
+            "the activation is not a module, so it cannot be watched"
         )
     point = named.point(f"{path}.hidden", "batch query d_ff", d_ff=width)
     named.hooks.append(Hook(down, down.slots[0], False, point))
@@ -72,7 +72,7 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
     """The residual stream before, between, in the middle of and after a layer; and its norms."""
     path, width = f"{layer.path}.residual", named.d_model
     if layer.before is None or layer.after is None:
-        named.omitted[path] = "the layers of this model are no modules that are given the stream"
+        named.omitted[path] = "the layers of this model are not modules that read the stream"
         return
     axes = "batch query d_model"
     point = named.point(f"{path}.before", axes, d_model=width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,6 +16,7 @@ STREAMED, IN_LOWER_PRECISION = 1e-5, 4e-2
 _WATCH = {"resolution": 3, "queries": (0, 5), "block_rows": 4, "block_heads": 3}
 
 
+@runtime_checkable
 class _Found(Protocol):
     """The results of the self-check (`checks.Checked`)."""
 

@@ -186,7 +186,7 @@ def mark(problem: Problem, written: str, *, has_ended: bool = True) -> Marking:
 
 
 def value_of(side: str) -> int | None:
-    """Compute a sum of numbers and products such as ``47*20+47*3``; None if it is no such sum."""
+    """Compute a sum of numbers and products such as ``47*20+47*3``; None if it is another text."""
     if not SIDE.fullmatch(side):
         return None
     total = 0

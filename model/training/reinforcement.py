@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -132,6 +132,7 @@ class ReinforcementConfig:
             raise ValueError(f"{name} ({getattr(self, name)}) must {rule}")
 
 
+@runtime_checkable
 class ProblemSource(Batches, Protocol):
     """Batches of imitation, with the problems of reinforcement and of validation."""
 

@@ -331,7 +331,7 @@ def _train_tokenizer(
 def _known_tokenizer(run: Run) -> Tokenizer:
     """Read the tokenizer of the model that the run begins from, if its architecture is the run's.
 
-    Dropout is no part of the architecture, and the vocabulary is the tokenizer's.
+    Dropout is not part of the architecture, and the vocabulary is the tokenizer's.
     """
     known = load_checkpoint(Path(run.begun_from))
     same = {"dropout": 0.0, "has_reward": False}
