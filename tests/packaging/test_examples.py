@@ -16,7 +16,7 @@ from headlight.model.tracing import trace
 LOOKS_AT = {
     ("stories", "A phrase that repeats"): (" Mouse", 0.8),
     ("stories", "A verb and its subject"): (" children", 0.8),
-    ("stories", "A pronoun looks at the nouns"): (" people", 0.3),
+    ("stories", "A pronoun looks at the nouns"): (" king", 0.3),
     ("translate", "Words that change places"): (" black", 0.9),
     ("translate", "One word becomes two"): ("'t", 0.9),
     ("translate", "A name, copied piece by piece"): ("of", 0.7),

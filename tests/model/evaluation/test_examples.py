@@ -136,7 +136,7 @@ def test_agreement_across_a_noun_is_measured_beside_its_control(stories, monkeyp
     monkeypatch.setattr("headlight.model.evaluation.agreement.agreement_items", lambda *_: items)
     found = agreement_figures(stories)["agreement"]
     assert found["sentences"] == sum(not item.is_congruent for item in items) > 20
-    assert 0.9 < found["other_number"] <= 1
+    assert 0.6 < found["other_number"] <= 1
     assert found["other_prepositions"] == found["other_number"], "a decoder reads no end"
     assert found["same_number"] > 0.9
 
