@@ -83,7 +83,7 @@ test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/smoke
 
 test-shapes: $(VENV)/.installed-test ## Run the tests of model/, slow ones too, with every tensor's shape checked
-	$(PYTEST) $(PARALLEL) -m "" --jaxtyping-packages=headlight.model,beartype.beartype tests/model
+	PYTHONPATH=. $(PYTEST) $(PARALLEL) -m "" -p tests.shapes --jaxtyping-packages=headlight.model,tests.shapes.check tests/model
 
 bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure speed and size, beside other libraries
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py foreign_speed.py' --override-ini timeout=1800

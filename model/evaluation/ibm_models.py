@@ -232,7 +232,7 @@ class DiagonalModel:
             step = 20 * (expected - observed) / total
             self.tension = min(max(self.tension + step, 0.1), 14.0)
 
-    def _prior(self, n_source: int, n_target: int) -> Float[np.ndarray, "target source+1"]:
+    def _prior(self, n_source: int, n_target: int) -> Float[np.ndarray, "target source_with_null"]:
         """The prior of each link; index 0 of the last axis means no source word."""
         weights = np.exp(-self.tension * _distances(n_source, n_target))
         weights *= (1 - self.NULL) / weights.sum(axis=-1, keepdims=True)

@@ -53,7 +53,7 @@ def run(parameters: Scaling) -> Iterator[Arrays]:
     """Draw queries and keys of every width, and measure their products and softmaxes."""
     widths = widths_up_to(parameters.width)
     products = _products(widths, parameters)
-    measured = [_measure(*pair) for pair in zip(products, widths, strict=True)]
+    measured = [_measure(*pair) for pair in zip(products, map(int, widths), strict=True)]
     shown = np.array(parameters.scores) / np.array(parameters.divisors)[:, None]
     weights = softmax(shown)
     yield {

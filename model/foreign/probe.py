@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -346,7 +347,7 @@ def record(model: Any, inputs: dict[str, Tensor], lengths: set[tuple[int, int]])
 
 
 def probe_inputs(
-    task: str, vocab_size: int, avoid: set[int], device: torch.device
+    task: str, vocab_size: int, avoid: AbstractSet[int], device: torch.device
 ) -> dict[str, Tensor]:
     """Token ids of a probe pass, two different rows, without the ids to avoid."""
     generator = torch.Generator().manual_seed(7)
