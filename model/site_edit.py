@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -59,7 +59,7 @@ class SiteEdit:
 
     kind: Kind
     site: str
-    value: float | NDArray[np.float32] | None = None
+    value: float | NDArray[np.floating[Any]] | None = None
     heads: tuple[int, ...] | None = None
     positions: tuple[int, ...] | None = None
     over: Over = "positions"

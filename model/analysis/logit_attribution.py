@@ -205,8 +205,7 @@ class _Attributor:
         return Attribution(named, tuple(parts), self.omitted)
 
     def _along(self, array: Float[np.ndarray, "*rows d_model"]) -> Float[np.ndarray, "*rows"]:
-        found: Float[np.ndarray, "*rows"] = array.astype(np.float64) @ self.direction
-        return found
+        return np.asarray(array.astype(np.float64) @ self.direction)
 
     def _embedding(self) -> dict[str, float]:
         entering = self.trace[f"{self.stack}.layers.0.residual.before"][self.query]

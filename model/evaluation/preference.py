@@ -38,7 +38,8 @@ BINS = 10
 COMPARISONS = Path(__file__).with_name("comparisons.jsonl")
 """Comparisons that a stated rule made of the samples of `stories` (`training.preference.RULE`)."""
 
-Maps = Float[np.ndarray, "head query key"]
+Maps = Float[np.ndarray, "_head _query _key"]
+"""The weights of all heads of one text; another text, or model, has other sizes."""
 
 
 def named_model(checkpoint: Checkpoint, role: str) -> Checkpoint | None:
@@ -90,7 +91,7 @@ def _rows(documents: Sequence[str], checkpoint: Checkpoint) -> Int[Tensor, "row 
 
 def _read(
     checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
-) -> tuple[Float[Tensor, "row token vocab"], list[Float[np.ndarray, "head query key"]]]:
+) -> tuple[Float[Tensor, "row token vocab"], list[Maps]]:
     model = checkpoint.model
     with torch.inference_mode(), model.capture([WEIGHTS]) as captured:
         logits = model(rows.to(checkpoint.device)).logits.cpu()
@@ -114,8 +115,8 @@ def _distance(
 def _matched(
     first: Checkpoint,
     second: Checkpoint,
-    ours: Sequence[Float[np.ndarray, "head query key"]],
-    theirs: Sequence[Float[np.ndarray, "head query key"]],
+    ours: Sequence[Maps],
+    theirs: Sequence[Maps],
 ) -> dict[str, Any]:
     pairs = match_heads(head_correlations(ours, theirs))
     n_ours, n_theirs = first.config.n_heads, second.config.n_heads

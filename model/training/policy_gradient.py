@@ -62,8 +62,8 @@ class Continuations:
         rows = self.ids[:, self.n_prompt :].tolist()
         return [row[:length] for row, length in zip(rows, lengths, strict=True)]
 
-    def rows(self, chosen: Int[Tensor, " row"] | slice) -> Continuations:
-        """Take some of the rows."""
+    def rows(self, chosen: Int[Tensor, " chosen"] | Bool[Tensor, " row"]) -> Continuations:
+        """Take some of the rows, by their numbers or by a mask."""
         return Continuations(
             ids=self.ids[chosen],
             log_probs=self.log_probs[chosen],
