@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from jaxtyping import config as shape_checks
 
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import load, save
@@ -28,6 +29,12 @@ TINY = TransformerConfig(
     max_tokens=48,
     moe=ExpertsConfig(n_experts=4, top_k=2, layers=(1,)),
 )
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """No checks of annotations, for a test that passes a value of a wrong type on purpose."""
+    monkeypatch.setattr(shape_checks, "jaxtyping_disable", True)
 
 
 class Watched(HookedModule):

@@ -97,6 +97,7 @@ def test_numbers_that_are_not_finite_are_rejected(bad):
         quantize(torch.tensor([[1.0, bad]]), 8)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("bits", [1, 9, 0, 4.0, True])
 def test_other_numbers_of_bits_are_rejected(bits):
     with pytest.raises(ValueError, match=r"bits \(.+\) must be 2 to 8"):
@@ -105,6 +106,7 @@ def test_other_numbers_of_bits_are_rejected(bits):
         quantize(torch.ones(2, 2), bits)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="channel or tensor"):
         Quantization(bits=4, per="row")

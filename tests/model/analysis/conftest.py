@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from headlight.model.served import Description
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.trace import NamedArray, Token, Trace
 
 AXES = {
@@ -143,3 +145,17 @@ def parameters_of():
         return found
 
     return named_parameters
+
+
+@pytest.fixture(scope="session")
+def checkpoint_of(tokenizer, card):
+    """A model with its metadata: ``checkpoint_of(model, attentions)``."""
+
+    def make(model, attentions=()):
+        description = Description(
+            id="tiny", config=model.config, card=card, revision="1", n_parameters=0,
+            sites=tuple(model.sites), attentions=tuple(attentions),
+        )  # fmt: skip
+        return Checkpoint(model=model, tokenizer=tokenizer, description=description)
+
+    return make

@@ -7,7 +7,7 @@ from headlight.model.analysis.alignment import alignment
 from headlight.model.analysis.attention_by_distance import attention_by_distance
 from headlight.model.analysis.head_labels import head_labels
 from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
-from headlight.model.analysis.logit_lens import logit_lens
+from headlight.model.analysis.logit_lens import logit_lens, norm_and_unembedding
 from headlight.model.analysis.next_token import next_token
 from headlight.model.analysis.residual_stream import residual_stream
 from headlight.model.analysis.rollout import rollout
@@ -29,8 +29,9 @@ SITES = {
 
 
 def run(analysis, trace):
-    takes_parameters = analysis in (head_norms, head_outputs, logit_lens, value_weighted)
-    return analysis(trace, {}) if takes_parameters else analysis(trace)
+    takes_parameters = analysis in (head_norms, head_outputs, value_weighted)
+    exits = [norm_and_unembedding({})] if analysis is logit_lens else []
+    return analysis(trace, *exits, *([{}] if takes_parameters else []))
 
 
 @pytest.mark.parametrize("analysis", SITES, ids=lambda analysis: analysis.__name__)

@@ -7,8 +7,6 @@ import pytest
 
 from headlight.model.analysis.head_circuits import head_circuits
 from headlight.model.analysis.logit_attribution import LogitDifference, logit_attribution
-from headlight.model.served import Description
-from headlight.model.served_transformer import Checkpoint
 from headlight.model.trace import AttentionFacts, Token
 
 IDS, TARGET = [5, 6, 7, 8, 6], [9, 10, 11]
@@ -31,7 +29,7 @@ def tokens_of(ids):
 
 
 @pytest.fixture
-def circuits(make_model, read, parameters_of):
+def circuits(make_model, read, parameters_of, checkpoint_of):
     """A trace, its circuits over the whole vocabulary, and the parts of a logit difference."""
 
     def run(heads=None, top=None, ids=IDS, **changes):
@@ -46,11 +44,7 @@ def circuits(make_model, read, parameters_of):
             for path, module in model.named_modules()
             if path.endswith("_attention")
         }  # fmt: skip
-        description = Description(
-            id="tiny", config=config, card=None, revision="1", n_parameters=0,
-            sites=tuple(model.sites), attentions=tuple(attentions.values()),
-        )  # fmt: skip
-        checkpoint = Checkpoint(model=model, tokenizer=None, description=description)
+        checkpoint = checkpoint_of(model, attentions.values())
         trace = replace(
             read(model, list(ids), *([TARGET] if is_pair else []), heads=heads),
             tokens=tokens_of(ids),

@@ -9,7 +9,6 @@ from headlight.model.analysis.logit_attribution import (
     choose_difference,
     logit_attribution,
 )
-from headlight.model.served_transformer import Checkpoint
 
 IDS, TARGET = [5, 6, 7, 8, 6], [9, 10, 11]
 AT = LogitDifference(position=2, token=17, against=4)
@@ -21,12 +20,8 @@ VARIANTS = [{"kind": kind} for kind in KINDS] + [
 ]
 
 
-def checkpoint_of(model):
-    return Checkpoint(model=model, tokenizer=None, description=None)
-
-
 @pytest.fixture
-def attribute(make_model, read, parameters_of):
+def attribute(make_model, read, parameters_of, checkpoint_of):
     """The model, its trace and its attribution: ``attribute(kind="encoder")``."""
 
     def run(heads=None, at=AT, **changes):
@@ -124,7 +119,7 @@ def test_heads_that_were_not_captured_count_as_the_rest(attribute):
 
 
 def test_what_the_model_does_not_offer_is_told_and_stays_in_the_remainder(
-    make_model, read, parameters_of
+    make_model, read, parameters_of, checkpoint_of
 ):
     model = make_model()
     trace = read(model, IDS)

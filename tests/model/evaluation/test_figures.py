@@ -227,7 +227,7 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
     monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
     monkeypatch.setattr("headlight.model.evaluation.figures.own_sentences", lambda *_: {})
     reach = "headlight.model.evaluation.figures.robustness"
-    monkeypatch.setattr(reach, lambda _, documents, others: [documents, others])
+    monkeypatch.setattr(reach, lambda _, documents, others: {"read": documents, "others": others})
     other = text.with_name("other.txt")
     other.write_text("Another text.\n")
     figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,), other=(other,)))
@@ -235,8 +235,8 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
     others = {"other.txt": read_documents([other])}
     assert figures == {
         "read": read,
-        "robustness": [read, others],
-        "sample": {"read": sample, "robustness": [sample, {}]},
+        "robustness": {"read": read, "others": others},
+        "sample": {"read": sample, "robustness": {"read": sample, "others": {}}},
     }
 
 

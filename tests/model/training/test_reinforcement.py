@@ -192,7 +192,7 @@ def test_the_value_head_learns_the_reward_of_its_chains():
     for _ in range(5):
         x = torch.randn(40, 3, 8)
         x[:, :, :] = x[:, :1]
-        head.fit(x, x[:, 0] @ direction + 2, torch.ones(40, 3, dtype=torch.bool))
+        head.fit(x, x[:, 0] @ direction + 2, torch.ones(40, 3))
     x = torch.randn(10, 1, 8)
     torch.testing.assert_close(head.predict(x)[:, 0], x[:, 0] @ direction + 2, atol=0.1, rtol=0)
 
