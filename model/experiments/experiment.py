@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -167,19 +166,6 @@ class Experiment:
                 for name, data in arrays.items()
             }
             check()
-
-
-def computation(name: str) -> Callable[[Any], Iterator[Arrays]]:
-    """The function `run` of a module of `computations`, imported with its first run.
-
-    Importing PyTorch takes seconds; a list of the experiments or a wrong parameter needs none.
-    """
-
-    def run(parameters: Any) -> Iterator[Arrays]:
-        module = import_module(f"headlight.model.experiments.computations.{name}")
-        yield from module.run(parameters)
-
-    return run
 
 
 def collect(frames: Iterable[Frame]) -> Frame:

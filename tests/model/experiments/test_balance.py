@@ -5,9 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from headlight.model.experiments.balance import EXPERIMENT, N_TOKENS, Balance
-from headlight.model.experiments.computations import balance
-from headlight.model.experiments.computations.balance import Clusters, Run
+from headlight.model.experiments import balance
+from headlight.model.experiments.balance import EXPERIMENT, N_TOKENS, Balance, Clusters, Run
 from headlight.model.moe import BLOCK_POSITIONS, BLOCK_ROWS, load_balance_loss
 
 SMALL = {"n_experts": 4, "n_clusters": 4, "d_model": 8, "steps": 150, "common": 4.0}

@@ -7,8 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from headlight.model.experiments.by_hand import EXAMPLE_SHAPES, EXPERIMENT
-from headlight.model.experiments.computations.by_hand import EXAMPLES, FOX_INPUTS, example
+from headlight.model.experiments.by_hand import (
+    EXAMPLE_SHAPES,
+    EXAMPLES,
+    EXPERIMENT,
+    FOX_INPUTS,
+    example,
+)
 
 
 def result(**values):

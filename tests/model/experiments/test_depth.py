@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.experiments.computations import depth
+from headlight.model.experiments import depth
 from headlight.model.experiments.depth import EXPERIMENT, VARIANTS, Depth
 from headlight.model.layers import TransformerLayer
 

@@ -10,9 +10,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.experiments.computations import learn_task
-from headlight.model.experiments.computations.learn_task import make_task
-from headlight.model.experiments.learn_task import EXPERIMENT, LearnTask
+from headlight.model.experiments import learn_task
+from headlight.model.experiments.learn_task import EXPERIMENT, LearnTask, make_task
 from headlight.model.training.schedule import warmup_stable_decay
 
 TINY = {"d_model": 8, "n_heads": 2, "batch": 4, "length": 4, "n_symbols": 6}

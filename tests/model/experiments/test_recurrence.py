@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.experiments.computations import recurrence
-from headlight.model.experiments.computations.recurrence import CELLS
-from headlight.model.experiments.recurrence import EXPERIMENT, Recurrence
+from headlight.model.experiments import recurrence
+from headlight.model.experiments.recurrence import CELLS, EXPERIMENT, Recurrence
 
 
 def result(**values):

@@ -1,1 +1,0 @@
-"""The computations of experiments that need PyTorch, imported with their first run."""
