@@ -36,6 +36,7 @@ def test_the_default_is_attention_positions_and_routing(checkpoint):
     ]
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_the_name_of_a_model_is_not_a_loaded_model():
     with pytest.raises(TypeError, match=re.escape('load("stories")')):
         trace("stories", SENTENCE)
@@ -89,6 +90,10 @@ def test_one_glob_layer_head_or_position_stands_for_a_list_of_one(checkpoint):
     one = trace(checkpoint, SENTENCE, capture=site, layers=1, heads=np.int64(2), queries=3)
     assert one.heads == several.heads == (2,)
     assert list(one.tensors) == list(several.tensors)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_number_of_a_head_is_an_integer(checkpoint):
     with pytest.raises(TypeError, match="integer"):
         trace(checkpoint, SENTENCE, heads=[1.5])
 
