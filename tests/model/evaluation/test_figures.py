@@ -63,6 +63,14 @@ def _one_pair_of_each_paradigm(monkeypatch):
 
 
 @pytest.fixture
+def sampled(monkeypatch):
+    """The figures of the sample, which are not measured."""
+    figures = {"accuracy": 0.5}
+    monkeypatch.setattr("headlight.model.evaluation.figures.sample_figures", lambda _: figures)
+    return figures
+
+
+@pytest.fixture
 def text(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("The quick brown fox saw a dog, and the dog saw a cat.\n" * 20)
@@ -91,9 +99,7 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     documents = read_documents([SAMPLE])
     assert len(documents) == 1
-    storyteller = make_named()
-    assert measure(storyteller, Evidence()) == {"sample": sample_figures(storyteller)}
-    twin, encoder = make_named("positions"), make_named(kind="encoder")
+    storyteller, twin, encoder = make_named(), make_named("positions"), make_named(kind="encoder")
     for checkpoint, expected in [
         (storyteller, stories.evaluate(storyteller, documents, [])),
         (twin, positions.evaluate(twin, documents)),
@@ -101,7 +107,7 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
     ]:
         reach = {"robustness": robustness(checkpoint, documents, {})}
         own = own_sentences(checkpoint, recipe_of(checkpoint))
-        assert sample_figures(checkpoint) == rounded(expected | own | reach)
+        assert measure(checkpoint, Evidence()) == {"sample": rounded(expected | own | reach)}
 
 
 @pytest.mark.parametrize(
@@ -240,13 +246,12 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
     }
 
 
-def test_evidence_is_measured_beside_the_sample(make_named, text, tmp_path):
+def test_evidence_is_measured_beside_the_sample(make_named, text, tmp_path, sampled):
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
     checkpoint = make_named()
     figures = measure(checkpoint, Evidence(text=(text,), minimal_pairs=pairs))
-    sample = figures.pop("sample")
-    assert sample == sample_figures(checkpoint)
+    assert figures.pop("sample") == sampled
     minimal = [MinimalPair("verbs", "a cat", "cat a")]
     assert figures.pop("robustness")["bytes"] == text.stat().st_size
     assert figures == rounded(stories.evaluate(checkpoint, read_documents([text]), minimal))
@@ -287,13 +292,13 @@ def test_another_text_is_measured_beside_a_text_alone(make_named):
         measure(make_named(), Evidence(other=(SAMPLE,)))
 
 
-def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, text):
+def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, text, sampled):
     checkpoint = make_checkpoint()
     found = measure_expert_tokens(checkpoint, Evidence(corpus=(text, text)))
     counted = rounded(expert_tokens(checkpoint, read_documents([text, text])))
     assert found == {"text": ["text.txt", "text.txt"], **counted}
     assert measure_expert_tokens(checkpoint, Evidence(text=(text,))) == {}
-    assert set(measure(checkpoint, Evidence(corpus=(text,)))) == {"sample"}
+    assert measure(checkpoint, Evidence(corpus=(text,))) == {"sample": sampled}
 
 
 def test_the_corpus_of_a_translator_is_not_counted(make_named, text):
