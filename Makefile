@@ -52,7 +52,7 @@ test: lint types test-python test-js test-browser ## Run what every change has t
 
 test-all: test test-shapes ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
-	$(PYTEST) $(PARALLEL) -m slow tests/app tests/packaging
+	$(PYTEST) $(PARALLEL) -m slow tests/app tests/model tests/packaging
 	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/openapi_fuzz.py
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full
 
@@ -82,8 +82,8 @@ test-js: $(VENV)/.installed-test ## Run the JavaScript tests
 test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/smoke
 
-test-shapes: $(VENV)/.installed-test ## Run the tests of model/, slow ones too, with every tensor's shape checked
-	PYTHONPATH=. $(PYTEST) $(PARALLEL) -m "" -p tests.shapes --jaxtyping-packages=headlight.model,tests.shapes.check tests/model
+test-shapes: $(VENV)/.installed-test ## Run the tests of model/ with every tensor's shape checked
+	PYTHONPATH=. $(PYTEST) $(PARALLEL) -p tests.shapes --jaxtyping-packages=headlight.model,tests.shapes.check tests/model
 
 bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure speed and size, beside other libraries
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py foreign_speed.py' --override-ini timeout=1800
