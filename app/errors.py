@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from headlight.request_log import current
-from headlight.schemas.server import ProblemAnswer
+from headlight.schemas import ProblemAnswer
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ECHO = 80

@@ -35,10 +35,10 @@ from headlight.client.errors import (
     UnreadableAnswer,
 )
 from headlight.model.trace import NamedArray, Token
+from headlight.schemas import LimitAnswer
 from headlight.schemas.experiments import ExperimentEnded, ExperimentFrame, ExperimentStarted
 from headlight.schemas.generation import Ended, Started, TokenWritten
 from headlight.schemas.models import ModelAnswer, ModelsAnswer, ModelSummary
-from headlight.schemas.server import LimitAnswer
 
 __all__ = [
     "Analysis",

@@ -28,9 +28,9 @@ from headlight.client.decode import (
     read_traces,
 )
 from headlight.model.trace import NamedArray
+from headlight.schemas import LimitAnswer
 from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
 from headlight.schemas.models import ModelAnswer, ModelsAnswer
-from headlight.schemas.server import LimitAnswer
 from headlight.schemas.traces import DType, Scheme, TokenAnswer, TokenizeAnswer
 
 BASE = "/api/v1"

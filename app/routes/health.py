@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from headlight.errors import Problem, described
-from headlight.schemas.server import HealthAnswer, LimitAnswer
+from headlight.schemas import HealthAnswer, LimitAnswer
 from headlight.services import ServicesDep
 from headlight.settings import limits_of
 

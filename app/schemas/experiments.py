@@ -1,12 +1,10 @@
 """Experiments: their descriptions, results and events."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from headlight.schemas import Answer
-from headlight.schemas.generation import OneLine
-from headlight.schemas.server import ProblemAnswer
+from headlight.schemas import Answer, Event, ProblemAnswer
 
 ArrayType = Literal["float64", "float32", "int64", "bool", "string"]
 
@@ -68,19 +66,17 @@ class ArrayAnswer(Answer):
     data: Any = Field(description="Nested lists; a number that is not finite is null.")
 
 
-class ExperimentResult(Answer):
-    """The whole result of an experiment."""
-
-    experiment: str
-    parameters: dict[str, Any] = Field(description="Every parameter, with its default if omitted.")
-    arrays: dict[str, ArrayAnswer]
-
-
 class ExperimentStarted(Answer):
     """The experiment and all of its parameters."""
 
     experiment: str
     parameters: dict[str, Any] = Field(description="Every parameter, with its default if omitted.")
+
+
+class ExperimentResult(ExperimentStarted):
+    """The whole result of an experiment."""
+
+    arrays: dict[str, ArrayAnswer]
 
 
 class ExperimentFrame(Answer):
@@ -96,32 +92,20 @@ class ExperimentEnded(Answer):
     n_frames: int = Field(description="The number of frames that were sent.")
 
 
-class ExperimentStartEvent(Answer):
+class ExperimentStartEvent(Event[Literal["start"], ExperimentStarted]):
     """`event: start`, once, with the first frame."""
 
-    event: Literal["start"]
-    data: Annotated[ExperimentStarted, OneLine()]
 
-
-class ExperimentFrameEvent(Answer):
+class ExperimentFrameEvent(Event[Literal["frame"], ExperimentFrame]):
     """`event: frame`, as soon as it is computed."""
 
-    event: Literal["frame"]
-    data: Annotated[ExperimentFrame, OneLine()]
 
-
-class ExperimentEndEvent(Answer):
+class ExperimentEndEvent(Event[Literal["end"], ExperimentEnded]):
     """`event: end`, after the last frame."""
 
-    event: Literal["end"]
-    data: Annotated[ExperimentEnded, OneLine()]
 
-
-class ExperimentErrorEvent(Answer):
+class ExperimentErrorEvent(Event[Literal["error"], ProblemAnswer]):
     """`event: error`: an error after the first frame; the last event of its stream."""
-
-    event: Literal["error"]
-    data: Annotated[ProblemAnswer, OneLine()]
 
 
 ExperimentEvent = (

@@ -1,23 +1,13 @@
 """Generation: the request and its Server-Sent Events."""
 
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    Field,
-    GetJsonSchemaHandler,
-    PlainSerializer,
-    PlainValidator,
-    TypeAdapter,
-    WithJsonSchema,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, WithJsonSchema
 
-from headlight.schemas import Answer, TensorAnswer
+from headlight.schemas import Answer, Event, ProblemAnswer, TensorAnswer
 from headlight.schemas.edits import EDITS, MAX_GLOBS, EditRequests, Glob, Numbers
-from headlight.schemas.server import ProblemAnswer
 from headlight.schemas.traces import ModelId, TokenAnswer, TokenizeRequest, example
 
 MAX_ALTERNATIVES = 100
@@ -30,8 +20,6 @@ Rows = Annotated[
 ]
 """Nested lists in JSON, an array in Python."""
 
-Kind = TypeVar("Kind")
-Data = TypeVar("Data")
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
@@ -112,7 +100,7 @@ class GenerateRequest(TokenizeRequest):
 class Started(Answer):
     """The text before the first new token."""
 
-    model: str
+    model: str = Field(description="The id of the decoder that continues the text.")
     revision: str
     precision: str
     tokens: list[TokenAnswer] = Field(
@@ -188,37 +176,19 @@ class Ended(Answer):
     text: str = Field(description="Their text.")
 
 
-class OneLine:
-    """The data of an event: one line of text that holds JSON."""
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return {
-            "type": "string",
-            "contentMediaType": "application/json",
-            "contentSchema": handler(schema),
-        }
-
-
-class _Event(Answer, Generic[Kind, Data]):
-    event: Kind
-    data: Annotated[Data, OneLine()]
-
-
-class StartEvent(_Event[Literal["start"], Started]):
+class StartEvent(Event[Literal["start"], Started]):
     """`event: start`, once, before the first token."""
 
 
-class TokenEvent(_Event[Literal["token"], TokenWritten]):
+class TokenEvent(Event[Literal["token"], TokenWritten]):
     """`event: token`, once for each token."""
 
 
-class EndEvent(_Event[Literal["end"], Ended]):
+class EndEvent(Event[Literal["end"], Ended]):
     """`event: end`, after the last token."""
 
 
-class ErrorEvent(_Event[Literal["error"], ProblemAnswer]):
+class ErrorEvent(Event[Literal["error"], ProblemAnswer]):
     """`event: error`: an error after the first token; the last event of its stream."""
 
 

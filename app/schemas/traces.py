@@ -305,7 +305,7 @@ class TokenAnswer(Answer):
 class TokenizeAnswer(Answer):
     """The tokens of a text."""
 
-    model: str
+    model: str = Field(description="The id of the model whose tokenizer was used.")
     tokens: list[TokenAnswer]
 
 
@@ -313,7 +313,7 @@ class TraceAnswer(Answer):
     """One forward pass: the tokens and the requested arrays."""
 
     id: str = Field(description="A hash of model revision, precision, text and options.")
-    model: str
+    model: str = Field(description="The id of the model that read the text.")
     revision: str
     precision: str = Field(description="The dtype of the computation: float32 or bfloat16.")
     text: str
@@ -364,7 +364,7 @@ class PositionalAnswer(Answer):
     """An encoding of positions. Sizes that the scheme does not use are null."""
 
     scheme: Scheme
-    model: str | None
+    model: str | None = Field(description="The id of the model it was taken from; null: none.")
     length: int
     width: int | None
     heads: int | None
