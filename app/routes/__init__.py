@@ -16,6 +16,13 @@ from fastapi.routing import APIRoute
 
 from headlight.errors import Problem, echo
 from headlight.request_log import note_text_of
+from headlight.serialization.negotiation import SAFETENSORS
+from headlight.serialization.sending import EVENT_STREAM
+
+FILE = {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}
+EVENTS = {EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}}}
+TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}
+"""Content and headers of answers, for their documentation."""
 
 
 class JsonRoute(APIRoute):

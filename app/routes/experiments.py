@@ -1,7 +1,6 @@
 """Experiments: their descriptions, and the route that runs them."""
 
-import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack
 from typing import Annotated, Any
 
@@ -9,11 +8,10 @@ from fastapi import APIRouter, Body, Depends, Path, Request, Response
 from fastapi.sse import format_sse_event
 from pydantic import ValidationError
 
-from headlight.errors import InvalidMembers, Problem, described, echo, server_stopping, unexpected
+from headlight.errors import InvalidMembers, Problem, described, echo, server_stopping
 from headlight.experiments import Run, description
 from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
-from headlight.routes import JsonRoute
-from headlight.routes.generation import STREAM_READ_SECONDS
+from headlight.routes import EVENTS, JsonRoute
 from headlight.schemas.experiments import (
     ExperimentAnswer,
     ExperimentEvent,
@@ -23,13 +21,9 @@ from headlight.schemas.experiments import (
     QuantityAnswer,
     SourceAnswer,
 )
-from headlight.serialization.negotiation import negotiate
+from headlight.serialization.negotiation import JSON, negotiate
+from headlight.serialization.sending import EVENT_STREAM, EventStream, encode_event
 from headlight.services import Services, ServicesDep, client_left
-from headlight.tracing.generation import EVENT_STREAM, EventStream, encode_event
-
-JSON = "application/json"
-
-logger = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute)
 
@@ -102,10 +96,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         "description": "The result as JSON, or Server-Sent Events: one `start`, a `frame` for each "
         "part of the result, and one `end` or `error`, each with one line of JSON as `data`. "
         "Without a preference in the Accept header, an experiment with `is_streamed` sends events.",
-        "content": {
-            JSON: {"schema": _RESULT},
-            EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}},
-        },
+        "content": {JSON: {"schema": _RESULT}, **EVENTS},
     },
     **described(400, 404, 406, 413, 415, 422, 503, 504),
 }
@@ -136,7 +127,7 @@ async def run_experiment(
         body = await run.result(client_left(request))
         return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
     first = await run.frame(client_left(request))
-    return EventStream(_events(services, run, first), STREAM_READ_SECONDS)
+    return EventStream(_events(services, run, first))
 
 
 def _validated(of: Experiment, values: dict[str, Any]) -> Parameters:
@@ -148,19 +139,13 @@ def _validated(of: Experiment, values: dict[str, Any]) -> Parameters:
         raise InvalidMembers(errors, values, of.parameters.model_fields) from error
 
 
-async def _events(services: Services, run: Run, first: bytes | None) -> AsyncIterator[bytes]:
-    """The event `start`, a `frame` for each frame as it is computed, and `end` or `error`."""
-    try:
-        yield encode_event("start", description(run.experiment, run.parameters))
-        frame = first
-        while frame is not None:
-            yield format_sse_event(event="frame", data_str=frame.decode())
-            if services.streams.is_stopping:
-                raise server_stopping()
-            frame = await run.frame()
-        yield encode_event("end", {"n_frames": run.n_frames})
-    except Problem as problem:
-        yield encode_event("error", problem.document())
-    except Exception:
-        logger.exception("an experiment broke off")
-        yield encode_event("error", unexpected().document())
+async def _events(services: Services, run: Run, first: bytes | None) -> AsyncGenerator[bytes]:
+    """The event `start`, a `frame` for each frame as it is computed, and `end`."""
+    yield encode_event("start", description(run.experiment, run.parameters))
+    frame = first
+    while frame is not None:
+        yield format_sse_event(event="frame", data_str=frame.decode())
+        if services.streams.is_stopping:
+            raise server_stopping()
+        frame = await run.frame()
+    yield encode_event("end", {"n_frames": run.n_frames})

@@ -18,6 +18,7 @@ from headlight.model.card import CLAIMS, ModelCard, measured_claim
 from headlight.model.head_profiles import head_labels
 from headlight.model.served import Description, Weight
 from headlight.registry import ModelStatus, Registry
+from headlight.routes import FILE, TAG
 from headlight.schemas.edits import MAX_GLOBS, Glob
 from headlight.schemas.models import (
     ClaimAnswer,
@@ -38,8 +39,6 @@ from headlight.services import ServicesDep, client_left
 from headlight.tracing.analyses import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])
-
-TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}
 
 
 @router.get("/models")
@@ -74,7 +73,7 @@ async def model(
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One safetensors file.",
-        "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
+        "content": FILE,
         "headers": TAG,
     },
     304: {"description": "The client has it: If-None-Match names its tag.", "headers": TAG},

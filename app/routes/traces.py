@@ -1,8 +1,7 @@
 """Tokens of a text, forward passes with exactly the tensors asked for, encodings of positions."""
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any
@@ -10,12 +9,11 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from headlight.errors import Problem, described, server_stopping, unexpected
+from headlight.errors import Problem, described, server_stopping
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, typed_tokens
 from headlight.registry import Registry
-from headlight.routes import JsonRoute
-from headlight.routes.generation import STREAM_READ_SECONDS
+from headlight.routes import EVENTS, FILE, TAG, JsonRoute
 from headlight.schemas.traces import (
     PositionalAnswer,
     PositionalRequest,
@@ -32,24 +30,25 @@ from headlight.schemas.traces import (
 )
 from headlight.serialization.negotiation import (
     MEDIA_TYPES,
-    SAFETENSORS,
     ResponseFormat,
     content_tag,
     is_known,
     negotiate,
     negotiate_format,
 )
-from headlight.serialization.sending import ChunkedResponse
+from headlight.serialization.sending import (
+    EVENT_STREAM,
+    ChunkedResponse,
+    EventStream,
+    encode_event,
+)
 from headlight.services import Services, ServicesDep, client_left
-from headlight.tracing.generation import EVENT_STREAM, EventStream, encode_event
 from headlight.tracing.jobs import TraceJob, check_texts, model_errors_as_problems
 from headlight.tracing.long_texts import tile_answer
 from headlight.tracing.positional import positional_answer
 from headlight.tracing.service import Encoded
 
 router = APIRouter(prefix="/api/v1", route_class=JsonRoute)
-
-logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 0.25
 """The time between two events of progress."""
@@ -63,36 +62,30 @@ TraceId = Annotated[
 KEPT = "private, immutable, max-age=31536000"
 """A year: what a trace's name stands for never changes. Private, as it holds somebody's text."""
 
-_FILE = {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}
 _TRACE: dict[str, Any] = {
     "model": TraceAnswer,
     "description": "The trace, as JSON or as one safetensors file.",
-    "content": _FILE,
+    "content": FILE,
 }
 _LOCATION = {
     "description": "Where the same trace can be had again, while it is kept.",
     "schema": {"type": "string"},
 }
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: _TRACE
-    | {
-        "headers": {"Content-Location": _LOCATION},
-        "content": {**_FILE, EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}}},
-    },
+    200: _TRACE | {"headers": {"Content-Location": _LOCATION}, "content": FILE | EVENTS},
     **described(400, 404, 406, 413, 415, 422, 503, 504),
 }
 _SEVERAL: dict[int | str, dict[str, Any]] = {
     200: {
         "model": TracesAnswer,
         "description": "The traces, as JSON or as one safetensors file.",
-        "content": _FILE,
+        "content": FILE,
     },
     **described(400, 404, 406, 413, 415, 422, 503, 504),
 }
-_TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}
 _KEPT_ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: _TRACE | {"headers": _TAG},
-    304: {"description": "The client has it: If-None-Match names its tag.", "headers": _TAG},
+    200: _TRACE | {"headers": TAG},
+    304: {"description": "The client has it: If-None-Match names its tag.", "headers": TAG},
     **described(404, 406, 422, 503, 504),
 }
 
@@ -101,7 +94,7 @@ _TILE: dict[int | str, dict[str, Any]] = {
     200: {
         "model": TileAnswer,
         "description": "The tile, as JSON or as one safetensors file.",
-        "content": _FILE,
+        "content": FILE,
     },
     **described(404, 406, 422, 503, 504),
 }
@@ -109,8 +102,8 @@ _POSITIONAL: dict[int | str, dict[str, Any]] = {
     200: {
         "model": PositionalAnswer,
         "description": "The encoding, as JSON or as one safetensors file.",
-        "content": _FILE,
-        "headers": _TAG,
+        "content": FILE,
+        "headers": TAG,
     },
     304: _KEPT_ANSWERS[304],
     **described(404, 406, 422, 503, 504),
@@ -138,9 +131,7 @@ async def trace(
         with ExitStack() as stack:
             model = await services.use_model(body.model, stack, client_left(request))
             job = services.traces.job(body.model_copy(update={"model": model}))
-            return EventStream(
-                _progress(services, body, job), STREAM_READ_SECONDS, stack.pop_all().close
-            )
+            return EventStream(_progress(services, body, job), stack.pop_all().close)
     sent_as = negotiate_format(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
         await services.use_model(body.model, stack, client_left(request))
@@ -161,8 +152,8 @@ class Share:
         self.value = value
 
 
-async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> AsyncIterator[bytes]:
-    """The events of a trace: `progress` as its share grows, and `end` or `error`."""
+async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> AsyncGenerator[bytes]:
+    """The events of a trace: `progress` as its share grows, and `end`."""
     share = Share()
     traces = services.traces
     if traces.cache.get(job.id) is None:
@@ -186,11 +177,6 @@ async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> As
         location = f"{router.prefix}/traces/{job.id}"
         yield encode_event("progress", {"share": 1.0})
         yield encode_event("end", {"id": job.id, "location": location})
-    except Problem as problem:
-        yield encode_event("error", problem.document())
-    except Exception:
-        logger.exception("a trace broke off")
-        yield encode_event("error", unexpected().document())
     finally:
         reading.cancel()
 

@@ -1,22 +1,32 @@
-"""Responses on their way out: their size, entity tag, memory, and sending in chunks.
+"""Responses on their way out: their size, entity tag, memory, chunks, and streams of events.
 
 An encoded answer lies in memory until its client has read it. A large one reserves the most it may
 take before it is encoded; every one reserves its bytes until it is sent.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from importlib.metadata import version
 from math import prod
 from typing import Any
 
 import orjson
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from fastapi.sse import format_sse_event
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
 
-from headlight.errors import refusal
+from headlight.errors import Problem, refusal, unexpected
 from headlight.serialization.negotiation import LIBRARIES, SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import Answer, Sendable, sent_arrays
+
+logger = logging.getLogger(__name__)
+
+EVENT_STREAM = "text/event-stream"
+# An event is of use at once or not at all: no cache may keep it, no proxy may collect several.
+EVENT_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 CHUNK_BYTES = 2**18
 
@@ -156,3 +166,54 @@ class ChunkedResponse(Response):
             await send({"type": "http.response.body", "body": chunk, "more_body": more})
         if has_end:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def encode_event(event: str, data: Mapping[str, Any]) -> bytes:
+    """An event as it is sent: its name, and its data as one line of JSON."""
+    text = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    return format_sse_event(event=event, data_str=text)
+
+
+async def _ending_with_error(events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """The events; an exception becomes the last one, `error`."""
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+    except Problem as problem:
+        yield encode_event("error", problem.document())
+    except Exception:
+        logger.exception("a stream broke off")
+        yield encode_event("error", unexpected().document())
+
+
+class EventStream(StreamingResponse):
+    """Encoded events on their way to a client.
+
+    An exception of `events` is sent as an event. `close` is called after the last event, or when
+    the client has left.
+    """
+
+    media_type = EVENT_STREAM
+    read_seconds = 30.0
+    """How long a client may leave an event unread before it is cut off: a stream holds a place."""
+
+    def __init__(
+        self, events: AsyncGenerator[bytes], close: Callable[[], object] = lambda: None
+    ) -> None:
+        super().__init__(_ending_with_error(events), headers=EVENT_HEADERS)
+        self.close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events; a client that does not read them is cut off."""
+
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(self.read_seconds):
+                await send(message)
+
+        try:
+            await super().__call__(scope, receive, send_in_time)
+        except TimeoutError:
+            logger.warning("a stream was cut: its client read nothing for %g s", self.read_seconds)
+        finally:
+            self.close()

@@ -1,19 +1,13 @@
-"""Generate text: check a request, describe each token as an event, and stream the events."""
+"""Generate text: check a request, and describe each token as an event."""
 
-import asyncio
 import fnmatch
-import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from math import prod
 from typing import Any
 
 import numpy as np
-import orjson
-from fastapi.sse import format_sse_event
-from starlette.responses import StreamingResponse
-from starlette.types import Message, Receive, Scope, Send
 
 from headlight.engine import Job
 from headlight.errors import Problem, over_limit, refusal
@@ -31,6 +25,7 @@ from headlight.model.trace import Token
 from headlight.model.tracing import PassSpec, pass_spec, tokenize
 from headlight.registry import Registry
 from headlight.schemas.generation import GenerateRequest
+from headlight.serialization.sending import encode_event
 from headlight.settings import Settings
 from headlight.tracing.edits import Kept, intervention_of, not_finite, with_sources
 from headlight.tracing.jobs import check_texts, model_errors_as_problems
@@ -42,19 +37,7 @@ ROUTING = (
     "decoder.layers.*.experts.router_probs",
 )
 
-EVENT_STREAM = "text/event-stream"
-# An event is of use at once or not at all: no cache may keep it, no proxy may collect several.
-HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-
 EventData = dict[str, Any]
-
-logger = logging.getLogger(__name__)
-
-
-def encode_event(event: str, data: EventData) -> bytes:
-    """An event as it is sent: its name, and its data as one line of JSON."""
-    text = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY).decode()
-    return format_sse_event(event=event, data_str=text)
 
 
 class Generation:
@@ -375,36 +358,3 @@ class Streams:
     def stop(self) -> None:
         """Let every stream end after the event in progress: the server stops."""
         self.is_stopping = True
-
-
-class EventStream(StreamingResponse):
-    """Encoded events on their way to a client, which may leave each unread for `read_timeout` s.
-
-    `close` is called after the last event, or when the client has left.
-    """
-
-    media_type = EVENT_STREAM
-
-    def __init__(
-        self,
-        events: AsyncIterator[bytes],
-        read_timeout: float,
-        close: Callable[[], object] = lambda: None,
-    ) -> None:
-        super().__init__(events, headers=HEADERS)
-        self.read_timeout = read_timeout
-        self.close = close
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events; a client that does not read them is cut off."""
-
-        async def send_in_time(message: Message) -> None:
-            async with asyncio.timeout(self.read_timeout):
-                await send(message)
-
-        try:
-            await super().__call__(scope, receive, send_in_time)
-        except TimeoutError:
-            logger.warning("a stream was cut: its client read nothing for %g s", self.read_timeout)
-        finally:
-            self.close()

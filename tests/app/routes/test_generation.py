@@ -22,6 +22,7 @@ from headlight.errors import Problem
 from headlight.model import generation, tracing
 from headlight.model.generation import Sampling
 from headlight.schemas.generation import GenerationEvent
+from headlight.serialization.sending import EventStream
 from headlight.tracing import generation as streaming
 from tests.app.connections import connect, raw_post, wait_for
 
@@ -206,7 +207,7 @@ def test_what_a_stream_holds_is_released_after_its_last_event():
         yield b"event: end\ndata: {}\n\n"
 
     released = []
-    stream = streaming.EventStream(events(), 1, lambda: released.append("model"))
+    stream = EventStream(events(), lambda: released.append("model"))
     assert TestClient(stream).get("/").content.endswith(b"\n\n")
     assert released == ["model"]
 
@@ -453,7 +454,7 @@ def test_a_refused_request_gives_its_place_back(client, problem):
 
 
 def test_a_client_that_reads_nothing_is_cut_off(serving, settings, monkeypatch):
-    monkeypatch.setattr("headlight.routes.generation.STREAM_READ_SECONDS", 0.3)
+    monkeypatch.setattr(EventStream, "read_seconds", 0.3)
     with serving(settings) as server:
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
