@@ -94,14 +94,7 @@ class Experiments:
 
 
 class Run:
-    """One run of an experiment.
-
-    Args:
-        experiment: the experiment.
-        parameters: validated.
-        limiter: of the threads that may compute it.
-        seconds: how long it may take, waiting included.
-    """
+    """One run of an experiment."""
 
     def __init__(
         self,

@@ -28,8 +28,7 @@ from headlight.errors import ANY_ERROR, MEDIA_TYPE, described, install_problems
 from headlight.middleware.access import GUARDED, KEY_HEADER, ApiKeys, Cors, KeyRing, TrustedHosts
 from headlight.middleware.conditional_get import ConditionalGet
 from headlight.middleware.errors import Errors
-from headlight.middleware.http_limits import BodyTimeout, RequestLimits
-from headlight.middleware.rate_limit import RateLimit
+from headlight.middleware.limits import BodyTimeout, RateLimit, RequestLimits
 from headlight.middleware.security_headers import SecurityHeaders
 from headlight.request_log import RequestLog
 from headlight.routes import experiments, generation, health, models, page, traces

@@ -70,11 +70,6 @@ class ModelMemory:
     def reserve(self, model: str, n_bytes: int, pass_bytes: int = 0) -> None:
         """Make room for a model that is about to be loaded: unused ones may go.
 
-        Args:
-            model: its id.
-            n_bytes: of its weights.
-            pass_bytes: of its largest pass.
-
         Raises:
             NoRoom: the model does not fit; then none goes.
         """

@@ -51,11 +51,6 @@ def require_finished(folder: Path) -> None:
 def require_file(folder: Path, name: str, max_bytes: int) -> Path:
     """The path of a regular file inside the folder.
 
-    Args:
-        folder: of the checkpoint.
-        name: of the file.
-        max_bytes: the greatest allowed size.
-
     Raises:
         CheckpointError: the file is missing, not a regular file, too large, or outside the folder.
     """

@@ -313,10 +313,6 @@ def quantized_weights(model: nn.Module, quantizations: Sequence[Quantization]) -
     The parameters keep their values: each operation on one is given its rounded copy. Other threads
     that run the same model at the same time see nothing of it.
 
-    Args:
-        model: on any device.
-        quantizations: of different matrices.
-
     Raises:
         UnknownPart, ValueError: as `assigned`; or a weight is not finite.
     """

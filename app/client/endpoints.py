@@ -204,25 +204,7 @@ def traces(
     dtype: DType | None = None,
     triangle: bool | None = None,
 ) -> Call[list[Trace]]:
-    """Run a model on up to 64 texts; each trace is as `trace` returns it.
-
-    Args:
-        texts: the inputs.
-        model: an id; None: the server's default.
-        special_tokens: as in `trace`.
-        capture: as in `trace`.
-        layers: as in `trace`.
-        heads: as in `trace`.
-        analyses: as in `trace`.
-        predictions: as in `trace`.
-        logit_difference: as in `trace`.
-        patching: as in `trace`.
-        edits: as in `trace`.
-        resolution: as in `trace`.
-        queries: as in `trace`.
-        dtype: as in `trace`.
-        triangle: as in `trace`.
-    """
+    """Run a model on up to 64 `texts`; each trace is as `trace` returns it, with its arguments."""
     body = _given(locals())
     path = f"{BASE}/traces"
     return Call(method="POST", path=path, read=read_traces, accept=SAFETENSORS, body=body)

@@ -386,10 +386,6 @@ def measure_error(texts: list[str], seed: int = 0) -> EstimateError | None:
     Random documents are nearly all unlike. Each pair is therefore a document A, and the beginning
     of A continued by the end of another; the share of A runs from 0 to 1.
 
-    Args:
-        texts: a sample of documents.
-        seed: decides the pairs and the permutations.
-
     Returns:
         The pairs; None if there are fewer than two texts.
     """
@@ -413,12 +409,7 @@ def measure_error(texts: list[str], seed: int = 0) -> EstimateError | None:
 
 
 class Reservoir:
-    """A uniform sample of a stream (Vitter 1985, algorithm R).
-
-    Args:
-        size: of the sample.
-        seed: decides the sample.
-    """
+    """A uniform sample of a stream (Vitter 1985, algorithm R)."""
 
     def __init__(self, size: int, seed: int = 0) -> None:
         self.items: list[str] = []

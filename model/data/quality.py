@@ -314,11 +314,7 @@ def _shortened(text: str, random: Random) -> str:
 
 
 class Extremes:
-    """The best and the worst documents of a stream.
-
-    Args:
-        size: of either list.
-    """
+    """The best and the worst documents of a stream."""
 
     def __init__(self, size: int = 10) -> None:
         self._size = size

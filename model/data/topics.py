@@ -163,11 +163,7 @@ class TopicModel:
 
 
 class TopicShares:
-    """The topics of a corpus, added up document by document.
-
-    Args:
-        n_topics: of the model.
-    """
+    """The topics of a corpus, added up document by document."""
 
     def __init__(self, n_topics: int) -> None:
         self._total = np.zeros(n_topics)

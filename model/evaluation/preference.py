@@ -227,10 +227,6 @@ def held_out_comparisons() -> list[Comparison]:
 def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Measure a reward model on comparisons.
 
-    Args:
-        checkpoint: the reward model.
-        comparisons: none that it was trained on.
-
     Returns:
         ``accuracy``: how often the preferred answer has the higher reward; ``bits``: the mean
         −log₂ σ(difference); ``calibration``: of the pairs in each tenth of σ(difference), the mean
@@ -260,12 +256,7 @@ def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -
 def calibration(
     predicted: Float[np.ndarray, " pair"], happened: np.ndarray
 ) -> dict[str, dict[str, float]]:
-    """Compare predicted probabilities with frequencies, in tenths; empty tenths are left out.
-
-    Args:
-        predicted: the probability that a is preferred.
-        happened: whether it is.
-    """
+    """Compare predicted probabilities with frequencies, in tenths; empty tenths are left out."""
     bins = np.minimum((predicted * BINS).astype(int), BINS - 1)
     return {
         f"{number / BINS:.1f}-{(number + 1) / BINS:.1f}": {

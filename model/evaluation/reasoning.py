@@ -269,10 +269,6 @@ def digit_weights(
 ) -> dict[str, tuple[Float[Tensor, "layer head"], float]]:
     """Compute the mean weight of every head on the digits of each role of `readings`.
 
-    Args:
-        checkpoint: a decoder of characters.
-        problems: whose written solutions are read.
-
     Returns:
         By role: the weights, and that which the digits would have if all earlier tokens had the
         same.

@@ -123,11 +123,6 @@ def bits_per_byte(
     has at least half a context before it, except at the beginning. The end token of each document
     counts towards the bits; its separator line does not count towards the bytes.
 
-    Args:
-        checkpoint: the model.
-        documents: held-out text.
-        batch_rows: windows in one pass.
-
     Returns:
         ``bits_per_byte``, ``bits_per_token``, ``tokens`` and ``bytes``.
     """
@@ -178,9 +173,6 @@ def previous_token_head(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) 
 
     The first token of a row, which has only the start token before it, does not count.
 
-    Args:
-        checkpoint: the model.
-        rows: text without the start token.
     """
     weights, _ = _read(checkpoint, rows)
     return _best(weights.diagonal(offset=-1, dim1=-2, dim2=-1)[..., 1:].mean(dim=(1, 3)))

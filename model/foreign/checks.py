@@ -44,12 +44,6 @@ class Checked:
 def check(model: ForeignPasses, name: str, recorded: Recorder, inputs: dict[str, Any]) -> Checked:
     """Check a model.
 
-    Args:
-        model: with its hooks installed.
-        name: of the model, for messages.
-        recorded: the pass by which its sites were named.
-        inputs: of that pass.
-
     Raises:
         ForeignFolderError: its numbers are not those of Transformers' eager attention.
     """

@@ -83,11 +83,7 @@ OPENINGS = ("", "", "", "", "I know that ", "He said that ", "They saw that ", "
 
 
 def sentences(seed: int = 0) -> Iterator[str]:
-    """Make sentences without end; half of them have two nouns of different number.
-
-    Args:
-        seed: decides every word.
-    """
+    """Make sentences without end; half of them have two nouns of different number."""
     draw = random.Random(seed)
     living, things = _nouns(LIVING), _nouns(THINGS)
     while True:

@@ -94,9 +94,6 @@ def join(device: torch.device) -> Iterator[Processes]:
 
     With CUDA the backend is NCCL and each process has its own device; otherwise it is Gloo.
 
-    Args:
-        device: the device that the model is trained on.
-
     Raises:
         ValueError: there are more processes on this machine than CUDA devices.
     """

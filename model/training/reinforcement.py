@@ -143,12 +143,7 @@ class ProblemSource(Batches, Protocol):
     n_tokens: int
 
     def asked(self, step: int, draw: int = 0) -> list[Problem]:
-        """Return the problems of a step of reinforcement, all with questions of one length.
-
-        Args:
-            step: the step.
-            draw: the number of earlier draws of the step.
-        """
+        """Return the problems of a step of reinforcement, all with questions of one length."""
 
 
 class ReasoningLoop(Loop):

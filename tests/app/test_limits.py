@@ -24,7 +24,7 @@ SHOWN_BY = {
     "tile_bytes": "routes/test_long_texts.py::test_queries_and_keys_that_do_not_fit",
     "cache_bytes": "tracing/test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept",
     "shutdown_seconds": "middleware/test_errors.py::test_a_request_that_is_cancelled_is_told",
-    "body_seconds": "middleware/test_http_limits.py::test_a_body_that_does_not_arrive",
+    "body_seconds": "middleware/test_limits.py::test_a_body_that_does_not_arrive",
 }
 
 

@@ -54,10 +54,6 @@ class PositionsConfig:
 class PositionsBatches:
     """The batches of the recipe: rows of text, the same for every encoding.
 
-    Args:
-        text: rows of the corpus.
-        config: the settings.
-
     Raises:
         CorpusError: the corpus has fewer than two rows, one to train and one to validate on.
     """

@@ -65,13 +65,7 @@ class ReasoningConfig(ReinforcementConfig):
 
 @dataclass(frozen=True)
 class ReasoningBatches:
-    """The batches of imitation, and the problems of reinforcement.
-
-    Args:
-        config: the settings.
-        tokenizer: of characters.
-        seed: decides every batch together with the step.
-    """
+    """The batches of imitation, and the problems of reinforcement."""
 
     config: ReasoningConfig
     tokenizer: Tokenizer

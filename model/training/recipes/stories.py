@@ -109,11 +109,7 @@ class StoriesConfig:
             raise ValueError(f"head_dropout ({self.head_dropout}) must lie in [0, 1)")
 
     def steps_without_text(self, steps: int) -> list[range]:
-        """Return the steps of a run, counted from 1, that read no row of text.
-
-        Args:
-            steps: the length of the run.
-        """
+        """Return the steps of a run, counted from 1, that read no row of text."""
         found: list[range] = []
         first = 1
         for number, stage in enumerate(self.stages, start=1):
@@ -127,11 +123,6 @@ class StoriesConfig:
 
 class StoriesBatches:
     """The batches of the recipe.
-
-    Args:
-        text: rows of the corpus.
-        config: the settings.
-        seed: decides every row together with the step.
 
     Raises:
         CorpusError: the corpus has fewer than two rows, one to train and one to validate on.

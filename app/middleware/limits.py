@@ -1,7 +1,10 @@
-"""A rate limit by API key, or by address if no keys are used.
+"""Limits of requests: their headers, the time that a body takes, and a rate for each client.
 
-The generic cell rate algorithm keeps one number per client: the time at which its quota is full
-again. A minute's requests may come at once, then one every 1/n of a minute.
+Starlette limits the size of a body, `headlight.tracing.jobs.check_texts` the length of a text.
+
+The rate is by API key, or by address if no keys are used. The generic cell rate algorithm keeps
+one number per client: the time at which its quota is full again. A minute's requests may come at
+once, then one every 1/n of a minute.
 
 slowapi was considered: it limits decorated routes only and sends no RateLimit headers of the IETF
 draft; the moving window of its `limits` keeps a timestamp for every request.
@@ -10,6 +13,7 @@ https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm
 https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
 """
 
+import asyncio
 import math
 import time
 from collections.abc import Callable
@@ -23,6 +27,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headlight.errors import Problem
 from headlight.middleware.access import METRICS, KeyRing, is_guarded
+from headlight.settings import BODY_SECONDS, MAX_HEADER_BYTES
+
+_WITH_BODY = {b"content-length", b"transfer-encoding"}
 
 MINUTE = 60.0
 
@@ -31,6 +38,80 @@ MAX_CLIENTS = 10_000
 
 IPV6_PREFIX = 64
 """Bits of an IPv6 address that name a client, who has every address with these bits."""
+
+
+class RequestLimits:
+    """Rejects oversized headers, and requests with both Content-Length and Transfer-Encoding.
+
+    Of the two lengths a proxy in front may believe one and the server the other: what lies between
+    would be another client's next request. https://www.rfc-editor.org/rfc/rfc9112#section-6.1
+    """
+
+    def __init__(self, app: ASGIApp, max_header_bytes: int = MAX_HEADER_BYTES) -> None:
+        self.app = app
+        self.max_header_bytes = max_header_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or reject it."""
+        if scope["type"] == "http":
+            self._check(scope)
+        await self.app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        limit, close = self.max_header_bytes, {"Connection": "close"}
+        if header_bytes(scope) > limit:
+            detail = f"the target and the headers are longer than {limit:,} bytes; send less"
+            raise Problem(431, "headers-too-large", detail, limit=limit, headers=close)
+        headers = Headers(scope=scope)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            detail = "Content-Length and Transfer-Encoding contradict each other; send one of them"
+            raise Problem(400, "ambiguous-length", detail, headers=close)
+
+
+def header_bytes(scope: Scope) -> int:
+    """The bytes of a request's target and headers."""
+    target = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
+    return target + sum(len(name) + len(value) for name, value in scope["headers"])
+
+
+class BodyTimeout:
+    """Rejects a body that takes too long to arrive.
+
+    A reverse proxy does this too; without one a slow body would keep its place in the queue.
+    """
+
+    def __init__(self, app: ASGIApp, seconds: float = BODY_SECONDS) -> None:
+        self.app = app
+        self.seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a deadline for its body."""
+        if scope["type"] == "http" and any(name in _WITH_BODY for name, _ in scope["headers"]):
+            receive = self._with_deadline(receive)
+        await self.app(scope, receive, send)
+
+    def _with_deadline(self, receive: Receive) -> Receive:
+        deadline = asyncio.get_running_loop().time() + self.seconds
+        is_complete = False
+
+        async def receive_in_time() -> Message:
+            nonlocal is_complete
+            if is_complete:  # what follows is the client's disconnect, which may come at any time
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise self._rejection() from None
+            is_complete = not message.get("more_body", False)
+            return message
+
+        return receive_in_time
+
+    def _rejection(self) -> Problem:
+        detail = f"the body did not arrive within {self.seconds:g} s; send it again, and faster"
+        headers = {"Connection": "close"}
+        return Problem(408, "body-too-slow", detail, limit=self.seconds, headers=headers)
 
 
 @dataclass(frozen=True, kw_only=True)
