@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from headlight.model.checkpoint_files import added_models_dir
@@ -38,7 +38,15 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["error", "warning", "info", "debug"]
-Several = Annotated[tuple[str, ...], NoDecode]
+
+
+def _split_at_commas(several: object) -> object:
+    if not isinstance(several, str):
+        return several
+    return tuple(one.strip() for one in several.split(",") if one.strip())
+
+
+Several = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_at_commas)]
 
 MIN_KEY_CHARACTERS = 16
 _KEY = re.compile(rf"[!-+\--~]{{{MIN_KEY_CHARACTERS},512}}")
@@ -256,7 +264,7 @@ class Settings(BaseSettings):
         description="Host names the server answers to, separated by commas; `*.example.org` "
         "takes subdomains, `*` takes any. Rejecting others stops DNS rebinding.",
     )
-    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+    api_keys: Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split_at_commas)] = Field(
         (),
         description="Keys, separated by commas, one of which a client must send to use `/api/` and "
         "`/metrics`, as `Authorization: Bearer KEY` or `X-API-Key: KEY`; without any, all clients "
@@ -304,20 +312,6 @@ class Settings(BaseSettings):
                     env=variable_of(name),
                 )
         return found
-
-    @field_validator(
-        "allowed_hosts",
-        "api_keys",
-        "cors_origins",
-        "model_folders",
-        "trusted_proxies",
-        mode="before",
-    )
-    @classmethod
-    def _split_at_commas(cls, several: object) -> object:
-        if not isinstance(several, str):
-            return several
-        return tuple(one.strip() for one in several.split(",") if one.strip())
 
     @field_validator("allowed_hosts")
     @classmethod

@@ -81,6 +81,12 @@ class Trace(trace.Trace):
     analyses: Mapping[str, Analysis] = field(default_factory=dict)
 
 
+def _named(name: str, arrays: Mapping[str, NamedArray]) -> NDArray[np.generic]:
+    if name not in arrays:
+        raise KeyError(f"there is no {name!r}; the arrays are {', '.join(arrays)}")
+    return arrays[name].data
+
+
 @dataclass(frozen=True, kw_only=True)
 class Positional:
     """An encoding of positions; sizes that its scheme does not use are None."""
@@ -94,9 +100,7 @@ class Positional:
 
     def __getitem__(self, name: str) -> NDArray[np.generic]:
         """An array by name: `encoding`, `angles`, `slopes`."""
-        if name not in self.tensors:
-            raise KeyError(f"there is no {name!r}; the arrays are {', '.join(self.tensors)}")
-        return self.tensors[name].data
+        return _named(name, self.tensors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +113,7 @@ class Experiment:
 
     def __getitem__(self, name: str) -> NDArray[np.generic]:
         """An array by name."""
-        if name not in self.arrays:
-            raise KeyError(f"there is no {name!r}; the arrays are {', '.join(self.arrays)}")
-        return self.arrays[name].data
+        return _named(name, self.arrays)
 
 
 def read_experiment(content: bytes) -> Experiment:

@@ -7,7 +7,7 @@ meets them first. orjson rejects what RFC 8259 does not allow and what UTF-8 can
 equal keys the last counts, as in every browser.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import orjson
@@ -16,13 +16,21 @@ from fastapi.routing import APIRoute
 
 from headlight.errors import Problem, echo
 from headlight.request_log import note_text_of
-from headlight.serialization.negotiation import SAFETENSORS
+from headlight.serialization.negotiation import SAFETENSORS, is_known
 from headlight.serialization.sending import EVENT_STREAM
 
 FILE = {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}
 EVENTS = {EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}}}
 TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}
 """Content and headers of answers, for their documentation."""
+
+
+def not_modified(request: Request, headers: Mapping[str, str]) -> Response | None:
+    """The answer 304, if the client has the content that these headers tag."""
+    if not is_known(headers["ETag"], request.headers.getlist("if-none-match")):
+        return None
+    kept = {name: value for name, value in headers.items() if name != "Content-Encoding"}
+    return Response(status_code=304, headers=kept)
 
 
 class JsonRoute(APIRoute):

@@ -18,7 +18,7 @@ from headlight.model.card import CLAIMS, ModelCard, measured_claim
 from headlight.model.head_profiles import head_labels
 from headlight.model.served import Description, Weight
 from headlight.registry import ModelStatus, Registry
-from headlight.routes import FILE, TAG
+from headlight.routes import FILE, TAG, not_modified
 from headlight.schemas.edits import MAX_GLOBS, Glob
 from headlight.schemas.models import (
     ClaimAnswer,
@@ -33,7 +33,7 @@ from headlight.schemas.models import (
     SoftmaxAnswer,
     UnavailableModel,
 )
-from headlight.serialization.negotiation import SAFETENSORS, content_tag, is_known, negotiate
+from headlight.serialization.negotiation import SAFETENSORS, content_tag, negotiate
 from headlight.serialization.trace import raw_chunks, safetensors_header
 from headlight.services import ServicesDep, client_left
 from headlight.tracing.analyses import available
@@ -114,8 +114,8 @@ async def weights(
         chosen = await services.in_thread(find, client_left(request))
     named = "\n".join((version("headlight"), revision, str(registry.precision), *chosen))
     headers = {"ETag": content_tag(named.encode()), "Cache-Control": "no-cache", "Vary": "Accept"}
-    if is_known(headers["ETag"], request.headers.getlist("if-none-match")):
-        return Response(status_code=304, headers=headers)
+    if known := not_modified(request, headers):
+        return known
     axes = {name: weight.axes for name, weight in chosen.items()}
     members = {"model": model, "revision": revision, "axes": axes}
     header = safetensors_header(

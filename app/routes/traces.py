@@ -13,7 +13,7 @@ from headlight.errors import Problem, described, server_stopping
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, typed_tokens
 from headlight.registry import Registry
-from headlight.routes import EVENTS, FILE, TAG, JsonRoute
+from headlight.routes import EVENTS, FILE, TAG, JsonRoute, not_modified
 from headlight.schemas.traces import (
     PositionalAnswer,
     PositionalRequest,
@@ -32,7 +32,6 @@ from headlight.serialization.negotiation import (
     MEDIA_TYPES,
     ResponseFormat,
     content_tag,
-    is_known,
     negotiate,
     negotiate_format,
 )
@@ -236,9 +235,8 @@ async def kept_trace(
     sent_as = sent_as.sized(answer.n_bytes)
     tag = await services.traces.tag(answer, sent_as, client_left(request))
     headers = {**sent_as.headers, "ETag": tag, "Cache-Control": KEPT}
-    if is_known(tag, request.headers.getlist("if-none-match")):
-        headers.pop("Content-Encoding", None)  # there is no content
-        return Response(status_code=304, headers=headers)
+    if known := not_modified(request, headers):
+        return known
     encoded = await services.traces.encode(answer, sent_as, client_left(request))
     return _response(encoded, headers)
 
@@ -337,8 +335,7 @@ async def positional(
         encoded.reservation.release()
         raise
     headers = {**encoded.sent_as.headers, "ETag": tag, "Cache-Control": "no-cache"}
-    if is_known(tag, request.headers.getlist("if-none-match")):
+    if known := not_modified(request, headers):
         encoded.reservation.release()
-        headers.pop("Content-Encoding", None)  # there is no content
-        return Response(status_code=304, headers=headers)
-    return ChunkedResponse(encoded.body, sent_as.media_type, headers, encoded.reservation)
+        return known
+    return _response(encoded, headers)
