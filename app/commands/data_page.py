@@ -86,6 +86,11 @@ def _axis(title: str, **changes: Any) -> dict[str, Any]:
     return plain | {"title": {"text": title, "standoff": 10}, "ticks": ""} | changes
 
 
+def _labelled_axis(labels: Sequence[str]) -> dict[str, Any]:
+    places = list(range(len(labels)))
+    return _axis("", tickmode="array", tickvals=places, ticktext=labels, showgrid=False)
+
+
 def _layout(height: int, x: dict[str, Any], y: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {
         "height": height,
@@ -118,14 +123,6 @@ def _estimate(estimate: Mapping[str, Any], dedup: Mapping[str, Any]) -> Figure:
         "opacity": 0.14,
         "hoverinfo": "skip",
     }
-    line = {
-        "type": "scatter",
-        "x": [0, 1],
-        "y": [0, 1],
-        "mode": "lines",
-        "line": {"color": FIRST, "width": 1},
-        "hoverinfo": "skip",
-    }
     exact, estimates = zip(*estimate["points"], strict=True)
     points = {
         "type": "scatter",
@@ -135,38 +132,34 @@ def _estimate(estimate: Mapping[str, Any], dedup: Mapping[str, Any]) -> Figure:
         "marker": {"color": NUMBER, "size": 5, "opacity": 0.6},
         "hovertemplate": "exact %{x:.3f}<br>estimate %{y:.3f}<extra></extra>",
     }
-    threshold = {
-        "type": "line",
-        "x0": dedup["threshold"],
-        "x1": dedup["threshold"],
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": INK, "width": 1, "dash": "dot"},
-    }
     label = _note(dedup["threshold"], 0.04, f"threshold {dedup['threshold']:g}", anchor="right")
     layout = _layout(
         380,
         _axis("exact Jaccard similarity", range=[-0.02, 1.02]),
         _axis("estimate by MinHash", range=[-0.02, 1.02]),
-        shapes=[threshold],
+        shapes=[_upright(dedup["threshold"])],
         annotations=[label],
     )
-    return {"data": [band, line, points], "layout": layout}
+    return {"data": [band, _diagonal(), points], "layout": layout}
+
+
+def _diagonal() -> dict[str, Any]:
+    line = {"color": FIRST, "width": 1}
+    shape = {"type": "scatter", "x": [0, 1], "y": [0, 1], "mode": "lines", "line": line}
+    return shape | {"hoverinfo": "skip"}
+
+
+def _upright(x: float) -> dict[str, Any]:
+    """A dotted line from the bottom to the top of a figure."""
+    line = {"color": INK, "width": 1, "dash": "dot"}
+    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": line}
 
 
 def _note(x: float, y: float, text: str, *, anchor: str = "left") -> dict[str, Any]:
     """A short text at a place of a figure."""
-    shift = -6 if anchor == "right" else 6
+    shift = {"xanchor": anchor, "xshift": -6 if anchor == "right" else 6}
     font = {"color": INK, "size": 12}
-    return {
-        "x": x,
-        "y": y,
-        "text": text,
-        "showarrow": False,
-        "xanchor": anchor,
-        "xshift": shift,
-        "font": font,
-    }
+    return {"x": x, "y": y, "text": text, "showarrow": False, "font": font} | shift
 
 
 def _histogram(counts: Sequence[int], least: float) -> Figure:
@@ -180,21 +173,12 @@ def _histogram(counts: Sequence[int], least: float) -> Figure:
         "marker": {"color": [ALARM if x < least else NUMBER for x in middles]},
         "hovertemplate": "P(good) about %{x:.2f}<br>%{y} documents<extra></extra>",
     }
-    line = {
-        "type": "line",
-        "x0": least,
-        "x1": least,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": INK, "width": 1, "dash": "dot"},
-    }
     note = _note(least, 1, f"dropped below {least:g}", anchor="right" if least > 0.4 else "left")
     layout = _layout(
         300,
         _axis("probability of being good", range=[0, 1], showgrid=False),
         _axis("documents (logarithmic)", type="log", dtick=1),
-        shapes=[line],
+        shapes=[_upright(least) | {"yref": "paper"}],
         annotations=[note | {"yref": "paper", "yanchor": "top"}],
     )
     return {"data": [bars], "layout": layout}
@@ -215,13 +199,7 @@ def _weights(weights: Mapping[str, float]) -> Figure:
     layout = _layout(
         40 + 24 * len(names),
         _axis("weight per standard deviation: bad ← 0 → good", zeroline=True, zerolinecolor=MUTED),
-        _axis(
-            "",
-            tickmode="array",
-            tickvals=list(range(len(names))),
-            ticktext=names,
-            showgrid=False,
-        ),
+        _labelled_axis(names),
     )
     return {"data": [bars], "layout": layout}
 
@@ -229,14 +207,6 @@ def _weights(weights: Mapping[str, float]) -> Figure:
 def _calibration(bins: Sequence[Mapping[str, float]]) -> Figure:
     """The share of good documents against the probability, by tenths."""
     most = max(row["documents"] for row in bins)
-    ideal = {
-        "type": "scatter",
-        "x": [0, 1],
-        "y": [0, 1],
-        "mode": "lines",
-        "line": {"color": FIRST, "width": 1},
-        "hoverinfo": "skip",
-    }
     points = {
         "type": "scatter",
         "x": [row["probability"] for row in bins],
@@ -257,7 +227,7 @@ def _calibration(bins: Sequence[Mapping[str, float]]) -> Figure:
         _axis("predicted probability", range=[-0.04, 1.04]),
         _axis("share that is good", range=[-0.06, 1.06]),
     )
-    return {"data": [ideal, points], "layout": layout}
+    return {"data": [_diagonal(), points], "layout": layout}
 
 
 def _label(topic: Mapping[str, Any]) -> str:
@@ -316,7 +286,7 @@ def _shares(topics: Mapping[str, Any]) -> Figure:
     layout = _layout(
         max(300, 60 + 26 * len(order)),
         _axis("mean share of a document", tickformat=".0%", rangemode="tozero"),
-        _axis("", tickmode="array", tickvals=rows, ticktext=labels, showgrid=False),
+        _labelled_axis(labels),
         showlegend=bool(topics.get("against")),
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     )
