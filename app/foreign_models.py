@@ -64,6 +64,10 @@ class Stored(BaseModel):
     checks: dict[Line, float]
 
 
+_OF_DESCRIPTION = tuple(Stored.model_fields.keys() - {"format", "files"})
+"""The members that a description has too."""
+
+
 def require_transformers() -> None:
     """Raise ValueError if Transformers is not installed; it is not imported."""
     if find_spec("transformers") is None:
@@ -72,20 +76,9 @@ def require_transformers() -> None:
 
 def write_description(folder: Path, description: Description) -> None:
     """Write what the self-check of a model found into its folder."""
-    stored = Stored(
-        files=_digest(read_folder(folder)),
-        config=description.config,
-        revision=description.revision,
-        n_parameters=description.n_parameters,
-        sites=description.sites,
-        attentions=description.attentions,
-        rotation=description.rotation,
-        architecture=description.architecture,
-        features=description.features,
-        omitted={name: reason[:500] for name, reason in description.omitted.items()},
-        checks=dict(description.checks),
-    )
-    text = stored.model_dump_json()
+    found = {name: getattr(description, name) for name in _OF_DESCRIPTION}
+    found["omitted"] = {name: reason[:500] for name, reason in description.omitted.items()}
+    text = Stored(files=_digest(read_folder(folder)), **found).model_dump_json()
     write_atomically(folder / STORED, lambda path: path.write_text(text, encoding="utf-8"))
 
 
@@ -102,22 +95,9 @@ def read_description(folder: Path) -> tuple[Description, bool]:
     stored = _stored(read)
     if stored is None:
         return _guess(read, card), False
-    description = Description(
-        id=folder.name,
-        config=stored.config,
-        card=card,
-        revision=stored.revision,
-        n_parameters=stored.n_parameters,
-        sites=stored.sites,
-        attentions=stored.attentions,
-        rotation=stored.rotation,
-        architecture=stored.architecture,
-        features=stored.features,
-        omitted=stored.omitted,
-        checks=stored.checks,
-        heads=read_profile(folder, stored.revision),
-    )
-    return description, True
+    found = {name: getattr(stored, name) for name in _OF_DESCRIPTION}
+    heads = read_profile(folder, stored.revision)
+    return Description(id=folder.name, card=card, heads=heads, **found), True
 
 
 def card_of(folder: Path) -> ModelCard:
