@@ -5,21 +5,6 @@ from playwright.sync_api import expect
 TEXT = "A & B = 100% <sure> #1? Ça va."
 
 
-def test_reloading_restores_text_view_layer_head_and_query(reader):
-    reader.open(text=TEXT)
-    reader.page.locator(".heads-cell[aria-label^='Layer 2, head 1']").click()
-    reader.page.locator(".chip").nth(3).click()
-    reader.choose_view("experts")
-    before = (reader.fragment, reader.chips)
-    reader.page.reload()
-    reader.wait_until_drawn()
-    assert (reader.fragment, reader.chips) == before
-    assert reader.page.input_value("#text") == TEXT
-    assert reader.open_view_id == "experts"
-    assert reader.page.locator(".chip[aria-selected=true]").text_content() == reader.chips[3]
-    assert "head=1" in reader.fragment
-
-
 def test_back_and_forward_walk_through_what_was_looked_at(reader):
     reader.open(text=TEXT, layer=0, head=0)
     reader.page.locator(".heads-cell[aria-label^='Layer 1, head 1']").click()

@@ -108,15 +108,6 @@ def test_a_link_to_a_cell_that_there_is_not_says_so(visit):
     assert "picked" not in fragment_of(reader)
 
 
-def test_the_numbers_of_a_picture_are_saved_with_their_parameters(visit, tmp_path):
-    reader = visit()
-    open_experiment(reader, "depth", n_layers=3)
-    assert '"parameters"' in reader.save("JSON", tmp_path).read_text()
-    assert "LN(x + F(x))" in reader.save("CSV", tmp_path).read_text()
-    assert reader.save("SVG", tmp_path).read_text().startswith("<svg")
-    assert len(reader.table()) == 6
-
-
 def test_a_link_to_an_unknown_experiment_says_so(visit):
     reader = visit()
     reader.page.goto("about:blank")

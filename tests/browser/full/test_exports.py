@@ -102,29 +102,6 @@ def open_offline(chromium):
     context.close()
 
 
-@pytest.mark.parametrize("view", ["experts", "next_token"])
-def test_a_saved_page_opens_offline_with_its_drawing_and_its_numbers(
-    reader, tmp_path, open_offline, view
-):
-    reader.open(text=TEXT, view=view, layer=1, head=2)
-    path = reader.save("HTML", tmp_path)
-    numbers = json.loads(reader.save("JSON", tmp_path).read_text())
-    opened = open_offline(path)
-    assert opened.page.title() == f"{reader.view.locator('.panel h2').first.text_content()}: {TEXT}"
-    assert json.loads(opened.page.locator("#numbers").text_content()) == numbers
-    facts = opened.page.locator("dl").text_content()
-    assert f"stories, revision {numbers['revision']}" in facts
-    assert reader.page.url in facts
-    opened.page.get_by_text("The numbers as a table").click()
-    table = opened.page.locator("tr").evaluate_all(
-        "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
-    )
-    assert [row[0] for row in table[1:]] == numbers["rows"]
-    assert table[0][1:] == numbers["columns"]
-    assert opened.errors == []
-    assert [url for url in opened.asked if not url.startswith(("file:", "data:", "blob:"))] == []
-
-
 def test_what_a_text_holds_does_nothing_in_a_saved_page(reader, tmp_path, open_offline):
     text = 'a</script><script>document.title="gone"</script><img src=x onerror=alert(1)> &amp; "b"'
     reader.open(text=text)

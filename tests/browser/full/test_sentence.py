@@ -71,13 +71,6 @@ def test_an_example_that_was_left_leads_back_when_it_is_pressed_again(reader):
     assert reader.view.get_attribute("id") == "view-experts"
 
 
-def test_an_example_of_a_translator_opens_the_place(reader):
-    reader.open(text="Hello.", model="translate")
-    press(reader, "Words that change places")
-    assert "head=2" in reader.fragment
-    assert "query=4" in reader.fragment
-
-
 def test_the_menu_offers_every_model_by_kind_and_names_the_damaged(reader):
     reader.open(text="a little light")
     menu = reader.page.locator("#model")

@@ -48,25 +48,6 @@ def test_a_student_finds_out_why_the_model_expects_the_word(arrive):
     assert presses(student) == 3
 
 
-def test_a_teacher_queues_two_views_and_steps_through_them_by_keys(arrive):
-    teacher = arrive(width=1920, height=1080)
-    press(teacher, "Present")
-    dialog = teacher.page.get_by_role("dialog", name="Presentation")
-    press(teacher, "Add this view", dialog)
-    press(teacher, "Close", dialog)
-    teacher.page.locator('#map [data-part="logits"]').click()
-    teacher.wait_until_drawn()
-    press(teacher, "Present")
-    press(teacher, "Add this view", dialog)
-    press(teacher, "Start", dialog)
-    expect(teacher.page.locator("#view-attention")).to_be_visible()
-    teacher.page.keyboard.press("ArrowRight")
-    expect(teacher.page.locator("#view-next_token")).to_be_visible()
-    teacher.page.keyboard.press("Escape")
-    expect(teacher.page.get_by_role("region", name="Presentation")).to_have_count(0)
-    assert presses(teacher) == 7
-
-
 def test_a_researcher_scripts_and_exports_the_same_numbers(arrive, tmp_path):
     researcher = arrive(permissions=("clipboard-read", "clipboard-write"))
     saved = researcher.save("CSV", tmp_path).read_text().splitlines()
