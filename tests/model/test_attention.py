@@ -21,47 +21,6 @@ from headlight.model.config import POSITIONALS
 from headlight.model.positions import alibi_bias, rotate
 
 # "the quick brown fox jumps over", three numbers a word
-WORDS = torch.tensor(
-    [
-        [0.3, 0.2, 0.9],
-        [0.1, 0.5, 0.2],
-        [0.6, 0.4, 0.3],
-        [0.8, 0.4, 0.3],
-        [0.7, 0.2, 0.5],
-        [0.9, 0.4, 0.7],
-    ]
-)
-
-
-def close(actual, expected, digits=4):
-    """Whether all digits of a printed number are right."""
-    return torch.allclose(actual, torch.tensor(expected), rtol=0, atol=0.51 * 10**-digits)
-
-
-def undo_scale(queries):
-    """Queries whose scores are plain dot products."""
-    return queries * math.sqrt(queries.shape[-1])
-
-
-# --- by hand --------------------------------------------------------------------------------------
-
-
-def test_by_hand_without_weights():
-    scores = attention_scores(undo_scale(WORDS), WORDS)
-    assert close(scores[0], [0.94, 0.31, 0.53, 0.59, 0.70, 0.98], digits=2)
-    weights = attention_weights(scores)
-    assert close(weights[0], [0.2115, 0.1126, 0.1404, 0.1490, 0.1664, 0.2201])
-    assert close(
-        weights @ WORDS,
-        [
-            [0.5927, 0.3357, 0.5370],
-            [0.5747, 0.3521, 0.4870],
-            [0.6135, 0.3486, 0.4983],
-            [0.6276, 0.3487, 0.4995],
-            [0.6212, 0.3434, 0.5133],
-            [0.6360, 0.3432, 0.5222],
-        ],
-    )
 
 
 # --- why the scores are divided by √d_k -----------------------------------------------------------

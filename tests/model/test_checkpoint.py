@@ -204,27 +204,6 @@ def test_a_pickle_in_place_of_the_weights_is_not_opened(make_folder, tmp_path):
     assert not flag.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "tensor", "message"),
-    [
-        (SCALE, None, f"{SCALE} is missing (1 in all)"),
-        ("extra", torch.zeros(1), "extra is unknown (1 in all)"),
-        (SCALE, torch.ones(31), f"{SCALE} has shape (31,), expected (32,)"),
-        (SCALE, torch.ones(32, dtype=torch.int8), f"{SCALE} holds I8, expected F16, BF16, F32"),
-        (ROUTER, torch.full((4, 32), torch.nan), f"{ROUTER} holds a weight that is not finite"),
-        (ROUTER, torch.full((4, 32), torch.inf).half(), f"{ROUTER} holds a weight"),
-        (ROUTER, torch.full((4, 32), -torch.inf), f"{ROUTER} holds a weight"),
-    ],
-)
-def test_a_tensor_that_the_config_does_not_describe_is_named(make_folder, name, tensor, message):
-    folder = make_folder()
-    edit_weights(
-        folder,
-        lambda weights: weights.pop(name) if tensor is None else weights.update({name: tensor}),
-    )
-    fails(folder, WEIGHTS, message)
-
-
 def test_large_finite_weights_are_accepted(make_folder):
     folder = make_folder()
     edit_weights(folder, lambda weights: weights.update({SCALE: torch.full((32,), 60_000.0)}))

@@ -1,6 +1,5 @@
 """The files of a checkpoint are checked before they are opened."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -39,12 +38,6 @@ def test_a_link_to_a_sibling_whose_name_has_the_same_prefix_leaves_the_folder(ho
     (home / "link").symlink_to("../home-too/file")
     with pytest.raises(CheckpointError, match="must not leave the folder"):
         require_file(home, "link", 5)
-
-
-def test_a_pipe_is_not_opened(home):
-    os.mkfifo(home / "pipe")
-    with pytest.raises(CheckpointError, match="not a regular file"):
-        require_file(home, "pipe", 5)
 
 
 def test_a_model_larger_than_the_memory_is_an_error(monkeypatch):

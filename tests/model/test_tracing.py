@@ -9,7 +9,6 @@ import torch
 
 from headlight.model.checkpoint import load
 from headlight.model.sites import UnknownSite
-from headlight.model.tokenizer import train_tokenizer
 from headlight.model.tracing import (
     EmptyText,
     NoTarget,
@@ -167,11 +166,6 @@ def test_the_longest_text_is_read_and_one_token_more_is_an_error(checkpoint):
     assert (refused.value.actual, refused.value.limit) == (limit + 1, limit)
 
 
-def test_a_lone_surrogate_is_an_error(checkpoint):
-    with pytest.raises(ValueError, match=r"^character 4 is a lone surrogate \(U\+D83D\)"):
-        trace(checkpoint, "cat \ud83d")
-
-
 def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):
     with pytest.raises(UnknownSite, match=r"nothing of \['decoder.layers.0.\*'\] lies in layers"):
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])
@@ -265,17 +259,6 @@ def test_a_translation_of_nothing_is_the_start_token(translator):
         traced = trace(translator, SENTENCE)
     assert traced.target == ""
     assert [token.text for token in traced.target_tokens or ()] == ["<s>"]
-
-
-def test_a_mask_is_traced_as_one_special_token(make_folder):
-    masked = train_tokenizer([SENTENCE] * 3, 300, has_mask=True)
-    folder = make_folder(kind="encoder", moe=None, vocab_size=masked.vocab_size)
-    (folder / "tokenizer.json").write_text(masked.to_json(), encoding="utf-8")
-    checkpoint = load(folder)
-    traced = trace(checkpoint, "The [MASK] chased", capture=["logits"])
-    hidden = [token for token in traced.tokens if token.id == masked.mask_id]
-    assert [(token.text, token.start, token.end) for token in hidden] == [("[MASK]", 3, 10)]
-    assert len(traced.tensors["logits"].data) == len(traced.tokens)
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])
