@@ -47,12 +47,6 @@ def test_a_port_in_use_is_a_failure(headlight):
     assert "address already in use" in result.stderr
 
 
-def test_an_unknown_recipe_is_reported_without_the_words_of_a_library(headlight):
-    error = headlight("train", "novels", "--out", "o").stderr
-    assert "'novels' is not one of" in error
-    assert "Value error" not in error
-
-
 @pytest.mark.parametrize("command", ["serve", "trace", "train", "evaluate", "models", "limits"])
 def test_help_shows_the_type_of_no_flag_and_the_name_of_every_value(
     headlight, monkeypatch, command

@@ -5,8 +5,6 @@ import json
 import pytest
 
 from headlight.errors import MAX_ECHO, MAX_ERRORS, Problem, echo, over_limit, validation_path
-from headlight.schemas import edits
-from headlight.static_files import STATIC_URL
 
 EDITS = {"edits": [{"kind": "temperature", "temperature": 1, "value": 0}, {"kind": []}, 3]}
 
@@ -41,39 +39,6 @@ def test_what_is_repeated_is_cut():
 
 def test_a_lone_surrogate_in_a_sentence_is_no_error():
     assert body_of(Problem(400, "odd", "say \ud800"))["detail"] == "say ?"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status", "kind"),
-    [
-        ("GET", "/nowhere", 404, "not-found"),
-        ("GET", "/api/v1/trace", 405, "method-not-allowed"),
-        ("DELETE", "/healthz", 405, "method-not-allowed"),
-        ("POST", "/", 405, "method-not-allowed"),
-        ("POST", f"{STATIC_URL}/js/main.js", 405, "method-not-allowed"),
-        ("GET", f"{STATIC_URL}/nothing.js", 404, "not-found"),
-        ("GET", f"{STATIC_URL}/../app/main.py", 404, "not-found"),
-        ("GET", f"{STATIC_URL}/%2e%2e/app/main.py", 404, "not-found"),
-        ("GET", "/api/v1/models/nobody", 404, "unknown-model"),
-        ("GET", "/%ff%fe", 404, "not-found"),
-        ("GET", "/" + "a" * 5_000, 404, "not-found"),
-    ],
-)
-def test_errors_of_the_framework_are_problems(client, problem, method, path, status, kind):
-    response = client.request(method, path)
-    problem(response, status, kind)
-    assert len(response.content) < 500
-
-
-def test_a_wrong_method_is_told_the_right_one(client):
-    assert client.get("/api/v1/trace").headers["allow"] == "POST"
-    assert client.put("/api/v1/experiments/scaling").headers["allow"] == "GET, HEAD, POST"
-
-
-def test_a_list_that_is_too_long_is_refused_with_limit_and_actual(client, problem):
-    response = client.post("/api/v1/trace", json={"text": "a", "capture": ["*"] * 65})
-    body = problem(response, 422, "invalid-request")
-    assert (body["limit"], body["actual"]) == (edits.MAX_GLOBS, 65)
 
 
 def test_many_errors_are_counted_and_some_are_shown(client, problem):

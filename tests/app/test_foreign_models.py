@@ -13,8 +13,6 @@ import safetensors.numpy
 from headlight.commands.add import add_model
 from headlight.foreign_models import STORED, read_description
 from headlight.model.checkpoint import load
-from headlight.model.site_edit import SiteEdit
-from headlight.model.tracing import trace
 from headlight.settings import Settings
 from tests.app.conftest import client_of
 from tests.app.connections import wait_for
@@ -201,27 +199,6 @@ def numbers(answer, site="logits"):
     return np.array(found["tensors"][site]["data"], dtype=np.float32)
 
 
-def test_sites_are_edited_over_rest_as_in_process(loaded, models_dir):
-    model, place = load(models_dir / "gpt2"), {"heads": (3, 1), "positions": (2, 0)}
-    before = numbers(post(loaded))
-    for edit in (
-        {"kind": "set", "site": CONTEXT, "value": 0.5, **place},
-        {"kind": "add", "site": CONTEXT, "value": [1.0] * 8, **place},
-        {"kind": "scale", "site": CONTEXT, "value": -2.0, **place},
-        {"kind": "mean", "site": CONTEXT, **place},
-        {"kind": "mean", "site": CONTEXT, "over": "heads", "positions": (1,)},
-    ):
-        found = numbers(post(loaded, edits=[edit]))
-        expected = trace(model, TEXT, capture=["logits"], interventions=[SiteEdit(**edit)])
-        np.testing.assert_allclose(found, expected["logits"], rtol=0, atol=1e-5)
-        assert not np.allclose(found, before, atol=1e-4)
-    other = post(loaded, text=OTHER)
-    ids = [4 + token["id"] % 300 for token in other.json()["tokens"]]
-    edits = [{"kind": "set", "site": STREAM, "from": {"text": OTHER}}]
-    patched = numbers(post(loaded, text=None, ids=ids, edits=edits))
-    np.testing.assert_allclose(patched, numbers(other), rtol=0, atol=1e-5)
-
-
 def test_generation_takes_edits_and_returns_rows_over_rest(loaded, models_dir):
     model = load(models_dir / "gpt2")
     site = "decoder.layers.1.self_attention.weights"
@@ -268,75 +245,7 @@ def written(answer):
     return [json.loads(data[6:]) for event, data in events if event == "event: token"]
 
 
-@pytest.mark.parametrize("top", [1, 320])
-def test_the_lens_and_the_next_token_return_any_number_and_chosen_tokens(loaded, top):
-    wanted = {"top": top, "tokens": [5, 17]}
-    asked = {"analyses": ["next_token", "logit_lens"], "predictions": wanted}
-    answer = post(loaded, **asked).json()
-    logits = numbers(answer).astype(np.float64)
-    odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    odds /= odds.sum(axis=-1, keepdims=True)
-    next_token, lens = (answer["analyses"][name] for name in asked["analyses"])
-    for found, shape in ((next_token, (len(logits),)), (lens, (2, len(logits)))):
-        assert np.shape(found["ids"]["data"]) == (*shape, top)
-        assert np.shape(found["chosen_logits"]["data"]) == (*shape, 2)
-    for found in (next_token, {name: {"data": lens[name]["data"][-1]} for name in CHOSEN}):
-        ranks = (logits[:, None] > logits[:, [5, 17], None]).sum(axis=-1) + 1
-        values = [np.array(found[name]["data"]) for name in CHOSEN]
-        np.testing.assert_array_equal(values[0], np.argsort(-logits, kind="stable")[:, :top])
-        np.testing.assert_allclose(values[1], logits[:, [5, 17]], rtol=0, atol=1e-4)
-        np.testing.assert_allclose(values[2], odds[:, [5, 17]], rtol=0, atol=1e-5)
-        np.testing.assert_array_equal(values[3], ranks)
-
-
 CHOSEN = ("ids", "chosen_logits", "chosen_probabilities", "chosen_ranks")
-
-
-def test_ids_special_tokens_and_several_texts_are_read_as_asked(loaded):
-    texts = [f"{TEXT} {'cat ' * (number % 4)}" for number in range(64)]
-    asked = {"model": "gpt2", "texts": texts, "capture": ["logits"]}
-    found = loaded.post("/api/v1/traces", json=asked)
-    assert found.status_code == 200, found.text
-    alone = {text: numbers(post(loaded, text=text)) for text in texts[:4]}
-    assert len(found.json()["traces"]) == 64
-    for text, one in zip(texts, found.json()["traces"], strict=True):
-        limit = 1e-5 * np.abs(alone[text]).max()
-        np.testing.assert_allclose(numbers(one), alone[text], rtol=0, atol=limit)
-    tokens = post(loaded).json()["tokens"]
-    by_ids = post(loaded, text=None, ids=[token["id"] for token in tokens])
-    np.testing.assert_array_equal(numbers(by_ids), numbers(post(loaded)))
-    bare = post(loaded, special_tokens=False).json()["tokens"]
-    assert [token["id"] for token in bare] == [
-        token["id"] for token in tokens if not token["is_special"]
-    ]
-
-
-def test_the_matrices_of_a_layer_are_a_file(loaded, models_dir):
-    names = {"name": ["decoder.layers.1.*", "W_U", "*.W_E"]}
-    found = safetensors.numpy.load(loaded.get("/api/v1/models/gpt2/weights", params=names).content)
-    expected = load(models_dir / "gpt2").weights()
-    kinds = {name.rpartition(".")[2] for name in found}
-    assert {*(f"{part}_{letter}" for part in "Wb" for letter in "QKVO"), "W_U", "W_E"} == kinds
-    for name, matrix in found.items():
-        np.testing.assert_array_equal(matrix, expected[name].read())
-
-
-@pytest.mark.parametrize(
-    ("name", "scheme"),
-    [("gpt2", "learned"), ("llama", "rotary"), ("bloom", "alibi"), ("t5", "relative")],
-)
-def test_positions_are_those_of_the_model_and_not_of_the_scheme(
-    client_with, tmp_path, name, scheme
-):
-    client = client_with(model_folders=(str(save_checkpoint(name, tmp_path / name)),))
-    answer = client.get("/api/v1/positional", params={"model": name, "length": 6}).json()
-    assert answer["scheme"] == scheme
-    expected = load(tmp_path / name).positions(6)
-    for site, found in expected.items():
-        data = np.array(answer["tensors"][site]["data"], dtype=np.float32)
-        np.testing.assert_array_equal(data.reshape(found.data.shape), found.data)
-    longer = client.get("/api/v1/positional", params={"model": name, "length": 2**20})
-    assert longer.status_code == 422
 
 
 def test_a_running_server_lists_what_is_added_and_forgets_what_is_removed(

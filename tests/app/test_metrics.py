@@ -21,20 +21,6 @@ def test_a_method_that_nobody_knows_is_no_label_of_its_own(metrics):
     assert value(metrics, "requests_total", **labels) == 2
 
 
-def test_the_work_is_counted(metrics):
-    metrics.cache_hits.inc()
-    metrics.cache_misses.inc()
-    metrics.shared.inc()
-    metrics.tokens_written.inc(3)
-    metrics.queue_seconds.observe(0.5)
-    metrics.work_seconds.observe(2)
-    metrics.batch_size.observe(16)
-    counted = ("cache_hits", "cache_misses", "shared", "tokens_written")
-    assert [value(metrics, f"{name}_total") for name in counted] == [1, 1, 1, 3]
-    measured = ("queue_seconds", "work_seconds", "batch_size")
-    assert [value(metrics, f"{name}_sum") for name in measured] == [0.5, 2, 16]
-
-
 def test_a_watched_gauge_is_asked_whenever_it_is_read(metrics):
     waiting = [1, 2, 3]
     metrics.watch(metrics.queue_length, lambda: len(waiting))

@@ -397,6 +397,7 @@ def test_every_operation_has_a_name_a_summary_and_its_errors(document):
     for path, operation in operations_of(document):
         assert operation["operationId"].isidentifier()
         assert 3 < len(operation["summary"]) < 100, path
+        assert operation["description"], path
         is_guarded = path.startswith(("/api/", "/metrics"))
         assert {"401", "429"} <= operation["responses"].keys() or not is_guarded, path
         for status, part in operation["responses"].items():

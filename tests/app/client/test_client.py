@@ -165,15 +165,6 @@ def test_an_experiment_is_streamed_frame_by_frame(headlight):
     assert end.n_frames == 3
 
 
-def test_a_wrong_experiment_is_an_error(headlight):
-    with pytest.raises(NotFound, match="no experiment 'alchemy'"):
-        headlight.experiment("alchemy")
-    with pytest.raises(InvalidRequest, match="width"):
-        headlight.experiment("scaling", width=0)
-    with pytest.raises(InvalidRequest, match="width"):
-        list(headlight.experiment_frames("scaling", width=0))
-
-
 def test_an_error_of_the_server_is_an_exception_of_its_kind(headlight):
     with pytest.raises(NotFound) as raised:
         headlight.trace(TEXT, model="gpt")

@@ -93,16 +93,6 @@ def test_a_wrong_option_is_a_usage_error(headlight, words, message):
     assert result.stdout == ""
 
 
-def test_an_existing_file_is_kept(headlight, tmp_path):
-    path = tmp_path / "out.json"
-    path.write_text("kept")
-    words = ["experiment", "by_hand", "--json", "--out", str(path)]
-    assert headlight(*words).exit_code == 1
-    assert path.read_text() == "kept"
-    assert headlight(*words, "--force").exit_code == 0
-    assert json.loads(path.read_text())["experiment"] == "by_hand"
-
-
 def test_descriptions_and_wrong_parameters_need_no_server():
     code = """
 import sys

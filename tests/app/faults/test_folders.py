@@ -228,21 +228,6 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         tokenizer(lambda found: found["model"]["vocab"].update({"!": 4_000_000_000})),
         "ids of the 300 tokens",
     ),
-    "a tokenizer that pads": (
-        tokenizer(
-            lambda found: found.update(
-                padding={
-                    "strategy": {"Fixed": 10**9},
-                    "direction": "Right",
-                    "pad_to_multiple_of": None,
-                    "pad_id": 0,
-                    "pad_type_id": 0,
-                    "pad_token": "<s>",
-                }
-            )
-        ),
-        "must have no padding",
-    ),
     "a tokenizer that searches": (
         tokenizer(
             lambda found: found.update(

@@ -183,21 +183,6 @@ def test_a_wrong_parameter_is_named(client, problem, name, body, field, message)
     assert message in found["errors"][0]["message"]
 
 
-@pytest.mark.parametrize("body", ["[]", "1", '"x"', "null"])
-def test_a_body_that_is_not_an_object_is_rejected(client, problem, body):
-    headers = {"Content-Type": "application/json"}
-    response = client.post(f"{PATH}/scaling", content=body, headers=headers)
-    problem(response, 422, "invalid-request")
-
-
-@pytest.mark.parametrize("body", ["", "{", '{"width": NaN}', '{"first": "\\ud800"}', "{}{}"])
-def test_a_body_that_is_not_json_is_rejected(client, problem, body):
-    headers = {"Content-Type": "application/json"}
-    response = client.post(f"{PATH}/minhash", content=body, headers=headers)
-    assert response.status_code in (400, 422)
-    assert response.headers["content-type"] == "application/problem+json"
-
-
 def test_a_run_that_would_take_too_long_names_limit_and_actual(client, problem):
     body = {"steps": 1000, "batch": 64, "d_model": 48, "n_layers": 3, "length": 12}
     found = problem(client.post(f"{PATH}/learn_task", json=body), 422, "too-many-seconds")

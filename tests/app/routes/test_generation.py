@@ -161,15 +161,6 @@ def test_alternatives_are_the_likeliest_tokens_with_both_probabilities(client):
     assert read(client, n_tokens=1, n_alternatives=0)[0][0]["alternatives"] == []
 
 
-def test_forced_tokens_come_first_and_the_rest_is_what_it_would_have_been(client):
-    tokens, _ = read(client, n_tokens=8, seed=4)
-    forced = [token["id"] for token in tokens[:5]]
-    again, _ = read(client, n_tokens=8, seed=4, forced=forced)
-    assert [token["id"] for token in again] == [token["id"] for token in tokens]
-    assert [token["is_forced"] for token in again] == [True] * 5 + [False] * 3
-    assert again[2]["alternatives"] == tokens[2]["alternatives"]
-
-
 def test_skipped_tokens_have_no_event_and_count(client):
     tokens, end = read(client, n_tokens=8, seed=4)
     forced = [token["id"] for token in tokens[:6]]
@@ -496,26 +487,6 @@ def test_streams_end_by_themselves_when_the_server_is_told_to_stop(serving, sett
 def release_when_stopping(streams, permits):
     wait_for(lambda: streams.is_stopping)
     permits.release()
-
-
-def test_two_streams_at_one_time_hold_what_each_holds_alone(client):
-    async def both():
-        transport = httpx.ASGITransport(app=client.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as other:
-            body = {"text": TEXT, "n_tokens": 5}
-            return await asyncio.gather(
-                *(other.post("/api/v1/generate", json={**body, "seed": seed}) for seed in (1, 2))
-            )
-
-    together = [tokens_of(answer.content) for answer in asyncio.run(both())]
-    assert together[0] != together[1]
-    for seed, found in enumerate(together, start=1):
-        alone = tokens_of(post(client, n_tokens=5, seed=seed).content)
-        assert [token["id"] for token in found] == [token["id"] for token in alone]
-        for token, reference in zip(found, alone, strict=True):
-            assert token["probability"] == pytest.approx(reference["probability"], abs=1e-5)
-            rows = (each["attention"]["data"] for each in (token, reference))
-            np.testing.assert_allclose(*rows, rtol=0, atol=1e-5)
 
 
 def tokens_of(content):

@@ -1,6 +1,5 @@
 """GET /api/v1/traces/{id}: what was computed before, byte for byte, while it is kept."""
 
-import asyncio
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -215,23 +214,3 @@ def test_equal_requests_in_flight_share_one_pass_whatever_form_they_ask_for(clie
         assert [answer.result().status_code for answer in waiting] == [200] * 4
     assert begun == ["all ask this"]
     assert counted(client, "cache_misses_total") == misses + 1, "who shares has missed nothing"
-
-
-def test_a_client_that_leaves_first_takes_nobodys_answer_away(client, keeping, held):
-    begun, may_end = held
-    before = counted(client, "shared_total")
-
-    async def scene():
-        async with httpx.AsyncClient(base_url=keeping.url, timeout=60) as clients:
-            ask = {"url": "/api/v1/trace", "json": {"text": "one leaves"}}
-            first = asyncio.ensure_future(clients.post(**ask))
-            await asyncio.to_thread(wait_for, lambda: begun)
-            others = [asyncio.ensure_future(clients.post(**ask)) for _ in range(2)]
-            await asyncio.to_thread(wait_for, lambda: counted(client, "shared_total") == before + 2)
-            first.cancel()
-            await asyncio.sleep(0.2)
-            may_end.set()
-            return [(await other).status_code for other in others]
-
-    assert asyncio.run(scene()) == [200, 200]
-    assert begun == ["one leaves"]

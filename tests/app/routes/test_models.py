@@ -146,10 +146,6 @@ def test_every_site_of_a_card_can_be_captured_with_the_axes_it_says(client, mode
     }
 
 
-def test_a_dense_model_is_called_dense(client):
-    assert client.get("/api/v1/models/dense").json()["moe"] is None
-
-
 EXPERT_TOKENS = {
     "text": ["train.txt"],
     "tokens": 900,

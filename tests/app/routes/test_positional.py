@@ -30,20 +30,6 @@ def test_sinusoidal_by_length_and_width(client, from_json):
     assert encoding[3, 3] == pytest.approx(math.cos(3 / 10_000 ** (2 / 6)))
 
 
-def test_rotary_by_length_and_width(client, from_json):
-    arrays = from_json(get(client, scheme="rotary", length=4, width=8).json())
-    assert arrays["angles"].shape == (4, 4)
-    np.testing.assert_allclose(arrays["cos"], np.cos(arrays["angles"]), atol=1e-6)
-    np.testing.assert_allclose(arrays["sin"], np.sin(arrays["angles"]), atol=1e-6)
-
-
-def test_alibi_by_length_and_heads(client, from_json):
-    arrays = from_json(get(client, scheme="alibi", length=3, heads=8).json())
-    np.testing.assert_allclose(arrays["slopes"], 2.0 ** -np.arange(1, 9))
-    assert arrays["bias"].shape == (8, 3, 3)
-    assert arrays["bias"][0].tolist() == [[0, -0.5, -1], [-0.5, 0, -0.5], [-1, -0.5, 0]]
-
-
 def test_a_models_own_learned_table(client, zoo, from_json):
     body = get(client, model="filler", length=10).json()
     assert (body["scheme"], body["width"]) == ("learned", 16)

@@ -127,17 +127,3 @@ def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monke
     may_go_on.set()
     wait_for(lambda: engine.n_jobs == 0)
     assert len(entered) == 1
-
-
-def test_a_pass_over_its_time_answers_504_and_stops_before_its_next_layer(
-    serving, settings, problem, monkeypatch
-):
-    with serving(settings.model_copy(update={"work_seconds": 0.5})) as server:
-        entered, may_go_on = hold_layers(monkeypatch)
-        answer = httpx.post(f"{server.url}/api/v1/trace", json={"text": "slow"}, timeout=20)
-        body = problem(answer, 504, "too-slow")
-        assert "longer than the 0.5 s that are allowed" in body["detail"]
-        may_go_on.set()
-        wait_for(lambda: server.services.engine.n_jobs == 0)
-        assert len(entered) == 1
-        assert server.services.engine.is_alive

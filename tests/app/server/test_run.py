@@ -14,27 +14,7 @@ import torch
 
 from headlight.server import PortError, address_of, listen
 from headlight.tracing import service
-from tests.app.connections import connect, raw_post, wait_for
-
-
-@pytest.fixture
-def hold_answers(monkeypatch):
-    """Makes a server's traces wait for an event; texts are noted when their work begins."""
-    begun, may_end = [], threading.Event()
-
-    def hold(server):
-        real = service.solve
-
-        def solve(checkpoint, jobs, *options):
-            begun.extend(job.request.text for job in jobs)
-            may_end.wait(20)
-            return real(checkpoint, jobs, *options)
-
-        monkeypatch.setattr(service, "solve", solve)
-        return begun, may_end
-
-    yield hold
-    may_end.set()
+from tests.app.connections import wait_for
 
 
 def test_a_taken_port_is_one_clear_sentence():
@@ -91,32 +71,6 @@ def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
             may_end.set()
         assert slow.result().status_code == 200
     assert answers == [200] * 3
-
-
-def test_a_request_whose_client_left_the_queue_is_never_computed(server, hold_answers):
-    begun, may_end = hold_answers(server)
-    with connect(server) as first, connect(server) as second:
-        first.sendall(raw_post("trace", text="first"))
-        wait_for(lambda: begun == ["first"])
-        second.sendall(raw_post("trace", text="second"))
-        wait_for(lambda: server.services.engine.n_jobs == 2)
-        second.close()
-        wait_for(lambda: server.services.engine.n_jobs == 1)
-        may_end.set()
-        assert b"200 OK" in first.recv(1000)
-    assert httpx.post(f"{server.url}/api/v1/trace", json={"text": "third"}).status_code == 200
-    assert begun == ["first", "third"]
-
-
-def test_open_responses_finish_when_the_server_is_told_to_stop(serving, settings, hold_answers):
-    with ThreadPoolExecutor() as pool:
-        with serving(settings) as server:
-            begun, may_end = hold_answers(server)
-            answer = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json={"text": "last"})
-            wait_for(lambda: begun == ["last"])
-            threading.Timer(0.3, may_end.set).start()
-        assert answer.result().json()["text"] == "last"
-        assert answer.result().headers["connection"] == "close"
 
 
 @pytest.mark.slow

@@ -118,17 +118,6 @@ def test_every_number_is_finite_but_masked_scores(client, from_safetensors, mode
 # --- what they say --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", ["tiny", "turning", "translator", "filler"])
-def test_the_lens_after_the_last_layer_is_the_prediction(client, model):
-    found = analyses_of(client, model, "logit_lens", "next_token")
-    lens, prediction = found["logit_lens"], found["next_token"]
-    assert lens["texts"][-1] == prediction["texts"]
-    np.testing.assert_allclose(
-        array(lens["probabilities"])[-1], array(prediction["probabilities"]), atol=1e-6
-    )
-    assert lens["texts"][0] != prediction["texts"]
-
-
 @pytest.mark.parametrize("model", ["tiny", "turning", "translator"])
 @pytest.mark.parametrize("heads", [None, [2, 0]])
 def test_weighted_values_are_those_of_the_models_own_projection(client, zoo, model, heads):
@@ -184,14 +173,6 @@ def test_what_the_heads_write_is_sent_of_the_layers_and_heads_asked_for(client):
     assert set(found) == {path for path in every if ".1." in path}
     for path, sent in found.items():
         np.testing.assert_allclose(array(sent), array(every[path])[[2, 0]], atol=1e-6)
-
-
-def test_a_head_that_is_off_writes_nothing(client):
-    edits = [{"kind": "heads_off", "heads": [1]}]
-    found = analyses_of(client, "tiny", "head_outputs", edits=edits)["head_outputs"]
-    for sent in found.values():
-        assert (array(sent)[1] == 0).all()
-        assert (array(sent)[[0, 2, 3]] != 0).any()
 
 
 def test_the_lens_after_the_last_layer_is_the_prediction_of_the_edited_pass(client):
