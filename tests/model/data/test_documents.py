@@ -1,8 +1,5 @@
 """Documents are read one at a time, as training reads them."""
 
-import json
-import tracemalloc
-
 import pytest
 
 from headlight.model.data import documents
@@ -98,19 +95,3 @@ def test_a_document_without_an_end_is_an_error_before_it_fills_memory(tmp_path, 
     path.write_text("word " * 1_000)
     with pytest.raises(CorpusError, match="line 1 is longer than"):
         list(stream_documents([path], "passage"))
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_file(tmp_path):
-    peaks = []
-    for n_lines in (300, 3_000):
-        path = tmp_path / f"{n_lines}.jsonl"
-        line = json.dumps({"text": "Once upon a time there was a fox. " * 40})
-        path.write_text(f"{line}\n" * n_lines)
-        tracemalloc.start()
-        assert sum(1 for _ in stream_documents([path])) == n_lines
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert path.stat().st_size > 3_000_000
-    assert peaks[1] < peaks[0] + 50_000
-    assert max(peaks) < 400_000

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
-from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.experiments.schedule import EXPERIMENT, OPTIMIZERS, ScheduleParameters
@@ -29,17 +27,6 @@ def factors(name, **values):
 def test_the_factors_are_those_of_training(name):
     expected = [SCHEDULES[name](step, steps=60, warmup=6, decay=12) for step in range(60)]
     assert factors(name).tolist() == expected
-
-
-def test_the_cosine_is_pytorchs():
-    optimizer = torch.optim.SGD([torch.zeros(1, dtype=torch.float64)], lr=1.0)
-    schedule = CosineAnnealingLR(optimizer, T_max=60, eta_min=0.2)
-    expected = []
-    for _ in range(60):
-        expected.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        schedule.step()
-    assert factors("cosine", warmup=0, floor=0.2) == pytest.approx(expected)
 
 
 def test_sgd_on_a_ravine_shrinks_each_coordinate_by_one_minus_rate_times_curvature():
