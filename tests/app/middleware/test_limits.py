@@ -215,10 +215,3 @@ def test_the_deadline_ends_with_the_body():
 
     run(BodyTimeout(application, 0.02), scope_of((b"content-length", b"0")), receive)
     assert messages == []
-
-
-@pytest.mark.parametrize("path", ["/api/v1/trace", "/healthz", "/nowhere", "/static/nothing.js"])
-def test_a_body_is_rejected_by_its_declared_length(client, problem, settings, path):
-    body = problem(client.post(path, json={"text": "a" * 5_000_000}), 413, "body-too-large")
-    assert body["limit"] == settings.max_body_bytes
-    assert body["actual"] > 5_000_000
