@@ -40,6 +40,8 @@ class NoRoom(ValueError):
 class ModelMemory:
     """Loaded models by id; any thread may ask.
 
+    cachetools was considered: it evicts the least recent item even if a request uses it.
+
     Args:
         limit: bytes for all models together; None: any number.
     """
