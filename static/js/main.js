@@ -42,7 +42,6 @@ import {
   askForKey,
   loadingInWords,
   readInWords,
-  createKeys,
   createRetrier,
   createLater,
   createSiteMenu,
@@ -51,6 +50,7 @@ import {
   createPageStatus,
   watchSticky,
 } from './ui/page.js';
+import { createKeys } from './ui/keys.js';
 import { createModelMap, createViewList } from './ui/model_map.js';
 import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';

@@ -1,15 +1,22 @@
 /**
  * The page as one file that needs no server: the views whose answers it holds. `headlight trace
  * "…" --html FILE`, the page's own “Save” and `trace.show()` of the Python package make it.
+ *
+ * Its answers are one whole trace, answers to further requests about the same text, and the model's
+ * card: a header in JSON behind its length (4 bytes, little-endian), then safetensors files. A
+ * request is answered if all that it asks for is there.
  */
 
-import { openArchive } from './api/archive.js';
-import { answerFrom } from './api/calls.js';
+import { answerFrom, Problem } from './api/calls.js';
 import { openingIn, tileIn } from './data/presentation.js';
+import { encodingFromSafetensors, traceFromSafetensors } from './data/trace.js';
+import { deepEqual } from './state/state.js';
 import { lackOf, VIEWS } from './views/registry.js';
 
 /**
- * @import { Ask, Trace } from './data/trace.js'
+ * @import { Catalogue } from './api/calls.js'
+ * @import { HeldTile } from './data/presentation.js'
+ * @import { Ask, Card, NamedArray, Trace } from './data/trace.js'
  * @import { View, ViewState } from './plot/figure.js'
  * @import { Control } from './ui/controls.js'
  */
@@ -108,4 +115,161 @@ export function offlineView(view, { holds, leadsTo }) {
       return { ...figure, actions };
     },
   };
+}
+
+/**
+ * @typedef {Object} Archive
+ * @property {Catalogue} catalogue with one model, whose only example is the text
+ * @property {boolean} isOverview does it hold the maps of a long text, and nothing else of it?
+ * @property {(body: Ask) => boolean} holds can the request be answered?
+ * @property {(body: Ask) => Promise<any>} answer as `fetchAnswer`
+ */
+
+/** @typedef {{ask: Ask, start: number, end: number}} Entry where the answer to a request is, in bytes after the header */
+
+const LENGTH_BYTES = 4;
+/** Members of requests for more than the whole maps. */
+const PARTS = ['queries', 'tile', 'positional', 'edits', 'logit_difference'];
+
+/**
+ * @param {ArrayBuffer} buffer
+ * @param {HeldTile|null} [tile]
+ * @returns {Archive}
+ */
+export function openArchive(buffer, tile = null) {
+  const size = new DataView(buffer).getUint32(0, true);
+  /** @type {{card: Card, whole: Entry, further: Entry[]}} */
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, LENGTH_BYTES, size)));
+  /** @param {Entry} entry */
+  const bytesOf = ({ start, end }) =>
+    buffer.slice(LENGTH_BYTES + size + start, LENGTH_BYTES + size + end);
+  const read = traceFromSafetensors(bytesOf(header.whole));
+  const isOverview = Boolean(read.resolution);
+  const whole = isOverview ? { ...read, tiles: [], ...(tile && { tile: tile.query }) } : read;
+  const card = { ...header.card, examples: [{ title: '', text: whole.text, opens: {} }] };
+  const asked = { model: whole.model, text: whole.text };
+
+  /** @param {Ask} body */
+  const recorded = (body) => header.further.find(({ ask }) => deepEqual(ask, sorted(body)));
+
+  /** @param {Ask} body */
+  function holds({ model = whole.model, text = whole.text, target = whole.target, ...body }) {
+    if (body.card) return body.card === card.id;
+    if (body.tile) return tile !== null && isSameTile(tile.query, body.tile);
+    if (model !== whole.model || text !== whole.text || target !== whole.target) return false;
+    if (isOverview) return !PARTS.some((part) => part in body) || isOfRows(body, whole, card);
+    return recorded(body) !== undefined || isWithin(body, whole, card);
+  }
+
+  /** @param {Ask} body */
+  async function answer(body) {
+    if (!holds(body)) throw lacking();
+    if (body.card) return { card };
+    if (body.tile && tile) return encodingFromSafetensors(tile.bytes);
+    const { model: _, text: __, target: ___, ...wanted } = body;
+    const entry = recorded(wanted);
+    if (entry && wanted.positional) return encodingFromSafetensors(bytesOf(entry));
+    const trace = entry ? traceFromSafetensors(bytesOf(entry)) : ofHeads(whole, wanted.heads, card);
+    return { ...trace, card, asked, timings: {} }; // the times are those of another machine
+  }
+
+  return { catalogue: { default: card.id, models: [card] }, isOverview, holds, answer };
+}
+
+/**
+ * @param {Record<string, string>} held
+ * @param {Record<string, string|number>} wanted with the id of a trace, which differs
+ */
+function isSameTile(held, { id: _, ...wanted }) {
+  return Object.entries(wanted).every(([name, value]) => held[name] === String(value));
+}
+
+function lacking() {
+  return new Problem({
+    title: 'Not in this file',
+    detail: 'A saved page holds one pass over one text. The server that made it answers the rest.',
+    status: 404,
+  });
+}
+
+/**
+ * The request as the file writes it: its capture says nothing if it is empty.
+ * @param {Ask} body
+ */
+function sorted({ capture = [], ...body }) {
+  return capture.length > 0 ? { capture, ...body } : body;
+}
+
+/**
+ * Does a trace hold the numbers of rows that a request names? The row that it asks for besides only
+ * lets a text be long.
+ * @param {Ask} body
+ * @param {Trace} trace
+ * @param {Card} card
+ */
+function isOfRows({ queries: _, predictions: __, ...body }, trace, card) {
+  return Boolean(body.capture?.length) && isWithin(body, trace, card);
+}
+
+/**
+ * Does a trace hold every site and analysis of a request that has nothing else?
+ * @param {Ask} body
+ * @param {Trace} trace
+ * @param {Card} card
+ */
+function isWithin(body, { tensors, analyses }, { sites = [] }) {
+  const { capture = [], analyses: wanted = [], layers: _, heads: __, ...other } = body;
+  if (Object.keys(other).length > 0) return false;
+  const isHere = capture.every((pattern) => {
+    const glob = globOf(pattern);
+    const meant = [...sites.map(({ name }) => name), ...Object.keys(tensors)].filter((name) =>
+      glob.test(name),
+    );
+    return meant.length > 0 && meant.every((name) => name in tensors);
+  });
+  return isHere && wanted.every((name) => name in analyses);
+}
+
+/** @param {string} pattern */
+function globOf(pattern) {
+  const parts = pattern.split('*').map((part) => part.replace(/[.]/g, '\\.'));
+  return new RegExp(`^${parts.join('.*')}$`);
+}
+
+/**
+ * A trace with some of its heads alone, as a request of heads is answered.
+ * @param {Trace} trace
+ * @param {number[]|undefined} heads
+ * @param {Card} card
+ * @returns {Trace}
+ */
+export function ofHeads(trace, heads, { n_heads: count }) {
+  if (!heads) return trace;
+  /** @param {any} found */
+  const chosen = (found) =>
+    found?.axes?.[0] === 'head' && found.shape[0] === count ? rowsOf(found, heads) : found;
+  /** @param {Record<string, any>} arrays */
+  const each = (arrays) =>
+    Object.fromEntries(Object.entries(arrays).map(([name, found]) => [name, chosen(found)]));
+  return {
+    ...trace,
+    tensors: each(trace.tensors),
+    analyses: Object.fromEntries(
+      Object.entries(trace.analyses).map(([name, found]) => [name, each(found)]),
+    ),
+  };
+}
+
+/**
+ * @param {NamedArray} array
+ * @param {number[]} rows
+ * @returns {NamedArray}
+ */
+function rowsOf({ axes, shape, data, scale }, rows) {
+  const size = data.length / shape[0];
+  const values = new Float64Array(rows.length * size);
+  rows.forEach((row, place) => {
+    for (let at = 0; at < size; at += 1) values[place * size + at] = data[row * size + at];
+  });
+  return { axes, shape: [rows.length, ...shape.slice(1)], data: values, scale };
 }

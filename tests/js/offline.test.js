@@ -1,7 +1,8 @@
-import { deepEqual } from 'node:assert/strict';
-import test from 'node:test';
+import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
+import { test } from 'node:test';
 
-import { offlineView } from '../../static/js/offline.js';
+import { tileElement, tileIn } from '../../static/js/data/presentation.js';
+import { offlineView, ofHeads, openArchive } from '../../static/js/offline.js';
 
 const HELD = ['rollout', 'plain'];
 const PAGE = {
@@ -56,4 +57,167 @@ test('only actions that lead to views of the page stay', () => {
   deepEqual(offlineView(VIEW, PAGE).figure({}, {}).actions, [
     { label: 'Here', patch: { layer: 1 } },
   ]);
+});
+
+const WEIGHTS = 'decoder.layers.0.self_attention.weights';
+
+/** A safetensors file of a trace with float32 arrays. */
+function fileOf(arrays, members = {}) {
+  const header = {
+    __metadata__: Object.fromEntries(
+      Object.entries({
+        model: 'tiny',
+        text: 'a b',
+        tokens: [],
+        target: null,
+        target_tokens: null,
+        analyses: {},
+        axes: Object.fromEntries(Object.entries(arrays).map(([name, { axes }]) => [name, axes])),
+        ...members,
+      }).map(([name, value]) => [name, JSON.stringify(value)]),
+    ),
+  };
+  let end = 0;
+  for (const [name, { shape, data }] of Object.entries(arrays)) {
+    header[name] = { dtype: 'F32', shape, data_offsets: [end, end + 4 * data.length] };
+    end += 4 * data.length;
+  }
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const bytes = new Uint8Array(8 + json.length + end);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(json.length), true);
+  bytes.set(json, 8);
+  let at = 8 + json.length;
+  for (const { data } of Object.values(arrays)) {
+    bytes.set(new Uint8Array(Float32Array.from(data).buffer), at);
+    at += 4 * data.length;
+  }
+  return bytes;
+}
+
+function archiveOf(card, whole, further) {
+  const files = [whole, ...further.map(([, file]) => file)];
+  let end = 0;
+  const entries = files.map(({ length }) => ({ start: end, end: (end += length) }));
+  const header = new TextEncoder().encode(
+    JSON.stringify({
+      card,
+      whole: entries[0],
+      further: further.map(([ask], index) => ({ ask, ...entries[index + 1] })),
+    }),
+  );
+  const bytes = new Uint8Array(4 + header.length + end);
+  new DataView(bytes.buffer).setUint32(0, header.length, true);
+  bytes.set(header, 4);
+  files.forEach((file, index) => bytes.set(file, 4 + header.length + entries[index].start));
+  return bytes.buffer;
+}
+
+const CARD = {
+  id: 'tiny',
+  n_heads: 2,
+  analyses: ['rollout'],
+  sites: [{ name: WEIGHTS }, { name: 'decoder.layers.0.self_attention.scores' }],
+};
+const WHOLE = fileOf(
+  {
+    [WEIGHTS]: { axes: ['head', 'query', 'key'], shape: [2, 1, 2], data: [0, 1, 2, 3] },
+    'analyses.rollout.decoder': { axes: ['layer'], shape: [1], data: [7] },
+  },
+  { analyses: { rollout: {} } },
+);
+const ASK = { analyses: ['logit_attribution'], logit_difference: { position: 1 } };
+const EXPLAINED = fileOf({
+  'analyses.logit_attribution.parts': { axes: ['part'], shape: [1], data: [5] },
+});
+const ARCHIVE = openArchive(archiveOf(CARD, WHOLE, [[ASK, EXPLAINED]]));
+
+test('the text of the file is the example that its page opens', () => {
+  const { models, default: standard } = ARCHIVE.catalogue;
+  equal(standard, 'tiny');
+  deepEqual(models[0].examples, [{ title: '', text: 'a b', opens: {} }]);
+});
+
+test('a request is answered from the whole trace, of the heads it asks for', async () => {
+  const trace = await ARCHIVE.answer({
+    model: 'tiny',
+    text: 'a b',
+    capture: ['*.self_attention.weights'],
+    analyses: ['rollout'],
+    layers: [0],
+    heads: [1],
+  });
+  deepEqual([...trace.tensors[WEIGHTS].data], [2, 3]);
+  deepEqual(trace.tensors[WEIGHTS].shape, [1, 1, 2]);
+  deepEqual([...trace.analyses.rollout.decoder.data], [7]);
+  deepEqual(trace.asked, { model: 'tiny', text: 'a b' });
+});
+
+test('a recorded request has its own answer', async () => {
+  const trace = await ARCHIVE.answer({ model: 'tiny', text: 'a b', capture: [], ...ASK });
+  deepEqual([...trace.analyses.logit_attribution.parts.data], [5]);
+});
+
+test('whatever the file lacks is refused, by its name', async () => {
+  for (const body of [
+    { text: 'another' },
+    { model: 'other' },
+    { capture: ['*.scores'] },
+    { capture: ['*.self_attention.*'] },
+    { analyses: ['logit_lens'] },
+    { edits: [{ kind: 'no_scaling' }] },
+    { ...ASK, logit_difference: { position: 0 } },
+    { card: 'other' },
+  ]) {
+    ok(!ARCHIVE.holds(body), JSON.stringify(body));
+    await rejects(ARCHIVE.answer(body), { title: 'Not in this file' });
+  }
+});
+
+test('the maps of a long text answer for the whole and for rows, and for no part of it', async () => {
+  const MAP = WEIGHTS.replace('weights', 'mean_map');
+  const map = { axes: ['head', 'query_bin', 'key_bin'], shape: [1, 1, 1], data: [0.5] };
+  const ENTROPY = WEIGHTS.replace('weights', 'entropy');
+  const entropy = { axes: ['head', 'query'], shape: [1, 2], data: [0, 0.7] };
+  const analyses = { next_token: {} };
+  const whole = fileOf(
+    { [MAP]: map, [ENTROPY]: entropy },
+    { resolution: 1, tiles: [WEIGHTS], analyses },
+  );
+  const { isOverview, holds, answer } = openArchive(archiveOf(CARD, whole, []));
+  ok(isOverview);
+  const found = await answer({ capture: [], analyses: [], resolution: 1 });
+  equal(found.tensors[MAP].data[0], 0.5);
+  deepEqual(found.tiles, []);
+  const rows = { capture: [ENTROPY], layers: [0], queries: [0] };
+  ok(holds(rows));
+  ok(holds({ ...rows, analyses: ['next_token'], predictions: { top: 1, following: true } }));
+  const parts = [{ tile: {} }, { queries: [0] }, { text: 'another' }];
+  for (const part of [...parts, { ...rows, capture: ['*.logsumexp'] }]) ok(!holds(part));
+});
+
+test('the part of a map that was looked at is in the file, and no other part', async () => {
+  const MAP = WEIGHTS.replace('weights', 'mean_map');
+  const map = { axes: ['head', 'query_bin', 'key_bin'], shape: [1, 1, 1], data: [0.5] };
+  const part = { axes: ['query_bin', 'key_bin'], shape: [1, 1], data: [0.25] };
+  const path = '/api/v1/traces/a1/tile?attention=x&head=0&queries=0:1&keys=1:2&resolution=256';
+  const written = tileElement(path, fileOf({ mean_map: part })).replace(/<.*?>/g, '');
+  const tile = tileIn({ getElementById: () => ({ textContent: written }) });
+  const { holds, answer } = openArchive(
+    archiveOf(CARD, fileOf({ [MAP]: map }, { resolution: 1, tiles: [] }), []),
+    tile,
+  );
+  const place = { attention: 'x', head: 0, queries: '0:1', keys: '1:2' };
+  const wanted = { id: 'b2', ...place, resolution: 256 };
+  ok(holds({ tile: wanted }));
+  ok(!holds({ tile: { ...wanted, head: 1 } }));
+  equal((await answer({ tile: wanted })).tensors.mean_map.data[0], 0.25);
+  await rejects(answer({ tile: { ...wanted, keys: '0:1' } }), /Not in this file/);
+});
+
+test('arrays without heads stay whole', () => {
+  const trace = {
+    tensors: { logits: { axes: ['query'], shape: [2], data: [1, 2] } },
+    analyses: {},
+  };
+  deepEqual(ofHeads(trace, [0], CARD), trace);
 });

@@ -50,10 +50,10 @@ export class Problem extends Error {
   }
 }
 
-/** The answers of a saved page, which has no server. @type {import('./archive.js').Archive|null} */
+/** The answers of a saved page, which has no server. @type {import('../offline.js').Archive|null} */
 let archive = null;
 
-/** @param {import('./archive.js').Archive} held */
+/** @param {import('../offline.js').Archive} held */
 export function answerFrom(held) {
   archive = held;
 }

@@ -1,13 +1,16 @@
 /**
  * Figures for a paper as SVG: a drawing or all heads of a model, at a width in millimetres, with
  * text of a size in points and a caption below. A drawing is made for the width at which its text of
- * 12 pixels comes out at that size.
+ * 12 pixels comes out at that size. The caption of a saved picture has its title, model and text.
  */
 
+import { originOf } from '../data/request_code.js';
+import { escapeForPlotly, quotedLine, shortened } from '../data/text.js';
 import { css, levelOf, LEVELS, sequential } from './colour.js';
 
 /**
- * @import { Layout } from './figure.js'
+ * @import { Card, Trace } from '../data/trace.js'
+ * @import { Figure, Layout } from './figure.js'
  * @import { Box, Grid } from './grid.js'
  */
 
@@ -22,7 +25,7 @@ export const DPI = 300;
 const MM_PER_INCH = 25.4;
 const POINTS_PER_INCH = 72;
 const TEXT = 12;
-const LINE = 17;
+const LINE_HEIGHT = 17;
 /** The width of a letter relative to its size, on the average. */
 const LETTER = 0.55;
 
@@ -111,12 +114,12 @@ export function wrapped(text, width) {
  */
 export function framed({ svg, width, height }, caption, { mm, font }) {
   const lines = caption.flatMap((paragraph) => wrapped(paragraph, width));
-  const below = lines.length === 0 ? 0 : LINE * (lines.length + 0.5);
+  const below = lines.length === 0 ? 0 : LINE_HEIGHT * (lines.length + 0.5);
   const whole = height + below;
   const scale = mm / width;
   const texts = lines.map(
     (line, index) =>
-      `<text x="0" y="${height + LINE * (index + 1)}" font-family="${escaped(font)}" font-size="${TEXT}" fill="#000">${escaped(line)}</text>`,
+      `<text x="0" y="${height + LINE_HEIGHT * (index + 1)}" font-family="${escaped(font)}" font-size="${TEXT}" fill="#000">${escaped(line)}</text>`,
   );
   return {
     svg: `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${round(mm)}mm" height="${round(whole * scale)}mm" viewBox="0 0 ${width} ${whole}"><rect width="${width}" height="${whole}" fill="#fff"/>${svg}${texts.join('')}</svg>`,
@@ -280,4 +283,66 @@ function crc32(bytes) {
     for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
   }
   return ~crc >>> 0;
+}
+
+const EDGE = 16;
+/** A narrow drawing is padded on the right so that its caption stays readable. */
+const LEAST_WIDTH = 480;
+const TITLE = { size: 15, line: 20, letters: 7.6 };
+const LINE = { size: 12, line: 17, letters: 6.4 };
+
+/**
+ * @param {Trace} trace
+ * @param {Pick<Figure, 'title'> & {grid: Grid}} figure
+ * @param {Card[]} cards of all models
+ * @returns {string[]} the title, then a line or two below it
+ */
+export function captionOf(trace, { title, grid }, cards) {
+  const { model, text, target, edits, experiment } = originOf(trace, grid, cards);
+  if (experiment) return [title, text];
+  const texts = [text, target].flatMap((each) => (each ? [quotedLine(each)] : [])).join(' → ');
+  return [title, ...(edits ? [grid.quantity] : []), [model, texts].filter(Boolean).join(' · ')];
+}
+
+/**
+ * Add the caption above a layout without shrinking its plot area.
+ * @param {Layout} layout of Plotly, with its margin
+ * @param {string[]} caption
+ * @param {{width: number, height: number}} size of the drawing
+ * @param {{ink: string, muted: string}} palette
+ * @returns {Layout} a layout with its size
+ */
+export function captioned(layout, [title, ...lines], { width, height }, palette) {
+  const across = Math.max(width, LEAST_WIDTH);
+  const room = EDGE + TITLE.line + lines.length * LINE.line;
+  /**
+   * @param {string} text
+   * @param {{size: number, line: number, letters: number}} of
+   */
+  const fitted = (text, { letters }) =>
+    escapeForPlotly(shortened(text, Math.floor((across - 2 * EDGE) / letters)));
+  const text = [
+    `<b>${fitted(title, TITLE)}</b>`,
+    ...lines.map(
+      (line) =>
+        `<span style="font-size:${LINE.size}px;color:${palette.muted}">${fitted(line, LINE)}</span>`,
+    ),
+  ].join('<br>');
+  return {
+    ...layout,
+    width: across,
+    height: height + room,
+    margin: { ...layout.margin, t: layout.margin.t + room, r: layout.margin.r + across - width },
+    title: {
+      text,
+      font: { size: TITLE.size, color: palette.ink },
+      xref: 'container',
+      yref: 'container',
+      x: 0,
+      xanchor: 'left',
+      y: 1,
+      yanchor: 'top',
+      pad: { l: EDGE, t: EDGE },
+    },
+  };
 }

@@ -77,7 +77,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   }
   /** @param {Promise<File>} choosing a text file; one that cannot be read changes nothing */
   async function take(choosing) {
-    const { readTextFile } = await import('./text_file.js');
+    const { readTextFile } = await import('./dom.js');
     try {
       const text = await readTextFile(await choosing);
       box.value = text;
@@ -89,7 +89,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   }
   takeDrops(document, (file) => take(Promise.resolve(file)));
   partOf(form, '#file', HTMLElement).addEventListener('click', async () => {
-    const { chooseFile } = await import('./text_file.js');
+    const { chooseFile } = await import('./dom.js');
     await take(chooseFile());
   });
   form.addEventListener('submit', (event) => event.preventDefault());

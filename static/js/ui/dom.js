@@ -1,6 +1,8 @@
 /**
- * The browser: building elements, placing boxes, copying, saving files, and the theme's colours.
+ * The browser: building elements, placing boxes, copying, saving and reading files, and the theme's colours.
  */
+
+import { inBytes } from '../data/format.js';
 
 /**
  * @import { Palette } from '../plot/figure.js'
@@ -345,4 +347,46 @@ export async function plotlySource() {
   if (!answer?.ok)
     throw new Error('the server does not respond; check that it is running, then save again');
   return answer.text();
+}
+
+/** More than any server of this kind reads by default, in bytes. */
+const LARGEST_FILE = 4e6;
+
+/** Opens the browser's dialog. @returns {Promise<File>} never settled if none is chosen */
+export function chooseFile() {
+  const input = element('input', { type: 'file', accept: 'text/*,.txt,.md' });
+  return new Promise((resolve) => {
+    input.addEventListener('change', () => {
+      if (input.files?.[0]) resolve(input.files[0]);
+    });
+    input.click();
+  });
+}
+
+/**
+ * @param {Pick<File, 'name'|'size'|'arrayBuffer'>} file
+ * @returns {Promise<string>}
+ * @throws {Error} a sentence: it is too large, empty, or not text
+ */
+export async function readTextFile(file) {
+  const { name, size } = file;
+  if (size > LARGEST_FILE)
+    throw new Error(`${name} has ${inBytes(size)}; a file may have ${inBytes(LARGEST_FILE)}.`);
+  const text = textIn(await file.arrayBuffer());
+  if (text === null) throw new Error(`${name} is not text in UTF-8.`);
+  if (text.trim() === '') throw new Error(`${name} is empty.`);
+  return text;
+}
+
+/**
+ * @param {ArrayBuffer} bytes
+ * @returns {string|null} null: they are not text in UTF-8
+ */
+function textIn(bytes) {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return text.includes('\0') ? null : text.replace(/\r\n?/g, '\n');
+  } catch {
+    return null;
+  }
 }

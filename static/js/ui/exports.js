@@ -8,7 +8,7 @@ import { counted, exact, inBytes } from '../data/format.js';
 import { openingElement, openingOf, tileElement } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
 import { escapeForPlotly, shortened, slugOf, visibleLine } from '../data/text.js';
-import { captionOf } from '../plot/caption.js';
+import { captionOf } from '../plot/publication.js';
 import { copy, palette, save, plotlySource } from './dom.js';
 
 /**

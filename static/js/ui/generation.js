@@ -6,12 +6,12 @@
 import { advice, isWorthRetrying } from '../api/calls.js';
 import { createWriter, streamGeneration } from '../api/generation.js';
 import { hasTwoSides, isFilling } from '../data/attention.js';
-import { nameOfGuess } from '../plot/guess_bars.js';
+import { nameOfGuess } from '../plot/bars.js';
 import { counted, grouped, percent } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { sequential } from '../plot/colour.js';
 import { element } from './dom.js';
-import { createChips } from './sentence.js';
+import { createChips } from './chips.js';
 
 /**
  * @import { Step, Subject, Writing } from '../api/generation.js'

@@ -17,8 +17,8 @@ import { capitalised } from '../data/text.js';
 import { isCausal } from '../data/trace.js';
 import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
-import { createHelp, element, partOf, save } from './dom.js';
 import { queryOf } from '../state/state.js';
+import { createHelp, element, palette, partOf, save } from './dom.js';
 import { createHeads } from './heads.js';
 
 /**
@@ -103,7 +103,6 @@ export function createHeadsBlock({ onState, announce, onSight }) {
   );
   async function saveImage() {
     try {
-      const { headsImage } = await import('./heads_image.js');
       const blob = await headsImage(partOf(block, '.heads', HTMLElement));
       announce(save(blob, 'headlight-all-heads.png'));
     } catch (error) {
@@ -393,4 +392,60 @@ function mark(context, { left, top, size, picture }, { query, key, beam, ratio }
     context.lineWidth = width * ratio;
     context.strokeRect(x - reach / 2, y - reach / 2, reach, reach);
   }
+}
+
+const SCALE = 2;
+const MARGIN = 8;
+const WORDS = '.heads-label:not(.is-corner), .heads-name > span';
+
+/**
+ * @param {HTMLElement} frame around a canvas and the words over it
+ * @returns {Promise<Blob>} PNG
+ */
+function headsImage(frame) {
+  const box = frame.getBoundingClientRect();
+  const picture = document.createElement('canvas');
+  picture.width = Math.ceil((box.width + 2 * MARGIN) * SCALE);
+  picture.height = Math.ceil((box.height + 2 * MARGIN) * SCALE);
+  const context = picture.getContext('2d');
+  if (!context) throw new Error('this browser paints no pictures');
+  const { surface } = palette();
+  context.fillStyle = surface;
+  context.fillRect(0, 0, picture.width, picture.height);
+  context.scale(SCALE, SCALE);
+  context.translate(MARGIN, MARGIN);
+  context.imageSmoothingEnabled = false;
+  const maps = partOf(frame, 'canvas', HTMLCanvasElement);
+  context.drawImage(maps, 0, 0, parseFloat(maps.style.width), parseFloat(maps.style.height));
+  for (const node of frame.querySelectorAll(WORDS)) write(context, node, box);
+  return new Promise((resolve, reject) => {
+    picture.toBlob(
+      (blob) =>
+        blob
+          ? resolve(blob)
+          : reject(
+              new Error('the picture is too large for this browser; save a single head instead'),
+            ),
+      'image/png',
+    );
+  });
+}
+
+/**
+ * A word as it stands on the page.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Element} node
+ * @param {DOMRect} box
+ */
+function write(context, node, box) {
+  const words = node.textContent.trim();
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  const place = range.getBoundingClientRect();
+  if (words === '' || place.width === 0) return;
+  const { color, fontSize, fontWeight, fontFamily } = getComputedStyle(node);
+  context.fillStyle = color;
+  context.font = `${fontWeight} ${fontSize} ${fontFamily}`;
+  context.textBaseline = 'middle';
+  context.fillText(words, place.left - box.left, place.top - box.top + place.height / 2);
 }

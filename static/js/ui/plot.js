@@ -287,7 +287,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
       if (!figure) throw new Error('there is no drawing yet');
       const drawn = figure;
       const Plotly = await plotly();
-      const { captioned } = await import('../plot/caption.js');
+      const { captioned } = await import('../plot/publication.js');
       const size = drawing.querySelector('.main-svg');
       const [width, height] = ['width', 'height'].map((name) => Number(size?.getAttribute(name)));
       const layout = captioned(

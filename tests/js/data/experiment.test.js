@@ -1,18 +1,17 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+
 import {
   changed,
   joined,
   labelOf,
   parametersOf,
+  problemsInLink,
   readTyped,
   slideOf,
-} from '../../../static/js/data/experiment.js';
-import {
-  problemsInLink,
   valuesInLink,
   writeInLink,
-} from '../../../static/js/data/experiment_link.js';
+} from '../../../static/js/data/experiment.js';
 
 const PARAMETERS = parametersOf({
   parameters: {

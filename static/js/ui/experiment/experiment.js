@@ -4,8 +4,16 @@
 
 import { messageOf } from '../../api/calls.js';
 import { createRun, streamExperiment } from '../../api/experiments.js';
-import { changed, labelOf, parametersOf, valuesInWords } from '../../data/experiment.js';
-import { pickedIn, problemsInLink, valuesInLink, writeInLink } from '../../data/experiment_link.js';
+import {
+  changed,
+  labelOf,
+  parametersOf,
+  pickedIn,
+  problemsInLink,
+  valuesInLink,
+  valuesInWords,
+  writeInLink,
+} from '../../data/experiment.js';
 import { element, painted, palette, withSymbols } from '../dom.js';
 import { spokenPowers, withPowers } from '../formula.js';
 import { createTables } from '../number_tables.js';

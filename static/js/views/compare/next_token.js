@@ -4,14 +4,14 @@
 
 import { divergence, softmax, totalVariation } from '../../data/arithmetic.js';
 import { decimal, percent } from '../../data/format.js';
-import { nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
+import { nameOfGuess, wordsFor } from '../../plot/bars.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { expectedMade } from '../../data/request_code.js';
 import { escapeForPlotly, named, quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { css, diverging } from '../../plot/colour.js';
 import { baseLayout, downwards, labelAxis, labelWidth } from '../../plot/figure.js';
-import { probabilityAxis } from '../../plot/guess_bars.js';
+import { probabilityAxis } from '../../plot/bars.js';
 import { queryOf } from '../../state/state.js';
 import { counterpart, matchOf } from './sides.js';
 
@@ -19,7 +19,7 @@ import { counterpart, matchOf } from './sides.js';
  * @import { NamedArray, Token } from '../../data/trace.js'
  * @import { Figure, Frame, Layout, Palette, PlotlyTrace, ViewState } from '../../plot/figure.js'
  * @import { Geometry, Grid } from '../../plot/grid.js'
- * @import { Words } from '../../plot/guess_bars.js'
+ * @import { Words } from '../../plot/bars.js'
  * @import { Side } from './sides.js'
  */
 

@@ -12,16 +12,23 @@ import {
   subjectOf,
   tokensWith,
 } from '../../ui/generation.js';
-import { nameOfGuess } from '../../plot/guess_bars.js';
+import { nameOfGuess } from '../../plot/bars.js';
 import { chainSteps } from '../../data/arithmetic.js';
 import { highestIn } from '../../data/trace.js';
 import { counted, grouped, percent, share } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';
-import { choiceBars, routeMap, rowBars, startFigure } from './drawing.js';
+import {
+  asksSampled,
+  choiceBars,
+  routeMap,
+  rowBars,
+  sliders,
+  startFigure,
+  TERMS,
+} from './drawing.js';
 import { entryOf } from '../registry.js';
-import { asksSampled, sliders, TERMS } from './sampling.js';
 
 /**
  * @import { Step, Writing } from '../../api/generation.js'
@@ -29,7 +36,7 @@ import { asksSampled, sliders, TERMS } from './sampling.js';
  * @import { Token, Trace } from '../../data/trace.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
  * @import { Geometry, Grid } from '../../plot/grid.js'
- * @import { Guess } from '../../plot/guess_bars.js'
+ * @import { Guess } from '../../plot/bars.js'
  * @import { Control } from '../../ui/controls.js'
  */
 

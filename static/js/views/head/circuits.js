@@ -8,8 +8,7 @@ import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { tokensOf, weightsAt } from '../../data/attention.js';
 import { decimal, signed } from '../../data/format.js';
 import { named } from '../../data/text.js';
-import { nameOfGuess } from '../../plot/guess_bars.js';
-import { signedBars, withSign } from '../../plot/signed_bars.js';
+import { nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
 import { queryOf } from '../../state/state.js';
 
 /**

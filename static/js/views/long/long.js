@@ -9,22 +9,24 @@ import { grouped } from '../../data/format.js';
 import { entryOf, MOST_NUMBERS, overviewAsk } from '../registry.js';
 import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure } from './map.js';
-import { BINS, regionAfter, writtenOf } from './region.js';
-import { statisticsOf } from './strips.js';
 import {
   attentionOf,
+  BINS,
   isPastTraining,
   ofTile,
   ofWhole,
   overviewOf,
   placeIn,
   placesIn,
+  regionAfter,
   regionIn,
   sizeOf,
   textsOf,
   tiledRegion,
   wholeShown,
+  writtenOf,
 } from './subject.js';
+import { statisticsOf } from './strips.js';
 
 /**
  * @import { Ask, Trace } from '../../data/trace.js'

@@ -8,17 +8,23 @@ import { sequential } from '../../plot/colour.js';
 import { isNarrow } from '../../plot/figure.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { overviewAsk } from '../registry.js';
-import { LEAST, regionAfter, resolutionInWords, writtenOf } from './region.js';
+import {
+  isPastTraining,
+  LEAST,
+  regionAfter,
+  resolutionInWords,
+  sizeOf,
+  textsOf,
+  writtenOf,
+} from './subject.js';
 import { columnsOf, lossStrip, stripRoom, stripsInWords, stripsOf, withStrips } from './strips.js';
-import { isPastTraining, sizeOf, textsOf } from './subject.js';
 
 /**
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
  * @import { Drawing, Figure, ViewState } from '../../plot/figure.js'
  * @import { Box, Cell, Grid } from '../../plot/grid.js'
- * @import { Part, Region } from './region.js'
+ * @import { Part, Region, Shown } from './subject.js'
  * @import { Strip } from './strips.js'
- * @import { Shown } from './subject.js'
  */
 
 /** The share of the values that have a colour of their own. */

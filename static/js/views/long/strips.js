@@ -11,7 +11,7 @@ import { isNarrow } from '../../plot/figure.js';
  * @import { NamedArray } from '../../data/trace.js'
  * @import { Drawing, Frame } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
- * @import { Part } from './region.js'
+ * @import { Part } from './subject.js'
  */
 
 /** @typedef {{id: string, title: string, short: string, label: string, values: Float64Array, format: (value: number) => string}} Strip the mean of each bin of queries; NaN: none */

@@ -3,7 +3,7 @@
  * masked position instead.
  */
 
-import { guessesIn, marker, wordsFor } from '../../plot/guess_bars.js';
+import { guessesIn, marker, wordsFor } from '../../plot/bars.js';
 import { filled, isMask, MASK } from '../../data/words.js';
 import { percent } from '../../data/format.js';
 import { bytesInWords, named, quoted } from '../../data/text.js';
@@ -15,17 +15,23 @@ import {
   weightsAt,
 } from '../../data/attention.js';
 import { queryOf } from '../../state/state.js';
-import { guessBars, guessesGrid } from '../../plot/guess_bars.js';
+import { guessBars, guessesGrid } from '../../plot/bars.js';
 import { entryOf } from '../registry.js';
-import { choiceBars } from '../generate/drawing.js';
-import { asksSampled, isNaturalIn, sampledGuesses, sliders, TERMS } from '../generate/sampling.js';
+import {
+  asksSampled,
+  choiceBars,
+  isNaturalIn,
+  sampledGuesses,
+  sliders,
+  TERMS,
+} from '../generate/drawing.js';
 import { isWritable } from '../../ui/generation.js';
 
 /**
  * @import { Token, Trace } from '../../data/trace.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
- * @import { Guess, Words } from '../../plot/guess_bars.js'
+ * @import { Guess, Words } from '../../plot/bars.js'
  * @import { Patch } from '../../state/state.js'
  */
 

@@ -11,15 +11,23 @@ import { sideOf, stackOf, tokensOf } from '../../data/attention.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { depthLines, depthMap, isDown, pointsOf } from './depth_drawing.js';
-import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from './residual_stream.js';
+import {
+  depthLines,
+  depthMap,
+  isCentred,
+  isDown,
+  normDepth,
+  pointsOf,
+  rowMeans,
+  streamDepth,
+  writtenDepth,
+} from './depth_drawing.js';
 
 /**
  * @import { Ask, Card, Matrix, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
- * @import { Line } from './depth_drawing.js'
- * @import { Depth, Found, Step } from './residual_stream.js'
+ * @import { Depth, Found, Line, Step } from './depth_drawing.js'
  */
 
 const REQUEST = { capture: [], analyses: ['residual_stream'] };

@@ -1,6 +1,6 @@
 /**
- * Drawings by depth: a map of steps by positions, and lines over the steps. In a narrow layout the
- * positions of the map run downwards.
+ * The residual stream by depth, one row per step, and its drawings: a map of steps by positions, and
+ * lines over the steps. In a narrow layout the positions of the map run downwards.
  */
 
 import { transposed } from '../../data/arithmetic.js';
@@ -20,10 +20,9 @@ import {
 } from '../../plot/figure.js';
 
 /**
- * @import { Matrix, Token } from '../../data/trace.js'
+ * @import { Card, Matrix, NamedArray, Token } from '../../data/trace.js'
  * @import { Drawing, Frame, Lettering, Palette } from '../../plot/figure.js'
  * @import { Geometry } from '../../plot/grid.js'
- * @import { Depth, Step } from './residual_stream.js'
  */
 
 const STEP_HEIGHT = 22;
@@ -334,4 +333,172 @@ export function pointsOf(lines, { least, most }) {
       return { row: distances.indexOf(Math.min(...distances)), column };
     },
   };
+}
+
+/** @typedef {Record<string, NamedArray>} Found what `residual_stream` gives */
+
+/**
+ * @typedef {Object} Step
+ * @property {string} title on an axis: `0 · attention`
+ * @property {string} name in a sentence: `the attention of layer 0`
+ */
+
+/** @typedef {{steps: Step[], matrix: Matrix}} Depth steps by positions */
+
+const PARTS = ['self_attention', 'cross_attention', 'feed_forward'];
+const PLACES = ['before', 'between', 'middle', 'after'];
+/** @type {Record<string, string>} */
+const TITLES = {
+  self_attention: 'attention',
+  cross_attention: 'cross-attention',
+  feed_forward: 'feed-forward',
+};
+/** @type {Record<string, string>} */
+const NORMS = {
+  self_attention: 'attention_norm',
+  cross_attention: 'cross_attention_norm',
+  feed_forward: 'feed_forward_norm',
+};
+
+/**
+ * The norm of the stream after the embedding and after every part of every layer.
+ * @param {Found} found
+ * @param {'encoder'|'decoder'} stack
+ * @param {Card} [card]
+ * @returns {Depth}
+ */
+export function streamDepth(found, stack, card) {
+  const places = PLACES.filter((place) => `${stack}.residual_norm.${place}` in found);
+  /**
+   * @param {string} place
+   * @param {number} layer
+   */
+  const at = (place, layer) => rowAt(found[`${stack}.residual_norm.${place}`], layer);
+  const parts = partsIn(found, stack);
+  const rows = eachWrite(found, stack, card).map(({ step, part, layer }) => ({
+    step: { title: step.title, name: `after ${step.name}` },
+    row: at(places[parts.indexOf(part) + 1], layer),
+  }));
+  return depthOf([
+    { step: { title: 'embedding', name: 'after the embedding' }, row: at('before', 0) },
+    ...rows,
+  ]);
+}
+
+/**
+ * The writes of every part of every layer.
+ * @param {Found} found
+ * @param {'encoder'|'decoder'} stack
+ * @param {Card|undefined} card
+ * @param {'written_norm'|'cosine'} quantity
+ * @returns {Depth}
+ */
+export function writtenDepth(found, stack, card, quantity) {
+  return depthOf(
+    eachWrite(found, stack, card).map(({ step, part, layer }) => ({
+      step,
+      row: rowAt(found[`${stack}.${quantity}.${part}`], layer),
+    })),
+  );
+}
+
+/**
+ * The inputs of every layer norm, and of the final norm if there is one.
+ * @param {Found} found
+ * @param {'encoder'|'decoder'} stack
+ * @param {Card|undefined} card
+ * @param {'mean'|'deviation'|'root_mean_square'} quantity
+ * @returns {Depth}
+ */
+export function normDepth(found, stack, card, quantity) {
+  const side = card?.norm_place === 'post' ? 'after' : 'before';
+  const rows = eachWrite(found, stack, card).map(({ step, part, layer }) => ({
+    step: { title: step.title, name: `the norm ${side} ${step.name}` },
+    row: rowAt(found[`${stack}.${quantity}.${NORMS[part]}`], layer),
+  }));
+  const last = found[`${stack}.${quantity}.norm`];
+  return depthOf(
+    last
+      ? [...rows, { step: { title: 'last norm', name: 'the last norm' }, row: rowAt(last, 0) }]
+      : rows,
+  );
+}
+
+/**
+ * Whether the norm is by mean and deviation, rather than by root mean square.
+ * @param {Found} found
+ */
+export function isCentred(found) {
+  return Object.keys(found).some((name) => name.includes('.deviation.'));
+}
+
+/**
+ * @param {Found} found
+ * @param {string} stack
+ */
+function partsIn(found, stack) {
+  return PARTS.filter((part) => `${stack}.written_norm.${part}` in found);
+}
+
+/**
+ * @param {Found} found
+ * @param {string} stack
+ * @param {Card|undefined} card
+ */
+function eachWrite(found, stack, card) {
+  const parts = partsIn(found, stack);
+  const layers = found[`${stack}.residual_norm.before`].shape[0];
+  return Array.from({ length: layers }, (_, layer) =>
+    parts.map((part) => ({ part, layer, step: stepOf(part, layer, card) })),
+  ).flat();
+}
+
+/**
+ * @param {string} part
+ * @param {number} layer
+ * @param {Card|undefined} card
+ */
+function stepOf(part, layer, card) {
+  const title =
+    part === 'feed_forward' && card?.moe?.layers.includes(layer) ? 'experts' : TITLES[part];
+  return {
+    title: `${layer} · ${title}`,
+    name: `the ${title === 'feed-forward' ? 'feed-forward network' : title} of layer ${layer}`,
+  };
+}
+
+/**
+ * @param {NamedArray} array
+ * @param {number} layer
+ */
+function rowAt({ shape, data, scale }, layer) {
+  const columns = shape[shape.length - 1];
+  return Float64Array.from(
+    { length: columns },
+    (_, column) => data[layer * columns + column] * scale,
+  );
+}
+
+/**
+ * @param {{step: Step, row: Float64Array}[]} rows
+ * @returns {Depth}
+ */
+function depthOf(rows) {
+  const columns = rows[0].row.length;
+  const data = new Float64Array(rows.length * columns);
+  rows.forEach(({ row }, index) => data.set(row, index * columns));
+  return { steps: rows.map(({ step }) => step), matrix: { rows: rows.length, columns, data } };
+}
+
+/**
+ * @param {Matrix} matrix
+ * @returns {number[]} the mean of every row
+ */
+export function rowMeans({ rows, columns, data }) {
+  return Array.from(
+    { length: rows },
+    (_, row) =>
+      data.subarray(row * columns, (row + 1) * columns).reduce((sum, value) => sum + value, 0) /
+      columns,
+  );
 }

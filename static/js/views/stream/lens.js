@@ -5,7 +5,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { guessesIn, marker, nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
+import { guessesIn, marker, nameOfGuess, wordsFor } from '../../plot/bars.js';
 import { percent } from '../../data/format.js';
 import {
   bytesInWords,
@@ -25,7 +25,7 @@ import {
   shortBarTitle,
   shortBarWidth,
 } from '../../plot/figure.js';
-import { guessBars, guessesGrid } from '../../plot/guess_bars.js';
+import { guessBars, guessesGrid } from '../../plot/bars.js';
 import { choosing, queryOf } from '../../state/state.js';
 
 /**

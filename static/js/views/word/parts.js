@@ -5,11 +5,11 @@
 
 import { percent } from '../../data/format.js';
 import { named, nameOf } from '../../data/text.js';
-import { withSign } from '../../plot/signed_bars.js';
+import { withSign } from '../../plot/bars.js';
 
 /**
  * @import { Card, NamedArray, Token } from '../../data/trace.js'
- * @import { Bar } from '../../plot/signed_bars.js'
+ * @import { Bar } from '../../plot/bars.js'
  */
 
 /** @typedef {{id: number, text: string}} Chosen a token of the vocabulary */

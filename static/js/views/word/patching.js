@@ -7,10 +7,9 @@ import { hasTwoSides, sideOf, tokensOf } from '../../data/attention.js';
 import { signed } from '../../data/format.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { nameOfGuess } from '../../plot/guess_bars.js';
+import { nameOfGuess, withSign } from '../../plot/bars.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { depthMap, isDown } from '../stream/depth_drawing.js';
-import { withSign } from '../../plot/signed_bars.js';
 import { requestOf } from './subject.js';
 
 /**

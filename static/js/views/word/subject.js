@@ -8,7 +8,7 @@ import { percent } from '../../data/format.js';
 import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { isMask } from '../../data/words.js';
-import { nameOfGuess } from '../../plot/guess_bars.js';
+import { nameOfGuess } from '../../plot/bars.js';
 import { choosing, queryOf } from '../../state/state.js';
 
 /**

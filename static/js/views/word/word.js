@@ -7,9 +7,8 @@ import { noticeOf } from '../../api/request_cache.js';
 import { hasTwoSides, predictingSide, tokensOf } from '../../data/attention.js';
 import { percent, signed } from '../../data/format.js';
 import { capitalised, enumerated, named } from '../../data/text.js';
-import { nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
+import { nameOfGuess, signedBars, withSign, wordsFor, writtenOf } from '../../plot/bars.js';
 import { entryOf } from '../registry.js';
-import { signedBars, withSign, writtenOf } from '../../plot/signed_bars.js';
 import {
   differenceOf,
   expertsOf,

@@ -1,6 +1,16 @@
-import { deepEqual, equal } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+
+import {
+  difference,
+  meanMoved,
+  movedIn,
+  weightsSeen,
+} from '../../../../static/js/views/compare/heads.js';
+import { nextChange } from '../../../../static/js/views/compare/next_token.js';
+import { picturesOf, runFigure } from '../../../../static/js/views/compare/runs.js';
 import { commonPairs, editsOf } from '../../../../static/js/views/compare/sides.js';
+import { PALETTE, sampleTrace } from '../../sample.js';
 
 const WISH = {
   kind: 'heads',
@@ -59,4 +69,126 @@ test('the common subsequence has maximal length', () => {
     const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
     equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
   }
+});
+
+test('the attention moved in a head matches its matrix of changes', () => {
+  const site = 'decoder.layers.1.self_attention.weights';
+  const a = sampleTrace().tensors[site];
+  const data = Float32Array.from({ length: 50 }, (_, at) => (at % 5 === 0 ? 1 : 0));
+  const b = { ...a, scale: 1, data };
+  const pairs = [0, 1, 3].map((row) => [row, Math.min(row, 2)]);
+  for (const head of [0, 1]) {
+    const [from, to] = [a, b].map((array) =>
+      weightsSeen({ tensors: { [site]: array } }, site, head),
+    );
+    const moved = meanMoved(difference(from, to, pairs, pairs));
+    ok(Math.abs(movedIn(a, b, head, pairs, pairs) - moved) < 1e-12);
+  }
+});
+
+const TEXTS = ['a', ' b', ' c', '\n'];
+
+/** The prediction of a pass over a vocabulary of four, at its one position. */
+function seen(probabilities, { texts = TEXTS, most = 2 } = {}) {
+  const ids = [0, 1, 2, 3]
+    .sort((one, other) => probabilities[other] - probabilities[one])
+    .slice(0, most);
+  const row = (data) => ({ shape: [1, data.length], scale: 1, data });
+  return {
+    logits: row(probabilities.map(Math.log)),
+    likeliest: {
+      ids: row(ids),
+      probabilities: row(ids.map((id) => probabilities[id])),
+      texts: [ids.map((id) => texts[id])],
+    },
+    tokens: [],
+    query: 0,
+  };
+}
+
+const near = (found, wanted) => ok(Math.abs(found - wanted) < 1e-9, `${found} is not ${wanted}`);
+
+test('tokens of either list have both probabilities, those too that one list leaves out', () => {
+  const { tokens, moved } = nextChange(seen([0.6, 0.3, 0.1, 0]), seen([0.1, 0.2, 0.3, 0.4]), 9);
+  deepEqual(
+    tokens.map(({ name }) => name),
+    ['a', '↵', '·b', '·c'],
+  );
+  [
+    [0.6, 0.1],
+    [0, 0.4],
+    [0.3, 0.2],
+    [0.1, 0.3],
+  ].forEach(([a, b], at) => {
+    near(tokens[at].a, a);
+    near(tokens[at].b, b);
+  });
+  near(moved, 0.6);
+});
+
+test('no more tokens than there is room for, the likeliest of either first', () => {
+  deepEqual(
+    nextChange(seen([0.6, 0.3, 0.1, 0]), seen([0.1, 0.2, 0.3, 0.4]), 2).tokens.map(
+      ({ text }) => text,
+    ),
+    ['a', '\n'],
+  );
+});
+
+test('tokens of two vocabularies are matched by text, without a distance', () => {
+  const { tokens, moved } = nextChange(
+    seen([0.6, 0.3, 0.1, 0]),
+    seen([0.5, 0.4, 0.1, 0], { texts: [' b', 'x', ' c', '\n'] }),
+    9,
+  );
+  equal(moved, null);
+  const found = Object.fromEntries(tokens.map(({ text, a, b }) => [text, [a, b]]));
+  deepEqual(found, { a: [0.6, NaN], ' b': [0.3, 0.5], x: [NaN, 0.4] });
+});
+
+const CURVES = [
+  {
+    title: 'Right answers',
+    unit: 'share',
+    lines: [
+      { name: 'sampled', steps: [2, 4], values: [0.25, 0.5] },
+      { name: 'validation', steps: [4], values: [0.75] },
+    ],
+  },
+];
+const BINS = {
+  '0.0-0.1': { predicted: 0.04, observed: 0, pairs: 9 },
+  '0.9-1.0': { predicted: 0.98, observed: 1, pairs: 8 },
+};
+const state = {
+  width: 600,
+  height: 400,
+  palette: PALETTE,
+  answers: {
+    ours: { trace: { card: { id: 'sums', title: 'Sums', curves: CURVES } } },
+    theirs: { trace: { card: { id: 'r', title: 'Judge', metrics: { calibration: BINS } } } },
+  },
+};
+
+test('both models have the pictures of their runs, and a reward model its calibration', () => {
+  deepEqual(
+    picturesOf(state).map(({ title }) => title),
+    ['Right answers', 'Calibration'],
+  );
+  deepEqual(picturesOf({ answers: {} }), []);
+});
+
+test('a curve has its values at its own steps', () => {
+  const { grid, title, summary } = runFigure('run-0', state);
+  match(title, /right answers$/u);
+  match(summary, /sampled from 0.25 to 0.5; validation from 0.75 to 0.75/u);
+  deepEqual([grid.rows, grid.columns], [2, 2]);
+  deepEqual([grid.value(0, 0), grid.value(0, 1), grid.value(1, 1)], [0.25, 0.5, 0.75]);
+  equal(Number.isNaN(grid.value(1, 0)), true);
+});
+
+test('calibration stands beside the line of a calibrated model', () => {
+  const { grid } = runFigure('run-1', state);
+  deepEqual([grid.value(0, 0), grid.value(0, 1)], [0, 1]);
+  deepEqual([grid.value(1, 0), grid.value(1, 1)], [0.04, 0.98]);
 });

@@ -1,19 +1,28 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+
 import { experts } from '../../../../static/js/views/experts/experts.js';
-import { CARD, CHOSEN, routedTrace } from './sample.js';
+import { networkOf, placed } from '../../../../static/js/views/experts/flow.js';
+import {
+  flowBetween,
+  pathOverlap,
+  routingOf,
+  stagesOf,
+  weightByExpert,
+} from '../../../../static/js/views/experts/routing.js';
 import {
   figuresOf,
   FRAME,
   longTrace,
   pairTrace,
+  plain,
   sampleTrace,
   TARGET_TOKENS,
   tensor,
   TOKENS,
-  plain,
 } from '../../sample.js';
 import { assertContract, assertFits, WIDTHS } from '../view_contract.js';
+import { CARD, CHOSEN, routedTrace, WEIGHTS } from './sample.js';
 
 const COUNT = TOKENS.length;
 const ANSWERS = { card: { trace: { card: CARD } } };
@@ -212,4 +221,119 @@ test('route and specialities keep the contract, at 256 tokens too', () => {
       for (const figure of long.filter(({ notice }) => !notice)) assertFits(figure, width);
     }
   }
+});
+
+const BOX = { across: 600, down: 300, thickness: 20, pad: 10 };
+const near = (value, expected) =>
+  ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
+const sum = (links) => links.reduce((total, { value }) => total + value, 0);
+
+for (const emphasis of [1, 3]) {
+  test(`inflow, value and outflow of a node agree, with the chosen token counted ${emphasis} times`, () => {
+    const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5, emphasis);
+    deepEqual(
+      nodes.filter(({ column }) => column === 0).map(({ value }) => value),
+      [emphasis, 4],
+    );
+    nodes.forEach(({ column, value }, index) => {
+      if (column > 0) near(sum(links.filter(({ target }) => target === index)), value);
+      if (column < 2) near(sum(links.filter(({ source }) => source === index)), value);
+    });
+  });
+}
+
+test('the chosen token’s own links lead along its experts, weight by weight', () => {
+  const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5);
+  const own = links
+    .filter(({ isChosen }) => isChosen)
+    .map(({ source, target, value }) => [
+      nodes[source].expert,
+      nodes[target].expert,
+      Number(value.toFixed(4)),
+    ]);
+  deepEqual(own, [
+    [null, 2, 0.9],
+    [null, 3, 0.1],
+    [2, 1, 0.855],
+    [2, 0, 0.045],
+    [3, 1, 0.095],
+    [3, 0, 0.005],
+  ]);
+});
+
+test('the height of nodes is their value; they do not overlap and fill the height', () => {
+  const { nodes } = networkOf(stagesOf(routedTrace()), 2, 5);
+  const boxes = placed(nodes, BOX);
+  const unit = (boxes[0].y1 - boxes[0].y0) / nodes[0].value;
+  boxes.forEach(({ y0, y1 }, index) => near(y1 - y0, nodes[index].value * unit));
+  for (const column of [1, 2]) {
+    const stack = boxes.filter((_, index) => nodes[index].column === column);
+    near(stack[0].y0, 0);
+    near(stack.at(-1).y1, BOX.down);
+    stack.slice(1).forEach(({ y0 }, index) => ok(y0 - stack[index].y1 >= BOX.pad - 1e-9));
+  }
+  deepEqual([boxes[0].x0, boxes.at(-1).x1], [0, 600]);
+});
+
+const close = (value, expected) =>
+  ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
+
+test('the balance loss is n times the sum of load and mean probability, by hand', () => {
+  const { balanceLoss, load, entropies, mostEntropy, meanEntropy } = routingOf(
+    sampleTrace().tensors,
+    1,
+  );
+  deepEqual(load, [0.5, 0.5, 0, 0]);
+  ok(Math.abs(balanceLoss - 4 * (0.5 * 0.5 + 0.5 * 0.3)) < 1e-6);
+  close(mostEntropy, 2);
+  for (const entropy of entropies)
+    ok(Math.abs(entropy - meanEntropy) < 1e-12 && entropy > 1 && entropy < mostEntropy);
+});
+
+test('the balance loss is 1 for even load, and the number of experts if one takes all', () => {
+  const named = (axes, columns, data) => ({ axes, shape: [4, columns], scale: 1, data });
+  const routed = (probs, indices) =>
+    routingOf(
+      {
+        'decoder.layers.0.experts.router_probs': named(['query', 'expert'], 4, probs),
+        'decoder.layers.0.experts.expert_indices': named(['query', 'top_k'], 1, indices),
+        'decoder.layers.0.experts.expert_weights': named(['query', 'top_k'], 1, [1, 1, 1, 1]),
+      },
+      0,
+    ).balanceLoss;
+  close(routed(new Float64Array(16).fill(0.25), [0, 1, 2, 3]), 1);
+  close(
+    routed(
+      Float64Array.from({ length: 16 }, (_, at) => (at % 4 === 2 ? 1 : 0)),
+      [2, 2, 2, 2],
+    ),
+    4,
+  );
+});
+
+test('the flow between layers is weight times weight and conserves each expert’s total', () => {
+  const [{ routing: from }, { routing: to }] = stagesOf(routedTrace());
+  const { data, columns } = flowBetween(from, to, () => true);
+  const share = (layer, token, expert) => {
+    const rank = CHOSEN[layer][token].indexOf(expert);
+    return rank < 0 ? 0 : [WEIGHTS[layer][token], 1 - WEIGHTS[layer][token]][rank];
+  };
+  const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
+  close(data[1], total(CHOSEN[0].map((_, token) => share(0, token, 0) * share(1, token, 1))));
+  const experts = [0, 1, 2, 3];
+  for (const expert of experts) {
+    const row = data.slice(expert * columns, (expert + 1) * columns);
+    close(total(row), weightByExpert(from)[expert]);
+    const column = experts.map((other) => data[other * columns + expert]);
+    close(total(column), weightByExpert(to)[expert]);
+  }
+});
+
+test('the path of a token overlaps fully with itself, and with another by the smaller weights', () => {
+  const stages = stagesOf(routedTrace());
+  const shared = pathOverlap(stages, 1);
+  close(shared[1], 1);
+  close(shared[0], (0.6 + 0.25 + 0) / 2);
+  close(shared[2], (0 + 0.625 + 0.05) / 2);
+  close(pathOverlap(stages, 0)[1], shared[0]);
 });

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+
 import { callOf } from '../../../../static/js/data/request_code.js';
 import { ceilingOf, shrunk } from '../../../../static/js/ui/map_heads.js';
 import { boxAfter } from '../../../../static/js/ui/pan_zoom.js';
@@ -11,12 +12,12 @@ import {
   regionAfter,
   regionOf,
   resolutionInWords,
+  smallMapsOf,
   wholeOf,
   writtenOf,
   zoomed,
-} from '../../../../static/js/views/long/region.js';
+} from '../../../../static/js/views/long/subject.js';
 import { lossStrip, stripsOf } from '../../../../static/js/views/long/strips.js';
-import { smallMapsOf } from '../../../../static/js/views/long/subject.js';
 import { overviewAsk } from '../../../../static/js/views/registry.js';
 import { FRAME, sampleTrace } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';

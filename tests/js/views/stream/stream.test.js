@@ -1,18 +1,26 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+
+import {
+  normDepth,
+  streamDepth,
+  writtenDepth,
+} from '../../../../static/js/views/stream/depth_drawing.js';
+import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
 import { stream } from '../../../../static/js/views/stream/stream.js';
 import {
   figuresOf,
   fillTrace,
+  FRAME,
   longTrace,
   pairTrace,
+  plain,
   sampleTrace,
   TARGET_TOKENS,
   TOKENS,
-  plain,
 } from '../../sample.js';
-import { answersOf, lensAnalysis, streamAnalysis } from './sample.js';
 import { assertContract, assertFits, WIDTHS } from '../view_contract.js';
+import { answersOf, lensAnalysis, streamAnalysis } from './sample.js';
 
 const COUNT = TOKENS.length;
 const SHOWS = ['lens', 'norms', 'writes', 'layer_norm'];
@@ -171,4 +179,96 @@ test('layer norms show mean and deviation, an RMSNorm its root mean square', () 
     }).map(({ title }) => title.replace(/ of the input .*/, ''));
   deepEqual(titles({}), ['Mean', 'Standard deviation', 'Mean', 'Standard deviation']);
   deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
+});
+
+const titles = ({ steps }) => steps.map(({ title }) => title);
+const rows = ({ matrix: { rows: count, columns, data } }) =>
+  Array.from({ length: count }, (_, row) =>
+    Array.from(data.slice(row * columns, (row + 1) * columns)),
+  );
+
+test('the stream is followed from the embedding through every part of every layer', () => {
+  const depth = streamDepth(streamAnalysis(3), 'decoder');
+  const parts = ['0 · attention', '0 · feed-forward', '1 · attention', '1 · feed-forward'];
+  deepEqual(titles(depth), ['embedding', ...parts]);
+  const wanted = [0, 10, 20, 30, 40].map((norm) => [norm, norm + 1, norm + 2]);
+  deepEqual(rows(depth), wanted);
+  const cross = streamDepth(streamAnalysis(2, { hasCross: true }), 'decoder');
+  equal(titles(cross)[2], '0 · cross-attention');
+});
+
+test('written vectors come part by part', () => {
+  const found = streamAnalysis(2);
+  deepEqual(rows(writtenDepth(found, 'decoder', {}, 'cosine')), [
+    [-0.5, -0.5],
+    [0.25, 0.25],
+    [-1, -1],
+    [0.5, 0.5],
+  ]);
+  const written = rows(writtenDepth(found, 'decoder', {}, 'written_norm')).map(([first]) => first);
+  deepEqual(
+    written.map((value) => Math.round(value * 100)),
+    [0, 10, 20, 30],
+  );
+});
+
+test('a last norm follows in pre-norm models only', () => {
+  const before = normDepth(streamAnalysis(2), 'decoder', { norm_place: 'pre' }, 'deviation');
+  equal(titles(before).at(-1), 'last norm');
+  deepEqual(rows(before).at(-1), [0, 1]);
+  equal(before.steps[0].name, 'the norm before the attention of layer 0');
+  const after = normDepth(
+    streamAnalysis(2, { isPost: true }),
+    'decoder',
+    { norm_place: 'post' },
+    'deviation',
+  );
+  equal(titles(after).length, 4);
+  equal(after.steps[0].name, 'the norm after the attention of layer 0');
+});
+
+test('every cell is found at its own position only', () => {
+  const setting = settingFor(50, 3, 700);
+  const { box, at } = geometryOf(setting);
+  const seen = new Set();
+  for (let row = 0; row < 3; row += 1) {
+    for (let column = 0; column < 50; column += 1) {
+      const { x0, x1, y0, y1 } = box(row, column);
+      deepEqual(at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
+      deepEqual(at(x0 + 0.01, y1 - 0.01), { row, column });
+      seen.add(`${x0} ${y0}`);
+    }
+  }
+  equal(seen.size, 150);
+});
+
+test('the map shows tokens, numbers and names in the places that the geometry says', () => {
+  const probabilities = {
+    rows: 2,
+    columns: 5,
+    data: Float64Array.from({ length: 10 }, (_, at) => at / 10),
+  };
+  const lens = {
+    tokens: TOKENS,
+    probabilities,
+    nameAt: (layer, position) => `${layer}<${position}`,
+    isRight: (layer, position) => layer === 1 && position === 3,
+  };
+  const state = { ...FRAME, width: 260 };
+  const { data, layout } = lensMap(lens, state);
+  const [map, heads, names, underlines] = data;
+  const { box } = geometryOf(settingFor(5, 2, 260));
+  ok(map.z.length > 3, 'more lines than one');
+  for (let at = 0; at < 10; at += 1) {
+    const { x0, y0 } = box(Math.floor(at / 5), at % 5);
+    equal(map.z[y0 + 0.5][x0 + 0.5], at / 10);
+    const written = names.x.findIndex((x, index) => x === x0 + 0.5 && names.y[index] === y0 + 0.5);
+    equal(names.text[written], `${Math.floor(at / 5)}&lt;${at % 5}`);
+  }
+  deepEqual(map.z[0], new Array(map.z[0].length).fill(null), 'no number beside the tokens');
+  equal(heads.text[0], '&lt;s&gt;');
+  const { x0, y1 } = box(1, 3);
+  equal(underlines.x.length, 3);
+  ok(underlines.x[0] > x0 && underlines.y[0] < y1 && underlines.y[0] > y1 - 0.1);
+  deepEqual(layout.yaxis.ticktext.slice(0, 3), ['layer', '0', '1']);
 });

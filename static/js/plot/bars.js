@@ -1,15 +1,15 @@
 /**
- * The predictions of a model at one token: the likeliest tokens, which of them is right, and their
- * bars, the likeliest on top; the actual token has the key's colour.
+ * Bars from left to right, one row each: the predictions at one token, the likeliest on top, in which
+ * the actual token has the key's colour; and logits on both sides of zero.
  */
 
-import { percent, tick } from '../data/format.js';
-import { escapeForPlotly, bytesInWords, visible } from '../data/text.js';
-import { css, sequential } from './colour.js';
-import { baseLayout, downwards, labelAxis, labelWidth, roundTicks } from './figure.js';
-import { isMask, wordBehind } from '../data/words.js';
 import { isFilling } from '../data/attention.js';
+import { percent, signed, tick } from '../data/format.js';
+import { bytesInWords, escapeForPlotly, visible } from '../data/text.js';
 import { matrixAt, rowOf } from '../data/trace.js';
+import { isMask, wordBehind } from '../data/words.js';
+import { css, diverging, sequential } from './colour.js';
+import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, roundTicks } from './figure.js';
 
 /**
  * @import { Side } from '../data/attention.js'
@@ -41,22 +41,14 @@ export function guessBars({ palette, width }, guesses, words) {
   const total = Math.min(width, WIDEST);
   return {
     data: [
-      {
-        type: 'bar',
-        orientation: 'h',
-        x: guesses.map(({ probability }) => probability),
-        y: guesses.map((_, rank) => rank),
-        width: 0.66,
-        text: ended.map(({ number }) => escapeForPlotly(number)),
-        textposition: 'outside',
-        textfont: { size: 12, color: palette.ink },
-        cliponaxis: false,
-        hoverinfo: 'none',
-        marker: {
-          color: guesses.map(({ mark }) => (mark ? palette.key : css(scale, 128))),
-          line: { width: 0 },
-        },
-      },
+      barTrace(
+        guesses.map(({ mark }, row) => ({
+          value: ended[row].probability,
+          written: ended[row].number,
+          colour: mark ? palette.key : css(scale, 128),
+        })),
+        palette,
+      ),
     ],
     layout: {
       ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
@@ -69,6 +61,27 @@ export function guessBars({ palette, width }, guesses, words) {
         labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING }),
       ),
     },
+  };
+}
+
+/**
+ * Bars from left to right, one row each, with their numbers at the ends.
+ * @param {{value: number, written: string, colour: string}[]} rows
+ * @param {Palette} palette
+ */
+function barTrace(rows, palette) {
+  return {
+    type: 'bar',
+    orientation: 'h',
+    x: rows.map(({ value }) => value),
+    y: rows.map((_, row) => row),
+    width: 0.66,
+    text: rows.map(({ written }) => escapeForPlotly(written)),
+    textposition: 'outside',
+    textfont: { size: 12, color: palette.ink },
+    cliponaxis: false,
+    hoverinfo: 'none',
+    marker: { color: rows.map(({ colour }) => colour), line: { width: 0 } },
   };
 }
 
@@ -228,4 +241,119 @@ export function marker(trace, tokens, query, hidden) {
   const right = isFilling(trace) ? tokens[query].id : tokens[query + 1]?.id;
   const isKnown = right !== undefined && !isMask(tokens[query]);
   return (id) => (isKnown && id === right ? { mark: came, markInWords: cameInWords } : nothing);
+}
+
+const SIGNED_ROW = { height: 26, least: 18 };
+const WIDEST_SIGNED = 720;
+const LETTERS = { wide: 48, narrow: 18 };
+/** The share of the room that bars have at least, beside their numbers. */
+const LEAST_BARS = 0.3;
+const LEVELS = { against: 40, quiet: 128, for: 215 };
+
+/**
+ * @typedef {Object} Bar
+ * @property {string} label
+ * @property {string} [short] the label on a phone
+ * @property {string} name in a sentence
+ * @property {number} value
+ * @property {string} [written] in place of the number
+ */
+
+/**
+ * @param {Bar[]} bars
+ * @param {{title: string, ends: [string, string]}} axis what is measured, and what its two ends mean
+ * @param {Frame} state
+ * @returns {Drawing}
+ */
+export function signedBars(bars, { title, ends }, { palette, width, height: room }) {
+  const scale = diverging(palette.theme);
+  const lettering = {
+    size: 13,
+    letters: isNarrow(width) ? LETTERS.narrow : LETTERS.wide,
+    space: 1,
+  };
+  const labels = bars.map(({ label, short }) => (isNarrow(width) ? (short ?? label) : label));
+  const margin = { l: labelWidth(labels, lettering) + 14, r: 12, t: 22, b: 44 };
+  const height = Math.min(
+    bars.length * SIGNED_ROW.height,
+    Math.max(room - margin.t - margin.b, bars.length * SIGNED_ROW.least),
+  );
+  const total = Math.min(width, WIDEST_SIGNED);
+  const range = rangeOf(bars, total - margin.l - margin.r);
+  return {
+    data: [
+      barTrace(
+        bars.map((bar) => ({
+          value: bar.value,
+          written: writtenOf(bar),
+          colour: css(scale, bar.value < 0 ? LEVELS.against : LEVELS.for),
+        })),
+        palette,
+      ),
+    ],
+    layout: {
+      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
+      xaxis: {
+        range,
+        nticks: isNarrow(width) ? 4 : 6,
+        tickformat: '~g',
+        tickfont: { size: 11, color: palette.muted },
+        title: { text: title, font: { size: 12, color: palette.muted }, standoff: 8 },
+        gridcolor: palette.line,
+        zeroline: true,
+        zerolinecolor: palette.muted,
+        zerolinewidth: 1,
+      },
+      yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering })),
+      annotations: endsOf(ends, palette),
+    },
+  };
+}
+
+/** @param {Bar} bar */
+export function writtenOf({ value, written }) {
+  return written ?? withSign(value);
+}
+
+/**
+ * @param {number} value
+ * @returns {string} `+0.42`, `−0.31`
+ */
+export function withSign(value) {
+  const text = signed(value, 2);
+  return value > 0 && !text.startsWith('<') ? `+${text}` : text;
+}
+
+/**
+ * The ends of the axis leave room for what is written beside the bars of either side.
+ * @param {Bar[]} bars
+ * @param {number} pixels
+ * @returns {[number, number]}
+ */
+export function rangeOf(bars, pixels) {
+  const values = bars.map(({ value }) => value);
+  const least = Math.min(0, ...values);
+  const most = Math.max(0, ...values);
+  const [left, right] = [
+    (/** @type {Bar} */ { value }) => value < 0,
+    (/** @type {Bar} */ { value }) => value >= 0,
+  ].map((isOfSide) => {
+    const written = bars.filter(isOfSide).map(writtenOf);
+    return written.length > 0 ? labelWidth(written, NUMBER) + GAP : 0;
+  });
+  const scale = Math.max(LEAST_BARS * pixels, pixels - left - right) / (most - least || 1);
+  return [least - left / scale, most + right / scale];
+}
+
+/**
+ * @param {[string, string]} ends
+ * @param {{muted: string}} palette
+ */
+function endsOf([left, right], { muted }) {
+  const shared = { showarrow: false, xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom' };
+  const font = { size: 12, color: muted };
+  return [
+    { ...shared, x: 0, xanchor: 'left', text: escapeForPlotly(left && `← ${left}`), font },
+    { ...shared, x: 1, xanchor: 'right', text: escapeForPlotly(right && `${right} →`), font },
+  ].filter(({ text }) => text);
 }
