@@ -79,10 +79,7 @@ async function begin() {
   }
 }
 
-/**
- * @param {URLSearchParams} of
- * @param {Entry[]} [known]
- */
+/** @param {URLSearchParams} of @param {Entry[]} [known] */
 function idIn(of, known = entries) {
   const wanted = of.get('experiment');
   return known.some(({ id }) => id === wanted) ? String(wanted) : known[0].id;
@@ -191,10 +188,7 @@ function rewrite() {
   history.replaceState(null, '', `#${now}`);
 }
 
-/**
- * @param {unknown} error
- * @param {() => void} onRetry
- */
+/** @param {unknown} error @param {() => void} onRetry */
 function fail(error, onRetry) {
   const problem = asProblem(error);
   notice.hidden = false;
@@ -261,10 +255,7 @@ function createTabs(host, views, { onChoose, onNear }) {
     onChoose(views[index].id);
   });
   return {
-    /**
-     * @param {string} id
-     * @param {string[]} titles of all of them
-     */
+    /** @param {string} id @param {string[]} titles of all of them */
     choose(id, titles) {
       tabs.forEach((tab, index) => {
         if (tab.textContent !== titles[index]) tab.textContent = titles[index];
@@ -286,11 +277,7 @@ function reveal(host, tab) {
   host.scrollLeft = tab.offsetLeft - host.offsetLeft - (host.clientWidth - tab.offsetWidth) / 2;
 }
 
-/**
- * @param {string} key
- * @param {number} from
- * @param {number} count
- */
+/** @param {string} key @param {number} from @param {number} count */
 function next(key, from, count) {
   if (from < 0) return null;
   if (key === 'Home') return 0;

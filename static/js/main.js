@@ -206,10 +206,7 @@ function submit(written, isTyped) {
   else if (!trace || isBehind || controller.signal.aborted) read();
 }
 
-/**
- * Reads an example and opens it at its own place.
- * @param {Example} example
- */
+/** Reads an example and opens it at its own place. @param {Example} example */
 function follow({ text, opens }) {
   const written = { text, words: '', target: null, ...opened(opens) };
   if (isReadAnew({ ...state, ...written }, state)) change({ ...AFRESH, ...NO_HEAD, ...written });
@@ -231,10 +228,7 @@ function chooseModel(model) {
   isHeadChosen = false;
 }
 
-/**
- * @param {State} now
- * @param {State} before
- */
+/** @param {State} now @param {State} before */
 function isReadAnew(now, before) {
   return now.text !== before.text || now.model !== before.model || now.target !== before.target;
 }
@@ -363,10 +357,7 @@ async function fetchOf(asked, of, signal) {
   }
 }
 
-/**
- * A foreign model's short card is complete once it is loaded.
- * @param {AbortSignal} signal
- */
+/** A foreign model's short card is complete once it is loaded. @param {AbortSignal} signal */
 async function refreshCatalogue(signal) {
   catalogue = await fetchModels(signal);
   composer.offer(catalogue);
@@ -438,10 +429,7 @@ function empty() {
   pageStatus.showNothing();
 }
 
-/**
- * Shows a problem; after a failed connection the earlier results stay.
- * @param {unknown} error
- */
+/** Shows a problem; after a failed connection the earlier results stay. @param {unknown} error */
 function fail(error) {
   const problem = card ? inTokens(asProblem(error), card) : asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
@@ -528,10 +516,7 @@ function looking() {
   return query === null ? state : { ...state, ...choosing(trace, place.rows, query) };
 }
 
-/**
- * The sentence on the chosen row of the chosen head.
- * @param {Trace} of
- */
+/** The sentence on the chosen row of the chosen head. @param {Trace} of */
 function insight(of) {
   const place = openKind() === 'head' ? placeOf(state, of) : null;
   /** @type {Patch} */
@@ -547,10 +532,7 @@ function insight(of) {
   return insightOf(of, { where: state.where, layer, head }, queryOf(looking(), of, place.rows));
 }
 
-/**
- * The kind of part whose view is open.
- * @returns {Kind}
- */
+/** The kind of part whose view is open. @returns {Kind} */
 function openKind() {
   return VIEWS.find(({ id }) => id === state.view)?.of ?? 'model';
 }
@@ -569,10 +551,7 @@ function viewsOfPart({ kind }) {
   return ids.includes(state.view) ? [state.view, ...ids.filter((id) => id !== state.view)] : ids;
 }
 
-/**
- * Opens the view of a part of the map; the tokens are those of the sentence.
- * @param {Part} part
- */
+/** Opens the view of a part of the map; the tokens are those of the sentence. @param {Part} part */
 function openPart(part) {
   const [view] = viewsOfPart(part);
   if (part.kind === 'tokens') {
@@ -647,10 +626,7 @@ function showMap(of) {
   );
 }
 
-/**
- * Loads a view, and draws it if it is still the open one.
- * @param {string} id
- */
+/** Loads a view, and draws it if it is still the open one. @param {string} id */
 async function open(id) {
   await load(id);
   if (loaded[id] && state.view === id) show();
@@ -715,10 +691,7 @@ function asksOf(view, of) {
   }
 }
 
-/**
- * @param {Cell} cell
- * @param {Grid} of
- */
+/** @param {Cell} cell @param {Grid} of */
 function choose({ row, column }, of) {
   change(of.choose?.(row, column) ?? {});
   announce(`Chosen: ${of.describe(row, column)}`);

@@ -131,11 +131,7 @@ const LENGTH_BYTES = 4;
 /** Members of requests for more than the whole maps. */
 const PARTS = ['queries', 'tile', 'positional', 'edits', 'logit_difference'];
 
-/**
- * @param {ArrayBuffer} buffer
- * @param {HeldTile|null} [tile]
- * @returns {Archive}
- */
+/** @param {ArrayBuffer} buffer @param {HeldTile|null} [tile] @returns {Archive} */
 export function openArchive(buffer, tile = null) {
   const size = new DataView(buffer).getUint32(0, true);
   /** @type {{card: Card, whole: Entry, further: Entry[]}} */
@@ -192,10 +188,7 @@ function lacking() {
   });
 }
 
-/**
- * The request as the file writes it: its capture says nothing if it is empty.
- * @param {Ask} body
- */
+/** The request as the file writes it: its capture says nothing if it is empty. @param {Ask} body */
 function sorted({ capture = [], ...body }) {
   return capture.length > 0 ? { capture, ...body } : body;
 }
@@ -260,11 +253,7 @@ export function ofHeads(trace, heads, { n_heads: count }) {
   };
 }
 
-/**
- * @param {NamedArray} array
- * @param {number[]} rows
- * @returns {NamedArray}
- */
+/** @param {NamedArray} array @param {number[]} rows @returns {NamedArray} */
 function rowsOf({ axes, shape, data, scale }, rows) {
   const size = data.length / shape[0];
   const values = new Float64Array(rows.length * size);

@@ -259,10 +259,7 @@ export function schemeTrace(positional) {
   return trace;
 }
 
-/**
- * A trace of many tokens, everything in it evenly spread.
- * @param {number} count
- */
+/** A trace of many tokens, everything in it evenly spread. @param {number} count */
 export function longTrace(count) {
   const trace = sampleTrace();
   const tokens = Array.from({ length: count }, (_, index) => ({

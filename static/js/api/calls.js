@@ -58,10 +58,7 @@ export function answerFrom(held) {
   archive = held;
 }
 
-/**
- * @param {AbortSignal} signal
- * @returns {Promise<Catalogue>}
- */
+/** @param {AbortSignal} signal @returns {Promise<Catalogue>} */
 export async function fetchModels(signal) {
   if (archive) return archive.catalogue;
   return fetchJson(`${BASE}/models`, signal);
@@ -180,20 +177,13 @@ export async function fittingText({ card, text: all }, { type = '', limit = 0 },
   };
 }
 
-/**
- * @param {string} path
- * @param {AbortSignal} signal
- */
+/** @param {string} path @param {AbortSignal} signal */
 async function fetchJson(path, signal) {
   const answer = await call(path, { signal, headers: { Accept: 'application/json' } });
   return arrived(answer.json());
 }
 
-/**
- * @param {Ask} wanted
- * @param {AbortSignal} signal
- * @returns {Promise<Trace>}
- */
+/** @param {Ask} wanted @param {AbortSignal} signal @returns {Promise<Trace>} */
 export async function fetchTrace(wanted, signal) {
   const answer = await call(`${BASE}/trace`, {
     method: 'POST',
@@ -204,11 +194,7 @@ export async function fetchTrace(wanted, signal) {
   return traceFromSafetensors(await arrived(answer.arrayBuffer()));
 }
 
-/**
- * @param {PositionalAsk} wanted
- * @param {AbortSignal} signal
- * @returns {Promise<Encoding>}
- */
+/** @param {PositionalAsk} wanted @param {AbortSignal} signal @returns {Promise<Encoding>} */
 export async function fetchPositional(wanted, signal) {
   const answer = await call(positionalPath(wanted), {
     signal,
@@ -275,10 +261,7 @@ export async function arrived(promise) {
   }
 }
 
-/**
- * @param {Response} answer
- * @returns {Promise<Problem>}
- */
+/** @param {Response} answer @returns {Promise<Problem>} */
 export async function problemOf(answer) {
   const retryAfter = retryAfterOf(answer.headers.get('Retry-After'));
   const fallback = {
@@ -327,10 +310,7 @@ export function advice(problem, goesOn = false) {
     : whatToDo(problem, ', then try again');
 }
 
-/**
- * @param {Problem} problem
- * @param {string} [then]
- */
+/** @param {Problem} problem @param {string} [then] */
 function whatToDo({ type, status, texts = 'the text' }, then = '') {
   if (type === TOO_LARGE) return 'Choose another model.';
   if (status === 0) return `Check that the server is running${then}.`;
@@ -358,10 +338,7 @@ export function readKey() {
   }
 }
 
-/**
- * @param {string} key
- * @returns {boolean} could it be kept?
- */
+/** @param {string} key @returns {boolean} could it be kept? */
 export function keepKey(key) {
   try {
     sessionStorage.setItem(NAME, key);
@@ -379,10 +356,7 @@ export function withKey(headers, key) {
   return key === '' ? headers : { ...headers, Authorization: `Bearer ${key}` };
 }
 
-/**
- * Typed text as a key that a header can carry; empty if it cannot be one.
- * @param {string} typed
- */
+/** Typed text as a key that a header can carry; empty if it cannot be one. @param {string} typed */
 export function keyIn(typed) {
   const key = typed.trim();
   return /^[!-~]+$/.test(key) ? key : '';
@@ -468,10 +442,7 @@ export function refusalOf(catalogue, id) {
   return Object.assign(reasonOf(catalogue, id), { offer });
 }
 
-/**
- * @param {Catalogue} catalogue
- * @param {string} id
- */
+/** @param {Catalogue} catalogue @param {string} id */
 function reasonOf({ models, unavailable = [] }, id) {
   const damaged = unavailable.find((model) => model.id === id);
   if (damaged)

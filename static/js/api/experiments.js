@@ -19,10 +19,7 @@ export function fetchExperiments(signal) {
   return fetchJson(`${BASE}/experiments`, signal);
 }
 
-/**
- * @param {string} id
- * @returns {Promise<Description>}
- */
+/** @param {string} id @returns {Promise<Description>} */
 export function fetchExperiment(id) {
   return fetchJson(experimentPath(id));
 }
@@ -32,10 +29,7 @@ export function experimentPath(id) {
   return `${BASE}/experiments/${encodeURIComponent(id)}`;
 }
 
-/**
- * @param {string} path
- * @param {AbortSignal} [signal]
- */
+/** @param {string} path @param {AbortSignal} [signal] */
 async function fetchJson(path, signal) {
   const answer = await call(path, { signal, headers: { Accept: 'application/json' } });
   return arrived(answer.json());

@@ -131,12 +131,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     onChange(true);
   }
 
-  /**
-   * @param {Step} step
-   * @param {Step[]} fresh
-   * @param {string} kind
-   * @param {number} count
-   */
+  /** @param {Step} step @param {Step[]} fresh @param {string} kind @param {number} count */
   async function take(step, fresh, kind, count) {
     fresh.push(step);
     if (fresh.length < path.length) {
@@ -184,10 +179,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
         run('reading', path.length, isSameText && !isSame ? REST : 0);
     },
 
-    /**
-     * Writes on from the path.
-     * @param {number} count how many tokens, as long as there is room
-     */
+    /** Writes on from the path. @param {number} count how many tokens, as long as there is room */
     write(count) {
       return run('writing', path.length + count);
     },
@@ -251,11 +243,7 @@ function bodyOf({ model, text, sampling }, forced, skip, count) {
   };
 }
 
-/**
- * @param {Step[]} known
- * @param {number[]} path
- * @param {boolean} isStale
- */
+/** @param {Step[]} known @param {number[]} path @param {boolean} isStale */
 function isKnown(known, path, isStale) {
   return path.length === 0 || (!isStale && sharedLength(known, path) === path.length);
 }
@@ -276,10 +264,7 @@ function idsOf(path) {
   return path.join('.');
 }
 
-/**
- * @param {Subject} subject
- * @param {number[]} path
- */
+/** @param {Subject} subject @param {number[]} path */
 function keyOf({ model, text, sampling }, path) {
   return JSON.stringify([model, text, sampling, path]);
 }

@@ -45,10 +45,7 @@ export function createRequestCache({ fetch, onArrival }) {
   /** @type {Map<string, {answer: Answer, controller: AbortController}>} */
   const kept = new Map();
 
-  /**
-   * @param {string} key
-   * @param {Ask} body
-   */
+  /** @param {string} key @param {Ask} body */
   function ask(key, body) {
     const controller = new AbortController();
     /** @type {{answer: Answer, controller: AbortController}} */

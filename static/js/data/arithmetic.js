@@ -19,10 +19,7 @@ import { highestIn, rowOf } from './trace.js';
  * @import { Matrix } from './trace.js'
  */
 
-/**
- * @param {Matrix} matrix
- * @returns {Matrix} rows as columns
- */
+/** @param {Matrix} matrix @returns {Matrix} rows as columns */
 export function transposed({ rows, columns, data }) {
   const turned = new Float64Array(data.length);
   for (let row = 0; row < rows; row += 1) {
@@ -32,10 +29,7 @@ export function transposed({ rows, columns, data }) {
   return { rows: columns, columns: rows, data: turned };
 }
 
-/**
- * @param {Matrix} matrix
- * @returns {Cell} the cell with the largest absolute value
- */
+/** @param {Matrix} matrix @returns {Cell} the cell with the largest absolute value */
 export function largestIn({ columns, data }) {
   const best = highestIn(data.map(Math.abs));
   return { row: Math.floor(best / columns), column: best % columns };
@@ -54,10 +48,7 @@ export function softmaxSteps(scores) {
   return { greatest, powers, total, weights: powers.map((power) => power / total) };
 }
 
-/**
- * @param {ArrayLike<number>} logits
- * @returns {Float64Array}
- */
+/** @param {ArrayLike<number>} logits @returns {Float64Array} */
 export function softmax(logits) {
   return softmaxSteps(logits).weights;
 }
@@ -238,10 +229,7 @@ export function chainSteps(text, isEnded) {
     }));
 }
 
-/**
- * A sum of numbers and products; null if it is another text.
- * @param {string} side
- */
+/** A sum of numbers and products; null if it is another text. @param {string} side */
 function valueOfSide(side) {
   if (!SIDE.test(side)) return null;
   return side

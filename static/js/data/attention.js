@@ -123,11 +123,7 @@ export function predictingSide(trace) {
   return hasTwoSides(trace) ? 'target' : 'source';
 }
 
-/**
- * @param {Trace} trace
- * @param {Side} side
- * @returns {Token[]}
- */
+/** @param {Trace} trace @param {Side} side @returns {Token[]} */
 export function tokensOf(trace, side) {
   return side === 'target' ? (trace.target_tokens ?? []) : trace.tokens;
 }
@@ -222,10 +218,7 @@ export function labelsExplained() {
 /** Labels that say which keys a head looks at; the others say how its weights spread. */
 const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
 
-/**
- * @param {string} id
- * @returns {Label} a label that the page has no words for keeps its name
- */
+/** @param {string} id @returns {Label} a label that the page has no words for keeps its name */
 export function labelOf(id) {
   const [title, short, help] = TITLES[id] ?? [id.replaceAll('_', ' '), id.slice(0, 4), ''];
   return { id, title, short, help };
@@ -280,10 +273,7 @@ function foundAt({ analyses }, site) {
   };
 }
 
-/**
- * @param {FoundLabels|null} found
- * @param {number} head
- */
+/** @param {FoundLabels|null} found @param {number} head */
 function labelIn(found, head) {
   if (!found) return { label: null, score: null };
   const index = found.labels[head];
@@ -312,10 +302,7 @@ export function strongestHeads(trace, place) {
   });
 }
 
-/**
- * @param {{layer: number, found: FoundLabels}[]} layers
- * @param {number} index
- */
+/** @param {{layer: number, found: FoundLabels}[]} layers @param {number} index */
 function strongest(layers, index) {
   /** @type {{layer: number, head: number, score: number, queries: number}|null} */
   let best = null;
@@ -341,10 +328,7 @@ export function helpOf({ help, queries }) {
   return `${help}; here over ${queries === 1 ? '1 query' : `${queries} queries`}`;
 }
 
-/**
- * A title without the word “token”, for narrow spaces.
- * @param {Pick<Label, 'title'>|null} label
- */
+/** A title without the word “token”, for narrow spaces. @param {Pick<Label, 'title'>|null} label */
 export function bareTitle(label) {
   return label?.title.replace(/ token$/, '') ?? '';
 }

@@ -69,19 +69,12 @@ export function labelOf(name) {
   return NAMES.get(name) ?? capitalised(name.replace(/^n_/, '').replaceAll('_', ' '));
 }
 
-/**
- * @param {Description} description
- * @returns {Parameter[]}
- */
+/** @param {Description} description @returns {Parameter[]} */
 export function parametersOf({ parameters: { properties } }) {
   return Object.entries(properties).map(([name, schema]) => parameterOf(name, schema));
 }
 
-/**
- * @param {string} name
- * @param {Schema} schema
- * @returns {Parameter}
- */
+/** @param {string} name @param {Schema} schema @returns {Parameter} */
 function parameterOf(name, schema) {
   const isOptional = (schema.anyOf ?? []).some((/** @type {Schema} */ { type }) => type === 'null');
   const plain = isOptional
@@ -253,12 +246,7 @@ export function joined(before, frame, growing) {
   return result;
 }
 
-/**
- * @param {any[]} a
- * @param {any[]} b
- * @param {number} depth
- * @returns {any[]}
- */
+/** @param {any[]} a @param {any[]} b @param {number} depth @returns {any[]} */
 function concatenated(a, b, depth) {
   if (depth === 0) return [...a, ...b];
   return a.map((part, at) => concatenated(part, b[at], depth - 1));
@@ -269,10 +257,7 @@ export function numbersIn(list) {
   return list.map((value) => value ?? NaN);
 }
 
-/**
- * The parameters in words, for a caption.
- * @param {Values} values
- */
+/** The parameters in words, for a caption. @param {Values} values */
 export function valuesInWords(values) {
   return Object.entries(values)
     .filter(([, value]) => value !== null && !Array.isArray(value?.[0]))
@@ -405,10 +390,7 @@ export function pickedIn(text) {
   return row === undefined ? null : { row: Number(row), column: Number(column) };
 }
 
-/**
- * @param {Parameter} parameter
- * @param {string} text
- */
+/** @param {Parameter} parameter @param {string} text */
 function readInLink(parameter, text) {
   const { kind, options } = parameter;
   if (kind === 'choice') return options.includes(text) ? text : undefined;

@@ -30,19 +30,12 @@ export function share(value, digits = 3) {
   return bounded(value, digits, 1);
 }
 
-/**
- * A share for narrow spaces: `.31`.
- * @param {number} value between 0 and 1
- */
+/** A share for narrow spaces: `.31`. @param {number} value between 0 and 1 */
 export function shortShare(value) {
   return share(value, 2).replace(/^([<>]?)0\./, '$1.');
 }
 
-/**
- * @param {number} value
- * @param {number} [digits]
- * @returns {string} with a true minus sign
- */
+/** @param {number} value @param {number} [digits] @returns {string} with a true minus sign */
 export function signed(value, digits = 3) {
   const text = bounded(Math.abs(value), digits);
   if (value >= 0) return text;
@@ -102,10 +95,7 @@ export function exact(value) {
   return String(Number(value.toPrecision(9)));
 }
 
-/**
- * @param {number} count
- * @returns {string} `7.4 million`, `950 thousand`
- */
+/** @param {number} count @returns {string} `7.4 million`, `950 thousand` */
 export function rounded(count) {
   if (count >= 1e9) return `${(count / 1e9).toFixed(1)} billion`;
   if (count >= 1e6) return `${(count / 1e6).toFixed(1)} million`;
@@ -121,11 +111,7 @@ export function grouped(count) {
   return count.toLocaleString('en');
 }
 
-/**
- * @param {number} count
- * @param {string} noun
- * @returns {string} `1 token`, `24 tokens`
- */
+/** @param {number} count @param {string} noun @returns {string} `1 token`, `24 tokens` */
 export function counted(count, noun) {
   return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
@@ -140,10 +126,7 @@ export function small(difference) {
   return `${digits}·10⁻${[...power].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(digit)]).join('')}`;
 }
 
-/**
- * A number of bytes in the unit that suits it.
- * @param {number} bytes
- */
+/** A number of bytes in the unit that suits it. @param {number} bytes */
 export function inBytes(bytes) {
   return bytes >= 1e8 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }

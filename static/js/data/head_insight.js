@@ -189,12 +189,7 @@ function lastWord(tokens) {
   return found < 0 ? null : found;
 }
 
-/**
- * @param {Trace} trace
- * @param {Place} place
- * @param {number} layer
- * @param {number} head
- */
+/** @param {Trace} trace @param {Place} place @param {number} layer @param {number} head */
 function matrixOf(trace, place, layer, head) {
   const site = weightsAt(place, trace).find((one) => one.layer === layer)?.site;
   if (!site || head >= trace.tensors[site].shape[0]) return null;
@@ -287,10 +282,7 @@ function relationOf(trace, place, query, key) {
   return tokens[key].id === tokens[query].id ? 'same_token' : 'other';
 }
 
-/**
- * @param {Matrix} matrix
- * @param {number} row
- */
+/** @param {Matrix} matrix @param {number} row */
 function highest({ columns, data }, row) {
   let best = 0;
   for (let column = 1; column < columns; column += 1)

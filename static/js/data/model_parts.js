@@ -60,10 +60,7 @@ import { matrixAt } from './trace.js';
 /** The analyses that the map draws, in the form of a view’s entry. */
 export const MAP = { needs: ['analyses.head_norms', 'analyses.residual_stream'] };
 
-/**
- * @param {Card} card
- * @returns {Anatomy}
- */
+/** @param {Card} card @returns {Anatomy} */
 export function anatomyOf(card) {
   const isPair = card.kind === 'encoder-decoder';
   /** @type {('encoder'|'decoder')[]} */

@@ -12,10 +12,7 @@ const MOST_SLIDES = 500;
 const LONGEST_NAME = 200;
 const LONGEST_LINK = 20_000;
 
-/**
- * @param {Slide[]} slides
- * @returns {string} a file
- */
+/** @param {Slide[]} slides @returns {string} a file */
 export function written(slides) {
   return JSON.stringify({ headlight_presentation: VERSION, views: slides }, null, 1);
 }
@@ -44,11 +41,7 @@ export function read(file) {
   return found.views.map(slideOf);
 }
 
-/**
- * @param {any} view
- * @param {number} index
- * @returns {Slide}
- */
+/** @param {any} view @param {number} index @returns {Slide} */
 function slideOf(view, index) {
   const link = typeof view?.link === 'string' ? view.link.replace(/^[^#]*/, '') : '';
   if (link === '' || link.length > LONGEST_LINK)
@@ -64,10 +57,7 @@ function slideOf(view, index) {
   };
 }
 
-/**
- * @param {any} cover
- * @returns {cover is Cover}
- */
+/** @param {any} cover @returns {cover is Cover} */
 function isCover(cover) {
   return ['panel', 'row', 'column'].every(
     (name) => Number.isInteger(cover?.[name]) && cover[name] >= 0,
@@ -96,10 +86,7 @@ export function openingOf(link, slides) {
   };
 }
 
-/**
- * @param {Opening} opening
- * @returns {string} an element of a page
- */
+/** @param {Opening} opening @returns {string} an element of a page */
 export function openingElement({ link, slides }) {
   const json = JSON.stringify({ link, slides }).replaceAll('<', '\\u003c');
   return `<script type="application/json" id="${OPENING}">${json}</script>\n`;
@@ -195,10 +182,7 @@ export function onward(slides, place) {
   return at + 1 < slides.length ? { at: at + 1, revealed: 0 } : place;
 }
 
-/**
- * @param {Place} place
- * @returns {Place} the view before, covered as at first
- */
+/** @param {Place} place @returns {Place} the view before, covered as at first */
 export function back({ at }) {
   return { at: Math.max(0, at - 1), revealed: 0 };
 }

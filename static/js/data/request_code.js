@@ -156,10 +156,7 @@ export function pythonOf(origin, calls, { quantity, made }) {
   ].join('\n');
 }
 
-/**
- * @param {string} origin
- * @param {Call} call
- */
+/** @param {string} origin @param {Call} call */
 function asking(origin, { path, body }) {
   const url = literal(origin + path);
   return [
@@ -266,10 +263,7 @@ const MERGED = [
   '',
 ];
 
-/**
- * Units by their first and last token; tokens in a row need no list.
- * @param {Unit[]} units
- */
+/** Units by their first and last token; tokens in a row need no list. @param {Unit[]} units */
 function spans(units) {
   const [{ first: start } = { first: 0 }] = units;
   const isRun = units.every(({ first, last }, index) => first === last && first === start + index);
@@ -293,10 +287,7 @@ function dataAt(keys, answer = 'trace') {
  * @property {boolean} isRenormalised
  */
 
-/**
- * @param {MadeMap} map
- * @returns {string[]} Python that makes `shown`
- */
+/** @param {MadeMap} map @returns {string[]} Python that makes `shown` */
 export function mapSteps({ keys, layer, rows, columns, isMax, isRenormalised }) {
   const heads = layer === null ? dataAt(keys) : `[${dataAt(keys)}[${layer}]]`;
   return [
@@ -317,10 +308,7 @@ export function mapSteps({ keys, layer, rows, columns, isMax, isRenormalised }) 
  * @returns {Made}
  */
 export function differenceMade(a, b) {
-  /**
-   * @param {{site: string, rows: Unit[], columns: Unit[]}} of
-   * @param {string} answer
-   */
+  /** @param {{site: string, rows: Unit[], columns: Unit[]}} of @param {string} answer */
   const map = ({ site, rows, columns }, answer) =>
     `merged(${dataAt(['tensors', site], answer)}[0], ${spans(rows)}, ${spans(columns)})`;
   return {

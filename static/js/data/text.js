@@ -55,10 +55,7 @@ export function visible(text) {
   return /^\p{M}/u.test(shown) ? `◌${shown}` : shown;
 }
 
-/**
- * @param {string} character
- * @param {boolean} alone
- */
+/** @param {string} character @param {boolean} alone */
 function visibleCharacter(character, alone) {
   if (character === ' ') return '·';
   if (NAMED.has(character)) return NAMED.get(character);
@@ -203,10 +200,7 @@ export function asSentence(text) {
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/**
- * Plotly reads HTML in every label; a token must never become a tag.
- * @param {string} text
- */
+/** Plotly reads HTML in every label; a token must never become a tag. @param {string} text */
 export function escapeForPlotly(text) {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }
@@ -337,18 +331,12 @@ export function bytesInWords(text) {
   return `${digits.length === 1 ? 'byte' : 'bytes'} ${digits.join(' ')}`;
 }
 
-/**
- * @param {Part} part
- * @returns {string} `byte 2 of 3`, `bytes 1–2 of 3`
- */
+/** @param {Part} part @returns {string} `byte 2 of 3`, `bytes 1–2 of 3` */
 export function byteRangeOf({ from, to, of }) {
   return from === to ? `byte ${from} of ${of}` : `bytes ${from}–${to} of ${of}`;
 }
 
-/**
- * @param {Part} part
- * @returns {string} `2/3`, `1–2/3`
- */
+/** @param {Part} part @returns {string} `2/3`, `1–2/3` */
 export function shortByteRangeOf({ from, to, of }) {
   return from === to ? `${from}/${of}` : `${from}–${to}/${of}`;
 }

@@ -205,10 +205,7 @@ export function encodingFromSafetensors(buffer) {
   return { ...facts, tensors: arrays };
 }
 
-/**
- * @param {ArrayBuffer} buffer
- * @returns {{facts: any, arrays: Record<string, NamedArray>}}
- */
+/** @param {ArrayBuffer} buffer @returns {{facts: any, arrays: Record<string, NamedArray>}} */
 function read(buffer) {
   const { metadata, arrays } = parseSafetensors(buffer);
   const facts = Object.fromEntries(
@@ -222,11 +219,7 @@ function read(buffer) {
   };
 }
 
-/**
- * @param {Token[]} tokens
- * @param {string} text
- * @returns {Token[]}
- */
+/** @param {Token[]} tokens @param {string} text @returns {Token[]} */
 function withParts(tokens, text) {
   const parts = partsOf(tokens, text);
   return tokens.map((token, index) => ({ ...token, part: parts[index] }));
@@ -272,20 +265,12 @@ export function matrixAt({ shape, data, scale }, ...leading) {
   return { rows, columns, data: values };
 }
 
-/**
- * @param {Matrix} matrix
- * @param {number} row
- * @returns {Float64Array} a view of one row
- */
+/** @param {Matrix} matrix @param {number} row @returns {Float64Array} a view of one row */
 export function rowOf({ columns, data }, row) {
   return data.subarray(row * columns, (row + 1) * columns);
 }
 
-/**
- * @param {Matrix} matrix
- * @param {number} column
- * @returns {Float64Array} a copy of one column
- */
+/** @param {Matrix} matrix @param {number} column @returns {Float64Array} a copy of one column */
 export function columnOf({ rows, columns, data }, column) {
   return Float64Array.from({ length: rows }, (_, row) => data[row * columns + column]);
 }

@@ -11,10 +11,7 @@ import { named, tokenLabels } from './text.js';
 
 /** @typedef {Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
 
-/**
- * @param {Token[]} tokens
- * @returns {Unit[]} every token alone
- */
+/** @param {Token[]} tokens @returns {Unit[]} every token alone */
 export function alone(tokens) {
   return tokens.map((token, index) => ({ ...token, first: index, last: index }));
 }
@@ -95,11 +92,7 @@ export function merged(matrix, rows, columns) {
   return { rows: rows.length, columns: columns.length, data };
 }
 
-/**
- * @param {Matrix} matrix
- * @param {Unit} row
- * @param {Unit} column
- */
+/** @param {Matrix} matrix @param {Unit} row @param {Unit} column */
 function mergedCell({ columns, data }, row, column) {
   let sum = 0;
   let isSeen = false;
@@ -134,10 +127,7 @@ export function namedUnit(units, index) {
   return named(units, index, firstOf);
 }
 
-/**
- * @param {Unit} unit
- * @returns {number|number[]} the index of its token, or of each of them
- */
+/** @param {Unit} unit @returns {number|number[]} the index of its token, or of each of them */
 export function tokensIn({ first, last }) {
   return first === last
     ? first
@@ -176,10 +166,7 @@ export function wordBehind(tokens, index, words) {
   return wordList(words)[masksBefore(tokens, index)] ?? '';
 }
 
-/**
- * @param {Token[]} tokens
- * @param {number} index
- */
+/** @param {Token[]} tokens @param {number} index */
 function masksBefore(tokens, index) {
   return tokens.slice(0, index).filter(isMask).length;
 }
@@ -200,11 +187,7 @@ export function toggled(trace, index, words) {
   return token.is_special ? null : masked(trace, index, words);
 }
 
-/**
- * @param {{text: string, tokens: Token[]}} of
- * @param {number} index
- * @param {string} words
- */
+/** @param {{text: string, tokens: Token[]}} of @param {number} index @param {string} words */
 function masked({ text, tokens }, index, words) {
   const { word } = tokens[index];
   const pieces = tokens.filter((token) => token.word === word && !token.is_special);
@@ -259,12 +242,7 @@ function spaceBefore(text, { start }) {
   return [...text][start] === ' ' ? ' ' : '';
 }
 
-/**
- * @param {string[]} characters
- * @param {number} start
- * @param {number} end
- * @param {string} piece
- */
+/** @param {string[]} characters @param {number} start @param {number} end @param {string} piece */
 function replaced(characters, start, end, piece) {
   return characters.slice(0, start).join('') + piece + characters.slice(end).join('');
 }
@@ -291,10 +269,7 @@ export function wordsAfter(before, after, words) {
   );
 }
 
-/**
- * @param {string|string[]} a
- * @param {string|string[]} b
- */
+/** @param {string|string[]} a @param {string|string[]} b */
 function sharedLength(a, b) {
   let length = 0;
   while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;

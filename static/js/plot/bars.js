@@ -85,10 +85,7 @@ function barTrace(rows, palette) {
   };
 }
 
-/**
- * The number at the end of a bar.
- * @param {Guess} guess
- */
+/** The number at the end of a bar. @param {Guess} guess */
 function numberOf({ probability, mark }) {
   return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
 }
@@ -185,10 +182,7 @@ const GOING_ON = {
   cameInWords: '; this token came next',
 };
 
-/**
- * @param {Trace} trace
- * @returns {Words}
- */
+/** @param {Trace} trace @returns {Words} */
 export function wordsFor(trace) {
   return isFilling(trace) ? FILLING : GOING_ON;
 }
@@ -315,10 +309,7 @@ export function writtenOf({ value, written }) {
   return written ?? withSign(value);
 }
 
-/**
- * @param {number} value
- * @returns {string} `+0.42`, `−0.31`
- */
+/** @param {number} value @returns {string} `+0.42`, `−0.31` */
 export function withSign(value) {
   const text = signed(value, 2);
   return value > 0 && !text.startsWith('<') ? `+${text}` : text;
@@ -345,10 +336,7 @@ export function rangeOf(bars, pixels) {
   return [least - left / scale, most + right / scale];
 }
 
-/**
- * @param {[string, string]} ends
- * @param {{muted: string}} palette
- */
+/** @param {[string, string]} ends @param {{muted: string}} palette */
 function endsOf([left, right], { muted }) {
   const shared = { showarrow: false, xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom' };
   const font = { size: 12, color: muted };

@@ -52,11 +52,7 @@ const HEADS = {
   dark: ['#56b4e9', '#e69f00', '#009e73', '#ee5533', '#b8d8f0', '#cc79a7'],
 };
 
-/**
- * @param {Theme} theme
- * @param {number} index
- * @returns {string}
- */
+/** @param {Theme} theme @param {number} index @returns {string} */
 export function headColour(theme, index) {
   return HEADS[theme][index % HEADS[theme].length];
 }
@@ -79,10 +75,7 @@ export function diverging(theme) {
   return remembered(`diverging ${theme}`, DIVERGING[theme]);
 }
 
-/**
- * @param {string} key
- * @param {number[][]} stops
- */
+/** @param {string} key @param {number[][]} stops */
 function remembered(key, stops) {
   if (!cache.has(key)) cache.set(key, table(stops));
   return cache.get(key);
@@ -98,22 +91,13 @@ function table(stops) {
   return bytes;
 }
 
-/**
- * @param {number} lightness
- * @param {number} chroma
- * @param {number} hue
- * @returns {Triple}
- */
+/** @param {number} lightness @param {number} chroma @param {number} hue @returns {Triple} */
 function labOf(lightness, chroma, hue) {
   const angle = (hue * Math.PI) / 180;
   return [lightness, chroma * Math.cos(angle), chroma * Math.sin(angle)];
 }
 
-/**
- * @param {Triple[]} points
- * @param {number} position
- * @returns {Triple}
- */
+/** @param {Triple[]} points @param {number} position @returns {Triple} */
 function between(points, position) {
   const place = position * (points.length - 1);
   const left = Math.min(Math.floor(place), points.length - 2);
@@ -155,11 +139,7 @@ export function levelOf(value, ceiling) {
   return Math.max(0, Math.min(LEVELS - 1, Math.round((value / ceiling) * (LEVELS - 1))));
 }
 
-/**
- * @param {Uint8Array} scale
- * @param {number} level
- * @returns {string} `rgb(…)`
- */
+/** @param {Uint8Array} scale @param {number} level @returns {string} `rgb(…)` */
 export function css(scale, level) {
   return `rgb(${scale[level * 3]}, ${scale[level * 3 + 1]}, ${scale[level * 3 + 2]})`;
 }

@@ -57,19 +57,12 @@ const LINE_HEIGHT = 15;
 /** Drawings no narrower than this have names at the ends of curves; others have them above. */
 const ROOM_FOR_NAMES = 340;
 
-/**
- * @param {Palette} palette
- * @returns {string} the warm colour of the line that matters
- */
+/** @param {Palette} palette @returns {string} the warm colour of the line that matters */
 export function warm(palette) {
   return css(sequential(palette.theme), 150);
 }
 
-/**
- * @param {Plotted} plotted
- * @param {Size} size
- * @returns {Drawing & {grid: Grid}}
- */
+/** @param {Plotted} plotted @param {Size} size @returns {Drawing & {grid: Grid}} */
 export function curvesChart(plotted, { width, palette }) {
   const { x, curves, across, up, band, marker, height } = plotted;
   const named = curves.filter(({ isQuiet }) => !isQuiet);
@@ -121,11 +114,7 @@ export function curvesChart(plotted, { width, palette }) {
 
 /** @typedef {{at: (value: number) => number, range: [number, number], ticks: (most: number) => number[], write: (value: number) => string}} Scale */
 
-/**
- * @param {Axis} axis
- * @param {number[]} values
- * @returns {Scale}
- */
+/** @param {Axis} axis @param {number[]} values @returns {Scale} */
 function scaleOf({ isLog = false, range, ticks, write }, values) {
   const found = values.filter((value) => Number.isFinite(value) && (!isLog || value > 0));
   const [least, most] = range ?? [Math.min(...found), Math.max(...found)];
@@ -151,10 +140,7 @@ function scaleOf({ isLog = false, range, ticks, write }, values) {
   };
 }
 
-/**
- * @param {[number, number]} ends
- * @param {number} most
- */
+/** @param {[number, number]} ends @param {number} most */
 function linearTicks([least, end], most) {
   const reach = Math.max(Math.abs(least), Math.abs(end)) || 1;
   if (least > 0 || end < 0) return ticksBetween(least, end, most);
@@ -179,10 +165,7 @@ function ticksBetween(least, end, most) {
   );
 }
 
-/**
- * @param {[number, number]} logs
- * @param {number} most
- */
+/** @param {[number, number]} logs @param {number} most */
 function logTicks([least, end], most) {
   const [first, last] = [Math.ceil(least), Math.floor(end)];
   if (last - first < 1) {
@@ -211,12 +194,7 @@ export function powerOfTen(value) {
   return `10${power < 0 ? '⁻' : ''}${digits}`;
 }
 
-/**
- * @param {Axis} axis
- * @param {Scale} scale
- * @param {Palette} palette
- * @param {number} most ticks
- */
+/** @param {Axis} axis @param {Scale} scale @param {Palette} palette @param {number} most ticks */
 function plainAxis({ title }, scale, palette, most) {
   const ticks = scale.ticks(most);
   return {
@@ -235,11 +213,7 @@ function plainAxis({ title }, scale, palette, most) {
 
 const LINES = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
 
-/**
- * @param {Curve} curve
- * @param {number[]} places
- * @param {Scale} scale
- */
+/** @param {Curve} curve @param {number[]} places @param {Scale} scale */
 function curveTrace({ values, colour, dash = 'solid', width = 2, hasDots = false }, places, scale) {
   return {
     ...LINES,
@@ -260,11 +234,7 @@ function within(value, [least, most]) {
   return Number.isFinite(value) && value >= least && value <= most ? value : null;
 }
 
-/**
- * @param {NonNullable<Plotted['band']>} band
- * @param {number[]} places
- * @param {Scale} scale
- */
+/** @param {NonNullable<Plotted['band']>} band @param {number[]} places @param {Scale} scale */
 function bandTrace({ low, high, colour }, places, { at, range: [least, most] }) {
   /** @param {number} value */
   const fit = (value) => Math.max(least, Math.min(most, at(value)));
@@ -334,10 +304,7 @@ export function spread(places, gap, end) {
   return moved;
 }
 
-/**
- * @param {Curve[]} curves
- * @param {number} width
- */
+/** @param {Curve[]} curves @param {number} width */
 function legendRows(curves, width) {
   /** @type {{curve: Curve, left: number}[][]} */
   const rows = [];
@@ -354,10 +321,7 @@ function legendRows(curves, width) {
   return rows;
 }
 
-/**
- * @param {Curve[]} curves
- * @param {number} width
- */
+/** @param {Curve[]} curves @param {number} width */
 function legend(curves, width) {
   return legendRows(curves, width).flatMap((row, index, rows) =>
     row.map(({ curve: { name, colour, dash }, left }) => ({
@@ -389,10 +353,7 @@ function curvesGrid(
   scale,
 ) {
   const written = across.write ?? ((/** @type {number} */ value) => amount(value, 6));
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => curves[row].values[column] ?? NaN;
   return {
     ...plainGrid({

@@ -120,18 +120,12 @@ const NARROW = 480;
 
 const HEIGHTS = { least: 320, most: 760, beside: 120 };
 
-/**
- * The greatest height of a drawing that still fits on the screen.
- * @param {number} windowHeight
- */
+/** The greatest height of a drawing that still fits on the screen. @param {number} windowHeight */
 export function plotHeight(windowHeight) {
   return Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, windowHeight - HEIGHTS.beside));
 }
 
-/**
- * Whether the width is that of a phone.
- * @param {number} width pixels
- */
+/** Whether the width is that of a phone. @param {number} width pixels */
 export function isNarrow(width) {
   return width < NARROW;
 }

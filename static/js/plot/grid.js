@@ -197,10 +197,7 @@ export function walk({ row, column }, key, { rows, columns }, far = false) {
   return { row: limit(row + down, rows), column: limit(column + right, columns) };
 }
 
-/**
- * @param {number} index
- * @param {number} count
- */
+/** @param {number} index @param {number} count */
 function limit(index, count) {
   return Math.max(0, Math.min(count - 1, index));
 }

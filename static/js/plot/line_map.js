@@ -83,10 +83,7 @@ export function linesFigure(wanted) {
   };
 }
 
-/**
- * The positions of all parts, in pixels of the plot area.
- * @param {Wanted} wanted
- */
+/** The positions of all parts, in pixels of the plot area. @param {Wanted} wanted */
 function boxFor({
   rows,
   columns,
@@ -111,10 +108,7 @@ function boxFor({
   const pitch = Math.min(PITCH.most, (height - HEAD_ROOM - margin.t - margin.b) / count);
   const length = count * pitch;
   const [start, end] = [widths[0], widths[0] + span];
-  /**
-   * @param {number} index
-   * @param {number} of
-   */
+  /** @param {number} index @param {number} of */
   const at = (index, of) => HEAD_ROOM + ((index + 0.5) * length) / of;
   /** @type {Record<'row'|'column', (index: number) => number>} */
   const y = { row: (row) => at(row, rows.length), column: (column) => at(column, columns.length) };
@@ -175,11 +169,7 @@ function inkFor({ theme }, ceiling, thickest) {
 function lineTraces(lines, chosenRow, ceiling, box, ink) {
   /** @param {Line} line */
   const isBack = ({ row }) => chosenRow !== null && row !== chosenRow;
-  /**
-   * @param {Line[]} bin
-   * @param {number} step
-   * @param {number} opacity
-   */
+  /** @param {Line[]} bin @param {number} step @param {number} opacity */
   const trace = (bin, step, opacity) => {
     const weight = ((step + 0.5) / STEPS) * ceiling;
     const spans = bin.map(box.spanOf);
@@ -193,10 +183,7 @@ function lineTraces(lines, chosenRow, ceiling, box, ink) {
       hoverinfo: 'none',
     };
   };
-  /**
-   * @param {Line[]} some
-   * @param {number} opacity
-   */
+  /** @param {Line[]} some @param {number} opacity */
   const traces = (some, opacity) =>
     binned(some, ceiling, STEPS).flatMap((bin, step) =>
       bin.length > 0 ? [trace(bin, step, opacity)] : [],
@@ -242,10 +229,7 @@ function numberTraces(numbers, palette) {
   ];
 }
 
-/**
- * @param {Wanted} wanted
- * @param {ReturnType<typeof boxFor>} box
- */
+/** @param {Wanted} wanted @param {ReturnType<typeof boxFor>} box */
 function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
   const every = Math.max(1, Math.ceil(PITCH.least / box.pitch));
   /** @param {number} index @param {'row'|'column'} side */
@@ -253,11 +237,7 @@ function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
     if (side === 'column' || chosenRow === null || every === 1) return index % every === 0;
     return index === chosenRow || (index % every === 0 && Math.abs(index - chosenRow) >= every);
   };
-  /**
-   * @param {string[]} labels
-   * @param {'row'|'column'} side
-   * @param {string[]|string} colours
-   */
+  /** @param {string[]} labels @param {'row'|'column'} side @param {string[]|string} colours */
   const words = (labels, side, colours) => ({
     type: 'scatter',
     mode: 'text',
@@ -281,10 +261,7 @@ function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
   ];
 }
 
-/**
- * @param {'row'|'column'} side
- * @param {ReturnType<typeof boxFor>} box
- */
+/** @param {'row'|'column'} side @param {ReturnType<typeof boxFor>} box */
 function isLeft(side, { left }) {
   return left === `${side}s`;
 }
@@ -313,16 +290,10 @@ function scaleTrace(palette, ceiling, { scale }) {
   };
 }
 
-/**
- * @param {Wanted} wanted
- * @param {ReturnType<typeof boxFor>} box
- */
+/** @param {Wanted} wanted @param {ReturnType<typeof boxFor>} box */
 function layoutFor({ palette, titles, quantity }, box) {
   const { margin, across, down, start, end } = box;
-  /**
-   * @param {string} text
-   * @param {'row'|'column'} side
-   */
+  /** @param {string} text @param {'row'|'column'} side */
   const title = (text, side) => ({
     text,
     showarrow: false,
@@ -360,19 +331,12 @@ function layoutFor({ palette, titles, quantity }, box) {
  * @property {ReturnType<typeof inkFor>} ink
  */
 
-/**
- * @param {Wanted} wanted
- * @param {Parts} parts
- * @returns {Geometry}
- */
+/** @param {Wanted} wanted @param {Parts} parts @returns {Geometry} */
 function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
   const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));
   /** @param {{row: number, column: number}} pair */
   const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
-  /**
-   * @param {'row'|'column'} side
-   * @param {number} index
-   */
+  /** @param {'row'|'column'} side @param {number} index */
   const wordBox = (side, index) => {
     const [x0, x1] = isLeft(side, box) ? [0, box.start] : [box.end, box.across];
     return {
@@ -412,11 +376,7 @@ function keyOf({ row, column }) {
   return `${row} ${column}`;
 }
 
-/**
- * @param {number} y
- * @param {number} count
- * @param {ReturnType<typeof boxFor>} box
- */
+/** @param {number} y @param {number} count @param {ReturnType<typeof boxFor>} box */
 function indexAt(y, count, { down }) {
   const index = Math.floor(((y - HEAD_ROOM) / (down - HEAD_ROOM)) * count);
   return index >= 0 && index < count ? index : null;
@@ -576,10 +536,7 @@ export function nearestLine(point, lines, spanOf, reach, ceiling) {
   return best;
 }
 
-/**
- * @param {Point} point
- * @param {Span} span
- */
+/** @param {Point} point @param {Span} span */
 function distanceTo(point, { from, to }) {
   const [dx, dy] = [to.x - from.x, to.y - from.y];
   const part = ((point.x - from.x) * dx + (point.y - from.y) * dy) / (dx * dx + dy * dy || 1);

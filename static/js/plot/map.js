@@ -47,10 +47,7 @@ export function markerLine(place, palette) {
 export function plainGrid({ rows, columns, titles, quantity, value, format = decimal, say }) {
   const name =
     say ?? ((row, column) => `${titles.rows} ${rows[row]}, ${titles.columns} ${columns[column]}`);
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const number = (row, column) => {
     const found = value(row, column);
     return Number.isNaN(found) ? 'nothing' : format(found);

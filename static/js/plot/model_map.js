@@ -93,11 +93,7 @@ function heightsOf(stacks, width, room, open, isPair) {
   return { whole, folded: Math.max(FOLDED.least, Math.min(FOLDED.most, Math.floor(rest))) };
 }
 
-/**
- * @param {Layer|undefined} layer
- * @param {number} width
- * @param {boolean} isPair
- */
+/** @param {Layer|undefined} layer @param {number} width @param {boolean} isPair */
 function heightOf(layer, width, isPair) {
   if (!layer) return 0;
   return (
@@ -217,11 +213,7 @@ const STRIP_CELL = { least: 24, most: 44, height: 24 };
 const EXPERT_ROWS = 2;
 const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 28 };
 
-/**
- * @param {Anatomy} anatomy
- * @param {{width: number, open: Open}} box
- * @returns {MapLayout}
- */
+/** @param {Anatomy} anatomy @param {{width: number, open: Open}} box @returns {MapLayout} */
 export function stripLayout({ stacks, bridge, logits, loop, model }, { width, open }) {
   /** @type {MapLayout} */
   const map = { width, height: 0, parts: [], lines: [], stream: [] };
@@ -286,18 +278,12 @@ const NUMBER = 13;
 const LETTER = 5.5;
 const FLOW_NAMES = { embedding: 'input', layer: 'layers', logits: 'predicts', loop: 'more' };
 
-/**
- * @param {Part} part
- * @param {Part|undefined} before
- */
+/** @param {Part} part @param {Part|undefined} before */
 function isOfOneRow(part, before) {
   return before !== undefined && before.kind === part.kind && before.place === part.place;
 }
 
-/**
- * @param {Part} part
- * @param {number} layer
- */
+/** @param {Part} part @param {number} layer */
 function nameOf({ kind, place }, layer) {
   if (kind === 'head')
     return place === 'cross' ? 'cross-attention heads' : `heads of layer ${layer}`;
@@ -306,10 +292,7 @@ function nameOf({ kind, place }, layer) {
   );
 }
 
-/**
- * @param {Stack[]} stacks
- * @param {Part} part
- */
+/** @param {Stack[]} stacks @param {Part} part */
 function layerOf(stacks, part) {
   const found = stacks.flatMap(({ layers }) => layers).find(({ folded }) => folded === part);
   return found && [...found.heads, ...found.cross];

@@ -29,10 +29,7 @@ const LINE_HEIGHT = 17;
 /** The width of a letter relative to its size, on the average. */
 const LETTER = 0.55;
 
-/**
- * The pixels across at which a drawing is made.
- * @param {Size} size
- */
+/** The pixels across at which a drawing is made. @param {Size} size */
 export function pixelsAcross({ mm, points }) {
   return Math.round(((mm / MM_PER_INCH) * POINTS_PER_INCH * TEXT) / points);
 }
@@ -315,10 +312,7 @@ export function captionOf(trace, { title, grid }, cards) {
 export function captioned(layout, [title, ...lines], { width, height }, palette) {
   const across = Math.max(width, LEAST_WIDTH);
   const room = EDGE + TITLE.line + lines.length * LINE.line;
-  /**
-   * @param {string} text
-   * @param {{size: number, line: number, letters: number}} of
-   */
+  /** @param {string} text @param {{size: number, line: number, letters: number}} of */
   const fitted = (text, { letters }) =>
     escapeForPlotly(shortened(text, Math.floor((across - 2 * EDGE) / letters)));
   const text = [

@@ -47,11 +47,7 @@ const LEAST_BAR = 80;
 /** The length of a bar below the map whose last number is wide: Plotly leaves out what would be cut. */
 const WRITTEN_BAR = 0.8;
 
-/**
- * @param {Wanted} wanted
- * @param {Frame} state
- * @returns {Drawing}
- */
+/** @param {Wanted} wanted @param {Frame} state @returns {Drawing} */
 export function squaresFigure(wanted, state) {
   const { matrix, rows, columns, scale, kept = { rows: [], columns: [] } } = wanted;
   const { palette, width } = state;
@@ -139,10 +135,7 @@ function labelledSaid(axes) {
     : 'Some labels are left out to make room.';
 }
 
-/**
- * @param {Wanted} wanted
- * @param {(value: number) => string} write
- */
+/** @param {Wanted} wanted @param {(value: number) => string} write */
 function numbersTrace({ matrix: { columns, data }, scale }, write) {
   const cells = [...data.keys()];
   /** @param {number} value */

@@ -134,18 +134,12 @@ export function clamp(state, { layers, heads, tokens, sources = 0, keys = 0, vie
   };
 }
 
-/**
- * @param {number|null} index
- * @param {number} count
- */
+/** @param {number|null} index @param {number} count */
 function within(index, count) {
   return index === null || count === 0 ? index : Math.min(index, count - 1);
 }
 
-/**
- * @param {number|null} index
- * @param {number} count
- */
+/** @param {number|null} index @param {number} count */
 function among(index, count) {
   return index !== null && index < count ? index : null;
 }
@@ -203,10 +197,7 @@ export function choosing(trace, side, index) {
   return { [nameOfChoice(trace, side)]: index };
 }
 
-/**
- * @param {Trace} trace
- * @param {string} side
- */
+/** @param {Trace} trace @param {string} side */
 function nameOfChoice(trace, side) {
   return hasTwoSides(trace) && side === 'source' ? 'source' : 'query';
 }
@@ -308,10 +299,7 @@ export function deepEqual(a, b) {
   );
 }
 
-/**
- * @param {any} a
- * @param {any} b
- */
+/** @param {any} a @param {any} b */
 function isSameList(a, b) {
   if (a.length !== b.length) return false;
   for (let index = 0; index < a.length; index += 1) {
@@ -335,18 +323,12 @@ function isSameList(a, b) {
 
 const LONGEST_LIST = 1024;
 
-/**
- * @param {string|null} [standard]
- * @returns {Field<string|null>}
- */
+/** @param {string|null} [standard] @returns {Field<string|null>} */
 export function text(standard = '') {
   return { standard, read: (written) => written, write: String };
 }
 
-/**
- * A number of something, from 0 on; null: the page chooses.
- * @returns {Field<number|null>}
- */
+/** A number of something, from 0 on; null: the page chooses. @returns {Field<number|null>} */
 export function count() {
   return {
     standard: null,
@@ -355,10 +337,7 @@ export function count() {
   };
 }
 
-/**
- * Numbers of things, in the order they were chosen in.
- * @returns {Field<number[]>}
- */
+/** Numbers of things, in the order they were chosen in. @returns {Field<number[]>} */
 export function counts() {
   return {
     standard: /** @type {any} */ (Object.freeze([])),
@@ -386,10 +365,7 @@ export function choice(values) {
   };
 }
 
-/**
- * @param {boolean} [standard]
- * @returns {Field<boolean>}
- */
+/** @param {boolean} [standard] @returns {Field<boolean>} */
 export function flag(standard = false) {
   return {
     standard,
@@ -435,10 +411,7 @@ export function standardsOfText(fields) {
   );
 }
 
-/**
- * @param {Record<string, Field<any>>} fields
- * @returns {any} the standard value of each
- */
+/** @param {Record<string, Field<any>>} fields @returns {any} the standard value of each */
 export function standardsOf(fields) {
   return Object.fromEntries(Object.entries(fields).map(([name, { standard }]) => [name, standard]));
 }
@@ -460,9 +433,7 @@ export function elsewhere(state, view, fields) {
 /** Milliseconds between two strokes of what is typed in one go. */
 const ONE_GO = 2500;
 
-/**
- * @param {Record<string, Field<any>>} fields
- */
+/** @param {Record<string, Field<any>>} fields */
 export function createAddress(fields) {
   let typedAt = -Infinity;
 
@@ -483,10 +454,7 @@ export function createAddress(fields) {
       else history.pushState(null, '', fragment);
     },
 
-    /**
-     * Replaces the current history entry.
-     * @param {State} state
-     */
+    /** Replaces the current history entry. @param {State} state */
     rewrite(state) {
       history.replaceState(null, '', writeFragment(state, fields));
     },

@@ -71,10 +71,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
   host.addEventListener('focusout', () => onPoint(null));
 
   return {
-    /**
-     * @param {Token[]} tokens
-     * @param {string} text
-     */
+    /** @param {Token[]} tokens @param {string} text */
     show(tokens, text) {
       const hadFocus = chips.findIndex((node) => node && node === document.activeElement);
       host.dir = directionOf(text);
@@ -94,9 +91,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
       }
     },
 
-    /**
-     * @param {number|null} query null: none of these tokens is the query
-     */
+    /** @param {number|null} query null: none of these tokens is the query */
     choose(query) {
       look.query = query;
       chips.forEach(select);
@@ -172,10 +167,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     });
   }
 
-  /**
-   * One of the chips is reached by Tab.
-   * @param {number} to
-   */
+  /** One of the chips is reached by Tab. @param {number} to */
   function rove(to) {
     look.roving = to;
     chipAt(to);
@@ -219,10 +211,7 @@ function outlined(tokens, nodes) {
   return parts;
 }
 
-/**
- * @param {string} whole
- * @param {...HTMLElement} nodes
- */
+/** @param {string} whole @param {...HTMLElement} nodes */
 function outline(whole, ...nodes) {
   const shown = visible(whole);
   return element(
@@ -233,10 +222,7 @@ function outline(whole, ...nodes) {
   );
 }
 
-/**
- * @param {Token} token
- * @param {number} index
- */
+/** @param {Token} token @param {number} index */
 function chip(token, index) {
   const node = element('span', {
     class: `chip${token.is_special ? ' is-special' : ''}${token.part ? ' is-bytes' : ''}`,
@@ -249,18 +235,12 @@ function chip(token, index) {
   return node;
 }
 
-/**
- * Of a byte beside its character the two digits are enough.
- * @param {Token} token
- */
+/** Of a byte beside its character the two digits are enough. @param {Token} token */
 function textOf({ text, part }) {
   return visible(part ? text.replace(/\\x/g, '') : text);
 }
 
-/**
- * Stand-ins for what cannot be seen are set paler than the letters.
- * @param {string} text
- */
+/** Stand-ins for what cannot be seen are set paler than the letters. @param {string} text */
 function pieces(text) {
   return text
     .split(/([·↵⇥⍽◌]+|‹[^›]*›)/)
@@ -270,19 +250,13 @@ function pieces(text) {
     );
 }
 
-/**
- * @param {Token} token
- * @param {number} index
- */
+/** @param {Token} token @param {number} index */
 function spoken({ text, is_special: isSpecial, part }, index) {
   const kind = isSpecial ? 'special token' : 'token';
   return `${kind} ${index}: ${part ? partInWords(part) : text.trim() || visible(text)}`;
 }
 
-/**
- * @param {Token} token
- * @param {number} index
- */
+/** @param {Token} token @param {number} index */
 function titleOf({ id, is_special: isSpecial, part }, index) {
   return `${isSpecial ? 'Special token' : 'Token'} ${index}, id ${id}${part ? `, ${partInWords(part)}` : ''}`;
 }
@@ -311,12 +285,7 @@ function tintChip(node, weight, scale, ceiling) {
   node.style.setProperty('--tint-ink', inkOn(scale, level));
 }
 
-/**
- * @param {string} key
- * @param {number} from
- * @param {number} count
- * @param {string} direction
- */
+/** @param {string} key @param {number} from @param {number} count @param {string} direction */
 function step(key, from, count, direction) {
   const forwards = direction === 'rtl' ? -1 : 1;
   /** @type {Record<string, number>} */

@@ -96,9 +96,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   menu.addEventListener('change', () => onModel(menu.value));
 
   return {
-    /**
-     * @param {{models: Card[], unavailable?: {id: string, reason: string}[]}} catalogue
-     */
+    /** @param {{models: Card[], unavailable?: {id: string, reason: string}[]}} catalogue */
     offer({ models, unavailable = [] }) {
       menu.replaceChildren(
         ...groupsOf(models),
@@ -137,10 +135,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
         button.setAttribute('aria-pressed', String(button.dataset.text === text));
     },
 
-    /**
-     * Marks what of the text does not fit.
-     * @param {number} length of what does
-     */
+    /** Marks what of the text does not fit. @param {number} length of what does */
     markFrom(length) {
       const mark = element('mark', {}, box.value.slice(length));
       surplus.replaceChildren(box.value.slice(0, length), mark);
@@ -224,10 +219,7 @@ function takeDrops(page, onFile) {
   });
 }
 
-/**
- * Grouped by kind, if there are several kinds.
- * @param {Card[]} models
- */
+/** Grouped by kind, if there are several kinds. @param {Card[]} models */
 function groupsOf(models) {
   /** @param {Card} card */
   const option = ({ id, title, state, architecture = 'headlight' }) =>
@@ -295,10 +287,7 @@ function exactness({ checks }) {
   return `${far === 0 ? '0.0' : far.toExponential(1)} from Hugging Face’s own attention`;
 }
 
-/**
- * @param {HTMLElement} host
- * @param {Card} card
- */
+/** @param {HTMLElement} host @param {Card} card */
 export function showCard(host, card) {
   host.replaceChildren(
     element('h2', {}, `The model: ${modelName(card)}`),
@@ -353,10 +342,7 @@ function factsOf(card) {
   ].filter(([, value]) => value);
 }
 
-/**
- * A part that every layer lacks is listed once.
- * @param {Card} card
- */
+/** A part that every layer lacks is listed once. @param {Card} card */
 function omittedOf({ omitted = {}, n_layers: count }) {
   const entries = Object.entries(omitted);
   /** @param {string} part */
@@ -382,10 +368,7 @@ function layersOf({ kind, n_layers: count }) {
     : counted(count, 'layer');
 }
 
-/**
- * Only where heads share them.
- * @param {Card} card
- */
+/** Only where heads share them. @param {Card} card */
 function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
   return shared === heads ? '' : `${shared} for ${counted(heads, 'head')} of queries`;
 }

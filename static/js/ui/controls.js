@@ -139,12 +139,7 @@ const KINDS = {
   button,
 };
 
-/**
- * @param {Control} control
- * @param {string} id
- * @param {OnState} onState
- * @returns {Drawn}
- */
+/** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
 function segments({ name = '', label, options = [] }, id, onState) {
   const radios = options.map(({ id: value, title, help }) =>
     element(
@@ -183,12 +178,7 @@ function single({ label, options = [] }) {
   return { element: element('p', { class: 'control' }, name, options[0].title), update: () => {} };
 }
 
-/**
- * @param {Control} control
- * @param {string} id
- * @param {OnState} onState
- * @returns {Drawn}
- */
+/** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
 function menu({ name = '', label, options = [] }, id, onState) {
   const select = element(
     'select',
@@ -213,12 +203,7 @@ function valueOf(options, written) {
   return options.find(({ id }) => String(id) === written)?.id;
 }
 
-/**
- * @param {Control} control
- * @param {string} id
- * @param {OnState} onState
- * @returns {Drawn}
- */
+/** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
 function flag({ name = '', label, help }, id, onState) {
   const box = element('input', { type: 'checkbox', id });
   box.addEventListener('change', () => onState({ [name]: box.checked }));
@@ -235,12 +220,7 @@ function flag({ name = '', label, help }, id, onState) {
   };
 }
 
-/**
- * @param {Control} control
- * @param {string} id
- * @param {OnState} onState
- * @returns {Drawn}
- */
+/** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
 function number({ name = '', label, least, most, step }, id, onState) {
   const slider = element('input', { type: 'range', id, min: least, max: most, step });
   const output = element('output', { for: id });
@@ -300,12 +280,7 @@ function integer({ name = '', label, least, most }, id, onState) {
   };
 }
 
-/**
- * @param {Control} control
- * @param {string} id
- * @param {OnState} onState
- * @returns {Drawn}
- */
+/** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
 function counts({ name = '', label, options = [] }, id, onState) {
   /** @type {unknown[]} */
   let chosen = [];
@@ -344,12 +319,7 @@ function counts({ name = '', label, options = [] }, id, onState) {
   };
 }
 
-/**
- * @param {Control} control
- * @param {string} id
- * @param {OnState} onState
- * @returns {Drawn}
- */
+/** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
 function text({ name = '', label, placeholder }, id, onState) {
   const box = element('input', {
     type: 'text',
@@ -382,12 +352,7 @@ function text({ name = '', label, placeholder }, id, onState) {
   };
 }
 
-/**
- * @param {Control} control
- * @param {string} _
- * @param {OnState} onState
- * @returns {Drawn}
- */
+/** @param {Control} control @param {string} _ @param {OnState} onState @returns {Drawn} */
 function button({ label, help }, _, onState) {
   /** @type {Patch} */
   let patch = {};
@@ -405,11 +370,7 @@ function button({ label, help }, _, onState) {
   };
 }
 
-/**
- * @param {string} label
- * @param {string} id
- * @param {...HTMLElement} parts
- */
+/** @param {string} label @param {string} id @param {...HTMLElement} parts */
 function labelled(label, id, ...parts) {
   return element(
     'div',
@@ -424,10 +385,7 @@ function labelled(label, id, ...parts) {
 /** An option that is only a number of something explains itself. */
 const COUNTED = /^\S+ \d+$/;
 
-/**
- * @param {Control[]} controls
- * @returns {Explained[]} only of those that have something to say
- */
+/** @param {Control[]} controls @returns {Explained[]} only of those that have something to say */
 export function explainedOf(controls) {
   return controls
     .map(({ label, help, options = [] }) => {

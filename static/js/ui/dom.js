@@ -70,10 +70,7 @@ const EDGE = 8;
  * @returns {{left: number, top: number}}
  */
 export function placeBeside(target, card, screen) {
-  /**
-   * @param {number} value
-   * @param {number} most
-   */
+  /** @param {number} value @param {number} most */
   const within = (value, most) => Math.max(EDGE, Math.min(value, most - EDGE));
   const top = within(target.top, screen.height - card.height);
   const left = within(target.left, screen.width - card.width);
@@ -129,11 +126,7 @@ function copyBySelection(text) {
   return isDone;
 }
 
-/**
- * @param {Blob} blob
- * @param {string} name
- * @returns {string} what to say about it
- */
+/** @param {Blob} blob @param {string} name @returns {string} what to say about it */
 export function save(blob, name) {
   const link = element('a', { href: URL.createObjectURL(blob), download: name });
   link.click();
@@ -211,9 +204,7 @@ function currentTheme() {
 
 let count = 0;
 
-/**
- * @param {string} title what is explained
- */
+/** @param {string} title what is explained */
 export function createHelp(title) {
   count += 1;
   const id = `help-${count}`;
@@ -378,10 +369,7 @@ export async function readTextFile(file) {
   return text;
 }
 
-/**
- * @param {ArrayBuffer} bytes
- * @returns {string|null} null: they are not text in UTF-8
- */
+/** @param {ArrayBuffer} bytes @returns {string|null} null: they are not text in UTF-8 */
 function textIn(bytes) {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);

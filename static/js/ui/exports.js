@@ -18,10 +18,7 @@ import { copy, palette, save, plotlySource } from './dom.js';
  * @import { Subject } from './panel.js'
  */
 
-/**
- * @param {Subject} of
- * @param {'png'|'svg'} format
- */
+/** @param {Subject} of @param {'png'|'svg'} format */
 export async function saveImage({ trace, figure, cards, plot, name }, format) {
   return save(
     blobOf(await plot.image(format, captionOf(trace, figure, cards))),
@@ -109,11 +106,7 @@ export async function saveNumbers({ trace, figure, cards, name }) {
   );
 }
 
-/**
- * @param {string} text
- * @param {string} type
- * @param {string} name
- */
+/** @param {string} text @param {string} type @param {string} name */
 async function saveText(text, type, name) {
   return save(new Blob([text], { type }), name);
 }
@@ -252,15 +245,9 @@ function tableOf(grid) {
   const { rows, columns, rowLabels, columnLabels, quantity } = grid;
   if (rows * columns > MOST_IN_TABLE)
     return `<p>${rows} × ${columns} numbers are too many for a table. The file holds them as JSON, in the element “numbers”.</p>`;
-  /**
-   * @param {string} scope
-   * @param {string} label
-   */
+  /** @param {string} scope @param {string} label */
   const header = (scope, label) => `<th scope="${scope}"><bdi>${escaped(label)}</bdi></th>`;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const cell = (row, column) => {
     const value = grid.value(row, column);
     return `<td>${Number.isNaN(value) || value === undefined ? '' : escaped(grid.format(value))}</td>`;
@@ -322,10 +309,7 @@ function embedded(value) {
   return JSON.stringify(value, plain).replace(/</g, '\\u003c');
 }
 
-/**
- * @param {string} _
- * @param {unknown} value
- */
+/** @param {string} _ @param {unknown} value */
 function plain(_, value) {
   return ArrayBuffer.isView(value)
     ? Array.from(/** @type {ArrayLike<unknown>} */ (/** @type {unknown} */ (value)))
@@ -343,10 +327,7 @@ function harmless(script) {
  * @param {(row: number, column: number) => number|undefined} value
  */
 function cellsOf({ rows, columns }, value) {
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const cell = (row, column) => {
     const found = value(row, column);
     return found === undefined || Number.isNaN(found) ? null : Number(exact(found));
@@ -364,10 +345,7 @@ function cellsOf({ rows, columns }, value) {
 export function csvOf(grid) {
   const ofRows = grid.ofRows ?? [];
   const header = [cornerOf(grid), ...grid.columnLabels, ...ofRows.map(({ label }) => label)];
-  /**
-   * @param {(row: number, column: number) => number|undefined} value
-   * @param {string} suffix
-   */
+  /** @param {(row: number, column: number) => number|undefined} value @param {string} suffix */
   const body = (value, suffix) =>
     cellsOf(grid, value).map((cells, row) => [
       grid.rowLabels[row] + suffix,
@@ -414,10 +392,7 @@ export function numbersOf(trace, grid, cards) {
   };
 }
 
-/**
- * @param {string[][]} rows
- * @returns {string}
- */
+/** @param {string[][]} rows @returns {string} */
 export function csv(rows) {
   return rows.map((row) => row.map(field).join(',')).join('\r\n') + '\r\n';
 }

@@ -12,23 +12,14 @@ import { element } from './dom.js';
  * @property {'query'|'key'|'result'|'radicand'} [role] what it stands for, as the page sets it
  */
 
-/**
- * @param {Term['tag']} tag
- * @returns {(text: string|number, role?: Term['role']) => Term}
- */
+/** @param {Term['tag']} tag @returns {(text: string|number, role?: Term['role']) => Term} */
 const leaf = (tag) => (text, role) => ({ tag, text: String(text), ...(role && { role }) });
-/**
- * @param {Term['tag']} tag
- * @returns {(...parts: (Term|string)[]) => Term}
- */
+/** @param {Term['tag']} tag @returns {(...parts: (Term|string)[]) => Term} */
 const branch =
   (tag) =>
   (...parts) => ({ tag, parts: parts.map(termOf) });
 
-/**
- * Plain text is an operator.
- * @param {Term|string} part
- */
+/** Plain text is an operator. @param {Term|string} part */
 function termOf(part) {
   return typeof part === 'string' ? op(part) : part;
 }
@@ -73,10 +64,7 @@ const READ = {
   mrow: (parts) => parts.join(' '),
 };
 
-/**
- * @param {Term} term
- * @returns {string} for screen readers
- */
+/** @param {Term} term @returns {string} for screen readers */
 export function spoken({ tag, text = '', parts }) {
   const said = parts ? READ[tag](parts.map(spoken)) : (SPOKEN[text] ?? text);
   return said
@@ -112,10 +100,7 @@ export function spokenPowers(text) {
 
 const MATHML = 'http://www.w3.org/1998/Math/MathML';
 
-/**
- * @param {Term[]} lines
- * @returns {HTMLElement[]}
- */
+/** @param {Term[]} lines @returns {HTMLElement[]} */
 export function formulaLines(lines) {
   return lines.map((line) => {
     const math = node({ tag: 'math', parts: [line] });

@@ -20,27 +20,17 @@ import { createChips } from './chips.js';
  * @import { Handlers } from './view_section.js'
  */
 
-/**
- * Does this model write on?
- * @param {Trace} trace
- */
+/** Does this model write on? @param {Trace} trace */
 export function isWritable(trace) {
   return !hasTwoSides(trace) && !isFilling(trace);
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Subject}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Subject} */
 export function subjectOf(trace, state) {
   return { model: trace.model, text: trace.text, sampling: samplingOf(state) };
 }
 
-/**
- * Omits the server's defaults, except for temperature and seed.
- * @param {ViewState} state
- */
+/** Omits the server's defaults, except for temperature and seed. @param {ViewState} state */
 function samplingOf({
   generate_temperature: temperature,
   generate_top_k: topK,
@@ -147,10 +137,7 @@ function inWords({ text, probability, rank }) {
   return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${grouped(rank)}`;
 }
 
-/**
- * Whether there is something to stop; replaying a visible text is not.
- * @param {Writing} writing
- */
+/** Whether there is something to stop; replaying a visible text is not. @param {Writing} writing */
 function isBusy({ isWriting, isReading, steps }) {
   return isWriting || (isReading && steps.length === 0);
 }
@@ -169,9 +156,7 @@ function isOff(button) {
   return button.getAttribute('aria-disabled') === 'true';
 }
 
-/**
- * @param {Pick<Handlers, 'onState'|'onGoingOn'|'onRedraw'|'announce'>} handlers
- */
+/** @param {Pick<Handlers, 'onState'|'onGoingOn'|'onRedraw'|'announce'>} handlers */
 export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   /** @type {Trace} */
   let trace;
@@ -189,11 +174,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
       status.textContent = statusOf(trace, writer.state());
     },
   });
-  /**
-   * @param {string} label
-   * @param {() => void} act
-   * @returns {HTMLButtonElement}
-   */
+  /** @param {string} label @param {() => void} act @returns {HTMLButtonElement} */
   const button = (label, act) => {
     const made = element(
       'button',
@@ -325,10 +306,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     mark(steps);
   }
 
-  /**
-   * The text takes the tint of the row that led to the chosen token.
-   * @param {Step[]} steps
-   */
+  /** The text takes the tint of the row that led to the chosen token. @param {Step[]} steps */
   function mark(steps) {
     const chosen = chosenStep(state, steps);
     chipList
@@ -368,10 +346,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   return {
     element: block,
 
-    /**
-     * @param {Trace} of
-     * @param {ViewState} now
-     */
+    /** @param {Trace} of @param {ViewState} now */
     show(of, now) {
       trace = of;
       state = now;

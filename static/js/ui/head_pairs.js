@@ -59,11 +59,7 @@ export function createHeadPairs({ onState }) {
       note,
     ),
 
-    /**
-     * @param {Trace} trace
-     * @param {Place} place
-     * @param {ViewState} state
-     */
+    /** @param {Trace} trace @param {Place} place @param {ViewState} state */
     show(trace, place, state) {
       shown = { trace, place };
       const [rows, columns] = [place.rows, place.columns].map((side) => tokensOf(trace, side));
@@ -128,10 +124,7 @@ function countSaid(all) {
     : `The weight of all ${all} heads`;
 }
 
-/**
- * @param {string} title
- * @param {number} index
- */
+/** @param {string} title @param {number} index */
 function optionOf(title, index) {
   return element('option', { value: String(index) }, title);
 }

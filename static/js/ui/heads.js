@@ -47,9 +47,7 @@ const HOW = {
   touch: 'Tap a map to enlarge it.',
 };
 
-/**
- * @param {{onChoose: (layer: number, head: number) => void, painter: Painter}} handlers
- */
+/** @param {{onChoose: (layer: number, head: number) => void, painter: Painter}} handlers */
 export function createHeads({ onChoose, painter }) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
   const grid = element('div', {
@@ -149,10 +147,7 @@ export function createHeads({ onChoose, painter }) {
   };
 }
 
-/**
- * @param {Order} order
- * @param {boolean} isProfiled
- */
+/** @param {Order} order @param {boolean} isProfiled */
 function orderInWords(order, isProfiled) {
   if (!isProfiled) return [ORDERS[order]];
   return [order === 'label' ? BY_PROFILE : ORDERS[order], PROFILES[order]];
@@ -163,10 +158,7 @@ function canPoint() {
   return !window.matchMedia('(hover: none)').matches;
 }
 
-/**
- * @param {Record<string, unknown>} a
- * @param {Record<string, unknown>} b
- */
+/** @param {Record<string, unknown>} a @param {Record<string, unknown>} b */
 function isSame(a, b) {
   return Object.keys(a).every((name) => a[name] === b[name]);
 }
@@ -191,10 +183,7 @@ function step(from, event, cells) {
   );
 }
 
-/**
- * @param {Row} row
- * @param {Order} order
- */
+/** @param {Row} row @param {Order} order */
 function headerOf({ title, help }, order) {
   if (order === 'layer')
     return element(
@@ -209,12 +198,7 @@ function headerOf({ title, help }, order) {
   );
 }
 
-/**
- * @param {HTMLElement} grid
- * @param {Row[]} rows
- * @param {Build} wish
- * @returns {HTMLElement[][]}
- */
+/** @param {HTMLElement} grid @param {Row[]} rows @param {Build} wish @returns {HTMLElement[][]} */
 function build(grid, rows, { order, isShort, nColumns }) {
   grid.setAttribute(
     'aria-label',
@@ -272,10 +256,7 @@ function headline(heads) {
   );
 }
 
-/**
- * A map by name, with what its head does.
- * @param {LabelledHead} head
- */
+/** A map by name, with what its head does. @param {LabelledHead} head */
 function spoken(head) {
   return [`Layer ${head.layer}, head ${head.head}`, labelsOf(head)].filter(Boolean).join(': ');
 }
@@ -364,10 +345,7 @@ function select(
   if (!grid.contains(document.activeElement)) rove(cells, chosen);
 }
 
-/**
- * @param {HTMLElement[][]} cells
- * @param {{row: number, column: number}} of
- */
+/** @param {HTMLElement[][]} cells @param {{row: number, column: number}} of */
 function rove(cells, { row, column }) {
   cells.forEach((line, r) =>
     line.forEach((cell, c) => {
@@ -376,10 +354,7 @@ function rove(cells, { row, column }) {
   );
 }
 
-/**
- * @param {HTMLElement[][]} cells
- * @param {EventTarget|null} target
- */
+/** @param {HTMLElement[][]} cells @param {EventTarget|null} target */
 function cellOf(cells, target) {
   for (let row = 0; row < cells.length; row += 1) {
     const column = cells[row].findIndex((cell) => cell === target);
@@ -388,31 +363,20 @@ function cellOf(cells, target) {
   return null;
 }
 
-/**
- * @param {LabelledHead} labelled
- * @param {number} ceiling
- */
+/** @param {LabelledHead} labelled @param {number} ceiling */
 function captionOf(labelled, ceiling) {
   const { label, score } = labelled;
   const help = label && score !== null ? ` (${bareTitle(label)}: ${label.help})` : '';
   return `${spoken(labelled)}${help}; strongest weight ${share(ceiling)}`;
 }
 
-/**
- * @param {number} width
- * @param {number} nHeads
- * @param {Order} order
- */
+/** @param {number} width @param {number} nHeads @param {Order} order */
 function sizeFor(width, nHeads, order) {
   const room = (width - (order === 'layer' ? MARGIN : 0) - nHeads * GAP) / Math.max(nHeads, 1);
   return Math.max(SMALLEST, Math.min(LARGEST, Math.floor(room)));
 }
 
-/**
- * @param {HTMLDivElement} frame
- * @param {number} size
- * @param {number} nColumns
- */
+/** @param {HTMLDivElement} frame @param {number} size @param {number} nColumns */
 function fit(frame, size, nColumns) {
   frame.style.setProperty('--size', `${size}px`);
   frame.style.setProperty('--gap', `${GAP}px`);

@@ -116,10 +116,7 @@ export function createHeadsBlock({ onState, announce, onSight }) {
 
   return {
     element: block,
-    /**
-     * @param {Trace} trace
-     * @param {ViewState} state
-     */
+    /** @param {Trace} trace @param {ViewState} state */
     show(trace, state) {
       const place = placeOf(state, trace);
       const switches = switchesOf(state, {
@@ -184,11 +181,7 @@ function createPairs(onState) {
   return {
     element: details,
 
-    /**
-     * @param {Trace} trace
-     * @param {Place|null} place
-     * @param {ViewState} state
-     */
+    /** @param {Trace} trace @param {Place|null} place @param {ViewState} state */
     show(trace, place, state) {
       shown = place && [trace, place, state];
       if (state.key !== null && state.key !== last) details.open = true;
@@ -209,10 +202,7 @@ function pairOf(trace, place, state) {
   return { query: queryOf(state, trace, place.rows), key: state.key };
 }
 
-/**
- * The small maps are weights, whatever the large one is.
- * @param {Switches} switches
- */
+/** The small maps are weights, whatever the large one is. @param {Switches} switches */
 function areMapsOther({ what, which }) {
   return what !== 'weights' || which === 'rollout';
 }
@@ -246,10 +236,7 @@ function radios({ field, label, legend, options }, onState) {
   return control;
 }
 
-/**
- * @param {ReturnType<typeof strongestHeads>} found
- * @param {(patch: Patch) => void} onState
- */
+/** @param {ReturnType<typeof strongestHeads>} found @param {(patch: Patch) => void} onState */
 function patternList(found, onState) {
   if (found.length === 0) return [];
   return [
@@ -340,10 +327,7 @@ function paint({ canvas, frame, cells, rows, pictures }, look) {
   const image = new ImageData(width, height);
   const sheet = { pixels: new Uint32Array(image.data.buffer), width };
   const inks = inksOf(sequential(theme));
-  /**
-   * @param {number} place
-   * @param {number} most
-   */
+  /** @param {number} place @param {number} most */
   const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
   /** @type {Placed[]} */
   const squares = [];

@@ -111,10 +111,7 @@ const LISTED = [
   ['In the sentence', [['Enter', 'read it at once']]],
 ];
 
-/**
- * @param {boolean} isOn
- * @param {(isOn: boolean) => void} onSwitch
- */
+/** @param {boolean} isOn @param {(isOn: boolean) => void} onSwitch */
 function createKeysDialog(isOn, onSwitch) {
   const made = element(
     'dialog',

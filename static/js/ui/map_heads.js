@@ -156,10 +156,7 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
   return {
     element: block,
 
-    /**
-     * @param {Trace} trace
-     * @param {ViewState} state
-     */
+    /** @param {Trace} trace @param {ViewState} state */
     show(trace, state) {
       const found = mapsOf(trace, state);
       block.hidden = !found;
@@ -223,11 +220,7 @@ function rowOf({ layer, maps }, side) {
   return { line, cells };
 }
 
-/**
- * @param {HTMLCanvasElement} canvas
- * @param {SmallMap} map
- * @param {Uint8Array} colours
- */
+/** @param {HTMLCanvasElement} canvas @param {SmallMap} map @param {Uint8Array} colours */
 function paintMap(canvas, map, colours) {
   const side = canvas.width;
   const values = shrunk(map, side);

@@ -170,10 +170,7 @@ function explain(legend, { anatomy, theme }) {
 /** @param {string} words */
 const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 
-/**
- * @param {Placed} placed
- * @param {Shown} shown
- */
+/** @param {Placed} placed @param {Shown} shown */
 function nodeOf({ part, x, y, width, height }, { viewsOf }) {
   const views = viewsOf(part);
   const attributes = {
@@ -289,10 +286,7 @@ function draw(drawing, { width, height, lines, stream, names = [] }, { read, lit
   drawing.replaceChildren(...drawn, ...reaches, ...written);
 }
 
-/**
- * @param {SVGElement} host
- * @param {{x: number, y: number}[]} points
- */
+/** @param {SVGElement} host @param {{x: number, y: number}[]} points */
 function drawRoute(host, points) {
   const line = points.map(({ x, y }) => `${x},${y}`).join(' ');
   const drawn = points.length > 0 ? ['is-halo', ''] : [];
@@ -302,10 +296,7 @@ function drawRoute(host, points) {
   );
 }
 
-/**
- * @param {string} tag
- * @param {Record<string, string>} attributes
- */
+/** @param {string} tag @param {Record<string, string>} attributes */
 function svg(tag, attributes) {
   const node = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -321,10 +312,7 @@ export function createViewList(host, { onChoose }) {
   let offered = '';
 
   return {
-    /**
-     * @param {{id: string, title: string}[]} views
-     * @param {string} chosen
-     */
+    /** @param {{id: string, title: string}[]} views @param {string} chosen */
     show(views, chosen) {
       host.hidden = views.length < 2;
       const wanted = views.map(({ id, title }) => `${id} ${title}`).join();

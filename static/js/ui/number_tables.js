@@ -86,12 +86,7 @@ export function createTables({ onRows }) {
     return { table, cells, problem, block };
   }
 
-  /**
-   * @param {Table} table
-   * @param {number} row
-   * @param {number} column
-   * @param {string} label
-   */
+  /** @param {Table} table @param {number} row @param {number} column @param {string} label */
   function inputCell({ name }, row, column, label) {
     const input = element('input', {
       type: 'text',
@@ -142,10 +137,7 @@ export function createTables({ onRows }) {
   return {
     element: host,
 
-    /**
-     * @param {Table[]} tables
-     * @param {Theme} theme
-     */
+    /** @param {Table[]} tables @param {Theme} theme */
     show(tables, theme) {
       host.hidden = tables.length === 0;
       const wanted = JSON.stringify(

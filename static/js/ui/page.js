@@ -27,10 +27,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
   );
   const waiting = { forTrace: false, forAnswers: false };
 
-  /**
-   * @param {HTMLElement|null} part
-   * @param {string} words
-   */
+  /** @param {HTMLElement|null} part @param {string} words */
   function show(part, words) {
     results.hidden = part !== results;
     nothing.hidden = part !== nothing;
@@ -110,10 +107,7 @@ export function createNotice(host, { onRetry, onOffer }) {
   let told = '';
 
   return {
-    /**
-     * @param {Problem} problem
-     * @param {boolean} goesOn the page asks again on its own
-     */
+    /** @param {Problem} problem @param {boolean} goesOn the page asks again on its own */
     show(problem, goesOn) {
       const lines = [problem.message, asSentence(problem.detail), advice(problem, goesOn)];
       const said = [...lines, problem.offer?.label ?? '', problem.further?.label ?? ''].join('\n');
@@ -202,9 +196,7 @@ export function createWaiting({ beam, main, cancel, elapsed }, { onCancel }) {
   };
 }
 
-/**
- * @param {() => void} act
- */
+/** @param {() => void} act */
 export function createRetrier(act) {
   let attempt = 0;
   let timer = 0;
@@ -300,10 +292,7 @@ export function createLater(button, load) {
   });
 }
 
-/**
- * On a phone the further links are a menu.
- * @param {HTMLElement} links
- */
+/** On a phone the further links are a menu. @param {HTMLElement} links */
 export function createSiteMenu(links) {
   const narrow = matchMedia('(max-width: 40rem)');
   const fit = () => {

@@ -50,10 +50,7 @@ export function createPanel(name, handlers) {
   );
   const panel = element('section', { class: 'panel' }, head, words, body);
 
-  /**
-   * @param {string} message
-   * @param {boolean} isFailure
-   */
+  /** @param {string} message @param {boolean} isFailure */
   function tell(message, isFailure) {
     notice.textContent = message;
     notice.hidden = message === '';
@@ -144,10 +141,7 @@ export function createPanel(name, handlers) {
   };
 }
 
-/**
- * @param {Figure} figure
- * @returns {figure is DrawnFigure}
- */
+/** @param {Figure} figure @returns {figure is DrawnFigure} */
 function isDrawn(figure) {
   return Boolean(figure.data && figure.layout && figure.grid);
 }
@@ -182,10 +176,7 @@ function createTable() {
   };
 }
 
-/**
- * @param {string} name
- * @param {Figure} figure
- */
+/** @param {string} name @param {Figure} figure */
 function fileName(name, { title }) {
   const words = `${name} ${title}`
     .toLowerCase()

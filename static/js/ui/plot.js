@@ -146,10 +146,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
     const area = areaOf(drawing);
     if (!figure || !area) return;
     const { grid } = figure;
-    /**
-     * @param {number|undefined} rows
-     * @param {number|undefined} columns
-     */
+    /** @param {number|undefined} rows @param {number|undefined} columns */
     const at = (rows, columns) => boxOf(rows, columns, area, grid);
     const hasSides = grid.columns > 1 && Boolean(!grid.geometry || grid.geometry.highlight);
     highlight.show(cell && grid.geometry?.highlight?.(cell), area);
@@ -244,10 +241,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
   return {
     element: element('div', {}, plot, element('div', { class: 'plot-words' }, hint, note)),
 
-    /**
-     * @param {DrawnFigure} wanted
-     * @returns {Promise<void>}
-     */
+    /** @param {DrawnFigure} wanted @returns {Promise<void>} */
     async draw(wanted) {
       plot.setAttribute('aria-label', wanted.summary ?? '');
       plot.setAttribute(
@@ -335,10 +329,7 @@ function isSameKind(before, { rows, columns, rowTitle }, cell) {
   return before?.rowTitle === rowTitle && cell.row < rows && cell.column < columns;
 }
 
-/**
- * @param {Cell|null} a
- * @param {Cell|null} b
- */
+/** @param {Cell|null} a @param {Cell|null} b */
 function sameCell(a, b) {
   return (
     a === b ||
@@ -377,10 +368,7 @@ function boxOfArea({ window: { columns, rows } }) {
   return { x0: columns[0], x1: columns[1], y0: rows[0], y1: rows[1] };
 }
 
-/**
- * @param {DrawnFigure} figure
- * @param {Part|null} box the part to show; null: the whole
- */
+/** @param {DrawnFigure} figure @param {Part|null} box the part to show; null: the whole */
 function withZoom({ layout, grid }, box) {
   const zoom = isZoomable(grid) && hasMouse();
   const fix = (/** @type {Record<string, unknown>} */ axis) => ({ ...axis, fixedrange: !zoom });
@@ -532,10 +520,7 @@ function span(index, [first, last], start, length) {
   return to > from ? [start + from, to - from] : null;
 }
 
-/**
- * @param {HTMLElement} mark
- * @param {Box|null|undefined} box
- */
+/** @param {HTMLElement} mark @param {Box|null|undefined} box */
 function place(mark, box) {
   mark.classList.toggle('is-shown', Boolean(box));
   if (!box) return;
@@ -683,10 +668,7 @@ function partsOf({ veil, lines, numbers }, across, down) {
   ];
 }
 
-/**
- * @param {string} name
- * @param {Record<string, string|number>} attributes
- */
+/** @param {string} name @param {Record<string, string|number>} attributes */
 function node(name, attributes) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));

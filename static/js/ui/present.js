@@ -106,10 +106,7 @@ export function createPresentation(announce) {
     );
   }
 
-  /**
-   * @param {Slide} slide
-   * @param {number} index
-   */
+  /** @param {Slide} slide @param {number} index */
   function row(slide, index) {
     const { name, covers } = slide;
     /** @param {number} to */
@@ -154,10 +151,7 @@ export function createPresentation(announce) {
     );
   }
 
-  /**
-   * Lets the reader choose the cells of a view that are covered.
-   * @param {number} index
-   */
+  /** Lets the reader choose the cells of a view that are covered. @param {number} index */
   function pick(index) {
     dialog.close();
     location.hash = slides[index].link;
@@ -413,10 +407,7 @@ function hasMoreBelow(bar) {
   return end > window.innerHeight - bar.offsetHeight + 4;
 }
 
-/**
- * @param {HTMLElement} bar
- * @param {1|-1} direction
- */
+/** @param {HTMLElement} bar @param {1|-1} direction */
 function scrollOn(bar, direction) {
   window.scrollBy(0, direction * STEP * (window.innerHeight - bar.offsetHeight));
 }
@@ -444,11 +435,7 @@ function nameOfView() {
   return [...new Set(names.filter(Boolean))].join(': ') || 'View';
 }
 
-/**
- * @param {string} label
- * @param {() => void} onclick
- * @param {Record<string, any>} [attributes]
- */
+/** @param {string} label @param {() => void} onclick @param {Record<string, any>} [attributes] */
 function button(label, onclick, attributes = {}) {
   return element('button', { type: 'button', class: 'button', onclick, ...attributes }, label);
 }

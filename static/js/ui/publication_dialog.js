@@ -43,10 +43,7 @@ const PAUSE = 250;
 /** @type {{mm: number, points: number, what: string, format: string, hasCaption: boolean}} */
 let wish = { mm: 85, points: 8, what: 'drawing', format: 'pdf', hasCaption: true };
 
-/**
- * @param {Subject} of
- * @param {(message: string) => void} tell
- */
+/** @param {Subject} of @param {(message: string) => void} tell */
 export function openPublicationDialog(of, tell) {
   const heads = headsOf(of.trace);
   if (heads.maps.length === 0) wish = { ...wish, what: 'drawing' };
@@ -200,10 +197,7 @@ function nameOf({ name, trace }) {
   return wish.what === 'heads' ? `headlight-${trace.model}-heads` : name;
 }
 
-/**
- * @param {Subject} of
- * @param {ReturnType<typeof headsOf>} heads
- */
+/** @param {Subject} of @param {ReturnType<typeof headsOf>} heads */
 async function figureOf(of, heads) {
   for (const [name, [least, most]] of Object.entries(LIMITS)) {
     const value = wish[/** @type {'mm'|'points'} */ (name)];
@@ -245,10 +239,7 @@ async function drawingOf({ figure, redraw }, width) {
   return { svg, labelled, ...size };
 }
 
-/**
- * @param {Subject} of
- * @param {string|null} title of all heads
- */
+/** @param {Subject} of @param {string|null} title of all heads */
 function captionOf({ trace, figure, cards }, title) {
   const { model, revision, text, target, edits } = originOf(trace, figure.grid, cards);
   const texts = [text, target].flatMap((each) => (each ? [quotedLine(each)] : []));
@@ -264,10 +255,7 @@ export function namedOnce({ title, grid: { quantity } }) {
   return isNamed ? capitalised(quantity) : `${title}: ${quantity}`;
 }
 
-/**
- * The weights of all heads of the attention that is looked at.
- * @param {Trace} trace
- */
+/** The weights of all heads of the attention that is looked at. @param {Trace} trace */
 function headsOf(trace) {
   const place = placeOf({ where: '' }, trace);
   /** @type {HeadMap[]} */

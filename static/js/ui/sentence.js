@@ -27,18 +27,12 @@ const MASK_HINT =
  * @param {() => void} handlers.onPoint what is to be shown may be different now
  */
 export function createSentence(host, { onChoose, onPress, onPoint }) {
-  /**
-   * @param {string} name
-   * @returns {HTMLElement}
-   */
+  /** @param {string} name @returns {HTMLElement} */
   const find = (name) => partOf(host, `#${name}`, HTMLElement);
   const rows = { source: find('source'), target: find('target-row') };
   /** @type {{side: Side, index: number}|null} */
   let pointed = null;
-  /**
-   * @param {Side} side
-   * @returns {Parameters<typeof createChips>[2]}
-   */
+  /** @param {Side} side @returns {Parameters<typeof createChips>[2]} */
   const handlersFor = (side) => ({
     onChoose: (index) => onChoose(side, index),
     onPress: (index) => onPress(side, index),
@@ -134,11 +128,7 @@ export function highlightOf(grid, pointed) {
   return (pointed && grid && ofToken(grid, /** @type {PointedToken} */ (pointed))) ?? atRest(grid);
 }
 
-/**
- * @param {Grid} grid
- * @param {Cell} cell
- * @returns {Shown}
- */
+/** @param {Grid} grid @param {Cell} cell @returns {Shown} */
 function ofCell(grid, { row, column }) {
   const sides = grid.sides ?? ONE_SIDE;
   const { query, key } = grid.tokens(row, column);
@@ -200,10 +190,7 @@ function scaleOf(grid) {
   return { ceiling: grid?.ceiling ?? 1, isSigned: Boolean(grid?.isSigned) };
 }
 
-/**
- * @param {Grid|null} grid
- * @returns {Shown}
- */
+/** @param {Grid|null} grid @returns {Shown} */
 function atRest(grid) {
   return {
     marks: {},

@@ -21,10 +21,7 @@ export function createPages(host) {
     if (pages > 1) host.append(pager(grid, pages));
   }
 
-  /**
-   * @param {Grid} grid
-   * @param {number} pages
-   */
+  /** @param {Grid} grid @param {number} pages */
   function pager(grid, pages) {
     /** @param {number} by */
     const turn = (by) => () => {
@@ -51,11 +48,7 @@ export function createPages(host) {
   return { show };
 }
 
-/**
- * @param {Grid} grid
- * @param {number} first
- * @param {number} count
- */
+/** @param {Grid} grid @param {number} first @param {number} count */
 function tableOf(grid, first, count) {
   const columns = Array.from({ length: grid.columns }, (_, column) => column);
   const rows = Array.from({ length: Math.min(count, grid.rows - first) }, (_, row) => first + row);
@@ -108,11 +101,7 @@ function captionOf({ quantity, chosenWeight, writtenNote }) {
   return chosenWeight ? `${name}; ✓ marks the chosen experts, with their weights` : name;
 }
 
-/**
- * @param {string} label
- * @param {string} scope
- * @param {boolean} isChosen
- */
+/** @param {string} label @param {string} scope @param {boolean} isChosen */
 function header(label, scope, isChosen) {
   return element('th', { scope, class: isChosen ? 'is-chosen' : null }, element('bdi', {}, label));
 }
@@ -128,11 +117,7 @@ function ofRow(value, format) {
     : element('td', {}, format(value));
 }
 
-/**
- * @param {Grid} grid
- * @param {number} row
- * @param {number} column
- */
+/** @param {Grid} grid @param {number} row @param {number} column */
 function cellOf(grid, row, column) {
   const value = grid.value(row, column);
   if (Number.isNaN(value)) return element('td', { 'aria-label': 'empty' }, '');

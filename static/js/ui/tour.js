@@ -71,10 +71,7 @@ export function createTour(button, stops, { onView }) {
     if (direction > 0) leave();
   }
 
-  /**
-   * @param {number} index
-   * @param {Element} found
-   */
+  /** @param {number} index @param {Element} found */
   function stopAt(index, found) {
     at = index;
     watcher.disconnect();

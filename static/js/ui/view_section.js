@@ -143,19 +143,13 @@ export function createViewSection(entry, handlers) {
     /** The view is left: pending requests of its overview are cancelled. */
     leave: () => overview?.leave?.(),
 
-    /**
-     * Reports that the view could not be loaded.
-     * @param {unknown} error
-     */
+    /** Reports that the view could not be loaded. @param {unknown} error */
     fail: (error) =>
       guarded(null, () => {
         throw error;
       }),
 
-    /**
-     * Says why the model gives the view nothing to draw.
-     * @param {string} reason
-     */
+    /** Says why the model gives the view nothing to draw. @param {string} reason */
     lacks(reason) {
       for (const { panel } of panels) panel.destroy();
       panels = [];
@@ -221,11 +215,7 @@ function bring(part, cover) {
   if (top < cover || top > window.innerHeight / 2) window.scrollBy(0, top - cover - 8);
 }
 
-/**
- * @param {View} view
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {View} view @param {Trace} trace @param {ViewState} state */
 function arrangementOf({ arrangement }, trace, state) {
   return typeof arrangement === 'function' ? arrangement(trace, state) : arrangement;
 }
@@ -271,10 +261,7 @@ export function createPlaces(name, onChoose) {
   };
 }
 
-/**
- * @param {string} name
- * @param {{id: string, title: string}} of
- */
+/** @param {string} name @param {{id: string, title: string}} of */
 function radio(name, { id, title }) {
   return element(
     'label',
@@ -343,10 +330,7 @@ function named(formula, words) {
   return Object.fromEntries(words.map((word) => [word, formula]));
 }
 
-/**
- * A link to the formula of a term, if it has one.
- * @param {string} word
- */
+/** A link to the formula of a term, if it has one. @param {string} word */
 function formulaOf(word) {
   if (!(word in FORMULAS)) return [];
   const [href, source] = FORMULAS[word];

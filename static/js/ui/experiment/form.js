@@ -71,19 +71,13 @@ export function createForm(view, parameters, { onValue, onBeside, onRun, onReset
     /** Opens the part of the form that a parameter is in. @param {string} name */
     reveal: (name) => fields.get(name)?.element.closest('details')?.setAttribute('open', ''),
 
-    /**
-     * @param {Values} values
-     * @param {string} besideId
-     */
+    /** @param {Values} values @param {string} besideId */
     update(values, besideId) {
       for (const [name, field] of fields) field.update(values[name]);
       beside?.update(besideId);
     },
 
-    /**
-     * @param {Values} values
-     * @param {{isRunning: boolean, words: string}} run
-     */
+    /** @param {Values} values @param {{isRunning: boolean, words: string}} run */
     show(values, { isRunning, words }) {
       const text = isRunning ? 'Stop' : 'Run';
       if (button.textContent !== text) button.textContent = text;
@@ -258,11 +252,7 @@ function number(parameter, { id, described, send, fail }) {
   };
 }
 
-/**
- * @param {Parameter} parameter
- * @param {Wiring} wiring
- * @returns {Made}
- */
+/** @param {Parameter} parameter @param {Wiring} wiring @returns {Made} */
 function choice(parameter, { id, described, send }) {
   const options =
     parameter.kind === 'flag'
@@ -325,11 +315,7 @@ function choice(parameter, { id, described, send }) {
   };
 }
 
-/**
- * @param {Parameter} parameter
- * @param {Wiring} wiring
- * @returns {Made}
- */
+/** @param {Parameter} parameter @param {Wiring} wiring @returns {Made} */
 function flag({ label }, { id, described, send }) {
   const box = element('input', { type: 'checkbox', id, 'aria-describedby': described });
   box.addEventListener('change', () => send(box.checked, false));

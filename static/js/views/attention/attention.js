@@ -141,11 +141,7 @@ export const attention = {
   figure,
 };
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
   const setting = settingOf(trace, state);
   if (!setting) return { title: 'Attention', notice: 'This trace holds no attention weights.' };
@@ -174,11 +170,7 @@ function figure(trace, state) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
 function asMatrix(trace, state, subject) {
   const { overlaid } = subject;
   const drawing = matrixDrawing(trace, state, subject);
@@ -262,12 +254,7 @@ function actionsFor(
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {Place} place
- * @param {number} layer
- * @param {number} head
- */
+/** @param {Trace} trace @param {Place} place @param {number} layer @param {number} head */
 function switchedOff(trace, place, layer, head) {
   const where = hasTwoSides(trace) ? place.id : 'all';
   return {
@@ -380,10 +367,7 @@ function ofWhat(place, nHeads, { what, which, heads }, theme) {
   ];
 }
 
-/**
- * @param {Switches} switches
- * @returns {Control[]}
- */
+/** @param {Switches} switches @returns {Control[]} */
 function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }) {
   const words = {
     kind: 'flag',
@@ -484,10 +468,7 @@ function ofWords({ isWords, which }) {
   return `The tokens of a word are merged: columns summed, rows averaged${which === 'max' ? '' : ', so that rows still sum to 1'}.`;
 }
 
-/**
- * @param {Trace} trace
- * @param {Subject} subject
- */
+/** @param {Trace} trace @param {Subject} subject */
 function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } }) {
   if (hidden === 'nothing') return '';
   const what =

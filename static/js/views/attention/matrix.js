@@ -22,12 +22,7 @@ import { createMemo, choosing, queryOf } from '../../state/state.js';
 
 const memo = createMemo();
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Drawing}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Drawing} */
 export function matrixDrawing(trace, state, subject) {
   const { matrix, scale, quantity } = subject;
   const { row, column } = chosenIn(trace, state, subject);
@@ -97,18 +92,10 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Grid}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Grid} */
 export function gridOf(trace, state, subject) {
   const { place, matrix, rows, columns, quantity, scale, request, made } = subject;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const counts = {
     rows: tokensOf(trace, place.rows).length,
@@ -198,10 +185,7 @@ function marksOf(subject, value) {
   };
 }
 
-/**
- * @param {Subject} subject
- * @param {number} value
- */
+/** @param {Subject} subject @param {number} value */
 function muchOf(subject, value) {
   if (Number.isNaN(value)) return 'hidden: not yet read';
   const much = subject.quantity.write(value, DIGITS);
@@ -237,12 +221,7 @@ function columnShown(subject, column, counts) {
   };
 }
 
-/**
- * @param {Scale} scale
- * @param {Unit[]} units
- * @param {Float64Array} values
- * @param {number} count
- */
+/** @param {Scale} scale @param {Unit[]} units @param {Float64Array} values @param {number} count */
 function tinted({ place, bottom }, units, values, count) {
   return spread(
     units,

@@ -68,10 +68,7 @@ export function overlaidLines(linesFigure, wanted, overlaid) {
   };
 }
 
-/**
- * @param {PlotlyTrace} trace
- * @param {Palette} palette
- */
+/** @param {PlotlyTrace} trace @param {Palette} palette */
 function isLine({ mode, line }, palette) {
   return mode === 'lines' && line.color !== palette.surface;
 }

@@ -223,11 +223,7 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
 /** @param {ViewState} state */
 const found = ({ answers }) => answers.attention.trace;
 
-/**
- * @param {Trace} trace
- * @param {Side} side
- * @param {Switches} switches
- */
+/** @param {Trace} trace @param {Side} side @param {Switches} switches */
 function unitsOf(trace, side, { isWords }) {
   const tokens = tokensOf(trace, side);
   return isWords
@@ -248,11 +244,7 @@ function seen(matrix, site) {
   return matrix;
 }
 
-/**
- * @param {Matrix} matrix
- * @param {{rows: Unit[], columns: Unit[]}} of
- * @param {Switches} switches
- */
+/** @param {Matrix} matrix @param {{rows: Unit[], columns: Unit[]}} of @param {Switches} switches */
 function byUnit(matrix, { rows, columns }, { isWords }) {
   return isWords ? merged(matrix, rows, columns) : matrix;
 }
@@ -345,18 +337,12 @@ function combined(heads, way) {
   return { ...first, data };
 }
 
-/**
- * @param {Float64Array} data
- * @param {Float64Array} other
- */
+/** @param {Float64Array} data @param {Float64Array} other */
 function add(data, other) {
   for (let at = 0; at < data.length; at += 1) data[at] += other[at];
 }
 
-/**
- * @param {Float64Array} data
- * @param {Float64Array} other
- */
+/** @param {Float64Array} data @param {Float64Array} other */
 function raise(data, other) {
   for (let at = 0; at < data.length; at += 1) data[at] = Math.max(data[at], other[at]);
 }

@@ -114,20 +114,11 @@ function ceilingOf({ a, b }, { range }) {
   return Math.max(...strongest) || 1;
 }
 
-/**
- * @param {Subject} subject
- * @param {ViewState} state
- */
+/** @param {Subject} subject @param {ViewState} state */
 function sideGrid({ side, which, matrix, rows, columns }, state) {
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const say = (row, column) => {
     const name = `${which.toUpperCase()}, ${attentionOf(side)}`;
     if (Number.isNaN(value(row, column)))
@@ -207,11 +198,7 @@ function placed({ side }, { a, b }) {
   };
 }
 
-/**
- * @param {Unit[]} rows
- * @param {Unit[]} columns
- * @param {ViewState} state
- */
+/** @param {Unit[]} rows @param {Unit[]} columns @param {ViewState} state */
 function shared(rows, columns, state) {
   return {
     rows: rows.length,
@@ -238,10 +225,7 @@ export function differenceFigure({ a, b }, state) {
   const columns = matchOf(a, b, a.place.columns);
   if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED)
     return { notice: 'A and B share too few tokens for a difference.' };
-  /**
-   * @param {MappedSide} side
-   * @param {'a'|'b'} name
-   */
+  /** @param {MappedSide} side @param {'a'|'b'} name */
   const mapOf = ({ trace, site, head }, name) =>
     byUnits(weightsSeen(trace, site, head), rows[name], columns[name]);
   const [before, after] = [mapOf(a, 'a'), mapOf(b, 'b')];
@@ -285,18 +269,12 @@ function kindOf({ place, trace }) {
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/**
- * The units of A with a counterpart in B.
- * @param {Match} match
- */
+/** The units of A with a counterpart in B. @param {Match} match */
 function kept({ a, pairs }) {
   return pairs.map(([index]) => a[index]);
 }
 
-/**
- * @param {Compared} subject
- * @param {number} reach
- */
+/** @param {Compared} subject @param {number} reach */
 function helpOf({ a, b, match: { rows, columns } }, reach) {
   const isWhole = rows.isWhole && columns.isWhole;
   const what =
@@ -316,10 +294,7 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
   return [nothing, what, heads].filter(Boolean).join(' ');
 }
 
-/**
- * @param {Compared} subject
- * @param {number} reach
- */
+/** @param {Compared} subject @param {number} reach */
 function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   return [
     ['Largest change', reach === 0 ? 'none' : share(reach)],
@@ -344,30 +319,17 @@ function paired(match, side) {
   return match.pairs.map(([a, b]) => match[side][side === 'a' ? a : b]);
 }
 
-/**
- * @param {Compared} subject
- * @param {ViewState} state
- * @returns {Grid}
- */
+/** @param {Compared} subject @param {ViewState} state @returns {Grid} */
 function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => changes.data[row * changes.columns + column];
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const each = (row, column) =>
     [before, after].map(
       (matrix, of) =>
         matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]],
     );
-  /**
-   * @param {MappedSide} mapped
-   * @param {'a'|'b'} side
-   */
+  /** @param {MappedSide} mapped @param {'a'|'b'} side */
   const ofSide = ({ site }, side) => ({
     site,
     rows: paired(match.rows, side),

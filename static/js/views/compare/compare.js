@@ -108,10 +108,7 @@ function wording(trace, state) {
   };
 }
 
-/**
- * Whether the two heads of the maps have to do with each other.
- * @param {ViewState} state
- */
+/** Whether the two heads of the maps have to do with each other. @param {ViewState} state */
 function relationOf(state) {
   const [ours, theirs] = cardsOf(state);
   const found = partnersOf(ours, theirs);
@@ -161,10 +158,7 @@ function lastParts(trace, state) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 function isAsked(trace, state) {
   return 'after' in asks(trace, state);
 }
@@ -180,11 +174,7 @@ const TITLES = {
   reward: 'The reward of this text',
 };
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
   const { answers } = state;
   /** @type {string} */
@@ -296,12 +286,7 @@ const RANGES = [
   { id: 'head', title: '0 to the strongest' },
 ];
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Place|null} place
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Place|null} place @returns {Control[]} */
 function controls(trace, state, place) {
   const { compare_with: way } = state;
   const offered = othersOf(trace, state.cards ?? []);
@@ -321,11 +306,7 @@ function controls(trace, state, place) {
 /** @type {Record<string, (trace: Trace, state: ViewState) => Control[]>} */
 const CONTROLS = { edit: editControls, text: textControls, model: modelControls };
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function editControls(trace, state) {
   const { card } = trace;
   const wish = wishOf(trace, state);
@@ -357,11 +338,7 @@ function editControls(trace, state) {
   ];
 }
 
-/**
- * @param {ReturnType<typeof wishOf>} wish
- * @param {Card|undefined} card
- * @returns {Control[]}
- */
+/** @param {ReturnType<typeof wishOf>} wish @param {Card|undefined} card @returns {Control[]} */
 function ofKind({ kind, heads, experts, temperature, bits, part }, card) {
   if (kind === 'quantize')
     return [
@@ -412,11 +389,7 @@ function ofKind({ kind, heads, experts, temperature, bits, part }, card) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function textControls(trace, { compare_text: text }) {
   return [
     {
@@ -438,11 +411,7 @@ function textControls(trace, { compare_text: text }) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function modelControls(trace, state) {
   const other = otherOf(trace, state);
   return [
@@ -464,11 +433,7 @@ function modelControls(trace, state) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Place|null} place
- */
+/** @param {Trace} trace @param {ViewState} state @param {Place|null} place */
 function lookControls(trace, state, place) {
   const layers = weightsAt(place, trace);
   if (layers.length === 0) return [];
@@ -515,10 +480,7 @@ function headControls(trace, { layer, head }, layers) {
   ];
 }
 
-/**
- * @param {number[]} numbers
- * @param {string} [noun]
- */
+/** @param {number[]} numbers @param {string} [noun] */
 function numbered(numbers, noun) {
   return numbers.map((id) => ({ id, title: String(id), ...(noun && { help: `${noun} ${id}` }) }));
 }

@@ -78,10 +78,7 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
   const { n_layers: rows, n_heads: columns } = ours;
   const data = new Float64Array(rows * columns).fill(NaN);
   for (const { layer, head, correlation } of pairs) data[layer * columns + head] = correlation;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const describe = (row, column) => {
     const pair = pairs.find(({ layer, head }) => layer === row && head === column);
     return pair
@@ -171,10 +168,7 @@ function placed(name) {
   return { layer, head };
 }
 
-/**
- * Small percentages have one more digit.
- * @param {number} top
- */
+/** Small percentages have one more digit. @param {number} top */
 function percentUpTo(top) {
   const digits = top < 0.1 ? 1 : 0;
   return (/** @type {number} */ value) => percent(value, digits).replace(' %', '');
@@ -242,18 +236,12 @@ export function shownSides(trace, state) {
 
 const memo = createMemo();
 
-/**
- * @param {MappedSide} a
- * @param {MappedSide} b
- */
+/** @param {MappedSide} a @param {MappedSide} b */
 function movedByHead(a, b) {
   return memo([a.trace, b.trace, a.place.id], () => countMoved(a, b));
 }
 
-/**
- * @param {MappedSide} a
- * @param {MappedSide} b
- */
+/** @param {MappedSide} a @param {MappedSide} b */
 function countMoved(a, b) {
   const sites = weightsAt(a.place, a.trace);
   const [rows, columns] = [a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs);
@@ -275,10 +263,7 @@ function countMoved(a, b) {
  * @returns {Grid}
  */
 function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => data[row * columns + column];
   const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
   return {
@@ -365,10 +350,7 @@ export function meanMoved({ rows, data }) {
  * @returns {number} 0 to 1
  */
 export function movedIn(a, b, head, rows, columns) {
-  /**
-   * @param {NamedArray} array
-   * @param {number} row
-   */
+  /** @param {NamedArray} array @param {number} row */
   const startOf = ({ shape }, row) => (head * shape[1] + row) * shape[2];
   let sum = 0;
   for (const [i, j] of rows) {

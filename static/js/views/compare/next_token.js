@@ -99,18 +99,12 @@ const COLUMNS = ['A', 'B', 'B − A'];
  * @returns {Grid}
  */
 function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => {
     const token = change.tokens[row];
     return [token.a, token.b, token.b - token.a][column];
   };
-  /**
-   * @param {number} number
-   * @param {number} column
-   */
+  /** @param {number} number @param {number} column */
   const write = (number, column) => {
     if (Number.isNaN(number)) return 'unknown: not among the 20 likeliest';
     return column === 2 ? `${points(number)} percentage points` : percent(number);
@@ -194,11 +188,7 @@ function pairedBars(tokens, { event }, { palette, width }) {
   };
 }
 
-/**
- * @param {Expected[]} tokens
- * @param {'a'|'b'} side
- * @param {Palette} palette
- */
+/** @param {Expected[]} tokens @param {'a'|'b'} side @param {Palette} palette */
 function bars(tokens, side, palette) {
   return {
     type: 'bar',
@@ -220,10 +210,7 @@ function middleOf(side) {
   return side === 'a' ? -BAR.apart : BAR.apart;
 }
 
-/**
- * @param {Expected} token
- * @param {'a'|'b'} side
- */
+/** @param {Expected} token @param {'a'|'b'} side */
 function numberOf(token, side) {
   if (Number.isNaN(token[side])) return 'not among its 20 likeliest';
   const change = side === 'b' && !Number.isNaN(token.a) ? `  ${points(token.b - token.a)}` : '';
@@ -241,10 +228,7 @@ function points(change) {
   return `${change > 0 ? '+' : '−'}${text}`;
 }
 
-/**
- * The legend: one entry per side.
- * @param {Palette} palette
- */
+/** The legend: one entry per side. @param {Palette} palette */
 function keys({ theme, ink }) {
   const scale = diverging(theme);
   return SIDES.flatMap((side, index) => {
@@ -352,10 +336,7 @@ export function nextChange(a, b, most) {
   };
 }
 
-/**
- * The likeliest tokens of a position, as the API returned them.
- * @param {View} view
- */
+/** The likeliest tokens of a position, as the API returned them. @param {View} view */
 function listed({ likeliest: { ids, probabilities, texts }, query }) {
   const chances = rowOf(matrixAt(probabilities), query);
   return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({
@@ -392,10 +373,7 @@ function spelling({ likeliest: { ids, texts }, tokens }) {
  * @param {number} most
  */
 function byText(listA, listB, most) {
-  /**
-   * @param {ReturnType<typeof listed>[number][]} list
-   * @param {string} text
-   */
+  /** @param {ReturnType<typeof listed>[number][]} list @param {string} text */
   const of = (list, text) => list.find((one) => one.text === text)?.probability ?? NaN;
   const texts = new Set(
     [...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ text }) => text),

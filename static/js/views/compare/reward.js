@@ -43,10 +43,7 @@ export function rewardFigure(rated, state) {
   const reach = Math.max(...data.map(Math.abs)) || 1;
   const total = rewards.data[rewards.data.length - 1];
   const labels = unitLabels(alone(tokens));
-  /**
-   * @param {number} _
-   * @param {number} column
-   */
+  /** @param {number} _ @param {number} column */
   const describe = (_, column) =>
     `${named(tokens, column)} changes the reward by ${signed(data[column])}, to ${decimal(rewards.data[column])}`;
   return {

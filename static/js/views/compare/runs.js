@@ -26,10 +26,7 @@ export function cardsOf({ answers: { ours, theirs } }) {
   return [ours?.trace?.card, theirs?.trace?.card];
 }
 
-/**
- * @param {ViewState} state
- * @returns {Picture[]}
- */
+/** @param {ViewState} state @returns {Picture[]} */
 export function picturesOf(state) {
   return cardsOf(state)
     .filter((card) => card !== undefined)
@@ -41,10 +38,7 @@ export function picturesOf(state) {
     );
 }
 
-/**
- * @param {Card} card
- * @returns {(RunPicture & {isShare: true})[]}
- */
+/** @param {Card} card @returns {(RunPicture & {isShare: true})[]} */
 function calibrationOf({ metrics }) {
   const bins = metrics?.calibration ?? metrics?.sample?.calibration;
   if (!bins) return [];

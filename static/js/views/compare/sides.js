@@ -43,15 +43,9 @@ const LEAD_LETTERS = 16;
 export function wishOf({ card }, state) {
   const layers =
     (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
-  /**
-   * @param {number[]} numbers
-   * @param {number} count
-   */
+  /** @param {number[]} numbers @param {number} count */
   const known = (numbers, count) => numbers.filter((number) => number < count);
-  /**
-   * @param {number[]} numbers
-   * @param {number} standard
-   */
+  /** @param {number[]} numbers @param {number} standard */
   const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
   const isInLayer = layers.includes(state.compare_layer) && !isOutsideLayers(state);
   const layer = isInLayer ? state.compare_layer : null;
@@ -79,19 +73,13 @@ export function isOffered(kind, card) {
   return true;
 }
 
-/**
- * @param {Card|undefined} card
- * @param {ViewState} state
- */
+/** @param {Card|undefined} card @param {ViewState} state */
 function placeOfEdit(card, { compare_edit: kind, compare_where: where }) {
   if (card?.kind !== 'encoder-decoder' || kind === 'quantize') return 'all';
   return kind === 'experts' && where === 'cross' ? 'all' : where;
 }
 
-/**
- * Whether the edit acts on the embedding, which lies in no layer.
- * @param {ViewState} state
- */
+/** Whether the edit acts on the embedding, which lies in no layer. @param {ViewState} state */
 export function isOutsideLayers({ compare_edit: kind, compare_part: part }) {
   return kind === 'quantize' && part === 'embedding';
 }
@@ -170,11 +158,7 @@ function memberOfB(trace, state) {
     : null;
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Record<string, Ask>}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Record<string, Ask>} */
 export function asks(trace, state) {
   const member = trace.card && memberOfB(trace, state);
   if (!trace.card || !member) return {};
@@ -238,10 +222,7 @@ function sideOf(trace, state, name) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 function nameOfA(trace, { compare_with: way, compare_text: other }) {
   if (way === 'text') return tellingPart(trace.text, other);
   return way === 'model' ? modelName(trace.card, trace.model) : 'as it is';
@@ -268,20 +249,14 @@ function tellingPart(sentence, other) {
   return /[“”"]/u.test(short) ? `‘${short}’` : `“${short}”`;
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 export function nameOfB(trace, state) {
   if (state.compare_with === 'edit') return editInWords(wishOf(trace, state));
   if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
   return modelName(otherOf(trace, state));
 }
 
-/**
- * The open attention of a side: `layer 1, head 0`.
- * @param {Side} side
- */
+/** The open attention of a side: `layer 1, head 0`. @param {Side} side */
 export function attentionOf({ trace, place, layer, head }) {
   return `${place && placesOf(trace).length > 1 ? `${place.name}, ` : ''}layer ${layer}, head ${head}`;
 }
@@ -290,10 +265,7 @@ export function attentionOf({ trace, place, layer, head }) {
 
 export const NO_ATTENTION = 'This model’s pass holds no attention weights.';
 
-/**
- * @param {Side|null} side
- * @returns {side is MappedSide}
- */
+/** @param {Side|null} side @returns {side is MappedSide} */
 export function isMapped(side) {
   return Boolean(side?.place && side.site);
 }
@@ -323,10 +295,7 @@ export function isSamePlace(a, b) {
  * @property {'all'|'encoder'|'decoder'|'cross'} where
  */
 
-/**
- * @param {Wish} wish
- * @returns {Edit[]} the member `edits` of a request
- */
+/** @param {Wish} wish @returns {Edit[]} the member `edits` of a request */
 export function editsOf({ kind, heads, experts, temperature, bits, modules, layer, where }) {
   const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
   return [
@@ -353,10 +322,7 @@ function modulesOf(part, layer, card) {
   return names.map((name) => `*.layers.${layer ?? '*'}.${name}`);
 }
 
-/**
- * @param {number|null} layer
- * @param {Card|undefined} card
- */
+/** @param {number|null} layer @param {Card|undefined} card */
 function feedForwards(layer, card) {
   const layers = layer === null ? range(card?.n_layers ?? 0) : [layer];
   const names = layers.map((one) => (card?.moe?.layers.includes(one) ? 'experts' : 'feed_forward'));
@@ -370,10 +336,7 @@ const PLACES = {
   cross: ' of cross-attention',
 };
 
-/**
- * @param {Wish} wish
- * @returns {string} `head 0 off in all layers`
- */
+/** @param {Wish} wish @returns {string} `head 0 off in all layers` */
 function editInWords({ kind, heads, experts, temperature, bits, part, layer, where }) {
   if (kind === 'quantize') return bitsInWords(bits, part, layer);
   const layers = layer === null ? 'all layers' : `layer ${layer}`;
@@ -407,10 +370,7 @@ function bitsInWords(bits, part, layer) {
 
 const NAMED = 4;
 
-/**
- * @param {string} noun
- * @param {number[]} numbers
- */
+/** @param {string} noun @param {number[]} numbers */
 function listed(noun, numbers) {
   if (numbers.length > NAMED) return counted(numbers.length, noun);
   return `${noun}${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`;
@@ -459,10 +419,7 @@ function matched(a, b, keyOf, isByWord) {
   return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
 }
 
-/**
- * The span of a token, independent of its tokenizer.
- * @param {Token} token
- */
+/** The span of a token, independent of its tokenizer. @param {Token} token */
 function spanOf({ text, start, end, is_special: isSpecial }) {
   return isSpecial ? text : `${start} ${end}`;
 }
@@ -523,10 +480,7 @@ function sharedStart(a, b) {
   return length;
 }
 
-/**
- * @param {string[]} a
- * @param {string[]} b
- */
+/** @param {string[]} a @param {string[]} b */
 function pairsWithin(a, b) {
   const width = b.length + 1;
   const longest = new Uint16Array((a.length + 1) * width);

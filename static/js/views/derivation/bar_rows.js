@@ -47,12 +47,7 @@ const HIDDEN = { size: 11, letters: 24, space: 1 };
  * @property {string} [hiddenLabel] their label in lanes without bars
  */
 
-/**
- * @param {Lane[]} lanes
- * @param {Columns} columns
- * @param {Frame} state
- * @returns {Drawing}
- */
+/** @param {Lane[]} lanes @param {Columns} columns @param {Frame} state @returns {Drawing} */
 export function barRows(lanes, columns, state) {
   const { palette } = state;
   const box = boxFor(lanes.length, columns, state);
@@ -136,20 +131,13 @@ function placedIn({ values, ...lane }, row, group) {
   };
 }
 
-/**
- * The range of the numbers, 0 included.
- * @param {{values: ArrayLike<number>}[]} lanes
- */
+/** The range of the numbers, 0 included. @param {{values: ArrayLike<number>}[]} lanes */
 function reachOf(lanes) {
   const known = lanes.flatMap(({ values }) => Array.from(values)).filter(Number.isFinite);
   return [Math.min(0, ...known), Math.max(0, ...known)];
 }
 
-/**
- * @param {ReturnType<typeof placedIn>} lane
- * @param {Columns} columns
- * @param {Palette} palette
- */
+/** @param {ReturnType<typeof placedIn>} lane @param {Columns} columns @param {Palette} palette */
 function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palette) {
   const usual = colour ?? css(sequential(palette.theme), 118);
   return {
@@ -223,20 +211,14 @@ function writingOf(lane, row, columns, palette) {
   ];
 }
 
-/**
- * A number at the edge is aligned inwards.
- * @param {Columns} columns
- */
+/** A number at the edge is aligned inwards. @param {Columns} columns */
 function insideOf({ chosen = 0, labels }) {
   const place = labels.length > 1 ? chosen / (labels.length - 1) : 0.5;
   if (place < 0.04) return { xanchor: 'left', xshift: -6 };
   return place > 0.96 ? { xanchor: 'right', xshift: 6 } : { xanchor: 'center' };
 }
 
-/**
- * @param {number} zero
- * @param {Palette} palette
- */
+/** @param {number} zero @param {Palette} palette */
 function baseline(zero, palette) {
   return {
     type: 'line',

@@ -81,11 +81,7 @@ export function termsOf(card, path, head) {
   };
 }
 
-/**
- * @param {Partial<Card>|undefined} card
- * @param {string} path
- * @returns {SoftmaxTerms|undefined}
- */
+/** @param {Partial<Card>|undefined} card @param {string} path @returns {SoftmaxTerms|undefined} */
 function factsOf(card, path) {
   if (!isForeign(card)) return undefined;
   return card?.attentions?.find((facts) => facts.path === path);
@@ -225,21 +221,14 @@ function rowFor({ query, terms, captured, products, biases, divisor, temperature
   };
 }
 
-/**
- * @param {Terms} terms
- * @param {number} query
- * @param {number} key
- */
+/** @param {Terms} terms @param {number} query @param {number} key */
 function isOutOfSight({ isCausal: hidesLater, window, chunk }, query, key) {
   if (hidesLater && key > query) return true;
   if (window !== null && Math.abs(query - key) >= window) return true;
   return chunk !== null && Math.floor(query / chunk) !== Math.floor(key / chunk);
 }
 
-/**
- * @param {number} product
- * @param {Terms} terms
- */
+/** @param {number} product @param {Terms} terms */
 export function capped(product, { softcap }) {
   return softcap === null ? product : softcap * Math.tanh(product / softcap);
 }
@@ -255,10 +244,7 @@ export function turnedBy(vector, position) {
   return turned(vector, anglesOf(-position, vector.length));
 }
 
-/**
- * @param {Matrix} keys
- * @returns {Matrix}
- */
+/** @param {Matrix} keys @returns {Matrix} */
 function turnedRows(keys) {
   const data = new Float64Array(keys.data.length);
   for (let at = 0; at < keys.rows; at += 1)
@@ -277,10 +263,7 @@ function mixed(values, weights) {
   );
 }
 
-/**
- * @param {ArrayLike<number>} a
- * @param {ArrayLike<number>} b
- */
+/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 function dot(a, b) {
   let sum = 0;
   for (let at = 0; at < a.length; at += 1) sum += a[at] * b[at];
@@ -301,10 +284,7 @@ export function lengthOf(vector) {
  */
 export function differences(derivation, { tensors }, path) {
   const { query, key, row, met } = derivation;
-  /**
-   * @param {string} name
-   * @param {number} at
-   */
+  /** @param {string} name @param {number} at */
   const captured = (name, at) => rowOf(matrixAt(tensors[`${path}.${name}`], 0), at);
   const [score, weight] = [captured('scores', query)[key], captured('weights', query)[key]];
   return {
@@ -320,10 +300,7 @@ export function differences(derivation, { tensors }, path) {
   };
 }
 
-/**
- * @param {Float64Array} a
- * @param {Float64Array} b
- */
+/** @param {Float64Array} a @param {Float64Array} b */
 function furthest(a, b) {
   return a.reduce((most, number, at) => Math.max(most, Math.abs(number - b[at])), 0);
 }
@@ -353,19 +330,13 @@ const s = () => name('s');
 const d = () => name('d');
 /** @param {number} value */
 const amount = (value) => number(written(value));
-/**
- * A weight is written 0 or 1 only if it is exactly that.
- * @param {number} value
- */
+/** A weight is written 0 or 1 only if it is exactly that. @param {number} value */
 const weight = (value) => number(value > 0 && value < 1e-4 ? written(value, 4) : share(value, 4));
 /** @param {Term} term @returns {Term} */
 const result = (term) => ({ ...term, role: 'result' });
 /** @param {string} index */
 const sum = (index) => under(op('∑'), name(index));
-/**
- * A number with a preceding sign.
- * @param {number} value
- */
+/** A number with a preceding sign. @param {number} value */
 const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
 
 /** @param {Derivation} derivation @returns {Term[]} */
@@ -373,10 +344,7 @@ export function turnFormula({ query, key, terms }) {
   /** @param {number} position */
   const angle = (position) =>
     over(number(position), power(number('10000'), row(number('2'), name('i'), '/', d())));
-  /**
-   * @param {() => Term} letter
-   * @param {number} index
-   */
+  /** @param {() => Term} letter @param {number} index */
   const turn = (letter, index) =>
     row(
       sub(letter(), words('rotated')),
@@ -398,10 +366,7 @@ export function productFormula({ products, row: { products: all }, key }) {
   ];
 }
 
-/**
- * The first terms of a sum, as many as fit on a line.
- * @param {Float64Array} products
- */
+/** The first terms of a sum, as many as fit on a line. @param {Float64Array} products */
 function firstTerms(products) {
   const [first, second, ...others] = products;
   return [
@@ -421,16 +386,10 @@ export function scoreFormula(derivation) {
   const isSum = biases !== null || softcap !== null;
   const within = isTempered && !isSum;
   const [letters, numbers] = scaledTerms(derivation, within);
-  /**
-   * @param {Term} term
-   * @param {Term} cap
-   */
+  /** @param {Term} term @param {Term} cap */
   const held = (term, cap) =>
     softcap === null ? [term] : [cap, words('\u00a0tanh'), '(', over(term, cap), ')'];
-  /**
-   * @param {(Term|string)[]} parts
-   * @param {Term} value
-   */
+  /** @param {(Term|string)[]} parts @param {Term} value */
   const tempered = (parts, value) =>
     isTempered && isSum ? [over(number(1), value), '(', ...parts, ')'] : parts;
   const x = name('x');
@@ -474,19 +433,12 @@ export function scoreFormula(derivation) {
  * @returns {[Term, Term]}
  */
 function scaledTerms({ divisor, isRoot, temperature, met, key, row: { products } }, isTempered) {
-  /**
-   * @param {Term} product
-   * @param {Term[]} divisors
-   */
+  /** @param {Term} product @param {Term[]} divisors */
   const divided = (product, divisors) =>
     divisors.length > 0
       ? over(product, row(...divisors.flatMap((term, at) => (at > 0 ? ['·', term] : [term]))))
       : product;
-  /**
-   * @param {Term} own
-   * @param {Term} width
-   * @param {Term} value
-   */
+  /** @param {Term} own @param {Term} width @param {Term} value */
   const divisors = (own, width, value) => [
     ...(isTempered ? [value] : []),
     ...(divisor === 1 ? [] : [isRoot ? root(width) : own]),

@@ -355,11 +355,7 @@ function capturedFacts({ now, pass, path }, name) {
   return [compared(`${name}: difference from the model’s`, off), ...far];
 }
 
-/**
- * @param {Trace} pass
- * @param {number} own
- * @param {number} off
- */
+/** @param {Trace} pass @param {number} own @param {number} off */
 function farther({ precision }, own, off) {
   if (precision === 'bfloat16')
     return 'the model computes in bfloat16, which keeps two or three digits';
@@ -368,20 +364,12 @@ function farther({ precision }, own, off) {
   return `a float32 keeps seven digits, and scores of this row are as large as ${decimal(own)}`;
 }
 
-/**
- * @param {string} term
- * @param {number|null} off
- */
+/** @param {string} term @param {number|null} off */
 function compared(term, off) {
   return [term, off === null ? 'waiting for the model' : small(off)];
 }
 
-/**
- * @param {Drawn} step
- * @param {Subject} subject
- * @param {Frame} state
- * @returns {Figure}
- */
+/** @param {Drawn} step @param {Subject} subject @param {Frame} state @returns {Figure} */
 export function stepFigure(step, subject, state) {
   const { lanes: found = [] } = step;
   if (step.notice) return { title: step.title, notice: step.notice, isWaiting: step.isWaiting };
@@ -431,18 +419,12 @@ export function stepFigure(step, subject, state) {
 function gridOf(step, lanes, columns, subject) {
   const { now, keys, queries, place, name, request } = subject;
   const areKeys = step.over === 'keys';
-  /**
-   * @param {number} lane
-   * @param {number} column
-   */
+  /** @param {number} lane @param {number} column */
   const value = (lane, column) =>
     Number.isFinite(lanes[lane].values[column]) ? lanes[lane].values[column] : NaN;
   /** @param {number} column */
   const what = (column) => (areKeys ? named(keys, column) : `dimension ${column}`);
-  /**
-   * @param {number} lane
-   * @param {number} column
-   */
+  /** @param {number} lane @param {number} column */
   const said = (lane, column) =>
     Number.isNaN(value(lane, column))
       ? `hidden: ${hiddenReason(now, column)}`

@@ -116,11 +116,7 @@ function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { 
 /** All steps share one derivation, so it is memoized. */
 const memo = createMemo();
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Subject|null} null: still on its way
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Subject|null} null: still on its way */
 function subjectOf(trace, state) {
   const { plain, changed } = state.answers ?? {};
   const { where, layer, head, query, source, key } = state;
@@ -184,11 +180,7 @@ function checked({ now, pass, path }) {
   return `Recomputed in this browser in double precision from the tensors of the pass: ${verdict}${far}.`;
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return [];
@@ -260,18 +252,12 @@ function numbered(number) {
   return { id: number, title: String(number) };
 }
 
-/**
- * The notice of a missing answer.
- * @param {ViewState} state
- */
+/** The notice of a missing answer. @param {ViewState} state */
 function refusal({ answers }) {
   return [answers?.plain, answers?.changed].find((answer) => answer?.problem);
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 function panels(trace, state) {
   if (!cellOf(trace, state) || refusal(state))
     return [{ id: 'product', state: { step: 'product', nth: 1 } }];
@@ -311,11 +297,7 @@ const BESIDE = 92;
 const LEAST_PITCH = 11;
 const MOST_CELL = 26;
 
-/**
- * @param {Subject} subject
- * @param {Frame} state
- * @returns {Figure}
- */
+/** @param {Subject} subject @param {Frame} state @returns {Figure} */
 function allKeysFigure(subject, state) {
   const { now, keys, queries } = subject;
   const { rows, columns } = now.metKeys;
@@ -396,11 +378,7 @@ function widened(layout, isBarBelow) {
   };
 }
 
-/**
- * @param {Subject} subject
- * @param {Float64Array} data
- * @returns {Grid}
- */
+/** @param {Subject} subject @param {Float64Array} data @returns {Grid} */
 function gridOf({ now, keys, queries, place, name, request }, data) {
   const { rows, columns } = now.metKeys;
   /** @param {number} key @param {number} dimension */

@@ -42,10 +42,7 @@ function finding({ arrays, at }) {
   );
 }
 
-/**
- * @param {Result} result
- * @returns {Picture[]}
- */
+/** @param {Result} result @returns {Picture[]} */
 function pictures(result) {
   const { arrays, isPreview } = result;
   const clusters = NAMES.map((name, run) => ({
@@ -64,10 +61,7 @@ function pictures(result) {
   ];
 }
 
-/**
- * @param {Result} result
- * @param {Size} size
- */
+/** @param {Result} result @param {Size} size */
 function effectiveChart({ arrays, at, total }, size) {
   return {
     title: 'How many experts are in use',
@@ -89,12 +83,7 @@ function effectiveChart({ arrays, at, total }, size) {
   };
 }
 
-/**
- * @param {Arrays} arrays
- * @param {string} name
- * @param {Size} size
- * @returns {Curve[]}
- */
+/** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
 function runCurves(arrays, name, { palette }) {
   return NAMES.map((run, at) => ({
     name: run,
@@ -104,10 +93,7 @@ function runCurves(arrays, name, { palette }) {
   }));
 }
 
-/**
- * @param {Result} result
- * @param {Size} size
- */
+/** @param {Result} result @param {Size} size */
 function lossChart({ arrays, total }, size) {
   return {
     title: 'The loss of the task',
@@ -128,11 +114,7 @@ function lossChart({ arrays, total }, size) {
   };
 }
 
-/**
- * @param {Result} result
- * @param {number} run
- * @param {Size} size
- */
+/** @param {Result} result @param {number} run @param {Size} size */
 function loadMap({ arrays: { load }, at, total }, run, size) {
   const byFrame = /** @type {number[][]} */ (load.data[run]);
   const experts = byFrame[0].map((_, expert) => expert);
@@ -176,11 +158,7 @@ function topOf({ data }) {
   return Math.max(...data.flat(2));
 }
 
-/**
- * @param {Result} result
- * @param {number} run
- * @param {Size} size
- */
+/** @param {Result} result @param {number} run @param {Size} size */
 function clusterMap(
   { arrays: { cluster_load: found, frame }, values: { top_k: k }, at },
   run,

@@ -75,10 +75,7 @@ function rowsOf(arrays, name) {
   return arrays[name].data.map(numbersIn);
 }
 
-/**
- * The chosen cell, or the largest weight of the last query.
- * @param {Result} result
- */
+/** The chosen cell, or the largest weight of the last query. @param {Result} result */
 function pickedIn({ arrays, picked }) {
   const weights = rowsOf(arrays, 'weights');
   const row = Math.min(picked?.row ?? weights.length - 1, weights.length - 1);
@@ -128,18 +125,12 @@ function number(value) {
   return Number.isFinite(value) ? decimal(value, 3) : '−∞';
 }
 
-/**
- * @param {Result} result
- * @returns {Picture[]}
- */
+/** @param {Result} result @returns {Picture[]} */
 function pictures(result) {
   return [{ id: 'weights', isWide: true, draw: (size) => weightsMap(result, size) }];
 }
 
-/**
- * @param {Result} result
- * @param {Size} size
- */
+/** @param {Result} result @param {Size} size */
 function weightsMap(result, size) {
   const { arrays } = result;
   const values = rowsOf(arrays, 'weights');

@@ -47,10 +47,7 @@ function finding({ arrays }) {
   );
 }
 
-/**
- * @param {Result} result
- * @returns {Picture[]}
- */
+/** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
   return [
     picture(arrays, 'stream_gradient', {
@@ -101,12 +98,7 @@ function picture(arrays, name, { title, help, up, isWide = false }) {
   };
 }
 
-/**
- * @param {Arrays} arrays
- * @param {string} name
- * @param {Size} size
- * @returns {Curve[]}
- */
+/** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
 function curvesOf(arrays, name, { palette }) {
   /** @type {Record<string, Partial<Curve>>} */
   const looks = {

@@ -64,10 +64,7 @@ function finding({ arrays, values, at, beside }) {
   );
 }
 
-/**
- * @param {Result} result
- * @returns {Picture[]}
- */
+/** @param {Result} result @returns {Picture[]} */
 function pictures(result) {
   const { arrays, beside, isPreview } = result;
   const attentions = [
@@ -101,10 +98,7 @@ function nameOf({ values, beside }) {
   return values.model === 'transformer' ? `${values.positional}` : NETWORKS[values.model];
 }
 
-/**
- * @param {Result} result
- * @param {Size} size
- */
+/** @param {Result} result @param {Size} size */
 function accuracyChart(result, size) {
   const { arrays, beside, at, total } = result;
   const frames = numbersIn(arrays.frame.data);
@@ -160,10 +154,7 @@ function accuracyChart(result, size) {
   };
 }
 
-/**
- * @param {Result} result
- * @param {Size} size
- */
+/** @param {Result} result @param {Size} size */
 function lossChart(result, size) {
   const { arrays, beside, at, total } = result;
   const other = beside?.arrays.loss;
@@ -210,10 +201,7 @@ function lossChart(result, size) {
   };
 }
 
-/**
- * @param {Result} result
- * @param {Size} size
- */
+/** @param {Result} result @param {Size} size */
 function answersMap(result, size) {
   const { arrays, beside, at } = result;
   const target = /** @type {string[]} */ (arrays.target.data);

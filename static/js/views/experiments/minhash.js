@@ -37,10 +37,7 @@ function sharedCount([first, second]) {
   return first.filter((is, at) => is && second[at]).length;
 }
 
-/**
- * @param {Result} result
- * @returns {Picture[]}
- */
+/** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
   const { jaccard, running_estimate: running, standard_error: error } = arrays;
   const counts = running.data.map((/** @type {number} */ _, /** @type {number} */ at) => at + 1);
@@ -154,10 +151,7 @@ function wide(shingles) {
   return 14 + 8 * shingles.reduce((most, each) => Math.max(most, [...each].length), 1);
 }
 
-/**
- * @param {Arrays} arrays
- * @param {Size} size
- */
+/** @param {Arrays} arrays @param {Size} size */
 function signatureMap({ is_equal: { data: isEqual }, shingle, minimum }, size) {
   const columns = Math.min(CELLS_IN_A_ROW, isEqual.length);
   const rows = Math.ceil(isEqual.length / columns);

@@ -65,10 +65,7 @@ function cellCurves(arrays, name, { palette }, names = NAMES) {
   }));
 }
 
-/**
- * @param {Result} result
- * @returns {Picture[]}
- */
+/** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays, values }) {
   const distances = numbersIn(arrays.distance.data);
   const lengths = numbersIn(arrays.length.data);
@@ -163,11 +160,7 @@ function rangeOf({ gradient }) {
 
 const FLOOR = 6;
 
-/**
- * @param {Arrays} arrays
- * @param {number[]} distances
- * @param {Size} size
- */
+/** @param {Arrays} arrays @param {number[]} distances @param {Size} size */
 function radiusMap({ radius, tanh_by_radius: found }, distances, size) {
   const values = /** @type {(number|null)[][]} */ (found.data).map(numbersIn);
   const logs = values.map((row) =>

@@ -42,10 +42,7 @@ function finding({ arrays }) {
   );
 }
 
-/**
- * @param {Result} result
- * @returns {Picture[]}
- */
+/** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
   const widths = numbersIn(arrays.width.data);
   /** @type {Axis} */
@@ -55,10 +52,7 @@ function pictures({ arrays }) {
     ticks: widths.filter((_, at) => at % Math.ceil(widths.length / 6) === 0),
     write: grouped,
   };
-  /**
-   * @param {string} name
-   * @param {Size} size
-   */
+  /** @param {string} name @param {Size} size */
   const pair = (name, { palette }) => [
     { name: PLAIN, values: numbersIn(arrays[name].data[0]), colour: palette.ink, hasDots: true },
     {
@@ -173,10 +167,7 @@ function exampleMap({ example }, at, widths, size) {
   };
 }
 
-/**
- * @param {Arrays} arrays
- * @param {Size} size
- */
+/** @param {Arrays} arrays @param {Size} size */
 function chosenMap({ divisor, scores, weights, weights_gradient: gradient }, size) {
   const values = /** @type {(number|null)[][]} */ (weights.data).map(numbersIn);
   const gradients = numbersIn(gradient.data);

@@ -65,10 +65,7 @@ function lookOf(name, palette) {
   );
 }
 
-/**
- * @param {Result} result
- * @returns {Picture[]}
- */
+/** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays, values }) {
   return [
     ...(arrays.path
@@ -87,10 +84,7 @@ function pictures({ arrays, values }) {
 /** More steps than this are drawn a few apart. */
 const MOST_POINTS = 500;
 
-/**
- * @param {Arrays} arrays
- * @param {Size} size
- */
+/** @param {Arrays} arrays @param {Size} size */
 function factorChart({ schedule, factor, train_step: step }, size) {
   const apart = Math.ceil(step.data.length / MOST_POINTS);
   /** @param {any[]} list */
@@ -118,10 +112,7 @@ function factorChart({ schedule, factor, train_step: step }, size) {
   };
 }
 
-/**
- * @param {Arrays} arrays
- * @param {Size} size
- */
+/** @param {Arrays} arrays @param {Size} size */
 function lossChart({ optimizer, loss, optimizer_step: step }, size) {
   const all = loss.data
     .flat()

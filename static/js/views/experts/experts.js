@@ -121,11 +121,7 @@ function asks(trace, { experts_show: show }) {
   return show === 'specialities' && !isDense(trace) ? { card: { card: trace.model } } : {};
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, state) {
   const scene = sceneOf(trace, state);
   if (scene.stages.length === 0) return [];
@@ -194,11 +190,7 @@ function chosenFirst(stages, chosen) {
  * @property {(token: number) => Partial<State>} choose what changes when a token is chosen
  */
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Scene}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Scene} */
 function sceneOf(trace, state) {
   const stack = state.stack ?? stackOf(state, trace);
   const side = sideOf(stack, trace);
@@ -237,10 +229,7 @@ function figure(trace, state) {
   return SPECIALITIES[part]({ ...trace, card: answer.trace.card }, state, scene);
 }
 
-/**
- * @param {Trace} trace
- * @param {Scene} scene
- */
+/** @param {Trace} trace @param {Scene} scene */
 function dense(trace, { stack }) {
   if (!isDense(trace))
     return {
@@ -259,12 +248,7 @@ const LONGEST = 1280;
 const ROOM_FOR_NUMBERS = { width: 14, height: 12 };
 const ROOM_FOR_GAPS = 12;
 
-/**
- * @param {Trace} trace
- * @param {Frame} state
- * @param {Scene} scene
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {Frame} state @param {Scene} scene @returns {Figure} */
 function choicesFigure(trace, state, scene) {
   const { stages, tokens } = scene;
   const choices = choicesOf(stages, tokens.length);
@@ -280,11 +264,7 @@ function choicesFigure(trace, state, scene) {
 
 /** @typedef {{stage: Stage, rank: number, label: string, shares: Share[]}} Choices of one rank in one layer, by token */
 
-/**
- * @param {Stage[]} stages
- * @param {number} nTokens
- * @returns {Choices[]}
- */
+/** @param {Stage[]} stages @param {number} nTokens @returns {Choices[]} */
 function choicesOf(stages, nTokens) {
   return stages.flatMap((stage) => {
     const byToken = Array.from({ length: nTokens }, (_, token) => choicesAt(stage.routing, token));
@@ -297,11 +277,7 @@ function choicesOf(stages, nTokens) {
   });
 }
 
-/**
- * @param {Token[]} tokens
- * @param {Choices[]} choices
- * @param {Frame} state
- */
+/** @param {Token[]} tokens @param {Choices[]} choices @param {Frame} state */
 function choicesDrawing(tokens, choices, { palette, width }) {
   const box = boxOf(tokens, choices, width);
   const weights = {
@@ -320,11 +296,7 @@ function choicesDrawing(tokens, choices, { palette, width }) {
   };
 }
 
-/**
- * @param {Token[]} tokens
- * @param {Choices[]} choices
- * @param {number} width
- */
+/** @param {Token[]} tokens @param {Choices[]} choices @param {number} width */
 function boxOf(tokens, choices, width) {
   const lettering = letteringFor(width);
   const labels = tokenLabels(tokens);
@@ -359,11 +331,7 @@ function boxOf(tokens, choices, width) {
   };
 }
 
-/**
- * @param {Matrix} weights
- * @param {Palette} palette
- * @param {ReturnType<typeof boxOf>} box
- */
+/** @param {Matrix} weights @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
 function heatmap(weights, palette, { isDown, cell }) {
   return {
     type: 'heatmap',
@@ -446,16 +414,9 @@ function bounds(choices, palette, { at, isDown }) {
   });
 }
 
-/**
- * @param {Scene} scene
- * @param {Choices[]} choices
- * @returns {Grid}
- */
+/** @param {Scene} scene @param {Choices[]} choices @returns {Grid} */
 function choicesGrid({ stages, tokens, query, side, stage, nameOf, choose }, choices) {
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const found = (row, column) => choices[row].shares[column];
   const isExpert = Number.isInteger;
   return {

@@ -37,12 +37,7 @@ const PAD = 10;
 const ROOM_FOR_NUMBER = 12;
 const NEAR = 6;
 
-/**
- * @param {Trace} trace
- * @param {Frame} state
- * @param {Scene} scene
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {Frame} state @param {Scene} scene @returns {Figure} */
 export function flowFigure(trace, state, scene) {
   const { stages, tokens, query, stack } = scene;
   const names = [quoted(tokens[query]), others(tokens.length - 1)];
@@ -73,11 +68,7 @@ function others(count) {
   return count === 0 ? '' : counted(count, 'other');
 }
 
-/**
- * @param {Frame} state
- * @param {Stage[]} stages
- * @param {string[]} names
- */
+/** @param {Frame} state @param {Stage[]} stages @param {string[]} names */
 function boxOf({ width }, stages, names) {
   const lettering = letteringFor(width);
   const most = Math.max(...stages.map(({ routing }) => routing.load.length));
@@ -146,11 +137,7 @@ function anchor() {
 /** @typedef {{nodes: Node[], links: Link[]}} Network */
 /** @typedef {(column: number, expert: number|null) => number} Find the index of a node */
 
-/**
- * @param {Subject} subject
- * @param {Palette} palette
- * @param {ReturnType<typeof boxOf>} box
- */
+/** @param {Subject} subject @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
 function layoutOf(subject, palette, box) {
   const axis = { visible: false, fixedrange: true };
   return {
@@ -167,11 +154,7 @@ function layoutOf(subject, palette, box) {
 
 const PLAIN = { showarrow: false, xref: 'x', yref: 'y', borderpad: 0 };
 
-/**
- * @param {Subject} subject
- * @param {Palette} palette
- * @param {ReturnType<typeof boxOf>} box
- */
+/** @param {Subject} subject @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
 function layerTitles({ stages, network: { nodes }, boxes }, palette, { across }) {
   return stages.map(({ layer }, index) => {
     const at = boxes[nodes.findIndex(({ column }) => column === index + 1)];
@@ -189,11 +172,7 @@ function layerTitles({ stages, network: { nodes }, boxes }, palette, { across })
   });
 }
 
-/**
- * @param {Subject} subject
- * @param {Palette} palette
- * @param {ReturnType<typeof boxOf>} box
- */
+/** @param {Subject} subject @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
 function tokenNames({ network: { nodes }, boxes, names }, palette, { lettering }) {
   return nodes.flatMap(({ column }, index) =>
     column > 0
@@ -213,10 +192,7 @@ function tokenNames({ network: { nodes }, boxes, names }, palette, { lettering }
   );
 }
 
-/**
- * @param {Subject} subject
- * @param {Palette} palette
- */
+/** @param {Subject} subject @param {Palette} palette */
 function numbers({ network: { nodes }, boxes }, palette) {
   const onNode = inkOn(sequential(palette.theme), NODE_LEVEL);
   return nodes.flatMap(({ column, expert }, index) => {
@@ -250,10 +226,7 @@ function gridOf(scene, network, boxes) {
   const taken = stages.map(({ routing }) =>
     weightByExpert(routing).map((part) => part / tokens.length),
   );
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => taken[column][row] ?? NaN;
   const rows = Math.max(...taken.map(({ length }) => length));
   const column = stages.indexOf(stage);
@@ -291,20 +264,12 @@ function gridOf(scene, network, boxes) {
   };
 }
 
-/**
- * @param {Node[]} nodes
- * @param {Box[]} boxes
- * @returns {Geometry}
- */
+/** @param {Node[]} nodes @param {Box[]} boxes @returns {Geometry} */
 function geometryOf(nodes, boxes) {
   /** @type {Geometry['box']} */
   const find = (row, column = -1) =>
     boxes[nodes.findIndex((node) => node.column === column + 1 && node.expert === row)] ?? null;
-  /**
-   * @param {Box} box
-   * @param {number} x
-   * @param {number} y
-   */
+  /** @param {Box} box @param {number} x @param {number} y */
   const holds = ({ x0, x1, y0, y1 }, x, y) =>
     x >= x0 - NEAR && x <= x1 + NEAR && y >= y0 - NEAR / 2 && y <= y1 + NEAR / 2;
   return {
@@ -359,10 +324,7 @@ function neighbours(stages, row, column) {
   ].filter(Boolean);
 }
 
-/**
- * @param {number[]|Float64Array} parts
- * @param {string} words
- */
+/** @param {number[]|Float64Array} parts @param {string} words */
 function mostOf(parts, words) {
   const total = [...parts].reduce((sum, part) => sum + part, 0);
   if (total === 0) return '';
@@ -404,10 +366,7 @@ export function networkOf(stages, query, nTokens, emphasis = 1) {
  * @param {number} emphasis
  */
 function nodesOf(routing, column, query, emphasis) {
-  /**
-   * @param {number} taken
-   * @param {number} expert
-   */
+  /** @param {number} taken @param {number} expert */
   const valueOf = (taken, expert) =>
     taken + (emphasis - 1) * (routing.weightOf(expert, query) ?? 0);
   return Array.from(weightByExpert(routing), (taken, expert) => ({
@@ -418,11 +377,7 @@ function nodesOf(routing, column, query, emphasis) {
   })).filter(({ value }) => value > 0);
 }
 
-/**
- * @param {Stage[]} stages
- * @param {number} query
- * @param {Find} find
- */
+/** @param {Stage[]} stages @param {number} query @param {Find} find */
 function linksOfOthers(stages, query, find) {
   /** @param {number} token */
   const isOther = (token) => token !== query;
@@ -460,12 +415,7 @@ function entering(routing, query) {
   return { rows: 1, columns: data.length, data: data.map((value) => (value < 1e-9 ? 0 : value)) };
 }
 
-/**
- * @param {Stage[]} stages
- * @param {number} query
- * @param {number} emphasis
- * @param {Find} find
- */
+/** @param {Stage[]} stages @param {number} query @param {number} emphasis @param {Find} find */
 function linksOfChosen(stages, query, emphasis, find) {
   const steps = stages.map(({ routing }) => choicesAt(routing, query));
   return steps.flatMap((to, index) => {

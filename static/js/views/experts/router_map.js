@@ -62,24 +62,14 @@ function bits(entropy) {
   return signed(entropy, 2);
 }
 
-/**
- * @param {Scene} scene
- * @param {Stage} stage
- * @returns {Grid}
- */
+/** @param {Scene} scene @param {Stage} stage @returns {Grid} */
 function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   const { layer, routing } = stage;
   const { probabilities, load, entropies, weightOf } = routing;
   const name = nameOf(layer);
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => probabilities.data[row * probabilities.columns + column];
-  /**
-   * @param {number} token
-   * @param {Stage} stage
-   */
+  /** @param {number} token @param {Stage} stage */
   const inWords = (token, { layer: at, routing: of }) =>
     `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${bits(of.entropies[token])} of at most ${bits(of.mostEntropy)} bits`;
   return {
@@ -114,10 +104,7 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   };
 }
 
-/**
- * @param {number} probability
- * @param {number|undefined} weight
- */
+/** @param {number} probability @param {number|undefined} weight */
 function tipNumber(probability, weight) {
   return share(probability, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
 }
@@ -144,20 +131,12 @@ const ROOM_FOR_NUMBERS = { width: 22, height: 14 };
 const ROOM_FOR_OUTLINES = 12;
 const ROOM_FOR_PERCENT = { least: 20, withDecimal: 36 };
 
-/**
- * Whether tokens run downwards.
- * @param {number} width pixels the drawing may take
- */
+/** Whether tokens run downwards. @param {number} width pixels the drawing may take */
 function isDown(width) {
   return isNarrow(width);
 }
 
-/**
- * @param {Token[]} tokens
- * @param {Frame} state
- * @param {Routing} routing
- * @returns {Drawing}
- */
+/** @param {Token[]} tokens @param {Frame} state @param {Routing} routing @returns {Drawing} */
 function drawing(tokens, { palette, width }, routing) {
   const labels = tokenLabels(tokens);
   const box = (isDown(width) ? downBox : acrossBox)(labels, width, routing.load.length);
@@ -222,11 +201,7 @@ function acrossBox(labels, width, nExperts) {
   };
 }
 
-/**
- * @param {string[]} labels
- * @param {number} width
- * @param {number} nExperts
- */
+/** @param {string[]} labels @param {number} width @param {number} nExperts */
 function downBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
   const margin = {
@@ -315,19 +290,12 @@ function loadAxis(load, palette, box) {
   };
 }
 
-/**
- * The end of the load axis, with room for the number of the longest bar.
- * @param {number[]} load
- */
+/** The end of the load axis, with room for the number of the longest bar. @param {number[]} load */
 function loadEnd(load) {
   return Math.max(...load, 2 / load.length) * 1.5;
 }
 
-/**
- * @param {Routing} routing
- * @param {Palette} palette
- * @param {ReturnType<typeof downBox>} box
- */
+/** @param {Routing} routing @param {Palette} palette @param {ReturnType<typeof downBox>} box */
 function heatmap({ probabilities }, palette, box) {
   return {
     type: 'heatmap',
@@ -377,11 +345,7 @@ function hasRoomForNumbers({ cell }) {
   return cell.width >= ROOM_FOR_NUMBERS.width && cell.height >= ROOM_FOR_NUMBERS.height;
 }
 
-/**
- * @param {Routing} routing
- * @param {Palette} palette
- * @param {ReturnType<typeof downBox>} downBox
- */
+/** @param {Routing} routing @param {Palette} palette @param {ReturnType<typeof downBox>} downBox */
 function outlines({ choices }, palette, { cell, at }) {
   if (Math.min(cell.width, cell.height) < ROOM_FOR_OUTLINES) return [];
   return choices.map(({ expert, token }) => {
@@ -398,19 +362,12 @@ function outlines({ choices }, palette, { cell, at }) {
   });
 }
 
-/**
- * The load has its own axis, along the tokens.
- * @param {ReturnType<typeof downBox>} downBox
- */
+/** The load has its own axis, along the tokens. @param {ReturnType<typeof downBox>} downBox */
 function onLoadAxis({ isDown: down }) {
   return down ? { yaxis: 'y2' } : { xaxis: 'x2' };
 }
 
-/**
- * @param {Routing} routing
- * @param {Palette} palette
- * @param {ReturnType<typeof downBox>} box
- */
+/** @param {Routing} routing @param {Palette} palette @param {ReturnType<typeof downBox>} box */
 function loadBars({ load }, palette, box) {
   const places = load.map((part, expert) => box.at(part, expert));
   return {
@@ -452,11 +409,7 @@ function loadNumbers({ load }, palette, box) {
   };
 }
 
-/**
- * @param {Routing} routing
- * @param {Palette} palette
- * @param {ReturnType<typeof downBox>} downBox
- */
+/** @param {Routing} routing @param {Palette} palette @param {ReturnType<typeof downBox>} downBox */
 function evenShare({ load }, palette, { at, isDown: down }) {
   const even = 1 / load.length;
   const from = at(even, -0.5);
@@ -473,10 +426,7 @@ function evenShare({ load }, palette, { at, isDown: down }) {
   };
 }
 
-/**
- * @param {Palette} palette
- * @param {ReturnType<typeof downBox>} downBox
- */
+/** @param {Palette} palette @param {ReturnType<typeof downBox>} downBox */
 function titles(palette, { isDown: down, along, gutter, room }) {
   const shared = {
     text: 'load',

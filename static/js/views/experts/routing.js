@@ -69,10 +69,7 @@ export function routingOf(tensors, layer, stack) {
   };
 }
 
-/**
- * @param {Matrix} indices
- * @param {Matrix} weights
- */
+/** @param {Matrix} indices @param {Matrix} weights */
 function choicesOf(indices, weights) {
   return Array.from(indices.data, (expert, at) => ({
     expert,
@@ -81,20 +78,14 @@ function choicesOf(indices, weights) {
   }));
 }
 
-/**
- * @param {Choice[]} choices
- * @param {number} nExperts
- */
+/** @param {Choice[]} choices @param {number} nExperts */
 function loadOf(choices, nExperts) {
   const counts = new Array(nExperts).fill(0);
   for (const { expert } of choices) counts[expert] += 1;
   return counts.map((count) => count / choices.length);
 }
 
-/**
- * @param {Choice[]} choices
- * @param {Matrix} matrix
- */
+/** @param {Choice[]} choices @param {Matrix} matrix */
 function weightsOf(choices, { rows, columns }) {
   const data = new Float64Array(rows * columns);
   for (const { token, expert, weight } of choices) data[token * columns + expert] = weight;

@@ -65,11 +65,7 @@ function untold({ card, model }, where) {
   return `The card of ${model} has no figures for the experts of ${where}.${way}`;
 }
 
-/**
- * @param {number[][]} parts
- * @param {string[]} columns
- * @param {Frame} state
- */
+/** @param {number[][]} parts @param {string[]} columns @param {Frame} state */
 function kindsDrawing(parts, columns, { palette, width }) {
   const total = Math.min(width, WIDEST);
   const top = Math.ceil(labelWidth(columns, LETTERING) * 0.72) + 12;
@@ -113,10 +109,7 @@ function kindsDrawing(parts, columns, { palette, width }) {
   };
 }
 
-/**
- * @param {Matrix} matrix
- * @param {Palette} palette
- */
+/** @param {Matrix} matrix @param {Palette} palette */
 function kindsMap(matrix, palette) {
   return {
     type: 'heatmap',
@@ -131,11 +124,7 @@ function kindsMap(matrix, palette) {
   };
 }
 
-/**
- * @param {Matrix} matrix
- * @param {Palette} palette
- * @param {number} width
- */
+/** @param {Matrix} matrix @param {Palette} palette @param {number} width */
 function kindsNumbers({ columns, data }, palette, width) {
   if (width < ROOM_FOR_NUMBERS) return [];
   const scale = sequential(palette.theme);
@@ -203,10 +192,7 @@ function kindsGrid(trace, scene, parts, columns) {
   };
 }
 
-/**
- * The call that returns the card with these numbers.
- * @param {Trace} trace
- */
+/** The call that returns the card with these numbers. @param {Trace} trace */
 function callFor({ model }) {
   return { path: cardPath(model) };
 }

@@ -60,10 +60,7 @@ export function choiceBars(state, bars, words, natural) {
   };
 }
 
-/**
- * @param {(Guess & {own: number})[]} bars
- * @param {Palette} palette
- */
+/** @param {(Guess & {own: number})[]} bars @param {Palette} palette */
 function ownLines(bars, palette) {
   return {
     type: 'scatter',
@@ -120,10 +117,7 @@ export function rowBars({ palette, width }, labels, weights) {
   };
 }
 
-/**
- * @param {number} end
- * @param {Palette} palette
- */
+/** @param {number} end @param {Palette} palette */
 function weightAxis(end, palette) {
   const tickvals = roundTicks(Math.min(1, end), MOST_TICKS);
   return {
@@ -153,10 +147,7 @@ export function routeMap({ palette, width }, routed) {
     width,
     Math.max(LEGEND_WIDTH, Math.floor(cell * nExperts) + margin.l + margin.r),
   );
-  /**
-   * @param {string[]} labels
-   * @param {string} title
-   */
+  /** @param {string[]} labels @param {string} title */
   const axis = (labels, title) =>
     labelAxis({ labels, pixels: labels.length * EXPERT.height, title, palette });
   return {
@@ -192,10 +183,7 @@ export function routeMap({ palette, width }, routed) {
   };
 }
 
-/**
- * @param {NonNullable<Step['experts']>} routed
- * @param {Palette} palette
- */
+/** @param {NonNullable<Step['experts']>} routed @param {Palette} palette */
 function probabilities(routed, palette) {
   return {
     type: 'heatmap',
@@ -239,11 +227,7 @@ function choiceMarks(routed, palette, cell) {
   };
 }
 
-/**
- * @param {number} expert
- * @param {number} row
- * @param {Palette} palette
- */
+/** @param {number} expert @param {number} row @param {Palette} palette */
 function outline(expert, row, palette) {
   return {
     type: 'rect',
@@ -292,12 +276,7 @@ export function startFigure(trace, state) {
   };
 }
 
-/**
- * @param {Guess[]} guesses
- * @param {string} after
- * @param {number} last
- * @returns {Grid}
- */
+/** @param {Guess[]} guesses @param {string} after @param {number} last @returns {Grid} */
 function gridOf(guesses, after, last) {
   /** @param {number} row */
   const say = (row) =>
@@ -351,11 +330,7 @@ export const TERMS = [
   ['top-p', 'sample from the fewest tokens whose probabilities sum to p'],
 ];
 
-/**
- * @param {Of} view
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Of} view @param {ViewState} state @returns {Control[]} */
 export function sliders(view, state) {
   const { fields } = entryOf(view);
   /** @param {string} id @param {string} label @param {number} step @param {string} shown */
@@ -398,10 +373,7 @@ export function asksSampled(view, state) {
   return { sampled: { capture: [], analyses: ['next_token'], predictions } };
 }
 
-/**
- * @param {Of} view
- * @param {ViewState} state
- */
+/** @param {Of} view @param {ViewState} state */
 export function isNaturalIn(view, state) {
   const [temperature, topK, topP] = namesOf(view).map((name) => state[name] ?? NaN);
   return !(temperature !== 1 || topK >= 1 || topP < 1);

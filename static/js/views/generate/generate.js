@@ -58,19 +58,12 @@ export const generate = {
   figure,
 };
 
-/**
- * A model that does not generate has no terms of sampling.
- * @param {Trace} trace
- */
+/** A model that does not generate has no terms of sampling. @param {Trace} trace */
 function wording(trace) {
   return isWritable(trace) ? {} : { terms: [] };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, state) {
   if (!isWritable(trace)) return [];
   const { generate_seed: seed } = state;
@@ -111,10 +104,7 @@ function headControls(trace, { layer, head }) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 function panels(trace, state) {
   if (!isWritable(trace) || !state.generation?.steps.length) return [{ id: '', state: {} }];
   return ['choices', 'row', 'experts'].map((id) => ({ id, state: { generate_part: id } }));
@@ -155,11 +145,7 @@ function figure(trace, state) {
 /** @type {Record<string, (subject: Subject) => Figure>} */
 const PARTS = { choices, experts, row };
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function ofAnotherModel(trace, { cards = [] }) {
   const decoders = cards.filter(({ kind }) => kind === 'decoder');
   const wayOut = decoders.length > 0 ? '. These models can:' : ', and this server offers none.';
@@ -170,11 +156,7 @@ function ofAnotherModel(trace, { cards = [] }) {
   };
 }
 
-/**
- * @param {Record<string, any>} state
- * @param {boolean} isReading
- * @returns {Figure}
- */
+/** @param {Record<string, any>} state @param {boolean} isReading @returns {Figure} */
 function notRead({ generate_path: path }, isReading) {
   const notice = isReading
     ? `Replaying ${counted(path.length, 'token')}…`
@@ -270,10 +252,7 @@ function writtenMark(rank, nListed) {
   return rank > nListed ? `written, rank ${grouped(rank)}` : 'written';
 }
 
-/**
- * @param {Step} step
- * @param {boolean} natural
- */
+/** @param {Step} step @param {boolean} natural */
 function factsOf({ probability, model_probability: own, rank, id, position }, natural) {
   return [
     ['Probability', percent(probability)],
@@ -284,12 +263,7 @@ function factsOf({ probability, model_probability: own, rank, id, position }, na
   ];
 }
 
-/**
- * @param {Subject} subject
- * @param {Candidate[]} bars
- * @param {boolean} natural
- * @returns {Grid}
- */
+/** @param {Subject} subject @param {Candidate[]} bars @param {boolean} natural @returns {Grid} */
 function gridOfChoices(subject, bars, natural) {
   const { trace, state, step, tokens, path } = subject;
   const after = named(tokens, tokens.length - 2);
@@ -301,10 +275,7 @@ function gridOfChoices(subject, bars, natural) {
       : `${percent(probability)} of being sampled, the model’s own is ${percent(own)}`;
     return `After ${after}, “${name}” has probability ${luck}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
   };
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => (column === 1 ? bars[row].own : bars[row].probability);
   return {
     rows: bars.length,

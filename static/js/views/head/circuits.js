@@ -55,10 +55,7 @@ function requestOf(head) {
   return { capture: [], analyses: [ANALYSIS], heads: [head] };
 }
 
-/**
- * The reason for which a model has no circuits.
- * @param {Card|undefined} card
- */
+/** The reason for which a model has no circuits. @param {Card|undefined} card */
 function refusalOf(card) {
   if (!card || card.analyses.includes(ANALYSIS)) return '';
   if (card.norm_place !== 'pre')

@@ -70,11 +70,7 @@ export const head = {
   figure,
 };
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
   const place = placeOf(state, trace);
   if (!place) return { title: 'Head', notice: 'This trace holds no attention weights.' };
@@ -117,11 +113,7 @@ function figure(trace, state) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, state) {
   const place = placeOf(state, trace);
   if (!place) return [];
@@ -171,10 +163,7 @@ function titleOf(name) {
   return TITLES[name] ?? labelOf(name).title;
 }
 
-/**
- * @param {HeadProfile} profile
- * @param {HeadProfiles} profiles
- */
+/** @param {HeadProfile} profile @param {HeadProfiles} profiles */
 function helpFor({ labels }, { sentences, text }) {
   const over = `over ${grouped(sentences)} sentences of ${enumerated(text)}`;
   const named = labels.map(titleOf);
@@ -207,10 +196,7 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
   ];
 }
 
-/**
- * @param {Row[]} rows
- * @param {Frame} state
- */
+/** @param {Row[]} rows @param {Frame} state */
 function drawing(rows, { palette, width }) {
   const scale = sequential(palette.theme);
   const labels = rows.map(({ title }) => title);
@@ -274,12 +260,7 @@ function drawing(rows, { palette, width }) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {Place} place
- * @param {Row[]} rows
- * @returns {Grid}
- */
+/** @param {Trace} trace @param {Place} place @param {Row[]} rows @returns {Grid} */
 function gridOf(trace, place, rows) {
   return {
     rows: rows.length,
@@ -307,10 +288,7 @@ function sentence({ title, score, control }) {
   return `${capitalised(title)}: ${share(score, 2)}${beside}.`;
 }
 
-/**
- * @param {HeadProfile['strongest'][number]} found
- * @param {HeadProfiles} profiles
- */
+/** @param {HeadProfile['strongest'][number]} found @param {HeadProfiles} profiles */
 function sentenceInWords({ sentence: index, weight, query_span: from, key_span: to }, profiles) {
   const { text, target } = profiles.examples[index];
   const of = target || text;

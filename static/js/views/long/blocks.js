@@ -485,10 +485,7 @@ export function orderOf(rows, columns, isHidden) {
   );
 }
 
-/**
- * @param {(number|null)[][]} order
- * @param {Palette} palette
- */
+/** @param {(number|null)[][]} order @param {Palette} palette */
 function numbers(order, { ink }) {
   const cells = order.flatMap((each, y) =>
     each.flatMap((at, x) => (at === null ? [] : [{ x, y, at }])),

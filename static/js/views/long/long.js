@@ -129,11 +129,7 @@ function tileOf(overview, state) {
   );
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, state) {
   const show = {
     kind: 'choice',
@@ -203,11 +199,7 @@ function mapControls(trace, state) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
   const title = `Overview: layer ${state.layer}, head ${state.head}`;
   const overview = overviewOf(trace, state);

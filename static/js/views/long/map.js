@@ -36,10 +36,7 @@ const MOST_MARKED = 16;
 
 /** @typedef {{title: string, trace: Trace, state: ViewState, pool: 'mean'|'max', attention: string, whole: Shown, shown: Shown, tile: Record<string, string|number>|null}} Subject */
 
-/**
- * @param {Subject} subject
- * @returns {Figure}
- */
+/** @param {Subject} subject @returns {Figure} */
 export function mapFigure(subject) {
   const { title, trace, state, pool, attention, shown } = subject;
   const { matrix, region, rows, columns, width } = shown;
@@ -157,10 +154,7 @@ function topOf({ data }) {
   return found[Math.ceil(COLOURED * found.length) - 1] || 1;
 }
 
-/**
- * @param {Matrix} matrix
- * @returns {Cell[]} the strongest first
- */
+/** @param {Matrix} matrix @returns {Cell[]} the strongest first */
 function strongestIn({ columns, data }) {
   /** @type {number[]} */
   const best = [];
@@ -285,10 +279,7 @@ function pathOf({ id, ...query }) {
   return `/api/v1/traces/${id}/tile?${new URLSearchParams(written)}`;
 }
 
-/**
- * @param {Region} region
- * @param {{rows: Token[], columns: Token[]}} texts
- */
+/** @param {Region} region @param {{rows: Token[], columns: Token[]}} texts */
 function placeInWords({ queries, keys }, { rows, columns }) {
   const of =
     rows === columns
@@ -312,10 +303,7 @@ function partInWords([first, last]) {
   return `${grouped(first)} to ${grouped(last - 1)}`;
 }
 
-/**
- * @param {Part} part
- * @param {Token[]} tokens
- */
+/** @param {Part} part @param {Token[]} tokens */
 function binInWords([first, last], tokens) {
   return last - first === 1
     ? `${quoted(tokens[first])} at ${grouped(first)}`

@@ -49,10 +49,7 @@ const STATISTICS = [
   },
 ];
 
-/**
- * Between two texts there is no distance.
- * @param {string} attention its path
- */
+/** Between two texts there is no distance. @param {string} attention its path */
 export function statisticsOf(attention) {
   return STATISTICS.filter(
     ({ id }) => id !== 'mean_distance' || !attention.endsWith('cross_attention'),
@@ -209,11 +206,7 @@ function topOf(values) {
   return values.reduce((most, value) => (value > most ? value : most), 0) || 1;
 }
 
-/**
- * @param {Strip} strip
- * @param {number} at
- * @param {string} color
- */
+/** @param {Strip} strip @param {number} at @param {string} color */
 function curve({ values }, at, color) {
   // Each value is as high as its row: the first and the last reach to the edges.
   const rows = [-0.5, ...values.keys(), values.length - 0.5];

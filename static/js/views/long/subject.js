@@ -48,11 +48,7 @@ export function placesIn({ card, target_tokens: target }) {
   }));
 }
 
-/**
- * @param {Trace} trace
- * @param {{where: string}} state
- * @returns {LongPlace}
- */
+/** @param {Trace} trace @param {{where: string}} state @returns {LongPlace} */
 export function placeIn(trace, { where }) {
   const places = placesIn(trace);
   return places.find(({ id }) => id === where) ?? places[places.length - 1];
@@ -79,21 +75,13 @@ export function attentionOf(trace, state, layer = state.layer) {
   return `${stack}.layers.${Math.min(layer, (trace.card?.n_layers ?? Infinity) - 1)}.${ending}`;
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {{rows: Token[], columns: Token[]}}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {{rows: Token[], columns: Token[]}} */
 export function textsOf(trace, state) {
   const { rows, columns } = placeIn(trace, state);
   return { rows: tokensOf(trace, rows), columns: tokensOf(trace, columns) };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Size}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Size} */
 export function sizeOf(trace, state) {
   const { rows, columns } = textsOf(trace, state);
   return { queries: rows.length, keys: columns.length };
@@ -110,10 +98,7 @@ export function isPastTraining(trace, state) {
   return kind === 'decoder' && trained > 0 && trained < rows.length;
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 export function regionIn(trace, state) {
   return regionOf(state.long_region ?? [], sizeOf(trace, state));
 }
@@ -282,10 +267,7 @@ export function binWidth(length, bins = BINS) {
   return Math.max(1, Math.ceil(length / bins));
 }
 
-/**
- * @param {Size} size
- * @returns {Region}
- */
+/** @param {Size} size @returns {Region} */
 export function wholeOf({ queries, keys }) {
   return { queries: [0, queries], keys: [0, keys] };
 }

@@ -84,11 +84,7 @@ function panels(trace, state) {
   }));
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
   const query = queryOf(state, trace);
   const tokens = tokensOf(trace, predictingSide(trace));
@@ -124,12 +120,7 @@ function guessesAt(trace, tokens, query, hidden) {
   return guessesIn({ ...found, texts: found.texts[query] }, [query], mark, SHOWN);
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Grid}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Grid} */
 function gridOf(trace, state, subject) {
   const { query, guesses, words } = subject;
   const side = predictingSide(trace);
@@ -178,10 +169,7 @@ function adding(trace, state, { query, tokens, guesses }) {
   };
 }
 
-/**
- * Special tokens and parts of a character cannot be inserted.
- * @param {string} piece
- */
+/** Special tokens and parts of a character cannot be inserted. @param {string} piece */
 function canBeTyped(piece) {
   return bytesInWords(piece) === null && !/^<\/?s>$/.test(piece) && piece !== MASK;
 }

@@ -75,11 +75,7 @@ export function circlesDrawing(circles, state) {
 
 const HIDDEN = { visible: false, showgrid: false, zeroline: false };
 
-/**
- * @param {Circle[]} circles
- * @param {PlaceOf} at
- * @param {Palette} palette
- */
+/** @param {Circle[]} circles @param {PlaceOf} at @param {Palette} palette */
 function marksOf(circles, at, palette) {
   /**
    * @param {(circle: Circle) => Point[]} pick
@@ -97,10 +93,7 @@ function marksOf(circles, at, palette) {
       marker,
     };
   };
-  /**
-   * @param {(circle: Circle) => Point[][]} paths
-   * @param {{color: string, width: number}} line
-   */
+  /** @param {(circle: Circle) => Point[][]} paths @param {{color: string, width: number}} line */
   const lines = (paths, line) => {
     const points = circles.flatMap((circle, index) =>
       paths(circle).flatMap((path) => [...path.map((point) => at(index, point)), [null, null]]),
@@ -134,10 +127,7 @@ function marksOf(circles, at, palette) {
   ];
 }
 
-/**
- * @param {Point} from
- * @param {number} angle
- */
+/** @param {Point} from @param {number} angle */
 function arcOf([x, y], angle) {
   const isSpiral = Math.abs(angle) > FULL;
   return roundFrom(Math.atan2(y, x), angle, isSpiral ? ARC.inner : ARC.outer, ARC.outer);
@@ -173,10 +163,7 @@ const NEAR = 0.09;
  * @returns {Geometry}
  */
 function geometryOf(circles, { at, across, centre }) {
-  /**
-   * @param {number[]} point
-   * @param {number} half
-   */
+  /** @param {number[]} point @param {number} half */
   const boxAround = ([x, y], half) => ({ x0: x - half, x1: x + half, y0: y - half, y1: y + half });
   return {
     box(row, column) {

@@ -81,10 +81,7 @@ export function stripsDrawing(
   };
 }
 
-/**
- * @param {number} count
- * @param {Frame} state
- */
+/** @param {number} count @param {Frame} state */
 function heightOf(count, { width }) {
   const whole = isNarrow(width) ? HEIGHT.narrow : HEIGHT.roomy;
   return count * Math.max(STRIP.least, Math.min(STRIP.most, Math.floor(whole / count)));
@@ -116,10 +113,7 @@ function zeroLines({ strips, place, palette, range, columns }) {
 
 const LINES = { type: 'scatter', mode: 'lines', hoverinfo: 'none', cliponaxis: false };
 
-/**
- * @param {Parts} parts
- * @param {number} row
- */
+/** @param {Parts} parts @param {number} row */
 function lineOf({ strips, place, palette }, row) {
   const points = pointsOf(strips[row]);
   return {
@@ -154,10 +148,7 @@ function pointsOf({ values, curve }) {
   return curve ?? Array.from(values, (value, column) => [column, value]);
 }
 
-/**
- * @param {Strip} strip
- * @param {Palette} palette
- */
+/** @param {Strip} strip @param {Palette} palette */
 function colourOf({ isChosen }, palette) {
   return isChosen ? palette.query : css(sequential(palette.theme), LINE_LEVEL);
 }
@@ -179,10 +170,7 @@ function dotsOf({ strips, place, palette }) {
   };
 }
 
-/**
- * Round away from 0 to two significant digits.
- * @param {number} value
- */
+/** Round away from 0 to two significant digits. @param {number} value */
 export function outwards(value) {
   if (value === 0) return 0;
   const unit = 10 ** (Math.floor(Math.log10(Math.abs(value))) - 1);
@@ -199,10 +187,7 @@ export function outwards(value) {
  * @param {Palette} palette
  */
 function endsOf([least, most], place, columns, palette) {
-  /**
-   * @param {number} value
-   * @param {string} yanchor
-   */
+  /** @param {number} value @param {string} yanchor */
   const end = (value, yanchor) => ({
     text: tick(value),
     x: columns - 0.5,
@@ -266,11 +251,7 @@ function rangeOf({ least, most }) {
   return [Math.min(from, to - 1) / 10, to / 10];
 }
 
-/**
- * @param {[number, number]} of
- * @param {string} title
- * @param {Palette} palette
- */
+/** @param {[number, number]} of @param {string} title @param {Palette} palette */
 function amountAxis([from, to], title, palette) {
   const [first, last] = [Math.round(from * 10), Math.round(to * 10)];
   const [, step] = STEPS.find(([most]) => last - first <= most) ?? STEPS[STEPS.length - 1];
@@ -289,10 +270,7 @@ function amountAxis([from, to], title, palette) {
   };
 }
 
-/**
- * @param {ReturnType<typeof byDistance>} byDistance
- * @param {Palette} palette
- */
+/** @param {ReturnType<typeof byDistance>} byDistance @param {Palette} palette */
 function bandOf({ least, most }, palette) {
   const columns = Array.from(least, (_, column) => column);
   const color = translucent(css(sequential(palette.theme), LINE_LEVEL), 0.25);
@@ -307,10 +285,7 @@ function bandOf({ least, most }, palette) {
   };
 }
 
-/**
- * @param {ReturnType<typeof byDistance>} byDistance
- * @param {Palette} palette
- */
+/** @param {ReturnType<typeof byDistance>} byDistance @param {Palette} palette */
 function meanLineOf({ mean }, palette) {
   return {
     ...SHARED,

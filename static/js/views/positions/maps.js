@@ -180,19 +180,13 @@ export function reachOf(data) {
   return extent({ data }) || 1;
 }
 
-/**
- * @param {string[]} labels
- * @param {number} width
- */
+/** @param {string[]} labels @param {number} width */
 function marginFor(labels, width) {
   const left = labelWidth(labels, letteringFor(width)) + 30;
   return isNarrow(width) ? { l: left, r: 8, t: 48, b: 58 } : { l: left, r: 84, t: 48, b: 12 };
 }
 
-/**
- * @param {number} rows
- * @param {number} room
- */
+/** @param {number} rows @param {number} room */
 function clampHeight(rows, room) {
   return Math.max(rows * ROW_HEIGHT.least, Math.min(rows * ROW_HEIGHT.most, Math.max(room, 200)));
 }
@@ -260,12 +254,7 @@ export function similarityOf(matrix) {
   return found;
 }
 
-/**
- * @param {Float64Array} data
- * @param {number} a
- * @param {number} b
- * @param {number} columns
- */
+/** @param {Float64Array} data @param {number} a @param {number} b @param {number} columns */
 function dot(data, a, b, columns) {
   let sum = 0;
   for (let i = 0; i < columns; i += 1) sum += data[a * columns + i] * data[b * columns + i];

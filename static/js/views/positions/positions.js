@@ -156,11 +156,7 @@ function subjectOf(trace, state) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, state) {
   const part = partOf(state);
   const subject = subjectOf(trace, state);
@@ -183,10 +179,7 @@ function controls(trace, state) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 function panels(trace, state) {
   return PARTS[partOf(state)]
     .panels(subjectOf(trace, state), state, trace)
@@ -202,12 +195,7 @@ function figure(trace, state) {
   return PARTS[partOf(state)].figure(trace, state, subjectOf(trace, state));
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
 function maps(trace, state, subject) {
   const { encoding } = subject;
   if (!encoding) return WITHOUT_ENCODING.figure(trace, state, subject);
@@ -326,10 +314,7 @@ function rangeInWords(cosines, { zmin, zmax }) {
  */
 function encodingGrid(trace, state, encoding, subject) {
   const { tokens, labels, dimensions } = subject;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => encoding.data[row * encoding.columns + column];
   return {
     ...sharedGrid(trace, state, subject, encoding, value),
@@ -357,10 +342,7 @@ function encodingGrid(trace, state, encoding, subject) {
  */
 function similarityGrid(trace, state, cosines, subject) {
   const { tokens, labels } = subject;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => cosines.data[row * cosines.columns + column];
   return {
     ...sharedGrid(trace, state, subject, cosines, value),

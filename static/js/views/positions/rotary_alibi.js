@@ -90,10 +90,7 @@ function figure(trace, state, subject) {
   );
 }
 
-/**
- * @param {Trace} trace
- * @param {Subject} subject
- */
+/** @param {Trace} trace @param {Subject} subject */
 function noticeFor({ card }, { stack }) {
   if (card?.positional !== 'none')
     return 'This model adds no positional encoding to its embeddings.';
@@ -102,11 +99,7 @@ function noticeFor({ card }, { stack }) {
   return 'This model has no positional encoding; only the causal mask tells it anything about the order.';
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
 function rotatedQueries(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
   if (!trace.tensors[site]) return null;
@@ -130,10 +123,7 @@ function rotatedQueries(trace, state, subject) {
   });
 }
 
-/**
- * The sites of the queries of layer 0 before and after the rotation.
- * @param {string} stack
- */
+/** The sites of the queries of layer 0 before and after the rotation. @param {string} stack */
 export function turnSites(stack) {
   return {
     before: `${stack}.${ATTENTION}.queries`,
@@ -185,10 +175,7 @@ export function rotationOf({ card }, queries) {
   return { ...pairsOf(queries.shape[2]), factor: 1, base: BASE, scaling: {} };
 }
 
-/**
- * Why no rotation is drawn.
- * @param {Trace} trace
- */
+/** Why no rotation is drawn. @param {Trace} trace */
 export function noPairs({ card }) {
   const reason = card?.omitted?.rotation;
   return reason
@@ -264,10 +251,7 @@ function bias(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.bias`;
   if (!trace.tensors[site]) return null;
   const matrix = withoutFuture(matrixAt(trace.tensors[site], state.head), site);
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   /** @type {Grid['value']} */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const labels = positionLabels(subject.tokens);
@@ -301,10 +285,7 @@ function bias(trace, state, subject) {
   };
 }
 
-/**
- * @param {Matrix} matrix
- * @param {string} site
- */
+/** @param {Matrix} matrix @param {string} site */
 function withoutFuture(matrix, site) {
   if (!isCausal(site)) return matrix;
   /** @param {number} at */

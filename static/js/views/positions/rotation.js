@@ -44,21 +44,12 @@ const NOTHING_TURNS = {
   none: 'This model has no positional encoding, so there is no rotation between positions.',
 };
 
-/**
- * @param {Subject} subject
- * @param {ViewState} state
- * @param {Trace} trace
- */
+/** @param {Subject} subject @param {ViewState} state @param {Trace} trace */
 function panels(subject, state, trace) {
   return turnOf(trace, state, subject) ? ['circles', 'blocks'] : ['circles'];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Control[]} */
 function controls(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
   if (!turn) return [];
@@ -79,12 +70,7 @@ function controls(trace, state, subject) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
 function figure(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
   if (!turn)
@@ -99,10 +85,7 @@ function figure(trace, state, subject) {
   return (state.plot === 'blocks' ? blocks : circles)(trace, state, { ...subject, turn });
 }
 
-/**
- * @param {Trace} trace
- * @param {Subject} subject
- */
+/** @param {Trace} trace @param {Subject} subject */
 function noticeFor(trace, { scheme, encoding }) {
   const { card } = trace;
   if (encoding && card?.positional === 'sinusoidal')
@@ -172,12 +155,7 @@ function turnOfEncoding(trace, state, { encoding, side, site }) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Turn|null}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Turn|null} */
 function turnOfQueries(trace, state, { stack, side }) {
   const sites = turnSites(stack);
   const rotation = rotationOf(trace, trace.tensors[sites.before]);
@@ -200,10 +178,7 @@ function turnOfQueries(trace, state, { stack, side }) {
   };
 }
 
-/**
- * @param {number} positions
- * @param {Pairs} pairs
- */
+/** @param {number} positions @param {Pairs} pairs */
 function anglesOf(positions, { speeds }) {
   return Float64Array.from(speeds, (speed) => speed * positions);
 }
@@ -265,12 +240,7 @@ function numbersOf(turn, pair) {
   return [...from, ...computed, ...captured, difference];
 }
 
-/**
- * @param {Turn} turn
- * @param {number} pair
- * @param {number[]} numbers
- * @returns {Circle}
- */
+/** @param {Turn} turn @param {number} pair @param {number[]} numbers @returns {Circle} */
 function circleOf(turn, pair, numbers) {
   const speed = turn.pairs.speeds[pair];
   const length = Math.hypot(numbers[0], numbers[1]) || 1;
@@ -318,18 +288,12 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
     ...[from, computed, captured].flatMap((name) => [`${name}, ${first}`, `${name}, ${second}`]),
     'difference',
   ];
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   /** @type {Grid['value']} */
   /** @type {Grid['value']} */
   /** @type {Grid['value']} */
   const value = (row, column) => rows[row][column];
-  /**
-   * @param {number} row
-   * @param {number} at
-   */
+  /** @param {number} row @param {number} at */
   const words = (row, at) => `(${signed(value(row, at))}, ${signed(value(row, at + 1))})`;
   const { speeds } = turn.pairs;
   return {

@@ -26,12 +26,7 @@ const ALL = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 /** @type {Part} */
 export const SCHEMES = { controls, asks, panels: () => ALL, figure };
 
-/**
- * @param {Trace} _
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Control[]}
- */
+/** @param {Trace} _ @param {ViewState} state @param {Subject} subject @returns {Control[]} */
 function controls(_, state, subject) {
   return [headControl(state, subject.heads)];
 }
@@ -119,12 +114,7 @@ const HELP = {
     `Scores are lowered in proportion to the distance from query to key, with a slope for each head; the map shows head ${head}. A decoder uses the half below the diagonal.`,
 };
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
 function figure(trace, state, subject) {
   const scheme = state.plot;
   const title = TITLES[scheme];
@@ -236,10 +226,7 @@ function sideGrid(
   { asked, axis, labels, columnLabels, quantity },
 ) {
   const query = queryOf(state, trace, side);
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => data[row * columns + column];
   return {
     rows,

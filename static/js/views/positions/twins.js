@@ -42,20 +42,14 @@ function twinsOf({ cards }) {
   return cards.filter(({ id }) => id.startsWith('positions-')).sort((a, b) => place(a) - place(b));
 }
 
-/**
- * @param {Subject} _
- * @param {ViewState} state
- */
+/** @param {Subject} _ @param {ViewState} state */
 function panels(_, state) {
   const twins = twinsOf(state).map(({ id }) => id);
   if (twins.length === 0) return ['twins'];
   return lossesOf(state).length > 0 ? [...twins, LOSSES] : twins;
 }
 
-/**
- * The name of a twin's full card among the answers, which has the figures.
- * @param {string} id
- */
+/** The name of a twin's full card among the answers, which has the figures. @param {string} id */
 const cardOf = (id) => `card-${id}`;
 
 /** @param {ViewState} state */
@@ -63,10 +57,7 @@ function lossesOf(state) {
   return lossesOfCards(twinsOf(state).map(({ id }) => state.answers[cardOf(id)]?.trace?.card));
 }
 
-/**
- * @param {Trace} _
- * @param {ViewState} state
- */
+/** @param {Trace} _ @param {ViewState} state */
 function asks(_, state) {
   return Object.fromEntries(
     twinsOf(state).flatMap(({ id }) => [
@@ -76,11 +67,7 @@ function asks(_, state) {
   );
 }
 
-/**
- * @param {Trace} _
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} _ @param {ViewState} state @returns {Control[]} */
 function controls(_, state) {
   const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
   if (layers === 0) return [];
@@ -110,11 +97,7 @@ function controls(_, state) {
   ];
 }
 
-/**
- * @param {Record<string, any>} state
- * @param {number} layers
- * @returns {number}
- */
+/** @param {Record<string, any>} state @param {number} layers @returns {number} */
 function layerOf({ positions_layer: layer }, layers) {
   return Math.min(layer ?? 0, layers - 1);
 }
@@ -139,11 +122,7 @@ function curvesOf(answer, state, card) {
   return { rows: matrixAt(found[path]), first: found[`${path.split('.')[0]}.distances`].data[0] };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
   if (state.plot === LOSSES) return lossFigure(lossesOf(state), state);
   const card = twinsOf(state).find(({ id }) => id === state.plot);
@@ -172,10 +151,7 @@ const HELP = {
   alibi: 'scores are lowered in proportion to the distance',
 };
 
-/**
- * @param {Answer|undefined} answer
- * @param {Card} card
- */
+/** @param {Answer|undefined} answer @param {Card} card */
 function noticeInWords(answer, card) {
   const { message = '', limit = 0, actual = 0 } = answer?.problem ?? {};
   if (message === 'Too many tokens')
@@ -245,10 +221,7 @@ function spread({ rows, first: own }, head, first, count) {
  * @returns {Grid}
  */
 function twinGrid({ card, layer, strips, labels, first }) {
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => strips[row].values[column];
   return {
     rows: strips.length,

@@ -37,12 +37,7 @@ function panels({ scheme }) {
   return scheme === '' ? ['waves', 'distance'] : ['waves'];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Control[]} */
 function controls(trace, state, subject) {
   if (subject.scheme === 'rotary') {
     const rotation = rotationOf(trace, trace.tensors[turnSites(subject.stack).before]);
@@ -90,18 +85,12 @@ export function pairsControl(state, pairs) {
   };
 }
 
-/**
- * @param {ViewState} state
- * @param {number} pairs
- */
+/** @param {ViewState} state @param {number} pairs */
 export function chosenPairs(state, pairs) {
   return chosenOf(state.positions_pairs, pairs, MOST_STRIPS);
 }
 
-/**
- * @param {number} count
- * @param {string} noun
- */
+/** @param {number} count @param {string} noun */
 function optionsOf(count, noun) {
   return spaced(count).map((index) => ({
     id: index,
@@ -110,21 +99,12 @@ function optionsOf(count, noun) {
   }));
 }
 
-/**
- * @param {Record<string, any>} state
- * @param {number} columns
- * @returns {number}
- */
+/** @param {Record<string, any>} state @param {number} columns @returns {number} */
 function followed({ positions_dimension: dimension }, columns) {
   return Math.min(dimension ?? FOLLOWED, columns - 1);
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
 function figure(trace, state, subject) {
   const { encoding, scheme } = subject;
   if (encoding)
@@ -139,12 +119,7 @@ function figure(trace, state, subject) {
 
 /** @typedef {Subject & {encoding: Matrix}} Encoded a subject whose model adds an encoding */
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Encoded} subject
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Encoded} subject @returns {Figure} */
 function waves(trace, state, subject) {
   const { encoding, tokens } = subject;
   const most = followed(state, encoding.columns);
@@ -186,10 +161,7 @@ function waves(trace, state, subject) {
   };
 }
 
-/**
- * Labels by index: the axis has no room for names.
- * @param {Token[]} tokens
- */
+/** Labels by index: the axis has no room for names. @param {Token[]} tokens */
 function numbered(tokens) {
   return tokens.map((_, index) => String(index));
 }
@@ -207,11 +179,7 @@ function waveOf(dimension, { first, second, speeds }) {
   return (x) => Math.cos(x * speed);
 }
 
-/**
- * @param {(x: number) => number} wave
- * @param {number} count
- * @returns {[number, number][]}
- */
+/** @param {(x: number) => number} wave @param {number} count @returns {[number, number][]} */
 function curveOf(wave, count) {
   return Array.from({ length: (count - 1) * STEPS + 1 }, (_, step) => [
     step / STEPS,
@@ -219,11 +187,7 @@ function curveOf(wave, count) {
   ]);
 }
 
-/**
- * @param {Strip[]} strips
- * @param {number[]} dimensions
- * @param {Pairs} pairs
- */
+/** @param {Strip[]} strips @param {number[]} dimensions @param {Pairs} pairs */
 function offOf(strips, dimensions, pairs) {
   const off = strips.flatMap(({ values }, row) =>
     Array.from(values, (value, position) =>
@@ -233,12 +197,7 @@ function offOf(strips, dimensions, pairs) {
   return Math.max(...off);
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
 function turns(trace, state, subject) {
   const { before, after } = turnSites(subject.stack);
   const rotation = rotationOf(trace, trace.tensors[before]);
@@ -357,10 +316,7 @@ function stripsGrid(
   { describe, tip, site = added, ...said },
 ) {
   const query = queryOf(state, trace, side);
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   /** @type {Grid['value']} */
   /** @type {Grid['value']} */
   /** @type {Grid['value']} */
@@ -387,12 +343,7 @@ function stripsGrid(
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Encoded} subject
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Encoded} subject @returns {Figure} */
 function distances(trace, state, subject) {
   const { tokens, encoding, side, site } = subject;
   const found = byDistance(similarityOf(encoding));

@@ -162,11 +162,7 @@ function streamIn({ answers }) {
   return answers?.stream?.trace?.analyses.residual_stream ?? null;
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Found} found
- */
+/** @param {Trace} trace @param {ViewState} state @param {Found} found */
 function subjectOf(trace, state, found) {
   const quantity = QUANTITIES[state.quantity];
   const stack = stackOf(state, trace);
@@ -200,19 +196,12 @@ function shortCosine(value) {
   return signed(value, 2).replace(/0\./, '.');
 }
 
-/**
- * @param {ReturnType<typeof subjectOf>} subject
- * @param {number} value
- */
+/** @param {ReturnType<typeof subjectOf>} subject @param {number} value */
 function written({ quantity: { reach } }, value) {
   return reach === 1 ? signed(value) : amount(value, 4);
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {ReturnType<typeof subjectOf>} subject
- */
+/** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function mapFigure(trace, state, subject) {
   const { quantity, tokens, depth, scale } = subject;
   const { rows, columns } = depth.matrix;
@@ -240,15 +229,9 @@ function mapGrid(trace, state, subject) {
     depth: { steps, matrix },
     query,
   } = subject;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const say = (row, column) =>
     quantity.say(
       steps[row],
@@ -282,11 +265,7 @@ function mapGrid(trace, state, subject) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {ReturnType<typeof subjectOf>} subject
- */
+/** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function lineFigure(trace, state, subject) {
   const {
     quantity,
@@ -317,11 +296,7 @@ function lineFigure(trace, state, subject) {
   };
 }
 
-/**
- * @param {ReturnType<typeof subjectOf>} subject
- * @param {Line[]} lines
- * @returns {Grid}
- */
+/** @param {ReturnType<typeof subjectOf>} subject @param {Line[]} lines @returns {Grid} */
 function lineGrid(subject, lines) {
   const {
     quantity,
@@ -331,10 +306,7 @@ function lineGrid(subject, lines) {
     query,
     scale,
   } = subject;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => lines[row].values[column];
   /** @param {number} row */
   const nameOfLine = (row) => (row === 0 ? named(tokens, query) : 'the mean over all tokens');

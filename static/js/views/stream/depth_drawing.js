@@ -45,10 +45,7 @@ const POINT = 0.05;
  * @property {(value: number) => string} short a number in a cell
  */
 
-/**
- * Whether positions run downwards.
- * @param {number} width pixels the drawing may take
- */
+/** Whether positions run downwards. @param {number} width pixels the drawing may take */
 export function isDown(width) {
   return isNarrow(width);
 }
@@ -73,18 +70,12 @@ export function depthMap({ steps, matrix }, { tokens, scale, quantity }, { palet
   };
 }
 
-/**
- * @param {number} width
- * @returns {Lettering} with room for the name of a step
- */
+/** @param {number} width @returns {Lettering} with room for the name of a step */
 function stepLettering(width) {
   return { ...letteringFor(width), letters: STEP_LETTERS };
 }
 
-/**
- * @param {{tokens: string[], steps: string[]}} labels
- * @param {number} width
- */
+/** @param {{tokens: string[], steps: string[]}} labels @param {number} width */
 function acrossBox(labels, width) {
   const lettering = letteringFor(width);
   const l = labelWidth(labels.steps, stepLettering(width)) + 12;
@@ -108,10 +99,7 @@ function acrossBox(labels, width) {
   };
 }
 
-/**
- * @param {{tokens: string[], steps: string[]}} labels
- * @param {number} width
- */
+/** @param {{tokens: string[], steps: string[]}} labels @param {number} width */
 function downBox(labels, width) {
   const lettering = letteringFor(width);
   const top = labelWidth(labels.steps, stepLettering(width)) + 10;
@@ -286,10 +274,7 @@ function rangeAround(least, most) {
   return [least < 0 ? least - room : least, most + room];
 }
 
-/**
- * The legend above the lines, each name in the colour of its line.
- * @param {Line[]} lines
- */
+/** The legend above the lines, each name in the colour of its line. @param {Line[]} lines */
 function legend(lines) {
   let left = 0;
   return lines.map(({ name, color, isDashed }) => {
@@ -369,10 +354,7 @@ const NORMS = {
  */
 export function streamDepth(found, stack, card) {
   const places = PLACES.filter((place) => `${stack}.residual_norm.${place}` in found);
-  /**
-   * @param {string} place
-   * @param {number} layer
-   */
+  /** @param {string} place @param {number} layer */
   const at = (place, layer) => rowAt(found[`${stack}.residual_norm.${place}`], layer);
   const parts = partsIn(found, stack);
   const rows = eachWrite(found, stack, card).map(({ step, part, layer }) => ({
@@ -432,19 +414,12 @@ export function isCentred(found) {
   return Object.keys(found).some((name) => name.includes('.deviation.'));
 }
 
-/**
- * @param {Found} found
- * @param {string} stack
- */
+/** @param {Found} found @param {string} stack */
 function partsIn(found, stack) {
   return PARTS.filter((part) => `${stack}.written_norm.${part}` in found);
 }
 
-/**
- * @param {Found} found
- * @param {string} stack
- * @param {Card|undefined} card
- */
+/** @param {Found} found @param {string} stack @param {Card|undefined} card */
 function eachWrite(found, stack, card) {
   const parts = partsIn(found, stack);
   const layers = found[`${stack}.residual_norm.before`].shape[0];
@@ -453,11 +428,7 @@ function eachWrite(found, stack, card) {
   ).flat();
 }
 
-/**
- * @param {string} part
- * @param {number} layer
- * @param {Card|undefined} card
- */
+/** @param {string} part @param {number} layer @param {Card|undefined} card */
 function stepOf(part, layer, card) {
   const title =
     part === 'feed_forward' && card?.moe?.layers.includes(layer) ? 'experts' : TITLES[part];
@@ -467,10 +438,7 @@ function stepOf(part, layer, card) {
   };
 }
 
-/**
- * @param {NamedArray} array
- * @param {number} layer
- */
+/** @param {NamedArray} array @param {number} layer */
 function rowAt({ shape, data, scale }, layer) {
   const columns = shape[shape.length - 1];
   return Float64Array.from(
@@ -479,10 +447,7 @@ function rowAt({ shape, data, scale }, layer) {
   );
 }
 
-/**
- * @param {{step: Step, row: Float64Array}[]} rows
- * @returns {Depth}
- */
+/** @param {{step: Step, row: Float64Array}[]} rows @returns {Depth} */
 function depthOf(rows) {
   const columns = rows[0].row.length;
   const data = new Float64Array(rows.length * columns);
@@ -490,10 +455,7 @@ function depthOf(rows) {
   return { steps: rows.map(({ step }) => step), matrix: { rows: rows.length, columns, data } };
 }
 
-/**
- * @param {Matrix} matrix
- * @returns {number[]} the mean of every row
- */
+/** @param {Matrix} matrix @returns {number[]} the mean of every row */
 export function rowMeans({ rows, columns, data }) {
   return Array.from(
     { length: rows },

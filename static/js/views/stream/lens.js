@@ -98,11 +98,7 @@ function lensIn({ answers }) {
   return answers?.lens?.trace?.analyses.logit_lens ?? null;
 }
 
-/**
- * @param {Record<string, any>} state
- * @param {Found} found
- * @returns {number}
- */
+/** @param {Record<string, any>} state @param {Found} found @returns {number} */
 function chosenLayer({ stream_layer: layer }, { probabilities: { shape } }) {
   return Math.min(layer ?? Infinity, shape[0] - 1);
 }
@@ -142,11 +138,7 @@ function subjectOf(trace, state, found) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {ReturnType<typeof subjectOf>} subject
- */
+/** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function mapFigure(trace, state, subject) {
   const { tokens, probabilities, textAt, markAt, words } = subject;
   const lens = {
@@ -175,15 +167,9 @@ function mapFigure(trace, state, subject) {
 function mapGrid(trace, state, subject) {
   const { side, tokens, probabilities, textAt, query, layer } = subject;
   const { rows, columns, data } = probabilities;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => data[row * columns + column];
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const guess = (row, column) => `“${nameOfGuess(textAt(row, column))}”`;
   return {
     rows,
@@ -219,11 +205,7 @@ function mapGrid(trace, state, subject) {
   };
 }
 
-/**
- * @param {ReturnType<typeof subjectOf>} subject
- * @param {number} layer
- * @param {number} position
- */
+/** @param {ReturnType<typeof subjectOf>} subject @param {number} layer @param {number} position */
 function sentence(
   { tokens, words, probabilities: { columns, data }, textAt, markAt, last },
   layer,
@@ -234,10 +216,7 @@ function sentence(
   return `${words.preposition} ${named(tokens, position)}, ${where} predicts “${nameOfGuess(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
 }
 
-/**
- * @param {ReturnType<typeof subjectOf>} subject
- * @param {number} position
- */
+/** @param {ReturnType<typeof subjectOf>} subject @param {number} position */
 function columnInWords(
   { tokens, words, probabilities: { rows, columns, data }, textAt },
   position,
@@ -250,11 +229,7 @@ function columnInWords(
   return `${words.preposition} ${named(tokens, position)}, layer by layer: ${read.join(', ')}`;
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {ReturnType<typeof subjectOf>} subject
- */
+/** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function barsFigure(trace, state, subject) {
   const { found, side, tokens, markers, words, query, last } = subject;
   const layer = state.read;
@@ -398,10 +373,7 @@ export function lensMap({ tokens, probabilities, nameAt, isRight }, { palette, w
   };
 }
 
-/**
- * Every cell with its place on the axes.
- * @param {Setting} setting
- */
+/** Every cell with its place on the axes. @param {Setting} setting */
 function cellsOf({ count, layers, perLine }) {
   return Array.from({ length: count }, (_, position) =>
     Array.from({ length: layers }, (__, layer) => ({
@@ -516,10 +488,7 @@ function bareAxis(count) {
   };
 }
 
-/**
- * @param {Setting} setting
- * @param {boolean} isTight
- */
+/** @param {Setting} setting @param {boolean} isTight */
 function layerTicks({ lines, layers }, isTight) {
   const tickvals = Array.from({ length: lines * (layers + 1) }, (_, row) => row);
   const head = isTight ? 'layer' : 'after layer';

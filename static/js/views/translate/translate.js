@@ -73,11 +73,7 @@ function hasWords({ target_tokens: tokens }) {
   return (tokens ?? []).some((token) => !token.is_special);
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, { translate_threshold: threshold }) {
   if (!isTranslator(trace)) return [];
   return [
@@ -102,11 +98,7 @@ function panels(trace) {
     : [lines];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
   const title = state.part === 'map' ? 'The alignment as a map' : 'Word alignment';
   if (!isTranslator(trace)) return { title, ...noTranslator(trace, state) };
@@ -129,10 +121,7 @@ function figure(trace, state) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {Frame} state
- */
+/** @param {Trace} trace @param {Frame} state */
 function noTranslator({ card, model }, { cards }) {
   const translators = cards.filter(({ kind }) => kind === 'encoder-decoder');
   const choice = translators.length > 0 ? 'These models do:' : 'No model on this server does.';
@@ -145,12 +134,7 @@ function noTranslator({ card, model }, { cards }) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Alignment} subject
- * @param {Grid} grid
- */
+/** @param {Trace} trace @param {ViewState} state @param {Alignment} subject @param {Grid} grid */
 function linesPart(trace, state, subject, grid) {
   const { rows, columns, weights } = subject;
   const { geometry, left, drawn, ...drawing } = linesFigure({
@@ -182,11 +166,7 @@ function linesPart(trace, state, subject, grid) {
   };
 }
 
-/**
- * @param {ViewState} state
- * @param {Alignment} alignment
- * @param {Grid} grid
- */
+/** @param {ViewState} state @param {Alignment} alignment @param {Grid} grid */
 function mapPart(state, { rows, columns, weights, links }, grid) {
   return {
     summary: `Weights of ${counted(rows.length, 'word')} of the translation on ${counted(columns.length, 'word')} of the sentence.`,
@@ -236,10 +216,7 @@ function factsOf(trace, state, { aligner }, { drawn, left }) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 function actionsOf(trace, { target, answers }) {
   if (target === null)
     return [
@@ -250,18 +227,10 @@ function actionsOf(trace, { target, answers }) {
     : [];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Alignment} subject
- * @returns {Grid}
- */
+/** @param {Trace} trace @param {ViewState} state @param {Alignment} subject @returns {Grid} */
 function gridOf(trace, state, subject) {
   const { rows, columns, weights } = subject;
-  /**
-   * @param {number} row
-   * @param {number} column
-   */
+  /** @param {number} row @param {number} column */
   const value = (row, column) => weights.data[row * weights.columns + column];
   const row = state.query === null ? -1 : unitOf(rows, state.query);
   const start = Math.max(row, 0);
@@ -299,11 +268,7 @@ function gridOf(trace, state, subject) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {Alignment} subject
- * @param {number} row
- */
+/** @param {Trace} trace @param {Alignment} subject @param {number} row */
 function rowShown(trace, subject, row) {
   const tint = spread(subject.columns, rowOf(subject.weights, row), trace.tokens.length);
   return {
@@ -312,11 +277,7 @@ function rowShown(trace, subject, row) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {Alignment} subject
- * @param {number} column
- */
+/** @param {Trace} trace @param {Alignment} subject @param {number} column */
 function columnShown(trace, subject, column) {
   const tint = spread(
     subject.rows,
@@ -330,22 +291,14 @@ function columnShown(trace, subject, column) {
   };
 }
 
-/**
- * @param {Alignment} subject
- * @param {number} row
- * @param {number} column
- */
+/** @param {Alignment} subject @param {number} row @param {number} column */
 function sentence(subject, row, column, verb = 'attends to') {
   const { rows, columns, weights } = subject;
   const weight = weights.data[row * weights.columns + column];
   return `${namedUnit(rows, row)} ${verb} ${namedUnit(columns, column)} with weight ${share(weight)}${isLinked(subject, row, column) ? '; the two are linked' : ''}`;
 }
 
-/**
- * @param {Alignment} alignment
- * @param {number} row
- * @param {number} column
- */
+/** @param {Alignment} alignment @param {number} row @param {number} column */
 function isLinked({ links }, row, column) {
   return links.some((link) => link.row === row && link.column === column);
 }

@@ -60,10 +60,7 @@ const KINDS = {
 const ATTENTIONS = ['self_attention', 'cross_attention'];
 const NEGLIGIBLE = 1e-4;
 
-/**
- * The difference that the parts sum to, in logits.
- * @param {Found} found
- */
+/** The difference that the parts sum to, in logits. @param {Found} found */
 export function differenceOf({ logits }) {
   return logits.data[0] - logits.data[1];
 }
@@ -95,11 +92,7 @@ export function partsOf(found, card) {
   });
 }
 
-/**
- * @param {string} kind
- * @param {number} layer
- * @param {Card|undefined} card
- */
+/** @param {string} kind @param {number} layer @param {Card|undefined} card */
 function kindOf(kind, layer, card) {
   return kind === 'feed_forward' && card?.moe?.layers.includes(layer) ? 'experts' : KINDS[kind];
 }
@@ -306,10 +299,7 @@ export function pathRoute({ edges }) {
   ];
 }
 
-/**
- * @param {HeadAt} head
- * @param {boolean} isPair of encoder and decoder
- */
+/** @param {HeadAt} head @param {boolean} isPair of encoder and decoder */
 function headName({ path, head }, isPair) {
   const [stack, , layer, kind] = path.split('.');
   const ofEncoder = isPair && stack === 'encoder' ? 'encoder ' : '';

@@ -155,12 +155,7 @@ function percentOf(share) {
   return `${signed(100 * share, 0)} %`;
 }
 
-/**
- * @param {NamedArray} array
- * @param {Token[]} columns
- * @param {Frame} state
- * @returns {Drawing}
- */
+/** @param {NamedArray} array @param {Token[]} columns @param {Frame} state @returns {Drawing} */
 function shareMap({ shape, data }, columns, state) {
   const [rows, width] = shape;
   const shares = Float64Array.from(data, (share) => 100 * share);

@@ -53,11 +53,7 @@ function subjectOf(trace, state) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Ask}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Ask} */
 export function requestOf(trace, state) {
   const { position, token, against } = subjectOf(trace, state);
   return {
@@ -74,11 +70,7 @@ export function requestOf(trace, state) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Record<string, Ask>}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Record<string, Ask>} */
 export function asks(trace, state) {
   if (refusalOf(trace, state) || isLacking(trace, state)) return {};
   return { parts: requestOf(trace, state) };
@@ -110,10 +102,7 @@ export function refusalOf({ card }, state) {
     : 'This model normalises what its parts write, so no logit is the sum of their outputs.';
 }
 
-/**
- * @param {ViewState} state
- * @returns {Found|null}
- */
+/** @param {ViewState} state @returns {Found|null} */
 export function foundIn(state) {
   return state.answers?.parts?.trace?.analyses[ANALYSES[showOf(state)]] ?? null;
 }
@@ -164,11 +153,7 @@ export function probabilitiesOf(trace, { position, token, against }, difference)
   return [Number.isNaN(first) ? null : first, Number.isNaN(second) ? null : second];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Control[]}
- */
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 export function controls(trace, state) {
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);
@@ -213,10 +198,7 @@ export function controls(trace, state) {
   ];
 }
 
-/**
- * @param {ViewState} state
- * @returns {Control}
- */
+/** @param {ViewState} state @returns {Control} */
 function secondSentence({ word_text: value }) {
   return {
     kind: 'text',

@@ -182,10 +182,7 @@ function sized({ name, value }) {
   return `${name} (${withSign(value)})`;
 }
 
-/**
- * The names of the two tokens.
- * @param {Found} found
- */
+/** The names of the two tokens. @param {Found} found */
 function tokensIn({ token, against }) {
   return [nameOfGuess(token.text), nameOfGuess(against.text)];
 }
@@ -227,10 +224,7 @@ const CHARTS = {
   },
 };
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** @param {Trace} trace @param {ViewState} state */
 function panels(trace, state) {
   const found = foundIn(state);
   const show = showOf(state);
