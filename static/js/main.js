@@ -42,6 +42,7 @@ import {
   askForKey,
   loadingInWords,
   readInWords,
+  createKeys,
   createRetrier,
   createLater,
   createSiteMenu,
@@ -50,7 +51,6 @@ import {
   createPageStatus,
   watchSticky,
 } from './ui/page.js';
-import { createKeys } from './ui/keys.js';
 import { createModelMap, createViewList } from './ui/model_map.js';
 import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';
@@ -65,7 +65,7 @@ import { entryOf, lackOf, overviewAsk, request, VIEWS, viewsFor } from './views/
  * @import { PageState, View } from './plot/figure.js'
  * @import { Cell, Grid } from './plot/grid.js'
  * @import { Patch, State } from './state/state.js'
- * @import { PointedCell } from './ui/sentence.js'
+ * @import { PointedCell } from './plot/grid.js'
  */
 
 /** @param {string} id */

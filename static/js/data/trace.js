@@ -265,6 +265,15 @@ export function matrixAt({ shape, data, scale }, ...leading) {
   return { rows, columns, data: values };
 }
 
+/**
+ * The numbers of a matrix by row and column.
+ * @param {Matrix} matrix
+ * @returns {(row: number, column: number) => number}
+ */
+export function valueIn({ columns, data }) {
+  return (row, column) => data[row * columns + column];
+}
+
 /** @param {Matrix} matrix @param {number} row @returns {Float64Array} a view of one row */
 export function rowOf({ columns, data }, row) {
   return data.subarray(row * columns, (row + 1) * columns);

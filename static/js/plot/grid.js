@@ -1,5 +1,6 @@
 /**
- * The grid behind a drawing: its numbers, its link to the sentence, and the cursor over its cells.
+ * The grid behind a drawing: its numbers, its link to the sentence, the cursor over its cells, and
+ * what the sentence shows of a cell or a token that is pointed at.
  */
 
 /**
@@ -223,4 +224,103 @@ export function cellAt(x, y, shown, grid) {
     row < grid.rows &&
     column < grid.columns;
   return inside ? { row, column } : null;
+}
+
+/**
+ * @typedef {Object} SentenceMarks
+ * @property {Partial<Record<Side, {query?: number|number[], key?: number|number[]}>>} marks
+ * @property {Partial<Record<Side, Float64Array|null>>} tints
+ * @property {string} readout
+ * @property {number} [ceiling]
+ * @property {boolean} [isSigned]
+ */
+
+/**
+ * @typedef {{cell: Cell, grid: Grid, side?: undefined, index?: undefined}} PointedCell
+ * @typedef {{side: Side, index: number, cell?: undefined, grid?: undefined}} PointedToken
+ */
+
+/** @type {{rows: Side, columns: Side}} */
+const ONE_SIDE = { rows: 'source', columns: 'source' };
+
+/**
+ * @param {Grid|null} grid of the open view
+ * @param {PointedCell|PointedToken|null} pointed
+ * @returns {SentenceMarks}
+ */
+export function highlightOf(grid, pointed) {
+  if (pointed?.cell) return ofCell(pointed.grid, pointed.cell);
+  return (pointed && grid && ofToken(grid, /** @type {PointedToken} */ (pointed))) ?? atRest(grid);
+}
+
+/** @param {Grid} grid @param {Cell} cell @returns {SentenceMarks} */
+function ofCell(grid, { row, column }) {
+  const sides = grid.sides ?? ONE_SIDE;
+  const { query, key } = grid.tokens(row, column);
+  return {
+    marks:
+      sides.rows === sides.columns
+        ? { [sides.rows]: { query, key } }
+        : { [sides.rows]: { query }, [sides.columns]: { key } },
+    tints: {
+      [sides.columns]: (grid.tint ? grid.tint(row, column) : grid.ofRow?.(row).tint) ?? null,
+    },
+    readout: grid.describe(row, column),
+    ...scaleOf(grid),
+  };
+}
+
+/**
+ * A token of the rows shows its row, one of other columns its column; of other tokens there is nothing to show.
+ * @param {Grid} grid
+ * @param {PointedToken} pointedToken
+ */
+function ofToken(grid, { side, index }) {
+  const sides = grid.sides ?? ONE_SIDE;
+  if (side === sides.rows && grid.ofToken) {
+    const { tint, readout } = grid.ofToken(index);
+    return {
+      marks: { [side]: { query: index } },
+      tints: { [sides.columns]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
+  }
+  const [row, column] = [grid.rowOf, grid.columnOf].map((placeOf) =>
+    placeOf ? placeOf(index) : index,
+  );
+  if (side === sides.rows && grid.ofRow && row >= 0) {
+    const { tint, readout } = grid.ofRow(row);
+    return {
+      marks: { [side]: { query: grid.rowOf ? grid.tokens(row, 0).query : index } },
+      tints: { [sides.columns]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
+  }
+  if (side === sides.columns && grid.ofColumn && column >= 0) {
+    const { tint, readout } = grid.ofColumn(column);
+    return {
+      marks: { [side]: { key: grid.columnOf ? grid.tokens(0, column).key : index } },
+      tints: { [sides.rows]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
+  }
+  return null;
+}
+
+/** @param {Grid|null} grid */
+function scaleOf(grid) {
+  return { ceiling: grid?.ceiling ?? 1, isSigned: Boolean(grid?.isSigned) };
+}
+
+/** @param {Grid|null} grid @returns {SentenceMarks} */
+function atRest(grid) {
+  return {
+    marks: {},
+    tints: grid?.rest?.tint ? { [(grid.sides ?? ONE_SIDE).columns]: grid.rest.tint } : {},
+    readout: grid?.rest?.readout ?? '',
+    ...scaleOf(grid),
+  };
 }

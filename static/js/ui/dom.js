@@ -160,8 +160,25 @@ export function pageZoom() {
 function choose(theme) {
   if (theme === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
+  keep(KEY, theme);
+}
+
+/**
+ * The value that this browser kept: null if none, undefined if storage is forbidden.
+ * @param {string} name
+ */
+export function kept(name) {
   try {
-    localStorage.setItem(KEY, theme);
+    return localStorage.getItem(name);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {string} name @param {string} value */
+export function keep(name, value) {
+  try {
+    localStorage.setItem(name, value);
   } catch {
     // Storage may be forbidden; the choice then lasts until the page is left.
   }

@@ -11,7 +11,7 @@ import { counted, grouped, percent } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { sequential } from '../plot/colour.js';
 import { element } from './dom.js';
-import { createChips } from './chips.js';
+import { createChips } from './sentence.js';
 
 /**
  * @import { Step, Subject, Writing } from '../api/generation.js'

@@ -1,77 +1,9 @@
 /**
- * Keys of the whole page, and the dialog that lists every key, with the switch for those of one letter.
+ * The dialog that lists every key, with the switch for those of one letter. Loaded when it is first
+ * opened.
  */
 
 import { element } from './dom.js';
-
-/** @typedef {{onStep: (what: 'head'|'layer', by: number) => void, onText: () => void, onMap: () => void}} KeyHandlers */
-
-const KEYS_KEPT = 'headlight.keys';
-
-/**
- * Keys of the whole page. Letters act on their own, so they can be switched off (WCAG 2.1.4), and
- * they never act while something is typed.
- * @param {HTMLElement} button opens the list
- * @param {KeyHandlers} handlers
- */
-export function createKeys(button, { onStep, onText, onMap }) {
-  let isOn = areKeysOn();
-  /** @type {HTMLDialogElement|null} */
-  let list = null;
-  /** @type {Record<string, () => void>} */
-  const acts = {
-    h: () => onStep('head', -1),
-    l: () => onStep('head', 1),
-    k: () => onStep('layer', -1),
-    j: () => onStep('layer', 1),
-    m: onMap,
-    '/': onText,
-    '?': open,
-  };
-
-  function open() {
-    list ??= createKeysDialog(isOn, (chosen) => {
-      isOn = chosen;
-      keepKeys(chosen);
-    });
-    if (!list.open) list.showModal();
-  }
-  button.addEventListener('click', open);
-  document.addEventListener('keydown', (event) => {
-    const { key, target, altKey, ctrlKey, metaKey, isComposing } = event;
-    if (altKey || ctrlKey || metaKey || isComposing || event.defaultPrevented) return;
-    if (!isOn || !acts[key] || isTypedIn(target) || document.querySelector('dialog[open]')) return;
-    event.preventDefault();
-    acts[key]();
-  });
-}
-
-/** @param {EventTarget|null} target */
-function isTypedIn(target) {
-  return (
-    target instanceof Element &&
-    target.closest(
-      'textarea, select, [role="menu"], input:not([type="radio"], [type="checkbox"])',
-    ) !== null
-  );
-}
-
-function areKeysOn() {
-  try {
-    return localStorage.getItem(KEYS_KEPT) !== 'off';
-  } catch {
-    return true; // Storage may be forbidden.
-  }
-}
-
-/** @param {boolean} isOn */
-function keepKeys(isOn) {
-  try {
-    localStorage.setItem(KEYS_KEPT, isOn ? 'on' : 'off');
-  } catch {
-    // The choice then lasts until the page is left.
-  }
-}
 
 /** @type {[string, [string, string][]][]} */
 const LISTED = [
@@ -111,8 +43,11 @@ const LISTED = [
   ['In the sentence', [['Enter', 'read it at once']]],
 ];
 
-/** @param {boolean} isOn @param {(isOn: boolean) => void} onSwitch */
-function createKeysDialog(isOn, onSwitch) {
+/**
+ * @param {boolean} isOn
+ * @param {(isOn: boolean) => void} onSwitch
+ */
+export function createKeysDialog(isOn, onSwitch) {
   const made = element(
     'dialog',
     { class: 'keys', 'aria-labelledby': 'keys-title' },

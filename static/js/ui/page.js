@@ -6,7 +6,7 @@
 import { counted, grouped, inBytes } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore, keepKey, keyIn } from '../api/calls.js';
-import { element, partOf } from './dom.js';
+import { element, keep, kept, partOf } from './dom.js';
 
 /**
  * @import { Problem } from '../api/calls.js'
@@ -269,10 +269,10 @@ const TOUR_SEEN = 'headlight.tour';
  */
 export function createTourStart(button, load) {
   let tour = null;
-  button.classList.toggle('is-new', !wasSeen());
+  button.classList.toggle('is-new', kept(TOUR_SEEN) === null);
   button.addEventListener('click', async () => {
     button.classList.remove('is-new');
-    remember();
+    keep(TOUR_SEEN, 'seen');
     tour ??= load();
     (await tour).toggle();
   });
@@ -306,20 +306,59 @@ export function createSiteMenu(links) {
   });
 }
 
-function wasSeen() {
-  try {
-    return localStorage.getItem(TOUR_SEEN) === 'seen';
-  } catch {
-    return true; // Storage may be forbidden; the mark is then left out.
+/** @typedef {{onStep: (what: 'head'|'layer', by: number) => void, onText: () => void, onMap: () => void}} KeyHandlers */
+
+const KEYS_KEPT = 'headlight.keys';
+
+/**
+ * Keys of the whole page. Letters act on their own, so they can be switched off (WCAG 2.1.4), and
+ * they never act while something is typed.
+ * @param {HTMLElement} button opens the list
+ * @param {KeyHandlers} handlers
+ */
+export function createKeys(button, { onStep, onText, onMap }) {
+  let isOn = kept(KEYS_KEPT) !== 'off';
+  /** @type {Promise<HTMLDialogElement>|null} */
+  let list = null;
+  /** @type {Record<string, () => void>} */
+  const acts = {
+    h: () => onStep('head', -1),
+    l: () => onStep('head', 1),
+    k: () => onStep('layer', -1),
+    j: () => onStep('layer', 1),
+    m: onMap,
+    '/': onText,
+    '?': open,
+  };
+
+  async function open() {
+    list ??= import('./keys.js').then(({ createKeysDialog }) =>
+      createKeysDialog(isOn, (chosen) => {
+        isOn = chosen;
+        keep(KEYS_KEPT, chosen ? 'on' : 'off');
+      }),
+    );
+    const dialog = await list;
+    if (!dialog.open) dialog.showModal();
   }
+  button.addEventListener('click', open);
+  document.addEventListener('keydown', (event) => {
+    const { key, target, altKey, ctrlKey, metaKey, isComposing } = event;
+    if (altKey || ctrlKey || metaKey || isComposing || event.defaultPrevented) return;
+    if (!isOn || !acts[key] || isTypedIn(target) || document.querySelector('dialog[open]')) return;
+    event.preventDefault();
+    acts[key]();
+  });
 }
 
-function remember() {
-  try {
-    localStorage.setItem(TOUR_SEEN, 'seen');
-  } catch {
-    // As above.
-  }
+/** @param {EventTarget|null} target */
+function isTypedIn(target) {
+  return (
+    target instanceof Element &&
+    target.closest(
+      'textarea, select, [role="menu"], input:not([type="radio"], [type="checkbox"])',
+    ) !== null
+  );
 }
 
 /**

@@ -1,17 +1,20 @@
 /**
  * The sentence: one chip per token, for the source and the target, tinted and marked by what is
- * pointed at, and a line that says it in words.
+ * pointed at, and a line that says it in words. One chip is reached by Tab, and the arrow keys walk.
+ * Of a long text the chips near the visible part alone are on the page, in blocks.
  */
 
 import { hasTwoSides, tokensOf } from '../data/attention.js';
-import { diverging, sequential } from '../plot/colour.js';
-import { createChips } from './chips.js';
-import { partOf } from './dom.js';
+import { byteRangeOf, directionOf, visible } from '../data/text.js';
+import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
+import { highlightOf } from '../plot/grid.js';
+import { element, partOf } from './dom.js';
 
 /**
  * @import { Side } from '../data/attention.js'
- * @import { Trace } from '../data/trace.js'
- * @import { Cell, Grid } from '../plot/grid.js'
+ * @import { Part } from '../data/text.js'
+ * @import { Token, Trace } from '../data/trace.js'
+ * @import { Grid, PointedCell } from '../plot/grid.js'
  */
 
 /** @type {Side[]} */
@@ -101,101 +104,346 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
   };
 }
 
-/**
- * @typedef {Object} Shown
- * @property {Partial<Record<Side, {query?: number|number[], key?: number|number[]}>>} marks
- * @property {Partial<Record<Side, Float64Array|null>>} tints
- * @property {string} readout
- * @property {number} [ceiling]
- * @property {boolean} [isSigned]
- */
+const MARGIN = 5;
+/** The chips of longer texts are on the page in blocks. */
+const MOST_WHOLE = 1024;
 
 /**
- * @typedef {{cell: Cell, grid: Grid, side?: undefined, index?: undefined}} PointedCell
- * @typedef {{side: Side, index: number, cell?: undefined, grid?: undefined}} PointedToken
+ * @param {HTMLElement} host
+ * @param {string} label for screen readers
+ * @param {Object} handlers
+ * @param {(index: number) => void} handlers.onChoose walked to
+ * @param {(index: number) => void} handlers.onPress clicked, or Enter pressed on it
+ * @param {(index: number|null) => void} handlers.onPoint under the pointer or in focus; null: no longer
  */
-
-/** @type {{rows: Side, columns: Side}} */
-const ONE_SIDE = { rows: 'source', columns: 'source' };
-
-/**
- * @param {Grid|null} grid of the open view
- * @param {PointedCell|PointedToken|null} pointed
- * @returns {Shown}
- */
-export function highlightOf(grid, pointed) {
-  if (pointed?.cell) return ofCell(pointed.grid, pointed.cell);
-  return (pointed && grid && ofToken(grid, /** @type {PointedToken} */ (pointed))) ?? atRest(grid);
-}
-
-/** @param {Grid} grid @param {Cell} cell @returns {Shown} */
-function ofCell(grid, { row, column }) {
-  const sides = grid.sides ?? ONE_SIDE;
-  const { query, key } = grid.tokens(row, column);
-  return {
-    marks:
-      sides.rows === sides.columns
-        ? { [sides.rows]: { query, key } }
-        : { [sides.rows]: { query }, [sides.columns]: { key } },
-    tints: {
-      [sides.columns]: (grid.tint ? grid.tint(row, column) : grid.ofRow?.(row).tint) ?? null,
-    },
-    readout: grid.describe(row, column),
-    ...scaleOf(grid),
+export function createChips(host, label, { onChoose, onPress, onPoint }) {
+  /** @type {HTMLElement[]} */
+  let chips = [];
+  /** Of a long text those near the visible part exist; `chips` has holes for the rest. */
+  /** @type {ReturnType<typeof createBlocks>|null} */
+  let blocks = null;
+  /** @type {{query: number|null, roving: number, queries: number[], keys: number[], weights?: Float64Array|null, scale?: Uint8Array, ceiling: number}} */
+  const look = { query: null, roving: 0, queries: [], keys: [], ceiling: 1 };
+  /** @param {EventTarget|null} target */
+  const indexOf = (target) =>
+    chips.findIndex((node) => target instanceof Node && node?.contains(target));
+  /** @param {number|undefined} index */
+  const chipAt = (index) => {
+    if (index === undefined) return undefined;
+    blocks?.need(index);
+    return chips[index];
   };
+  host.setAttribute('role', 'listbox');
+  host.setAttribute('aria-label', label);
+  host.setAttribute('aria-orientation', 'horizontal');
+  host.addEventListener('click', ({ target }) => {
+    if (indexOf(target) >= 0) onPress(indexOf(target));
+  });
+  host.addEventListener('keydown', (event) => {
+    const index = indexOf(event.target);
+    const to = step(event.key, index, chips.length, host.dir);
+    if (to === null) return;
+    event.preventDefault();
+    if (event.key === 'Enter' || event.key === ' ') {
+      onPress(index);
+      return;
+    }
+    onChoose(to);
+    chipAt(to)?.focus();
+  });
+  host.addEventListener('pointerover', ({ target, pointerType }) => {
+    if (pointerType !== 'touch' && indexOf(target) >= 0) onPoint(indexOf(target));
+  });
+  host.addEventListener('pointerleave', ({ pointerType }) => {
+    if (pointerType !== 'touch') onPoint(null);
+  });
+  host.addEventListener('focusin', ({ target }) => {
+    if (indexOf(target) >= 0) onPoint(indexOf(target));
+  });
+  host.addEventListener('focusout', () => onPoint(null));
+
+  return {
+    /** @param {Token[]} tokens @param {string} text */
+    show(tokens, text) {
+      const hadFocus = chips.findIndex((node) => node && node === document.activeElement);
+      host.dir = directionOf(text);
+      if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
+      blocks?.destroy();
+      blocks = null;
+      if (tokens.length > MOST_WHOLE) {
+        showBlocks(tokens);
+        return;
+      }
+      chips = tokens.map(chip);
+      host.replaceChildren(...outlined(tokens, chips));
+      if (hadFocus >= 0) {
+        const focused = Math.min(hadFocus, chips.length - 1);
+        rove(focused);
+        chips[focused]?.focus();
+      }
+    },
+
+    /** @param {number|null} query null: none of these tokens is the query */
+    choose(query) {
+      look.query = query;
+      chips.forEach(select);
+      rove(
+        query ??
+          Math.max(
+            0,
+            chips.findIndex((node) => node && node === document.activeElement),
+          ),
+      );
+      reveal(host, [chipAt(query ?? undefined)]);
+    },
+
+    /**
+     * Marks what the pointer or the cell cursor is on.
+     * @param {{query?: number|number[], key?: number|number[]}} [tokens] one, or the pieces of a word
+     */
+    mark({ query = [], key = [] } = {}) {
+      const [queries, keys] = [[query].flat(), [key].flat()];
+      Object.assign(look, { queries, keys });
+      host.classList.toggle('is-pointed', queries.length + keys.length > 0);
+      chips.forEach(mark);
+      reveal(host, [chipAt(queries.at(-1)), chipAt(keys.at(-1))]);
+    },
+
+    /**
+     * @param {Float64Array|null|undefined} weights over the tokens
+     * @param {Uint8Array} [scale] colours
+     * @param {number} [ceiling] weight at the top of the scale
+     */
+    tint(weights, scale, ceiling = 1) {
+      Object.assign(look, { weights, scale, ceiling });
+      chips.forEach(tint);
+    },
+  };
+
+  /** @param {HTMLElement} node @param {number} index */
+  function select(node, index) {
+    node.setAttribute('aria-selected', String(index === look.query));
+    node.tabIndex = index === look.roving ? 0 : -1;
+  }
+
+  /** @param {HTMLElement} node @param {number} index */
+  function mark(node, index) {
+    node.classList.toggle('is-query', look.queries.includes(index));
+    node.classList.toggle('is-key', look.keys.includes(index));
+  }
+
+  /** @param {HTMLElement} node @param {number} index */
+  function tint(node, index) {
+    tintChip(node, look.weights?.[index], look.scale, look.ceiling);
+  }
+
+  /** @param {Token[]} tokens of a long text */
+  function showBlocks(tokens) {
+    chips = new Array(tokens.length);
+    host.replaceChildren();
+    blocks = createBlocks(host, {
+      count: tokens.length,
+      build(first, last) {
+        const nodes = tokens.slice(first, last).map((token, at) => chip(token, first + at));
+        nodes.forEach((node, at) => {
+          chips[first + at] = node;
+          select(node, first + at);
+          mark(node, first + at);
+          tint(node, first + at);
+        });
+        return outlined(tokens.slice(first, last), nodes);
+      },
+      drop(first, last) {
+        for (let at = first; at < last; at += 1) delete chips[at];
+      },
+    });
+  }
+
+  /** One of the chips is reached by Tab. @param {number} to */
+  function rove(to) {
+    look.roving = to;
+    chipAt(to);
+    chips.forEach(select);
+  }
 }
 
 /**
- * A token of the rows shows its row, one of other columns its column; of other tokens there is nothing to show.
- * @param {Grid} grid
- * @param {PointedToken} pointedToken
+ * Scrolls a long sentence, and nothing else, to these chips; where they lie too far apart, to the first.
+ * @param {HTMLElement} host
+ * @param {(HTMLElement|undefined)[]} wanted
  */
-function ofToken(grid, { side, index }) {
-  const sides = grid.sides ?? ONE_SIDE;
-  if (side === sides.rows && grid.ofToken) {
-    const { tint, readout } = grid.ofToken(index);
-    return {
-      marks: { [side]: { query: index } },
-      tints: { [sides.columns]: tint },
-      readout,
-      ...scaleOf(grid),
-    };
-  }
-  const [row, column] = [grid.rowOf, grid.columnOf].map((placeOf) =>
-    placeOf ? placeOf(index) : index,
+function reveal(host, wanted) {
+  const present = wanted.filter((node) => node !== undefined);
+  if (present.length === 0 || host.scrollHeight <= host.clientHeight) return;
+  /** @param {HTMLElement[]} nodes */
+  const extent = (nodes) => [
+    Math.min(...nodes.map((node) => node.offsetTop)) - MARGIN,
+    Math.max(...nodes.map((node) => node.offsetTop + node.offsetHeight)) + MARGIN,
+  ];
+  const both = extent(present);
+  const [top, bottom] = both[1] - both[0] <= host.clientHeight ? both : extent(present.slice(0, 1));
+  if (top < host.scrollTop) host.scrollTop = top;
+  else if (bottom > host.scrollTop + host.clientHeight) host.scrollTop = bottom - host.clientHeight;
+}
+
+/**
+ * The pieces of one character share an outline, and the character stands before them.
+ * @param {Token[]} tokens
+ * @param {HTMLSpanElement[]} nodes
+ */
+function outlined(tokens, nodes) {
+  /** @type {HTMLElement[]} */
+  const parts = [];
+  tokens.forEach(({ part }, index) => {
+    if (!part) parts.push(nodes[index]);
+    else if (part.from === 1) parts.push(outline(part.whole, nodes[index]));
+    else if (parts.length > 0) parts.at(-1)?.append(nodes[index]);
+    else parts.push(nodes[index]); // its character began in an earlier block
+  });
+  return parts;
+}
+
+/** @param {string} whole @param {...HTMLElement} nodes */
+function outline(whole, ...nodes) {
+  const shown = visible(whole);
+  return element(
+    'span',
+    { class: 'character', role: 'group', 'aria-label': `Bytes of ${shown}` },
+    element('bdi', { class: 'character-whole', 'aria-hidden': 'true' }, ...pieces(shown)),
+    ...nodes,
   );
-  if (side === sides.rows && grid.ofRow && row >= 0) {
-    const { tint, readout } = grid.ofRow(row);
-    return {
-      marks: { [side]: { query: grid.rowOf ? grid.tokens(row, 0).query : index } },
-      tints: { [sides.columns]: tint },
-      readout,
-      ...scaleOf(grid),
-    };
-  }
-  if (side === sides.columns && grid.ofColumn && column >= 0) {
-    const { tint, readout } = grid.ofColumn(column);
-    return {
-      marks: { [side]: { key: grid.columnOf ? grid.tokens(0, column).key : index } },
-      tints: { [sides.rows]: tint },
-      readout,
-      ...scaleOf(grid),
-    };
-  }
-  return null;
 }
 
-/** @param {Grid|null} grid */
-function scaleOf(grid) {
-  return { ceiling: grid?.ceiling ?? 1, isSigned: Boolean(grid?.isSigned) };
+/** @param {Token} token @param {number} index */
+function chip(token, index) {
+  const node = element('span', {
+    class: `chip${token.is_special ? ' is-special' : ''}${token.part ? ' is-bytes' : ''}`,
+    role: 'option',
+    tabindex: -1,
+    'aria-label': spoken(token, index),
+    title: titleOf(token, index),
+  });
+  node.append(element('bdi', {}, ...pieces(textOf(token))));
+  return node;
 }
 
-/** @param {Grid|null} grid @returns {Shown} */
-function atRest(grid) {
+/** Of a byte beside its character the two digits are enough. @param {Token} token */
+function textOf({ text, part }) {
+  return visible(part ? text.replace(/\\x/g, '') : text);
+}
+
+/** Stand-ins for what cannot be seen are set paler than the letters. @param {string} text */
+function pieces(text) {
+  return text
+    .split(/([·↵⇥⍽◌]+|‹[^›]*›)/)
+    .filter(Boolean)
+    .map((part) =>
+      /^([·↵⇥⍽◌]+|‹.*›)$/.test(part) ? element('span', { class: 'blank' }, part) : part,
+    );
+}
+
+/** @param {Token} token @param {number} index */
+function spoken({ text, is_special: isSpecial, part }, index) {
+  const kind = isSpecial ? 'special token' : 'token';
+  return `${kind} ${index}: ${part ? partInWords(part) : text.trim() || visible(text)}`;
+}
+
+/** @param {Token} token @param {number} index */
+function titleOf({ id, is_special: isSpecial, part }, index) {
+  return `${isSpecial ? 'Special token' : 'Token'} ${index}, id ${id}${part ? `, ${partInWords(part)}` : ''}`;
+}
+
+/** @param {Part} part */
+function partInWords(part) {
+  return `${byteRangeOf(part)} of ${visible(part.whole)}`;
+}
+
+/**
+ * @param {HTMLElement} node
+ * @param {number|undefined} weight
+ * @param {Uint8Array|undefined} scale
+ * @param {number} ceiling
+ */
+function tintChip(node, weight, scale, ceiling) {
+  const isTinted = weight !== undefined && !Number.isNaN(weight);
+  node.toggleAttribute('data-tinted', isTinted);
+  if (!isTinted || !scale) {
+    node.style.removeProperty('--tint');
+    node.style.removeProperty('--tint-ink');
+    return;
+  }
+  const level = levelOf(weight, ceiling);
+  node.style.setProperty('--tint', css(scale, level));
+  node.style.setProperty('--tint-ink', inkOn(scale, level));
+}
+
+/** @param {string} key @param {number} from @param {number} count @param {string} direction */
+function step(key, from, count, direction) {
+  const forwards = direction === 'rtl' ? -1 : 1;
+  /** @type {Record<string, number>} */
+  const steps = { ArrowRight: forwards, ArrowLeft: -forwards, ArrowDown: 1, ArrowUp: -1 };
+  if (from < 0) return null;
+  if (key === 'Home') return 0;
+  if (key === 'End') return count - 1;
+  if (key === 'Enter' || key === ' ') return from;
+  return key in steps ? Math.max(0, Math.min(count - 1, from + steps[key])) : null;
+}
+
+const BLOCK = 128;
+/** Guessed pixels of a chip with its gap, until a block was seen. */
+const CHIP = { width: 52, height: 31 };
+/** Pixels before and after the visible part that are filled too. */
+const AHEAD = 300;
+
+/**
+ * @param {HTMLElement} host scrolls
+ * @param {Object} of
+ * @param {number} of.count chips
+ * @param {(first: number, last: number) => HTMLElement[]} of.build the nodes of a block
+ * @param {(first: number, last: number) => void} of.drop the block left the page
+ */
+function createBlocks(host, { count, build, drop }) {
+  const perLine = Math.max(1, Math.floor(host.clientWidth / CHIP.width));
+  const blocks = Array.from({ length: Math.ceil(count / BLOCK) }, (_, at) => {
+    const [first, last] = [at * BLOCK, Math.min(count, (at + 1) * BLOCK)];
+    const node = element('div', { class: 'chip-block', role: 'presentation' });
+    node.style.minHeight = `${Math.ceil((last - first) / perLine) * CHIP.height}px`;
+    return { node, first, last, isFull: false };
+  });
+
+  /** @param {typeof blocks[number]} block */
+  function fill(block) {
+    if (block.isFull) return;
+    block.isFull = true;
+    block.node.replaceChildren(...build(block.first, block.last));
+    block.node.style.minHeight = '';
+  }
+
+  /** @param {typeof blocks[number]} block */
+  function empty(block) {
+    if (!block.isFull || block.node.contains(document.activeElement)) return;
+    block.isFull = false;
+    block.node.style.minHeight = `${block.node.offsetHeight}px`;
+    block.node.replaceChildren();
+    drop(block.first, block.last);
+  }
+
+  const sight = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const block = blocks.find(({ node }) => node === target);
+        if (block) (isIntersecting ? fill : empty)(block);
+      }
+    },
+    { root: host, rootMargin: `${AHEAD}px 0px` },
+  );
+  host.replaceChildren(...blocks.map(({ node }) => node));
+  fill(blocks[0]);
+  for (const { node } of blocks) sight.observe(node);
+
   return {
-    marks: {},
-    tints: grid?.rest?.tint ? { [(grid.sides ?? ONE_SIDE).columns]: grid.rest.tint } : {},
-    readout: grid?.rest?.readout ?? '',
-    ...scaleOf(grid),
+    /** @param {number} index of a chip that is needed now */
+    need: (index) => fill(blocks[Math.floor(index / BLOCK)]),
+    destroy: () => sight.disconnect(),
   };
 }

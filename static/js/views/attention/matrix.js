@@ -4,7 +4,7 @@
 
 import { tokensOf } from '../../data/attention.js';
 import { share } from '../../data/format.js';
-import { columnOf, highestIn, rowOf } from '../../data/trace.js';
+import { valueIn, columnOf, highestIn, rowOf } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor, nested } from '../../plot/figure.js';
@@ -95,8 +95,7 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Grid} */
 export function gridOf(trace, state, subject) {
   const { place, matrix, rows, columns, quantity, scale, request, made } = subject;
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  const value = valueIn(matrix);
   const counts = {
     rows: tokensOf(trace, place.rows).length,
     columns: tokensOf(trace, place.columns).length,

@@ -3,7 +3,7 @@
  */
 
 import { largestIn } from '../../data/arithmetic.js';
-import { extent, rowOf } from '../../data/trace.js';
+import { valueIn, extent, rowOf } from '../../data/trace.js';
 import { percent, share, signed } from '../../data/format.js';
 import { tokensOf } from '../../data/attention.js';
 import { differenceMade } from '../../data/request_code.js';
@@ -116,8 +116,7 @@ function ceilingOf({ a, b }, { range }) {
 
 /** @param {Subject} subject @param {ViewState} state */
 function sideGrid({ side, which, matrix, rows, columns }, state) {
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  const value = valueIn(matrix);
   /** @param {number} row @param {number} column */
   const say = (row, column) => {
     const name = `${which.toUpperCase()}, ${attentionOf(side)}`;
@@ -321,8 +320,7 @@ function paired(match, side) {
 
 /** @param {Compared} subject @param {ViewState} state @returns {Grid} */
 function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => changes.data[row * changes.columns + column];
+  const value = valueIn(changes);
   /** @param {number} row @param {number} column */
   const each = (row, column) =>
     [before, after].map(

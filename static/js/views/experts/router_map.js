@@ -2,6 +2,7 @@
  * The router of one layer: a probability for every expert and token, and its choices.
  */
 
+import { valueIn } from '../../data/trace.js';
 import { transposed } from '../../data/arithmetic.js';
 import { percent, share, shortShare, signed } from '../../data/format.js';
 import { capitalised, escapeForPlotly, named, tokenLabels } from '../../data/text.js';
@@ -67,8 +68,7 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   const { layer, routing } = stage;
   const { probabilities, load, entropies, weightOf } = routing;
   const name = nameOf(layer);
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => probabilities.data[row * probabilities.columns + column];
+  const value = valueIn(probabilities);
   /** @param {number} token @param {Stage} stage */
   const inWords = (token, { layer: at, routing: of }) =>
     `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${bits(of.entropies[token])} of at most ${bits(of.mostEntropy)} bits`;

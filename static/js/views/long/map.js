@@ -2,6 +2,7 @@
  * The map of a region as a figure: its cells, the numbers of its rows, and its cursor.
  */
 
+import { valueIn } from '../../data/trace.js';
 import { amount, grouped, share } from '../../data/format.js';
 import { positionLabels, quoted } from '../../data/text.js';
 import { sequential } from '../../plot/colour.js';
@@ -182,8 +183,7 @@ function gridOf({ trace, state, pool, whole, shown, tile }, strips, top) {
   const isExact = resolution === 'exact';
   const much = isExact ? 'weight' : pool === 'max' ? 'at most' : 'mean weight';
   const request = overviewAsk(trace.card);
-  /** @type {(row: number, column: number) => number} */
-  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  const value = valueIn(matrix);
   /** @type {(row: number, column: number) => string} */
   const written = (row, column) =>
     Number.isNaN(value(row, column)) ? 'not yet read' : share(value(row, column), 6);

@@ -6,7 +6,7 @@
 import { signed, tick } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { positionLabels, quoted } from '../../data/text.js';
-import { matrixAt } from '../../data/trace.js';
+import { valueIn, matrixAt } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
 import {
@@ -314,8 +314,7 @@ function rangeInWords(cosines, { zmin, zmax }) {
  */
 function encodingGrid(trace, state, encoding, subject) {
   const { tokens, labels, dimensions } = subject;
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => encoding.data[row * encoding.columns + column];
+  const value = valueIn(encoding);
   return {
     ...sharedGrid(trace, state, subject, encoding, value),
     columnTitle: 'dimension',
@@ -342,8 +341,7 @@ function encodingGrid(trace, state, encoding, subject) {
  */
 function similarityGrid(trace, state, cosines, subject) {
   const { tokens, labels } = subject;
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => cosines.data[row * cosines.columns + column];
+  const value = valueIn(cosines);
   return {
     ...sharedGrid(trace, state, subject, cosines, value),
     columnTitle: 'position',

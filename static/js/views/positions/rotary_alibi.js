@@ -5,7 +5,7 @@
 
 import { BASE, pairsOf } from '../../data/arithmetic.js';
 import { signed, tick } from '../../data/format.js';
-import { isCausal, matrixAt } from '../../data/trace.js';
+import { valueIn, isCausal, matrixAt } from '../../data/trace.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
@@ -105,12 +105,7 @@ function rotatedQueries(trace, state, subject) {
   if (!trace.tensors[site]) return null;
   const queries = matrixAt(trace.tensors[site], state.head);
   const reach = reachOf(queries.data);
-  /** @type {Grid['value']} */
-  /** @type {Grid['value']} */
-  /** @type {Grid['value']} */
-  /** @type {Grid['value']} */
-  /** @type {Grid['value']} */
-  const value = (row, column) => queries.data[row * queries.columns + column];
+  const value = valueIn(queries);
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, queries, {
     title: `Rotated queries of layer 0, head ${state.head}`,
@@ -148,8 +143,7 @@ function turns(trace, state, subject) {
     matrixAt(trace.tensors[site], state.head),
     rotation,
   );
-  /** @type {Grid['value']} */
-  const value = (row, column) => cosines.data[row * cosines.columns + column];
+  const value = valueIn(cosines);
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, cosines, {
     title: 'Rotation of each pair',
@@ -251,9 +245,7 @@ function bias(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.bias`;
   if (!trace.tensors[site]) return null;
   const matrix = withoutFuture(matrixAt(trace.tensors[site], state.head), site);
-  /** @param {number} row @param {number} column */
-  /** @type {Grid['value']} */
-  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  const value = valueIn(matrix);
   const labels = positionLabels(subject.tokens);
   const seen = matrix.data.filter((number) => !Number.isNaN(number));
   const [least, most] = [Math.min(...seen, 0), Math.max(...seen, 0)];

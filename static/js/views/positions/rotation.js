@@ -288,9 +288,6 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
     ...[from, computed, captured].flatMap((name) => [`${name}, ${first}`, `${name}, ${second}`]),
     'difference',
   ];
-  /** @param {number} row @param {number} column */
-  /** @type {Grid['value']} */
-  /** @type {Grid['value']} */
   /** @type {Grid['value']} */
   const value = (row, column) => rows[row][column];
   /** @param {number} row @param {number} at */

@@ -316,9 +316,6 @@ function stripsGrid(
   { describe, tip, site = added, ...said },
 ) {
   const query = queryOf(state, trace, side);
-  /** @param {number} row @param {number} column */
-  /** @type {Grid['value']} */
-  /** @type {Grid['value']} */
   /** @type {Grid['value']} */
   const value = (row, column) => strips[row].values[column];
   return {

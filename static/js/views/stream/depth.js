@@ -5,7 +5,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { columnOf, extent } from '../../data/trace.js';
+import { valueIn, columnOf, extent } from '../../data/trace.js';
 import { amount, signed } from '../../data/format.js';
 import { sideOf, stackOf, tokensOf } from '../../data/attention.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
@@ -229,8 +229,7 @@ function mapGrid(trace, state, subject) {
     depth: { steps, matrix },
     query,
   } = subject;
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  const value = valueIn(matrix);
   /** @param {number} row @param {number} column */
   const say = (row, column) =>
     quantity.say(

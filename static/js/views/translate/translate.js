@@ -6,7 +6,7 @@ import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { tokensOf } from '../../data/attention.js';
 import { counted, share } from '../../data/format.js';
-import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
+import { valueIn, columnOf, matrixAt, rowOf } from '../../data/trace.js';
 import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../data/words.js';
 import { sequential } from '../../plot/colour.js';
 import { isNarrow, letteringFor } from '../../plot/figure.js';
@@ -230,8 +230,7 @@ function actionsOf(trace, { target, answers }) {
 /** @param {Trace} trace @param {ViewState} state @param {Alignment} subject @returns {Grid} */
 function gridOf(trace, state, subject) {
   const { rows, columns, weights } = subject;
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => weights.data[row * weights.columns + column];
+  const value = valueIn(weights);
   const row = state.query === null ? -1 : unitOf(rows, state.query);
   const start = Math.max(row, 0);
   return {

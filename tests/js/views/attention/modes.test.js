@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { choosingHead } from '../../../../static/js/state/attention_switches.js';
 import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
-import { highlightOf } from '../../../../static/js/ui/sentence.js';
+import { highlightOf } from '../../../../static/js/plot/grid.js';
 import { attention } from '../../../../static/js/views/attention/attention.js';
 import { settingOf } from '../../../../static/js/views/attention/subject.js';
 import { FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';

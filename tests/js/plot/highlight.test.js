@@ -1,6 +1,6 @@
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
-import { highlightOf } from '../../../static/js/ui/sentence.js';
+import { highlightOf } from '../../../static/js/plot/grid.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
 import { experts } from '../../../static/js/views/experts/experts.js';
 import { nextToken } from '../../../static/js/views/next_token/next_token.js';
