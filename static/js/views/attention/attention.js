@@ -10,7 +10,14 @@ import { capitalised, quoted } from '../../data/text.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
-import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
+import {
+  chosenIn,
+  gridOf,
+  leastOf,
+  matrixDrawing,
+  overlaidLines,
+  overlaidMatrix,
+} from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { entryOf } from '../registry.js';
 
@@ -98,28 +105,14 @@ function sumsToOne({ isShare, which, hidden, isRenormalised }) {
 /** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesFigure|null} */
 let linesFigure = null;
 
-/** Loaded when heads are first overlaid. @type {typeof import('./overlay.js')|null} */
-let overlay = null;
-
-/**
- * Loads what the switches need beyond a matrix, if it is not here yet.
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** Loads the lines if they are wanted and not here yet. @param {Trace} trace @param {ViewState} state */
 function prepare(trace, state) {
-  const switches = settingOf(trace, state)?.switches;
-  return switches && !isReady(switches) ? loadFor(switches) : undefined;
+  const isWanted = settingOf(trace, state)?.switches.as === 'lines';
+  return isWanted && !linesFigure ? loadLines() : undefined;
 }
 
-/** @param {Switches} switches */
-async function loadFor({ as, which }) {
-  if (as === 'lines') ({ linesFigure } = await import('../../plot/line_map.js'));
-  if (which === 'overlay') overlay = await import('./overlay.js');
-}
-
-/** @param {Switches} switches */
-function isReady({ as, which }) {
-  return (as !== 'lines' || linesFigure !== null) && (which !== 'overlay' || overlay !== null);
+async function loadLines() {
+  ({ linesFigure } = await import('../../plot/line_map.js'));
 }
 
 /** @type {View} */
@@ -149,8 +142,8 @@ function figure(trace, state) {
     .map((name) => noticeOf(state.answers?.[name]))
     .find(Boolean);
   if (awaited) return { title: 'Attention', notice: awaited };
-  const drawLines = setting.switches.as === 'lines' ? linesFigure : null;
-  if (!isReady(setting.switches)) return { title: 'Attention', notice: READING, isWaiting: true };
+  const isOfLines = setting.switches.as === 'lines';
+  if (isOfLines && !linesFigure) return { title: 'Attention', notice: READING, isWaiting: true };
   const subject = subjectOf(trace, state, setting);
   const { name, quantity, matrix } = subject;
   if (matrix.rows * matrix.columns === 0)
@@ -163,8 +156,8 @@ function figure(trace, state) {
     title: capitalised(name) + quantity.suffix,
     facts: subject.switches.which === 'head' ? rolesOf(state) : [],
     summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
-    ...(drawLines
-      ? asLines(drawLines, trace, state, subject, chosen)
+    ...(isOfLines && linesFigure
+      ? asLines(linesFigure, trace, state, subject, chosen)
       : asMatrix(trace, state, subject)),
     actions: actionsFor(trace, state, subject, chosen),
   };
@@ -175,9 +168,7 @@ function asMatrix(trace, state, subject) {
   const { overlaid } = subject;
   const drawing = matrixDrawing(trace, state, subject);
   return {
-    ...(overlay && overlaid.length > 0
-      ? overlay.overlaidMatrix(drawing, overlaid, state)
-      : drawing),
+    ...(overlaid.length > 0 ? overlaidMatrix(drawing, overlaid, state) : drawing),
     labelled: drawing.labelled,
     help: notesOf(trace, subject),
     grid: gridOf(trace, state, subject),
@@ -209,9 +200,7 @@ function asLines(drawLines, trace, state, subject, { row }) {
     chosenRow: row < 0 ? null : row,
   };
   const { data, layout, geometry, left } =
-    overlay && overlaid.length > 0
-      ? overlay.overlaidLines(drawLines, wanted, overlaid)
-      : drawLines(wanted);
+    overlaid.length > 0 ? overlaidLines(drawLines, wanted, overlaid) : drawLines(wanted);
   return {
     data,
     layout,

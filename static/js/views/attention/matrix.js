@@ -1,20 +1,21 @@
 /**
- * An attention map as a matrix of square cells, and the grid behind it.
+ * An attention map as a matrix of square cells, and the grid behind it. Of several heads over each
+ * other, a cell has the colour of the head with the largest weight, and a line that of its head.
  */
 
 import { tokensOf } from '../../data/attention.js';
 import { share } from '../../data/format.js';
-import { valueIn, columnOf, highestIn, rowOf } from '../../data/trace.js';
+import { columnOf, highestIn, rowOf, valueIn } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
-import { diverging, sequential } from '../../plot/colour.js';
-import { letteringFor, nested } from '../../plot/figure.js';
+import { diverging, headColour, sequential } from '../../plot/colour.js';
+import { isNarrow, letteringFor, nested } from '../../plot/figure.js';
 import { squaresFigure } from '../../plot/square_map.js';
-import { createMemo, choosing, queryOf } from '../../state/state.js';
+import { choosing, createMemo, queryOf } from '../../state/state.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
+ * @import { Matrix, Trace } from '../../data/trace.js'
  * @import { Unit } from '../../data/words.js'
- * @import { Drawing, Frame, ViewState } from '../../plot/figure.js'
+ * @import { Drawing, Frame, Palette, PlotlyTrace, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
  * @import { Scale } from '../../state/attention_switches.js'
  * @import { Subject } from './subject.js'
@@ -265,4 +266,103 @@ function eachHead(overlaid, query, key, row, column) {
     .sort((a, b) => b.weight - a.weight)
     .map(({ head, weight }) => `head ${head} ${share(weight, 2)}`);
   return `${query} to ${key}: ${each.join(', ')}`;
+}
+
+/** @typedef {{head: number, matrix: Matrix}} HeadMatrix */
+
+/**
+ * The heatmap of the largest weights, split into one of each head.
+ * @param {Drawing} drawing
+ * @param {HeadMatrix[]} overlaid
+ * @param {{palette: Palette, width: number}} frame
+ * @returns {Drawing}
+ */
+export function overlaidMatrix({ data: [map], layout }, overlaid, { palette, width }) {
+  const { columns } = overlaid[0].matrix;
+  /** @param {number} at */
+  const winner = (at) =>
+    overlaid.reduce(
+      (best, { matrix }, index) =>
+        matrix.data[at] > overlaid[best].matrix.data[at] ? index : best,
+      0,
+    );
+  const maps = overlaid.map((_, index) => ({
+    ...map,
+    z: map.z.map((/** @type {(number|null)[]} */ row, /** @type {number} */ y) =>
+      row.map((value, x) => (winner(y * columns + x) === index ? value : null)),
+    ),
+    colorscale: [
+      [0, palette.surface],
+      [1, headColour(palette.theme, index)],
+    ],
+    showscale: false,
+  }));
+  return { data: [...maps, ...legendTraces(overlaid, palette)], layout: withLegend(layout, width) };
+}
+
+/**
+ * The lines of each head in its colour, over the words of the largest weights.
+ * @param {typeof import('../../plot/line_map.js').linesFigure} linesFigure
+ * @param {import('../../plot/line_map.js').Wanted} wanted
+ * @param {HeadMatrix[]} overlaid
+ */
+export function overlaidLines(linesFigure, wanted, overlaid) {
+  const { palette, width } = wanted;
+  const whole = linesFigure(wanted);
+  const lines = overlaid.flatMap(({ matrix }, index) =>
+    linesFigure({ ...wanted, weights: matrix })
+      .data.filter((trace) => isLine(trace, palette))
+      .map((trace) => ({
+        ...trace,
+        line: { ...trace.line, color: headColour(palette.theme, index) },
+      })),
+  );
+  const others = whole.data.filter((trace) => !isLine(trace, palette) && !trace.marker);
+  return {
+    ...whole,
+    data: [...lines, ...others, ...legendTraces(overlaid, palette)],
+    layout: withLegend(whole.layout, width, true),
+  };
+}
+
+/** @param {PlotlyTrace} trace @param {Palette} palette */
+function isLine({ mode, line }, palette) {
+  return mode === 'lines' && line.color !== palette.surface;
+}
+
+/**
+ * @param {HeadMatrix[]} overlaid
+ * @param {Palette} palette
+ * @returns {PlotlyTrace[]} without points, for the legend alone
+ */
+function legendTraces(overlaid, { theme }) {
+  return overlaid.map(({ head }, index) => ({
+    type: 'scatter',
+    mode: 'markers',
+    x: [null],
+    y: [null],
+    name: `head ${head}`,
+    showlegend: true,
+    hoverinfo: 'none',
+    marker: { symbol: 'square', size: 12, color: headColour(theme, index) },
+  }));
+}
+
+/**
+ * The legend in place of the colour bar.
+ * @param {import('../../plot/figure.js').Layout} layout
+ * @param {number} width
+ * @param {boolean} [isBelow]
+ */
+function withLegend(layout, width, isBelow = isNarrow(width)) {
+  const [, ...annotations] = layout.annotations ?? [];
+  const place = isBelow
+    ? { orientation: 'h', x: 0, xanchor: 'left', y: 0, yanchor: 'top' }
+    : { orientation: 'v', x: 1.01, xanchor: 'left', y: 1, yanchor: 'top' };
+  return {
+    ...layout,
+    annotations,
+    showlegend: true,
+    legend: { ...place, itemclick: false, itemdoubleclick: false, font: { size: 12 } },
+  };
 }

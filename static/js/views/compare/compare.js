@@ -8,7 +8,7 @@ import { percent, signed } from '../../data/format.js';
 import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
-import { cardsOf, picturesOf, runFigure } from './runs.js';
+import { cardsOf, picturesOf, rewardFigure, runFigure } from './models.js';
 import {
   followsChange,
   headsFigure,
@@ -18,7 +18,6 @@ import {
   shownSides,
 } from './heads.js';
 import { nextFigure } from './next_token.js';
-import { rewardFigure } from './reward.js';
 import {
   asks,
   isOffered,

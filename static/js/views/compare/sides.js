@@ -9,7 +9,7 @@ import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/
 import { shortened } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { request, weightSites } from '../registry.js';
-import { raterOf } from './reward.js';
+import { raterOf } from './models.js';
 
 /**
  * @import { Place } from '../../data/attention.js'

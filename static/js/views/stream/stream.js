@@ -3,14 +3,33 @@
  * and the logit lens.
  */
 
-import { isFilling, stackOf, stacksOf } from '../../data/attention.js';
-import { depthAsks, depthFigure, depthPanels } from './depth.js';
-import { lensAsks, lensFigure, lensPanels } from './lens.js';
+import { modelName } from '../../api/calls.js';
+import { noticeOf } from '../../api/request_cache.js';
+import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
+import { amount, signed } from '../../data/format.js';
+import { capitalised, named, tokenLabels } from '../../data/text.js';
+import { columnOf, extent, valueIn } from '../../data/trace.js';
+import { transposedGrid } from '../../plot/grid.js';
+import { choosing, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
+import {
+  depthLines,
+  depthMap,
+  isCentred,
+  isDown,
+  normDepth,
+  pointsOf,
+  rowMeans,
+  streamDepth,
+  writtenDepth,
+} from './depth_drawing.js';
+import { lensAsks, lensFigure, lensPanels } from './lens.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
- * @import { Arrangement, View, ViewState } from '../../plot/figure.js'
+ * @import { Ask, Card, Matrix, Trace } from '../../data/trace.js'
+ * @import { Arrangement, Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Depth, Found, Line, Step } from './depth_drawing.js'
  */
 
 const LENS = 'lens';
@@ -137,5 +156,315 @@ function layerNormWording({ card }) {
           : 'subtracts the mean of a token’s d_model numbers and divides by their standard deviation',
       ],
     ],
+  };
+}
+
+const REQUEST = { capture: [], analyses: ['residual_stream'] };
+
+/**
+ * @typedef {Object} Quantity
+ * @property {string} title
+ * @property {string} unit on an axis and a colour bar
+ * @property {string} [help]
+ * @property {(found: Found, stack: 'encoder'|'decoder', card?: Card) => Depth} read
+ * @property {(step: Step, value: string, token: string, number: number) => string} say
+ * @property {boolean} [isSigned]
+ * @property {number} [reach] the end of the colour scale on both sides; absent: the greatest value
+ */
+
+/** @param {string} name */
+const isMany = (name) => /^the experts/.test(name);
+
+/** @type {Record<string, Quantity>} */
+const QUANTITIES = {
+  residual_norm: {
+    title: 'Norm of the stream',
+    unit: 'norm of the stream',
+    help: 'The norm of a token’s residual vector, after the embedding and after each part of each layer.',
+    read: streamDepth,
+    say: ({ name }, value, token) =>
+      `${capitalised(name)} the stream has norm ${value} at ${token}`,
+  },
+  written_norm: {
+    title: 'Norm of the vector that each part adds',
+    unit: 'norm of the added vector',
+    help: 'The norm of the vector that each part adds to the stream.',
+    read: (found, stack, card) => writtenDepth(found, stack, card, 'written_norm'),
+    say: ({ name }, value, token) =>
+      `At ${token}, ${name} add${isMany(name) ? '' : 's'} a vector of norm ${value}`,
+  },
+  cosine: {
+    title: 'Along or against the stream',
+    unit: 'cosine with the stream',
+    help: 'The cosine between the vector that a part adds and the stream it is added to: above 0 it lengthens the stream, below 0 it cancels part of it.',
+    read: (found, stack, card) => writtenDepth(found, stack, card, 'cosine'),
+    say: ({ name }, value, token, number) =>
+      `At ${token}, ${name} write${isMany(name) ? '' : 's'} ${number < 0 ? 'against' : 'along'} the stream: cosine ${value}`,
+    isSigned: true,
+    reach: 1,
+  },
+  mean: {
+    title: 'Mean of the input of each norm',
+    unit: 'mean over d_model',
+    help: 'LayerNorm subtracts this mean from each of the token’s d_model numbers.',
+    read: (found, stack, card) => normDepth(found, stack, card, 'mean'),
+    say: ({ name }, value, token) => `The input of ${name} has mean ${value} at ${token}`,
+    isSigned: true,
+  },
+  deviation: {
+    title: 'Standard deviation of the input of each norm',
+    unit: 'standard deviation over d_model',
+    help: 'LayerNorm divides by this standard deviation, so the inputs of all parts have the same scale, however long the stream has become.',
+    read: (found, stack, card) => normDepth(found, stack, card, 'deviation'),
+    say: ({ name }, value, token) =>
+      `The input of ${name} has standard deviation ${value} at ${token}`,
+  },
+  root_mean_square: {
+    title: 'Root mean square of the input of each norm',
+    unit: 'root mean square over d_model',
+    help: 'RMSNorm divides by it and keeps the mean.',
+    read: (found, stack, card) => normDepth(found, stack, card, 'root_mean_square'),
+    say: ({ name }, value, token) =>
+      `The input of ${name} has root mean square ${value} at ${token}`,
+  },
+};
+
+/** The quantities of each heading. */
+/** @type {Record<string, (found: Found) => string[]>} */
+const SEEN = {
+  norms: () => ['residual_norm'],
+  writes: () => ['written_norm', 'cosine'],
+  layer_norm: (found) => (isCentred(found) ? ['mean', 'deviation'] : ['root_mean_square']),
+};
+
+/**
+ * The request of the maps and lines; none for a model whose stream is not available.
+ * @param {Trace} trace
+ * @returns {Record<string, Ask>}
+ */
+function depthAsks({ card }) {
+  return hasStream(card) ? { stream: REQUEST } : {};
+}
+
+/** @param {Card|undefined} card */
+function hasStream(card) {
+  return card?.analyses?.includes('residual_stream') ?? true;
+}
+
+/**
+ * The maps come first, then the lines.
+ * @param {Trace} _
+ * @param {ViewState} state
+ */
+function depthPanels(_, state) {
+  const found = streamIn(state);
+  if (!found) return [{ id: 'waiting', state: {} }];
+  const seen = SEEN[state.stream_show](found);
+  return [
+    ...seen.map((quantity) => ({ id: quantity, state: { quantity, drawn: 'map' } })),
+    ...seen.map((quantity) => ({ id: `${quantity}-line`, state: { quantity, drawn: 'line' } })),
+  ];
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `quantity`, `drawn`
+ * @returns {Figure}
+ */
+function depthFigure(trace, state) {
+  const title = 'Residual stream';
+  if (!hasStream(trace.card))
+    return {
+      title,
+      notice: `The residual stream of ${modelName(trace.card, trace.model)} is not available.`,
+    };
+  const found = streamIn(state);
+  if (!found) return { title, notice: noticeOf(state.answers?.stream) };
+  const subject = subjectOf(trace, state, found);
+  return state.drawn === 'line'
+    ? lineFigure(trace, state, subject)
+    : mapFigure(trace, state, subject);
+}
+
+/** @param {ViewState} state @returns {Found|null} */
+function streamIn({ answers }) {
+  return answers?.stream?.trace?.analyses.residual_stream ?? null;
+}
+
+/** @param {Trace} trace @param {ViewState} state @param {Found} found */
+function subjectOf(trace, state, found) {
+  const quantity = QUANTITIES[state.quantity];
+  const stack = stackOf(state, trace);
+  const side = sideOf(stack, trace);
+  const tokens = tokensOf(trace, side);
+  const depth = quantity.read(found, stack, trace.card);
+  return {
+    quantity,
+    side,
+    tokens,
+    depth,
+    scale: scaleFor(quantity, depth.matrix),
+    query: queryOf(state, trace, side),
+  };
+}
+
+/**
+ * From 0 to the maximum, or symmetric about 0.
+ * @param {Pick<Quantity, 'isSigned'|'reach'>} quantity
+ * @param {Pick<Matrix, 'data'>} matrix
+ */
+function scaleFor({ isSigned = false, reach }, { data }) {
+  const most = reach ?? (extent({ data }) || 1);
+  const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
+  const short = reach === 1 ? shortCosine : (/** @type {number} */ value) => signed(value, digits);
+  return { least: isSigned ? -most : 0, most, isSigned, short };
+}
+
+/** `.42`, `−.05` @param {number} value */
+function shortCosine(value) {
+  return signed(value, 2).replace(/0\./, '.');
+}
+
+/** @param {ReturnType<typeof subjectOf>} subject @param {number} value */
+function written({ quantity: { reach } }, value) {
+  return reach === 1 ? signed(value) : amount(value, 4);
+}
+
+/** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
+function mapFigure(trace, state, subject) {
+  const { quantity, tokens, depth, scale } = subject;
+  const { rows, columns } = depth.matrix;
+  const grid = mapGrid(trace, state, subject);
+  return {
+    title: quantity.title,
+    summary: `${quantity.title}: ${rows} steps through the depth by ${columns} positions.`,
+    help: quantity.help,
+    ...depthMap(depth, { tokens, scale, quantity: quantity.unit }, state),
+    grid: isDown(state.width) ? transposedGrid(grid) : grid,
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {ReturnType<typeof subjectOf>} subject
+ * @returns {Grid}
+ */
+function mapGrid(trace, state, subject) {
+  const {
+    quantity,
+    side,
+    tokens,
+    depth: { steps, matrix },
+    query,
+  } = subject;
+  const value = valueIn(matrix);
+  /** @param {number} row @param {number} column */
+  const say = (row, column) =>
+    quantity.say(
+      steps[row],
+      written(subject, value(row, column)),
+      named(tokens, column),
+      value(row, column),
+    );
+  const last = steps.length - 1;
+  return {
+    rows: matrix.rows,
+    columns: matrix.columns,
+    sides: { rows: side, columns: side },
+    rowTitle: 'step through the depth',
+    columnTitle: 'token',
+    rowLabels: steps.map(({ title }) => title),
+    columnLabels: tokenLabels(tokens),
+    quantity: quantity.unit,
+    request: REQUEST,
+    value,
+    format: (number) => written(subject, number),
+    describe: say,
+    tip: (row, column) => [
+      `${steps[row].title}, ${named(tokens, column)}`,
+      written(subject, value(row, column)),
+    ],
+    tokens: (_, column) => ({ query: column }),
+    choose: (_, column) => choosing(trace, side, column),
+    chosen: { column: query },
+    start: { row: 0, column: query },
+    rest: { readout: say(last, query) },
+  };
+}
+
+/** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
+function lineFigure(trace, state, subject) {
+  const {
+    quantity,
+    tokens,
+    depth: { steps, matrix },
+    query,
+    scale,
+  } = subject;
+  const { palette } = state;
+  const lines = [
+    {
+      name: `at ${named(tokens, query)}`,
+      values: Array.from(columnOf(matrix, query)),
+      color: palette.query,
+    },
+    {
+      name: `mean over ${tokens.length} tokens`,
+      values: rowMeans(matrix),
+      color: palette.muted,
+      isDashed: true,
+    },
+  ];
+  return {
+    title: `${quantity.title} at ${named(tokens, query)}`,
+    summary: `${quantity.title} through the depth, ${steps.length} steps, at ${named(tokens, query)} and in the mean over all tokens.`,
+    ...depthLines(steps, lines, { ...scale, quantity: quantity.unit }, state),
+    grid: lineGrid(subject, lines),
+  };
+}
+
+/** @param {ReturnType<typeof subjectOf>} subject @param {Line[]} lines @returns {Grid} */
+function lineGrid(subject, lines) {
+  const {
+    quantity,
+    side,
+    tokens,
+    depth: { steps },
+    query,
+    scale,
+  } = subject;
+  /** @param {number} row @param {number} column */
+  const value = (row, column) => lines[row].values[column];
+  /** @param {number} row */
+  const nameOfLine = (row) => (row === 0 ? named(tokens, query) : 'the mean over all tokens');
+  return {
+    rows: lines.length,
+    columns: steps.length,
+    kind: 'line chart',
+    sides: { rows: side, columns: side },
+    rowTitle: 'line',
+    columnTitle: 'step through the depth',
+    rowLabels: lines.map(({ name }) => name),
+    columnLabels: steps.map(({ title }) => title),
+    quantity: `${quantity.unit} through the depth`,
+    request: REQUEST,
+    value,
+    format: (number) => written(subject, number),
+    describe: (row, column) =>
+      quantity.say(
+        steps[column],
+        written(subject, value(row, column)),
+        nameOfLine(row),
+        value(row, column),
+      ),
+    tip: (row, column) => [
+      `${steps[column].title}, ${row === 0 ? named(tokens, query) : 'mean'}`,
+      written(subject, value(row, column)),
+    ],
+    tokens: () => ({ query }),
+    start: { row: 0, column: 0 },
+    rest: { readout: '' },
+    geometry: pointsOf(lines, scale),
   };
 }

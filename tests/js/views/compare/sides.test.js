@@ -8,7 +8,7 @@ import {
   weightsSeen,
 } from '../../../../static/js/views/compare/heads.js';
 import { nextChange } from '../../../../static/js/views/compare/next_token.js';
-import { picturesOf, runFigure } from '../../../../static/js/views/compare/runs.js';
+import { picturesOf, runFigure } from '../../../../static/js/views/compare/models.js';
 import { commonPairs, editsOf } from '../../../../static/js/views/compare/sides.js';
 import { PALETTE, sampleTrace } from '../../sample.js';
 
