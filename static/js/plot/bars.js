@@ -69,7 +69,7 @@ export function guessBars({ palette, width }, guesses, words) {
  * @param {{value: number, written: string, colour: string}[]} rows
  * @param {Palette} palette
  */
-function barTrace(rows, palette) {
+export function barTrace(rows, palette) {
   return {
     type: 'bar',
     orientation: 'h',

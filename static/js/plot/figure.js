@@ -5,6 +5,7 @@
  */
 
 import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
+import { inkOn, plotlyScale } from './colour.js';
 
 /**
  * @import { Writing } from '../api/generation.js'
@@ -304,6 +305,45 @@ export function colourBarTitle(title, palette, orientation) {
   if (orientation === 'h')
     return { ...shared, x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', yshift: -34 };
   return { ...shared, x: 1, xanchor: 'left', xshift: 56, y: 0.5, yanchor: 'middle', textangle: 90 };
+}
+
+/**
+ * A heatmap without tips of Plotly's, as the page has its own.
+ * @param {(number|null)[][]} z
+ * @param {{bottom?: number, top?: number, colours: Uint8Array}} scale the values of its ends, 0 and 1 by default
+ * @param {Record<string, unknown>} colorbar
+ * @param {[number, number]} gaps pixels between columns, and between rows
+ */
+export function heatmapTrace(z, { bottom = 0, top = 1, colours }, colorbar, [xgap, ygap] = [1, 1]) {
+  return {
+    type: 'heatmap',
+    z,
+    zmin: bottom,
+    zmax: top,
+    colorscale: plotlyScale(colours),
+    colorbar,
+    hoverinfo: 'none',
+    xgap,
+    ygap,
+  };
+}
+
+/**
+ * Text in the cells of a map, each in the ink that is readable on the colour of its level.
+ * @param {{x: number, y: number, text: string, level: number}[]} cells
+ * @param {Uint8Array} colours
+ * @param {number} [size] pixels
+ */
+export function textInCells(cells, colours, size = 11) {
+  return {
+    type: 'scatter',
+    mode: 'text',
+    x: cells.map(({ x }) => x),
+    y: cells.map(({ y }) => y),
+    text: cells.map(({ text }) => escapeForPlotly(text)),
+    textfont: { size, color: cells.map(({ level }) => inkOn(colours, level)) },
+    hoverinfo: 'none',
+  };
 }
 
 /**

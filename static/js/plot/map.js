@@ -4,10 +4,11 @@
 
 import { amount, decimal } from '../data/format.js';
 import { escapeForPlotly } from '../data/text.js';
-import { inkOn, levelOf, plotlyScale } from './colour.js';
+import { inkOn, levelOf } from './colour.js';
 import {
   baseLayout,
   downwards,
+  heatmapTrace,
   labelAxis,
   labelWidth,
   letteringFor,
@@ -120,20 +121,17 @@ export function mapChart(mapped, { width, palette }) {
   return {
     data: [
       {
-        type: 'heatmap',
-        z: shades.map((line) => line.map((value) => (Number.isFinite(value) ? value : null))),
-        zmin: scale.bottom,
-        zmax: scale.top,
-        colorscale: plotlyScale(scale.colours),
+        ...heatmapTrace(
+          shades.map((line) => line.map((value) => (Number.isFinite(value) ? value : null))),
+          scale,
+          {
+            ...shortBar(palette, { tickvals: ends, ticktext: ends.map(write) }),
+            yref: 'paper',
+            y: below / tall,
+          },
+          [gap, gap],
+        ),
         showscale: hasBar,
-        colorbar: {
-          ...shortBar(palette, { tickvals: ends, ticktext: ends.map(write) }),
-          yref: 'paper',
-          y: below / tall,
-        },
-        hoverinfo: 'none',
-        xgap: gap,
-        ygap: gap,
       },
       ...(mapped.text ? [textTrace(mapped, mapped.text, shades, palette)] : []),
     ],

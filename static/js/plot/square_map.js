@@ -3,8 +3,7 @@
  */
 
 import { tick } from '../data/format.js';
-import { escapeForPlotly } from '../data/text.js';
-import { inkOn, levelOf, plotlyScale } from './colour.js';
+import { levelOf } from './colour.js';
 import {
   baseLayout,
   colourBar,
@@ -14,7 +13,9 @@ import {
   labelAxis,
   labelWidth,
   letteringFor,
+  heatmapTrace,
   nested,
+  textInCells,
 } from './figure.js';
 
 /**
@@ -58,21 +59,16 @@ export function squaresFigure(wanted, state) {
   const gap = box.cell >= ROOM_FOR_GAPS ? 1 : 0;
   const drawing = {
     data: [
-      {
-        type: 'heatmap',
-        z: wanted.z ?? nested(matrix),
-        zmin: scale.bottom,
-        zmax: scale.top,
-        colorscale: plotlyScale(scale.colours),
-        colorbar: {
+      heatmapTrace(
+        wanted.z ?? nested(matrix),
+        scale,
+        {
           ...colourBar(palette, box.orientation),
           ...ticksOf(scale),
           ...(scale.ticks && box.orientation === 'h' && { len: WRITTEN_BAR }),
         },
-        hoverinfo: 'none',
-        xgap: gap,
-        ygap: gap,
-      },
+        [gap, gap],
+      ),
       ...(wanted.numbers && box.cell >= ROOM_FOR_NUMBERS
         ? [numbersTrace(wanted, wanted.numbers)]
         : []),
@@ -137,18 +133,13 @@ function labelledSaid(axes) {
 
 /** @param {Wanted} wanted @param {(value: number) => string} write */
 function numbersTrace({ matrix: { columns, data }, scale }, write) {
-  const cells = [...data.keys()];
-  /** @param {number} value */
-  const level = (value) => levelOf(value - scale.bottom, scale.top - scale.bottom);
-  return {
-    type: 'scatter',
-    mode: 'text',
-    x: cells.map((at) => at % columns),
-    y: cells.map((at) => Math.floor(at / columns)),
-    text: cells.map((at) => escapeForPlotly(write(data[at]))),
-    textfont: { size: 11, color: cells.map((at) => inkOn(scale.colours, level(data[at]))) },
-    hoverinfo: 'none',
-  };
+  const cells = Array.from(data, (value, at) => ({
+    x: at % columns,
+    y: Math.floor(at / columns),
+    text: write(value),
+    level: levelOf(value - scale.bottom, scale.top - scale.bottom),
+  }));
+  return textInCells(cells, scale.colours);
 }
 
 /**

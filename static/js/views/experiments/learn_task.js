@@ -5,8 +5,8 @@ import { amount, counted, grouped, percent, share } from '../../data/format.js';
 import { escapeForPlotly } from '../../data/text.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart, plainGrid } from '../../plot/map.js';
-import { diverging, plotlyScale, sequential } from '../../plot/colour.js';
-import { baseLayout, shortBar, shortBarTitle } from '../../plot/figure.js';
+import { diverging, sequential } from '../../plot/colour.js';
+import { baseLayout, heatmapTrace, shortBar, shortBarTitle } from '../../plot/figure.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
@@ -305,17 +305,12 @@ function attentionTiles({ attention, token, frame, target }, at, name, { width, 
     summary: `The attention weights of ${counted(layers.length, 'layer')} of ${counted(heads, 'head')} after ${frame.data[at]} steps.`,
     help: `One map for each head, after ${counted(frame.data[at], 'step')}. Rows attend to columns; the last ${target.data.length} rows are the places of the answers.`,
     data: [
-      {
-        type: 'heatmap',
+      heatmapTrace(
         z,
-        zmin: 0,
-        zmax: 1,
-        colorscale: plotlyScale(sequential(palette.theme)),
-        hoverinfo: 'none',
-        xgap: cell >= 9 ? 1 : 0,
-        ygap: cell >= 9 ? 1 : 0,
-        colorbar: { ...shortBar(palette), y: -34 / down, yref: 'paper' },
-      },
+        { colours: sequential(palette.theme) },
+        { ...shortBar(palette), y: -34 / down, yref: 'paper' },
+        cell >= 9 ? [1, 1] : [0, 0],
+      ),
     ],
     layout: {
       ...baseLayout(palette, {

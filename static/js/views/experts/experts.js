@@ -16,7 +16,7 @@ import { entryOf } from '../registry.js';
 import { transposed } from '../../data/arithmetic.js';
 import { share } from '../../data/format.js';
 import { named, tokenLabels } from '../../data/text.js';
-import { inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import { levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
   downwards,
@@ -24,7 +24,9 @@ import {
   labelAxis,
   labelWidth,
   letteringFor,
+  heatmapTrace,
   nested,
+  textInCells,
   shortBar,
   shortBarTitle,
 } from '../../plot/figure.js';
@@ -333,17 +335,12 @@ function boxOf(tokens, choices, width) {
 
 /** @param {Matrix} weights @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
 function heatmap(weights, palette, { isDown, cell }) {
-  return {
-    type: 'heatmap',
-    z: nested(isDown ? transposed(weights) : weights),
-    zmin: 0,
-    zmax: 1,
-    colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: shortBar(palette),
-    hoverinfo: 'none',
-    xgap: cell.width >= ROOM_FOR_GAPS ? 1 : 0,
-    ygap: cell.height >= ROOM_FOR_GAPS ? 1 : 0,
-  };
+  return heatmapTrace(
+    nested(isDown ? transposed(weights) : weights),
+    { colours: sequential(palette.theme) },
+    shortBar(palette),
+    [cell.width >= ROOM_FOR_GAPS ? 1 : 0, cell.height >= ROOM_FOR_GAPS ? 1 : 0],
+  );
 }
 
 /**
@@ -354,21 +351,14 @@ function heatmap(weights, palette, { isDown, cell }) {
  */
 function numbers(choices, palette, { cell, at }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
-  const scale = sequential(palette.theme);
   const cells = choices.flatMap(({ shares }, row) =>
-    shares.map(({ expert, weight }, token) => ({ ...at(token, row), expert, weight })),
+    shares.map(({ expert, weight }, token) => ({
+      ...at(token, row),
+      text: String(expert),
+      level: levelOf(weight, 1),
+    })),
   );
-  return [
-    {
-      type: 'scatter',
-      mode: 'text',
-      x: cells.map(({ x }) => x),
-      y: cells.map(({ y }) => y),
-      text: cells.map(({ expert }) => String(expert)),
-      textfont: { size: 11, color: cells.map(({ weight }) => inkOn(scale, levelOf(weight, 1))) },
-      hoverinfo: 'none',
-    },
-  ];
+  return [textInCells(cells, sequential(palette.theme))];
 }
 
 /**

@@ -6,7 +6,7 @@ import { valueIn } from '../../data/trace.js';
 import { transposed } from '../../data/arithmetic.js';
 import { percent, share, shortShare, signed } from '../../data/format.js';
 import { capitalised, escapeForPlotly, named, tokenLabels } from '../../data/text.js';
-import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import { css, inkOn, levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
   downwards,
@@ -15,6 +15,7 @@ import {
   labelWidth,
   legendRoom,
   letteringFor,
+  heatmapTrace,
   nested,
   routerLegend,
   shortBar,
@@ -297,17 +298,12 @@ function loadEnd(load) {
 
 /** @param {Routing} routing @param {Palette} palette @param {ReturnType<typeof downBox>} box */
 function heatmap({ probabilities }, palette, box) {
-  return {
-    type: 'heatmap',
-    z: nested(box.isDown ? transposed(probabilities) : probabilities),
-    zmin: 0,
-    zmax: 1,
-    colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: shortBar(palette),
-    hoverinfo: 'none',
-    xgap: box.cell.width >= ROOM_FOR_OUTLINES ? 1 : 0,
-    ygap: box.cell.height >= ROOM_FOR_OUTLINES ? 1 : 0,
-  };
+  return heatmapTrace(
+    nested(box.isDown ? transposed(probabilities) : probabilities),
+    { colours: sequential(palette.theme) },
+    shortBar(palette),
+    [box.cell.width >= ROOM_FOR_OUTLINES ? 1 : 0, box.cell.height >= ROOM_FOR_OUTLINES ? 1 : 0],
+  );
 }
 
 /**

@@ -5,16 +5,19 @@
 
 import { cardPath } from '../../api/calls.js';
 import { counted, grouped, percent } from '../../data/format.js';
-import { columnsOf, escapeForPlotly, visible } from '../../data/text.js';
-import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import { columnsOf, visible } from '../../data/text.js';
+import { css, levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
   downwards,
   labelAxis,
   labelWidth,
+  heatmapTrace,
   nested,
+  textInCells,
   shortBar,
 } from '../../plot/figure.js';
+import { barTrace } from '../../plot/bars.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**
@@ -111,34 +114,24 @@ function kindsDrawing(parts, columns, { palette, width }) {
 
 /** @param {Matrix} matrix @param {Palette} palette */
 function kindsMap(matrix, palette) {
-  return {
-    type: 'heatmap',
-    z: nested(matrix),
-    zmin: 0,
-    zmax: 1,
-    colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: shortBar(palette, { tickvals: [0, 0.5, 1], ticktext: ['0', '50 %', '100 %'] }),
-    hoverinfo: 'none',
-    xgap: 1,
-    ygap: 1,
-  };
+  const ticks = { tickvals: [0, 0.5, 1], ticktext: ['0', '50 %', '100 %'] };
+  return heatmapTrace(
+    nested(matrix),
+    { colours: sequential(palette.theme) },
+    shortBar(palette, ticks),
+  );
 }
 
 /** @param {Matrix} matrix @param {Palette} palette @param {number} width */
 function kindsNumbers({ columns, data }, palette, width) {
   if (width < ROOM_FOR_NUMBERS) return [];
-  const scale = sequential(palette.theme);
-  return [
-    {
-      type: 'scatter',
-      mode: 'text',
-      x: Array.from(data, (_, at) => at % columns),
-      y: Array.from(data, (_, at) => Math.floor(at / columns)),
-      text: Array.from(data, (part) => String(Math.round(part * 100))),
-      textfont: { size: 11, color: Array.from(data, (part) => inkOn(scale, levelOf(part, 1))) },
-      hoverinfo: 'none',
-    },
-  ];
+  const cells = Array.from(data, (part, at) => ({
+    x: at % columns,
+    y: Math.floor(at / columns),
+    text: String(Math.round(part * 100)),
+    level: levelOf(part, 1),
+  }));
+  return [textInCells(cells, sequential(palette.theme))];
 }
 
 /**
@@ -290,24 +283,13 @@ function takenDrawing(found, share, { palette, width }) {
  * @param {Palette} palette
  */
 function bars(found, numbers, palette) {
-  return {
-    type: 'bar',
-    orientation: 'h',
-    x: found.map(({ share }) => share),
-    y: found.map((_, row) => row),
-    width: 0.62,
-    text: numbers.map(escapeForPlotly),
-    textposition: 'outside',
-    textfont: { size: 12, color: palette.ink },
-    cliponaxis: false,
-    hoverinfo: 'none',
-    marker: {
-      color: found.map(({ places }) =>
-        places.length > 0 ? palette.key : css(sequential(palette.theme), 128),
-      ),
-      line: { width: 0 },
-    },
-  };
+  const usual = css(sequential(palette.theme), 128);
+  const rows = found.map(({ share, places }, row) => ({
+    value: share,
+    written: numbers[row],
+    colour: places.length > 0 ? palette.key : usual,
+  }));
+  return { ...barTrace(rows, palette), width: 0.62 };
 }
 
 /** @param {{places: number[], went: number, name: string, text: string, share: number, count: number}} of */

@@ -4,13 +4,15 @@
  */
 
 import { percent, shortShare, tick } from '../../data/format.js';
-import { escapeForPlotly, named } from '../../data/text.js';
+import { named } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import { css, levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
   downwards,
+  heatmapTrace,
   labelAxis,
+  textInCells,
   labelWidth,
   legendRoom,
   letteringFor,
@@ -185,17 +187,11 @@ export function routeMap({ palette, width }, routed) {
 
 /** @param {NonNullable<Step['experts']>} routed @param {Palette} palette */
 function probabilities(routed, palette) {
-  return {
-    type: 'heatmap',
-    z: routed.map((layer) => layer.probabilities),
-    zmin: 0,
-    zmax: 1,
-    colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: shortBar(palette),
-    xgap: 1,
-    ygap: 1,
-    hoverinfo: 'none',
-  };
+  return heatmapTrace(
+    routed.map((layer) => layer.probabilities),
+    { colours: sequential(palette.theme) },
+    shortBar(palette),
+  );
 }
 
 /**
@@ -205,26 +201,15 @@ function probabilities(routed, palette) {
  * @param {number} cell
  */
 function choiceMarks(routed, palette, cell) {
-  const scale = sequential(palette.theme);
   const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) =>
     experts.map((expert, place) => ({
-      expert,
-      row,
-      weight: weights[place],
+      x: expert,
+      y: row,
+      text: cell < EXPERT.roomForNumbers ? '' : shortShare(weights[place]),
       level: levelOf(all[expert], 1),
     })),
   );
-  return {
-    type: 'scatter',
-    mode: 'text',
-    x: marks.map(({ expert }) => expert),
-    y: marks.map(({ row }) => row),
-    text: marks.map(({ weight }) =>
-      cell < EXPERT.roomForNumbers ? '' : escapeForPlotly(shortShare(weight)),
-    ),
-    textfont: { size: 11, color: marks.map(({ level }) => inkOn(scale, level)) },
-    hoverinfo: 'none',
-  };
+  return textInCells(marks, sequential(palette.theme));
 }
 
 /** @param {number} expert @param {number} row @param {Palette} palette */

@@ -5,7 +5,7 @@
 import { extent } from '../../data/trace.js';
 import { signed, tick } from '../../data/format.js';
 import { quoted } from '../../data/text.js';
-import { diverging, plotlyScale } from '../../plot/colour.js';
+import { diverging } from '../../plot/colour.js';
 import {
   baseLayout,
   colourBar,
@@ -15,6 +15,7 @@ import {
   labelAxis,
   labelWidth,
   letteringFor,
+  heatmapTrace,
   nested,
 } from '../../plot/figure.js';
 import { choosing, queryOf } from '../../state/state.js';
@@ -137,15 +138,8 @@ export function pairMap(matrix, { labels, scale, quantity, axes: [rows, columns]
  * @param {Frame} state
  */
 function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
-  return {
-    type: 'heatmap',
-    z: nested(matrix),
-    zmin,
-    zmax,
-    colorscale: plotlyScale(colours),
-    colorbar: { ...colourBar(palette, orientationFor(width)), ...endsAt(zmin, zmax) },
-    hoverinfo: 'none',
-  };
+  const bar = { ...colourBar(palette, orientationFor(width)), ...endsAt(zmin, zmax) };
+  return heatmapTrace(nested(matrix), { bottom: zmin, top: zmax, colours }, bar, [0, 0]);
 }
 
 /**

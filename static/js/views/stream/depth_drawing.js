@@ -6,7 +6,7 @@
 import { transposed } from '../../data/arithmetic.js';
 import { amount } from '../../data/format.js';
 import { escapeForPlotly, tokenLabels } from '../../data/text.js';
-import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import { diverging, levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
   downwards,
@@ -14,7 +14,9 @@ import {
   labelAxis,
   labelWidth,
   letteringFor,
+  heatmapTrace,
   nested,
+  textInCells,
   shortBar,
   shortBarTitle,
 } from '../../plot/figure.js';
@@ -157,17 +159,12 @@ function axes(
  */
 function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell }) {
   const tickvals = [least, (least + most) / 2, most];
-  return {
-    type: 'heatmap',
-    z: nested(down ? transposed(matrix) : matrix),
-    zmin: least,
-    zmax: most,
-    colorscale: plotlyScale(colours),
-    colorbar: shortBar(palette, { tickvals, ticktext: tickvals.map((value) => amount(value)) }),
-    hoverinfo: 'none',
-    xgap: cell.width >= ROOM_FOR_GAPS ? 1 : 0,
-    ygap: cell.height >= ROOM_FOR_GAPS ? 1 : 0,
-  };
+  return heatmapTrace(
+    nested(down ? transposed(matrix) : matrix),
+    { bottom: least, top: most, colours },
+    shortBar(palette, { tickvals, ticktext: tickvals.map((value) => amount(value)) }),
+    [cell.width >= ROOM_FOR_GAPS ? 1 : 0, cell.height >= ROOM_FOR_GAPS ? 1 : 0],
+  );
 }
 
 /**
@@ -179,25 +176,15 @@ function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell
  */
 function numbers({ rows, columns, data }, { least, most, short }, colours, { isDown: down, cell }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
-  const cells = Array.from({ length: rows * columns }, (_, at) => ({
-    step: Math.floor(at / columns),
-    position: at % columns,
-    value: data[at],
-  }));
-  return [
-    {
-      type: 'scatter',
-      mode: 'text',
-      x: cells.map(({ step, position }) => (down ? step : position)),
-      y: cells.map(({ step, position }) => (down ? position : step)),
-      text: cells.map(({ value }) => escapeForPlotly(short(value))),
-      textfont: {
-        size: cell.width >= 40 ? 11 : 10,
-        color: cells.map(({ value }) => inkOn(colours, levelOf(value - least, most - least))),
-      },
-      hoverinfo: 'none',
-    },
-  ];
+  const cells = Array.from({ length: rows * columns }, (_, at) => {
+    const [step, position] = [Math.floor(at / columns), at % columns];
+    return {
+      ...(down ? { x: step, y: position } : { x: position, y: step }),
+      text: short(data[at]),
+      level: levelOf(data[at] - least, most - least),
+    };
+  });
+  return [textInCells(cells, colours, cell.width >= 40 ? 11 : 10)];
 }
 
 /**

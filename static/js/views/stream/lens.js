@@ -16,10 +16,11 @@ import {
   shortened,
 } from '../../data/text.js';
 import { predictingSide, tokensOf } from '../../data/attention.js';
-import { inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import { inkOn, levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
   downwards,
+  heatmapTrace,
   isNarrow,
   shortBar,
   shortBarTitle,
@@ -394,17 +395,7 @@ function cellsOf({ count, layers, perLine }) {
 function heatmap(cells, { columns, data }, { perLine, lines, layers }, palette) {
   const z = Array.from({ length: lines * (layers + 1) }, () => new Array(perLine).fill(null));
   for (const { layer, position, x, y } of cells) z[y][x] = data[layer * columns + position];
-  return {
-    type: 'heatmap',
-    z,
-    zmin: 0,
-    zmax: 1,
-    colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: shortBar(palette),
-    hoverinfo: 'none',
-    xgap: 2,
-    ygap: 4,
-  };
+  return heatmapTrace(z, { colours: sequential(palette.theme) }, shortBar(palette), [2, 4]);
 }
 
 /**
