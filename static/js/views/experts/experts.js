@@ -13,29 +13,15 @@ import { routingFigure } from './router_map.js';
 import { expertOf, stagesOf, choicesAt, pathOverlap, pathInWords } from './routing.js';
 import { kindsFigure, expertFigure } from './specialities.js';
 import { entryOf } from '../registry.js';
-import { transposed } from '../../data/arithmetic.js';
 import { share } from '../../data/format.js';
 import { named, tokenLabels } from '../../data/text.js';
-import { levelOf, sequential } from '../../plot/colour.js';
-import {
-  baseLayout,
-  downwards,
-  isNarrow,
-  labelAxis,
-  labelWidth,
-  letteringFor,
-  heatmapTrace,
-  nested,
-  textInCells,
-  shortBar,
-  shortBarTitle,
-} from '../../plot/figure.js';
+import { isDown, stepMap } from '../../plot/step_map.js';
 import { transposedGrid } from '../../plot/grid.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
  * @import { Ask, Matrix, Token, Trace } from '../../data/trace.js'
- * @import { Figure, Frame, Palette, View, ViewState } from '../../plot/figure.js'
+ * @import { Drawing, Figure, Frame, View, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
  * @import { State } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'
@@ -244,11 +230,7 @@ function dense(trace, { stack }) {
   };
 }
 
-const ROW_HEIGHT = 22;
-const TOKEN_HEIGHT = { most: 20, least: 4 };
-const LONGEST = 1280;
-const ROOM_FOR_NUMBERS = { width: 14, height: 12 };
-const ROOM_FOR_GAPS = 12;
+const ROOM_FOR_EXPERT = 14;
 
 /** @param {Trace} trace @param {Frame} state @param {Scene} scene @returns {Figure} */
 function choicesFigure(trace, state, scene) {
@@ -260,7 +242,7 @@ function choicesFigure(trace, state, scene) {
     help: 'The number is the expert, the colour its weight; within a layer the largest weight comes first.',
     summary: `The experts that ${tokens.length} tokens go through in each of ${stages.length} layers.`,
     ...choicesDrawing(tokens, choices, state),
-    grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
+    grid: isDown(state.width) ? transposedGrid(grid) : grid,
   };
 }
 
@@ -279,128 +261,36 @@ function choicesOf(stages, nTokens) {
   });
 }
 
-/** @param {Token[]} tokens @param {Choices[]} choices @param {Frame} state */
-function choicesDrawing(tokens, choices, { palette, width }) {
-  const box = boxOf(tokens, choices, width);
-  const weights = {
-    rows: choices.length,
-    columns: tokens.length,
-    data: Float64Array.from(choices.flatMap(({ shares }) => shares.map(({ weight }) => weight))),
-  };
-  return {
-    data: [heatmap(weights, palette, box), ...numbers(choices, palette, box)],
-    layout: {
-      ...baseLayout(palette, box),
-      ...axesOf(tokens, choices, palette, box),
-      shapes: bounds(choices, palette, box),
-      annotations: [shortBarTitle('weight', palette)],
+/** @param {Token[]} tokens @param {Choices[]} choices @param {Frame} state @returns {Drawing} */
+function choicesDrawing(tokens, choices, state) {
+  const weights = choices.flatMap(({ shares }) => shares.map(({ weight }) => weight));
+  const { data, layout } = stepMap(
+    { rows: choices.length, columns: tokens.length, data: Float64Array.from(weights) },
+    {
+      steps: choices.map(({ label }) => label),
+      tokens,
+      scale: {
+        least: 0,
+        most: 1,
+        short: (_, row, token) => String(choices[row].shares[token].expert),
+        room: ROOM_FOR_EXPERT,
+      },
+      quantity: 'weight',
     },
-  };
-}
-
-/** @param {Token[]} tokens @param {Choices[]} choices @param {number} width */
-function boxOf(tokens, choices, width) {
-  const lettering = letteringFor(width);
-  const labels = tokenLabels(tokens);
-  const isDown = isNarrow(width);
-  const names = choices.map(({ label }) => label);
-  const forNames = { ...lettering, letters: Math.max(...names.map(({ length }) => length)) };
-  const nameWidth = labelWidth(names, forNames) + 14;
-  const margin = isDown
-    ? { l: labelWidth(labels, lettering) + 14, r: 4, t: nameWidth, b: 40 }
-    : { l: nameWidth, r: 8, t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14, b: 40 };
-  const perToken = Math.max(
-    TOKEN_HEIGHT.least,
-    Math.min(TOKEN_HEIGHT.most, LONGEST / tokens.length),
+    state,
   );
-  const down = isDown ? tokens.length * perToken : choices.length * ROW_HEIGHT;
-  const across = width - margin.l - margin.r;
-  const cell = isDown
-    ? { width: across / choices.length, height: perToken }
-    : { width: across / tokens.length, height: ROW_HEIGHT };
-  return {
-    width,
-    height: down + margin.t + margin.b,
-    margin,
-    lettering,
-    forNames,
-    isDown,
-    across,
-    down,
-    cell,
-    at: (/** @type {number} */ token, /** @type {number} */ row) =>
-      isDown ? { x: row, y: token } : { x: token, y: row },
-  };
+  return { data, layout: { ...layout, shapes: bounds(choices, state) } };
 }
 
-/** @param {Matrix} weights @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
-function heatmap(weights, palette, { isDown, cell }) {
-  return heatmapTrace(
-    nested(isDown ? transposed(weights) : weights),
-    { colours: sequential(palette.theme) },
-    shortBar(palette),
-    [cell.width >= ROOM_FOR_GAPS ? 1 : 0, cell.height >= ROOM_FOR_GAPS ? 1 : 0],
-  );
-}
-
-/**
- * Without room for numbers only the colours are drawn; the cursor reads out the rest.
- * @param {Choices[]} choices
- * @param {Palette} palette
- * @param {ReturnType<typeof boxOf>} box
- */
-function numbers(choices, palette, { cell, at }) {
-  if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
-  const cells = choices.flatMap(({ shares }, row) =>
-    shares.map(({ expert, weight }, token) => ({
-      ...at(token, row),
-      text: String(expert),
-      level: levelOf(weight, 1),
-    })),
-  );
-  return [textInCells(cells, sequential(palette.theme))];
-}
-
-/**
- * @param {Token[]} tokens
- * @param {Choices[]} choices
- * @param {Palette} palette
- * @param {ReturnType<typeof boxOf>} box
- */
-function axesOf(tokens, choices, palette, { isDown, across, down, lettering, forNames }) {
-  const labels = choices.map(({ label }) => label);
-  const tokenAxis = labelAxis({
-    labels: tokenLabels(tokens),
-    pixels: isDown ? down : across,
-    title: '',
-    palette,
-    lettering,
-  });
-  const choiceAxis = labelAxis({
-    labels,
-    pixels: labels.length * ROW_HEIGHT,
-    title: '',
-    palette,
-    lettering: forNames,
-  });
-  if (isDown)
-    return { xaxis: { ...choiceAxis, side: 'top', tickangle: -90 }, yaxis: downwards(tokenAxis) };
-  return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(choiceAxis) };
-}
-
-/**
- * Lines between layers.
- * @param {Choices[]} choices
- * @param {Palette} palette
- * @param {ReturnType<typeof boxOf>} box
- */
-function bounds(choices, palette, { at, isDown }) {
-  const length = { xref: isDown ? 'x' : 'paper', yref: isDown ? 'paper' : 'y' };
+/** Lines between layers. @param {Choices[]} choices @param {Frame} state */
+function bounds(choices, { palette, width }) {
   return choices.flatMap(({ rank }, row) => {
     if (rank !== 0 || row === 0) return [];
-    const { x, y } = at(0, row - 0.5);
-    const ends = isDown ? { x0: x, x1: x, y0: 0, y1: 1 } : { x0: 0, x1: 1, y0: y, y1: y };
-    return [{ type: 'line', ...length, ...ends, line: { color: palette.ink, width: 1 } }];
+    const at = row - 0.5;
+    const ends = isDown(width)
+      ? { xref: 'x', yref: 'paper', x0: at, x1: at, y0: 0, y1: 1 }
+      : { xref: 'paper', yref: 'y', x0: 0, x1: 1, y0: at, y1: at };
+    return [{ type: 'line', ...ends, line: { color: palette.ink, width: 1 } }];
   });
 }
 

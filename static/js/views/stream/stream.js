@@ -12,24 +12,23 @@ import { columnOf, extent, valueIn } from '../../data/trace.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
+import { isDown, stepMap } from '../../plot/step_map.js';
 import {
   depthLines,
-  depthMap,
   isCentred,
-  isDown,
   normDepth,
   pointsOf,
   rowMeans,
   streamDepth,
   writtenDepth,
-} from './depth_drawing.js';
+} from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 
 /**
  * @import { Ask, Card, Matrix, Trace } from '../../data/trace.js'
  * @import { Arrangement, Figure, View, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
- * @import { Depth, Found, Line, Step } from './depth_drawing.js'
+ * @import { Depth, Found, Line, Step } from './depth.js'
  */
 
 const LENS = 'lens';
@@ -339,7 +338,11 @@ function mapFigure(trace, state, subject) {
     title: quantity.title,
     summary: `${quantity.title}: ${rows} steps through the depth by ${columns} positions.`,
     help: quantity.help,
-    ...depthMap(depth, { tokens, scale, quantity: quantity.unit }, state),
+    ...stepMap(
+      depth.matrix,
+      { steps: depth.steps.map((step) => step.title), tokens, scale, quantity: quantity.unit },
+      state,
+    ),
     grid: isDown(state.width) ? transposedGrid(grid) : grid,
   };
 }

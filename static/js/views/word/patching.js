@@ -9,7 +9,7 @@ import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { nameOfGuess, withSign } from '../../plot/bars.js';
 import { transposedGrid } from '../../plot/grid.js';
-import { depthMap, isDown } from '../stream/depth_drawing.js';
+import { isDown, stepMap } from '../../plot/step_map.js';
 import { requestOf } from './subject.js';
 
 /**
@@ -155,25 +155,19 @@ function percentOf(share) {
   return `${signed(100 * share, 0)} %`;
 }
 
-/** @param {NamedArray} array @param {Token[]} columns @param {Frame} state @returns {Drawing} */
-function shareMap({ shape, data }, columns, state) {
-  const [rows, width] = shape;
-  const shares = Float64Array.from(data, (share) => 100 * share);
-  const most = Math.max(100, ...shares.map(Math.abs));
-  const steps = Array.from({ length: rows }, (_, layer) => ({
-    title: `layer ${layer}`,
-    name: `layer ${layer}`,
-  }));
-  return depthMap(
-    { steps, matrix: { rows, columns: width, data: shares } },
+/** @param {NamedArray} array @param {Token[]} tokens @param {Frame} state @returns {Drawing} */
+function shareMap({ shape: [rows, columns], data: shares }, tokens, state) {
+  const data = Float64Array.from(shares, (share) => 100 * share);
+  const most = Math.max(100, ...data.map(Math.abs));
+  const steps = Array.from({ length: rows }, (_, layer) => `layer ${layer}`);
+  /** @param {number} value */
+  const short = (value) => String(Math.round(value) || 0).replace('-', '−');
+  return stepMap(
+    { rows, columns, data },
     {
-      tokens: columns,
-      scale: {
-        least: -most,
-        most,
-        isSigned: true,
-        short: (value) => String(Math.round(value) || 0).replace('-', '−'),
-      },
+      steps,
+      tokens,
+      scale: { least: -most, most, isSigned: true, short },
       quantity: '% of the change',
     },
     state,

@@ -1,11 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import {
-  normDepth,
-  streamDepth,
-  writtenDepth,
-} from '../../../../static/js/views/stream/depth_drawing.js';
+import { normDepth, streamDepth, writtenDepth } from '../../../../static/js/views/stream/depth.js';
 import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
 import { stream } from '../../../../static/js/views/stream/stream.js';
 import {
