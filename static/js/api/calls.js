@@ -184,7 +184,7 @@ async function fetchJson(path, signal) {
 }
 
 /** @param {Ask} wanted @param {AbortSignal} signal @returns {Promise<Trace>} */
-export async function fetchTrace(wanted, signal) {
+async function fetchTrace(wanted, signal) {
   const answer = await call(`${BASE}/trace`, {
     method: 'POST',
     signal,
@@ -195,7 +195,7 @@ export async function fetchTrace(wanted, signal) {
 }
 
 /** @param {PositionalAsk} wanted @param {AbortSignal} signal @returns {Promise<Encoding>} */
-export async function fetchPositional(wanted, signal) {
+async function fetchPositional(wanted, signal) {
   const answer = await call(positionalPath(wanted), {
     signal,
     headers: { Accept: 'application/x-safetensors' },

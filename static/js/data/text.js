@@ -337,6 +337,6 @@ export function byteRangeOf({ from, to, of }) {
 }
 
 /** @param {Part} part @returns {string} `2/3`, `1–2/3` */
-export function shortByteRangeOf({ from, to, of }) {
+function shortByteRangeOf({ from, to, of }) {
   return from === to ? `${from}/${of}` : `${from}–${to}/${of}`;
 }

@@ -146,7 +146,7 @@ export function isMask({ is_special: isSpecial, text }) {
  * @param {string} words the state's: separated by spaces, nothing for a mask that was typed
  * @returns {string[]}
  */
-export function wordList(words) {
+function wordList(words) {
   return words.split(' ');
 }
 

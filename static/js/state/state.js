@@ -42,7 +42,7 @@ import { isMask } from '../data/words.js';
 const RANGES = ['one', 'head'];
 
 /** The fields that all views share; a view may have its own. */
-export const SHARED_FIELDS = Object.freeze({
+const SHARED_FIELDS = Object.freeze({
   text: text(null),
   target: {
     ...text(null),

@@ -159,7 +159,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
  * @param {Card} card
  * @returns {string} empty if nothing is known against it
  */
-export function unsuited(text, card) {
+function unsuited(text, card) {
   const hasMask = text.includes(MASK);
   if (text.trim() === '' || card.examples.some((example) => example.text === text)) return '';
   if (hasMask && !card.has_mask)

@@ -386,7 +386,7 @@ function labelled(label, id, ...parts) {
 const COUNTED = /^\S+ \d+$/;
 
 /** @param {Control[]} controls @returns {Explained[]} only of those that have something to say */
-export function explainedOf(controls) {
+function explainedOf(controls) {
   return controls
     .map(({ label, help, options = [] }) => {
       const said = options.flatMap(({ title, help: meaning }) =>

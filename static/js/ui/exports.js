@@ -362,7 +362,7 @@ function filled(value) {
 }
 
 /** @param {Grid} grid what rows and columns are */
-export function cornerOf({ rowTitle, columnTitle }) {
+function cornerOf({ rowTitle, columnTitle }) {
   return columnTitle ? `${rowTitle} \\ ${columnTitle}` : rowTitle;
 }
 

@@ -103,7 +103,7 @@ export function loadingInWords({ id, title, progress = 0, memory_bytes: bytes = 
  * @param {HTMLElement} host an alert
  * @param {{onRetry: () => void, onOffer: (patch: Patch) => void}} handlers
  */
-export function createNotice(host, { onRetry, onOffer }) {
+function createNotice(host, { onRetry, onOffer }) {
   let told = '';
 
   return {
@@ -151,7 +151,7 @@ const PATIENCE = 1000;
  * @param {{beam: HTMLElement, main: HTMLElement, cancel: HTMLElement, elapsed: HTMLElement}} parts
  * @param {{onCancel: () => void}} handlers
  */
-export function createWaiting({ beam, main, cancel, elapsed }, { onCancel }) {
+function createWaiting({ beam, main, cancel, elapsed }, { onCancel }) {
   let since = 0;
   let timer = 0;
   let shown = '';

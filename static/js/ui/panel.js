@@ -207,7 +207,7 @@ const isSaved = () => document.body.classList.contains('is-saved');
  * @param {(message: string) => void} announce
  * @returns {{element: HTMLElement, quiet: () => void}} `quiet`: what was said last is of a drawing that is gone
  */
-export function createExports(subject, announce) {
+function createExports(subject, announce) {
   const said = element('span', { class: 'exports-said', 'aria-hidden': 'true' });
   let timer = 0;
   const quiet = () => {
@@ -318,7 +318,7 @@ function shift(left, width) {
  * @param {string} title what it is for
  * @param {{label: string, help: string, act: () => void}[]} items
  */
-export function createMenu(label, title, items) {
+function createMenu(label, title, items) {
   count += 1;
   const id = `menu-${count}`;
   const entries = items.map(({ label: name, help, act }) =>

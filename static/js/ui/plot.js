@@ -602,7 +602,7 @@ function labelsFor({ window, width, height }, grid) {
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-export function createHighlight() {
+function createHighlight() {
   const svg = node('svg', { class: 'plot-highlight', 'aria-hidden': 'true' });
 
   return {

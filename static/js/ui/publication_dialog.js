@@ -250,7 +250,7 @@ function captionOf({ trace, figure, cards }, title) {
  * The title of a drawing and what its numbers are; a title that these name already stands once.
  * @param {{title: string, grid: {quantity: string}}} figure
  */
-export function namedOnce({ title, grid: { quantity } }) {
+function namedOnce({ title, grid: { quantity } }) {
   const isNamed = quantity.toLowerCase().includes(title.toLowerCase());
   return isNamed ? capitalised(quantity) : `${title}: ${quantity}`;
 }

@@ -161,7 +161,7 @@ function reveal(target) {
  */
 
 /** @type {Stop[]} */
-export const STOPS = [
+const STOPS = [
   {
     id: 'sentence',
     target: '.composer-line',

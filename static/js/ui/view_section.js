@@ -229,7 +229,7 @@ function classOf(arrangement) {
  * @param {string} name of the radios
  * @param {(id: string) => void} onChoose
  */
-export function createPlaces(name, onChoose) {
+function createPlaces(name, onChoose) {
   const radios = element('div', { class: 'segmented' });
   const control = element(
     'fieldset',
@@ -338,7 +338,7 @@ function formulaOf(word) {
   return [' ', element('a', { ...attributes, target: '_blank', rel: 'noreferrer' }, 'formula')];
 }
 
-export function createTerms() {
+function createTerms() {
   const narrow = matchMedia('(max-width: 40rem)');
   const list = element('dl', { class: 'terms' });
   const details = element(

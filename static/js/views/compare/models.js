@@ -1,5 +1,5 @@
 /**
- * What sets the two models apart: the curves of their training runs, the calibration of a reward, and
+ * The two models of a comparison: the curves of their training runs, the calibration of a reward, and
  * the reward of the text as a reward model rates it, with the share of each token.
  */
 

@@ -240,7 +240,7 @@ export function capped(product, { softcap }) {
  * @param {Float64Array} vector
  * @param {number} position
  */
-export function turnedBy(vector, position) {
+function turnedBy(vector, position) {
   return turned(vector, anglesOf(-position, vector.length));
 }
 
