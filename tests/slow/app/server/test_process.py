@@ -32,11 +32,11 @@ BROKEN = """
 import torch
 from headlight.tracing import service
 solve, texts = service.solve, set()
-def break_down(checkpoint, jobs, limit):
+def break_down(checkpoint, jobs, *others, **options):
     texts.update(job.request.text for job in jobs)
     if len(texts) > 1:
         raise torch.AcceleratorError('CUDA error: unspecified launch failure')
-    return solve(checkpoint, jobs, limit)
+    return solve(checkpoint, jobs, *others, **options)
 service.solve = break_down
 """
 
