@@ -3,20 +3,28 @@
 A foreign model is described by its self-check, when it is loaded. `headlight add` writes that
 description beside the model, into `headlight.json`. A folder without one, or with one that belongs
 to other files, is described by its config alone until the model is loaded.
+
+A self-check takes seconds, so what it found is kept in the models directory, in `.checks`: it
+runs once for each state of a model's files and each version of the code (`load_checked`).
 """
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+import torch
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from headlight.model import foreign
 from headlight.model.card import ModelCard, read_card
 from headlight.model.checkpoint import write_atomically
 from headlight.model.checkpoint_files import CARD, CONFIG, MAX_BYTES, TOKENIZER, require_file
-from headlight.model.foreign.folder import ForeignFolder, read_folder
+from headlight.model.foreign.folder import ForeignFolder, Progress, no_progress, read_folder
 from headlight.model.foreign.passes import Experts, Facts
 from headlight.model.foreign.readme import readme_card
 from headlight.model.head_profiles import read_profile
@@ -24,7 +32,11 @@ from headlight.model.served import Description
 from headlight.model.sites import Site
 from headlight.model.trace import AttentionFacts, Rotation
 
+if TYPE_CHECKING:
+    from headlight.model.foreign.model import ForeignModel
+
 STORED = "headlight.json"
+MAX_KEPT_CHECKS = 100
 MAX_STORED_BYTES = 2**24
 NEEDS_EXTRA = "it needs Transformers; install it with: pip install 'headlight[hf]'"
 
@@ -66,6 +78,42 @@ class Stored(BaseModel):
 
 _OF_DESCRIPTION = tuple(Stored.model_fields.keys() - {"format", "files"})
 """The members that a description has too."""
+
+
+def load_checked(
+    folder: Path,
+    checks: Path | None,
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    on_progress: Progress = no_progress,
+    is_alone: bool = False,
+) -> "ForeignModel":
+    """Load a foreign model; its numbers are checked if they were not before.
+
+    Args:
+        folder: of the model.
+        checks: the directory that keeps the results, if it can be written to; None: none does.
+        device: of the weights.
+        dtype: of the weights.
+        on_progress: called with the share that is done.
+        is_alone: as of `load_foreign`.
+
+    Raises:
+        CheckpointError: as `load_foreign`.
+    """
+    require_transformers()
+    path = None
+    if checks is not None:
+        path = checks / f"{_state_of(read_folder(folder), str(device), dtype)}.json"
+    kept = path and _read_kept(path)
+    model = foreign.load_foreign(
+        folder, device=device, dtype=dtype, on_progress=on_progress, kept=kept, is_alone=is_alone
+    )
+    if path is not None and kept is None:
+        with suppress(OSError):  # the directory may be read-only
+            _keep(path, model)
+    return model
 
 
 def require_transformers() -> None:
@@ -116,6 +164,52 @@ def _stored(folder: ForeignFolder) -> Stored | None:
     except (ValidationError, ValueError, OSError):
         return None
     return stored if stored.files == _digest(folder) else None
+
+
+def _state_of(folder: ForeignFolder, device: str, dtype: torch.dtype) -> str:
+    """A hash of all that a self-check depends on: files, code, versions, device and dtype.
+
+    A file of weights counts by its inode, size and times, of which no program sets that of its last
+    change: a file that another model brings is never taken for it.
+    """
+    versions = [version(name) for name in ("headlight", "transformers", "torch")]
+    parts: list[object] = [_digest(folder), *versions, device, str(dtype), _state_of_code()]
+    for path in sorted({*folder.weight_files, *folder.path.glob("*token*")}):
+        found = path.stat()
+        parts += [path.name, found.st_dev, found.st_ino, found.st_size]
+        parts += [found.st_mtime_ns, found.st_ctime_ns]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@cache
+def _state_of_code() -> str:
+    files = sorted(Path(foreign.__file__).parent.glob("*.py"))
+    return repr([(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files])
+
+
+def _kept_type() -> TypeAdapter[Any]:
+    from headlight.model.foreign.checks import Checked
+
+    return TypeAdapter(tuple[str, Checked], config=ConfigDict(ser_json_inf_nan="strings"))
+
+
+def _read_kept(path: Path) -> Any:
+    """The revision and the result of a kept check; None: there is none."""
+    try:
+        revision, checked = _kept_type().validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return (revision, checked) if checked.sites else None
+
+
+def _keep(path: Path, model: "ForeignModel") -> None:
+    """Write the result of a check, and remove the oldest of many."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = _kept_type().dump_json((model.description.revision, model.checked))
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+    kept = sorted(path.parent.glob("*.json"), key=lambda one: one.stat().st_mtime)
+    for old in kept[:-MAX_KEPT_CHECKS]:
+        old.unlink(missing_ok=True)
 
 
 def _digest(folder: ForeignFolder) -> str:

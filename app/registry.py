@@ -32,6 +32,8 @@ from headlight.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+CHECKS = ".checks"
+"""The directory, among the models of a user, of what self-checks found."""
 MODEL_NAME = re.compile(r"\w[\w .+-]*")
 MAX_REASON_CHARACTERS = 300
 
@@ -59,6 +61,9 @@ class Registry:
         precision: of the weights.
         memory: of the loaded models.
         pass_bytes: the bytes of a model's largest pass; None: they are not counted.
+        checks: the directory that keeps the results of self-checks; None: none does.
+
+    ``is_alone`` is set by a process that runs a server and nothing else (`load_foreign`).
     """
 
     def __init__(
@@ -70,14 +75,17 @@ class Registry:
         precision: torch.dtype = torch.float32,
         memory: ModelMemory | None = None,
         pass_bytes: Callable[[Description], int] | None = None,
+        checks: Path | None = None,
     ) -> None:
         self.default = default
+        self.is_alone = False
         self.device = device
         self.precision = precision
         self.memory = memory or ModelMemory()
         self._pass_bytes = pass_bytes or (lambda _: 0)
         self.descriptions: dict[str, Description] = {}
         self.unavailable: dict[str, str] = {}
+        self._checks = checks
         self._parents = tuple(parents)
         self._folders: dict[str, Path] = {}
         self._foreign: set[str] = set()
@@ -217,12 +225,7 @@ class Registry:
             raise _no_room(model, error) from error
         self._loading[model] = 0.0
         try:
-            served = load(
-                folder,
-                device=self.device,
-                dtype=self.precision,
-                on_progress=partial(self._loading.__setitem__, model),
-            )
+            served = self._read(model, folder)
         except BaseException as error:  # memory may be short, or the device may lack a dtype
             self.memory.drop(model)
             is_other = is_fatal(error) and not is_out_of_memory(error)
@@ -240,6 +243,20 @@ class Registry:
             self._unchecked.discard(model)
         self.memory.put(model, served)
         return served
+
+    def _read(self, model: str, folder: Path) -> Served:
+        if model not in self._foreign:
+            return load(folder, device=self.device, dtype=self.precision)
+        from headlight.foreign_models import load_checked
+
+        return load_checked(
+            folder,
+            self._checks,
+            device=self.device,
+            dtype=self.precision,
+            on_progress=partial(self._loading.__setitem__, model),
+            is_alone=self.is_alone,
+        )
 
     def _remove(self, model: str) -> None:
         del self._folders[model]
@@ -283,6 +300,7 @@ def registry_of(settings: Settings) -> Registry:
         precision=precision,
         memory=ModelMemory(budget),
         pass_bytes=pass_bytes,
+        checks=settings.own_models_dir / CHECKS,
     )
     if settings.models_dir is None:
         registry.watch(settings.own_models_dir)

@@ -165,10 +165,12 @@ def build(settings: Settings) -> FastAPI:
     try:
         from headlight.main import create_app  # PyTorch loads here, once the port is free
 
-        return create_app(settings)
+        application = create_app(settings)
     finally:
         gc.freeze()
         gc.enable()
+    application.state.services.registry.is_alone = True
+    return application
 
 
 def config_of(application: FastAPI | Callable[[], FastAPI], settings: Settings) -> uvicorn.Config:

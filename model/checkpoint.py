@@ -12,12 +12,12 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from headlight.model.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint_files import (
@@ -36,7 +36,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.foreign import is_foreign, load_foreign
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.head_profiles import read_profile
-from headlight.model.hooks import Function, FunctionMode
+from headlight.model.hooks import SkipInitialisation
 from headlight.model.positions import BASE, frequencies
 from headlight.model.quantization import (
     StoredQuantization,
@@ -328,28 +328,14 @@ def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
 
 def meta_model(config: TransformerConfig) -> Transformer:
     """The model on PyTorch's meta device: names and shapes without memory."""
-    with torch.device("meta"), _SkipInitialisation():
+    with torch.device("meta"), SkipInitialisation():
         return Transformer(config)
 
 
 def uninitialised_model(config: TransformerConfig) -> Transformer:
     """The model with uninitialised weights, to be loaded next."""
-    with _SkipInitialisation():
+    with SkipInitialisation():
         return Transformer(config)
-
-
-class _SkipInitialisation(FunctionMode):
-    """Inside the ``with`` block, initialising a tensor leaves it unchanged.
-
-    Drawing random weights takes longer than reading them from a file, and on the meta device
-    PyTorch imports its compiler to do so, one second of a server's start.
-    """
-
-    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        is_draw = func in (Tensor.normal_, Tensor.uniform_)
-        if is_draw or getattr(func, "__module__", None) == nn.init.__name__:
-            return kwargs["tensor"] if "tensor" in kwargs else args[0]
-        return func(*args, **kwargs)
 
 
 def _require_weights(

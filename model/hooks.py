@@ -208,6 +208,29 @@ class FunctionMode(TorchFunctionMode):
         raise NotImplementedError
 
 
+class SkipInitialisation(FunctionMode):
+    """Inside the ``with`` block, initialising a tensor leaves it unchanged.
+
+    Drawing random weights takes longer than reading them from a file, and on the meta device
+    PyTorch imports its compiler to do so, one second of a server's start.
+
+    Args:
+        of_meta_alone: only tensors of the meta device, which have no numbers, are skipped.
+    """
+
+    def __init__(self, *, of_meta_alone: bool = False) -> None:
+        super().__init__()
+        self.of_meta_alone = of_meta_alone
+
+    def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        is_draw = func in (Tensor.normal_, Tensor.uniform_)
+        if is_draw or getattr(func, "__module__", None) == nn.init.__name__:
+            tensor = kwargs["tensor"] if "tensor" in kwargs else args[0]
+            if tensor.is_meta or not self.of_meta_alone:
+                return tensor
+        return func(*args, **kwargs)
+
+
 def count_heads(points: Iterable[HookPoint]) -> int:
     """The number of heads of the points with a head axis; 0 if there is none."""
     return max((point.sizes.get("head", 0) for point in points), default=0)

@@ -75,7 +75,7 @@ class Rotation:
     speeds: tuple[float, ...]
     factor: float = 1.0
     base: float | None = None
-    scaling: Mapping[str, str | float | bool] = field(default_factory=dict)
+    scaling: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)

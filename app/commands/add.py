@@ -21,15 +21,20 @@ from rich.text import Text
 
 from headlight.commands.options import UsageError
 from headlight.commands.output import notes, show
-from headlight.foreign_models import STORED, require_transformers, write_description
+from headlight.foreign_models import (
+    STORED,
+    load_checked,
+    require_transformers,
+    write_description,
+)
 from headlight.model.card import ModelCard, write_card
-from headlight.model.checkpoint import ZOO, load, load_checkpoint
+from headlight.model.checkpoint import ZOO, load_checkpoint
 from headlight.model.checkpoint_files import CARD, CONFIG, TOKENIZER, WEIGHTS, memory_bytes
 from headlight.model.foreign.folder import INDEX, SINGLE, is_foreign, read_folder
 from headlight.model.foreign.readme import README, readme_card
 from headlight.model.served import Description
 from headlight.model_memory import in_gb
-from headlight.registry import MODEL_NAME
+from headlight.registry import CHECKS, MODEL_NAME
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.settings import Settings
 
@@ -303,7 +308,7 @@ def _check(staged: Path, name: str, origin: Path | str) -> Description:
             return _check_own(staged, name)
         require_transformers()
         notes.print("checking it against Hugging Face's own attention", soft_wrap=True)
-        description = load(staged).description
+        description = load_checked(staged, staged.parent / CHECKS).description
     except ValueError as error:
         raise ValueError(str(error).replace(str(staged), str(origin))) from error
     shown = origin.name if isinstance(origin, Path) else origin

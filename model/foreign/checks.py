@@ -23,8 +23,9 @@ from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.positions import rotation_of
 from headlight.model.foreign.probe import Recorder
-from headlight.model.foreign.streaming_check import check_streaming
+from headlight.model.foreign.streaming_check import check_streaming, observe
 from headlight.model.served import RowCapture
+from headlight.model.streaming import OBSERVED_AXES
 from headlight.model.trace import Rotation
 
 FORMULA, LENS, FUSED, CACHED, PADDED = 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
@@ -33,12 +34,24 @@ IN_LOWER_PRECISION = 4e-2
 
 @dataclass
 class Checked:
-    """The measured differences, the features that passed, and what is left out with the reason."""
+    """The measured differences, the features that passed, and what is left out with the reason.
+
+    ``sites`` and ``projections`` are those that are kept. The attentions at the paths ``in_place``
+    may overwrite Q·Kᵀ, those in ``fused`` may use the fused kernel, and the blocks of those in
+    ``by_formula`` follow from the terms of the scores.
+    """
 
     measured: dict[str, float] = field(default_factory=dict)
     omitted: dict[str, str] = field(default_factory=dict)
     features: set[str] = field(default_factory=set)
     rotation: Rotation | None = None
+    sites: list[str] = field(default_factory=list)
+    projections: list[str] = field(default_factory=list)
+    in_place: list[str] = field(default_factory=list)
+    fused: list[str] = field(default_factory=list)
+    by_formula: list[str] = field(default_factory=list)
+    batches: bool = False
+    is_streamed: bool = False
 
 
 def check(model: ForeignPasses, name: str, recorded: Recorder, inputs: dict[str, Any]) -> Checked:
@@ -49,7 +62,38 @@ def check(model: ForeignPasses, name: str, recorded: Recorder, inputs: dict[str,
     """
     checks = _Checks(model, name, recorded, inputs)
     checks.run()
-    return checks.found
+    found, named = checks.found, model.named
+    attentions = [points for _, points in named.attention_points]
+    found.sites, found.projections = list(named.points), list(named.projections)
+    found.in_place = [points.path for points in attentions if points.is_in_place]
+    found.fused = [points.path for points in attentions if points.is_fused]
+    found.by_formula = [points.path for points in attentions if points.has_formula]
+    found.batches, found.is_streamed = model.batches, model.is_streamed
+    return found
+
+
+def restore(model: ForeignPasses, found: Checked) -> bool:
+    """Let a model do what an earlier check of it found right; False: its sites are others now.
+
+    Args:
+        model: with its hooks installed.
+        found: by a check of the same files with the same code.
+    """
+    named = model.named
+    gone = set(found.sites) - set(named.points)
+    if not all(site.rpartition(".")[2] in OBSERVED_AXES for site in gone):
+        return False
+    for site in set(named.points) - set(found.sites):
+        del named.points[site]
+    observe(model)
+    for path in set(named.projections) - set(found.projections):
+        del named.projections[path]
+    for _, points in named.attention_points:
+        points.is_in_place = points.path in found.in_place
+        points.is_fused = points.path in found.fused
+        points.has_formula = points.path in found.by_formula
+    model.batches, model.is_streamed = found.batches, found.is_streamed
+    return True
 
 
 class _Checks:

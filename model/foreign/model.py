@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -21,7 +21,7 @@ from headlight.model.foreign import attention as attention_file
 from headlight.model.foreign import exits as exits_file
 from headlight.model.foreign import matrices
 from headlight.model.foreign.attention import new_pass
-from headlight.model.foreign.checks import check
+from headlight.model.foreign.checks import Checked, check, restore
 from headlight.model.foreign.folder import (
     ForeignFolder,
     ForeignFolderError,
@@ -37,6 +37,7 @@ from headlight.model.foreign.loading import (
     build,
     class_of,
     config_of,
+    import_alone,
     quiet,
     set_attention,
     transformers_library,
@@ -62,20 +63,27 @@ _READ, _BUILT = 0.6, 0.8
 class ForeignModel(ForeignPasses):
     """A loaded checkpoint of Transformers; see `Served`.
 
-    Made by `load_foreign`. ``module`` is the model of Transformers, ``points`` its hook points.
+    Made by `load_foreign`. ``module`` is the model of Transformers, ``points`` its hook points,
+    ``checked`` what its self-check found.
 
     Args:
         passes: of the model.
         description: its metadata.
         tokenizer: of its texts; None: it is asked by token ids alone.
+        checked: by its self-check.
     """
 
     def __init__(
-        self, passes: ForeignPasses, description: Description, tokenizer: TextTokenizer | None
+        self,
+        passes: ForeignPasses,
+        description: Description,
+        tokenizer: TextTokenizer | None,
+        checked: Checked,
     ) -> None:
         super().__init__(passes.module, passes.task, passes.named, passes.config, passes.avoided)
         self.batches, self.is_streamed = passes.batches, passes.is_streamed
         self._description, self._tokenizer = description, tokenizer
+        self.checked = checked
 
     def __repr__(self) -> str:
         n_parameters = f"{self.description.n_parameters / 1e6:.1f} M parameters"
@@ -213,6 +221,8 @@ def load_foreign(
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
     on_progress: Progress = no_progress,
+    kept: tuple[str, Checked] | None = None,
+    is_alone: bool = False,
 ) -> ForeignModel:
     """Load a checkpoint of Transformers, name its sites, and check them.
 
@@ -221,6 +231,9 @@ def load_foreign(
         device: of the weights.
         dtype: float32 or bfloat16.
         on_progress: called with the share of the work that is done.
+        kept: the revision of the same files and what a self-check of them found; the numbers are
+            then not checked again. None: they are.
+        is_alone: this process runs a server and nothing else; see `import_alone`.
 
     Raises:
         MissingExtra: Transformers is not installed.
@@ -228,11 +241,14 @@ def load_foreign(
             that could be named and checked; the message names the file and the reason.
     """
     read = read_folder(folder)
-    with without_collection(), _reading(read, dtype, on_progress) as (weights, revision):
+    known, checked = kept or (None, None)
+    with without_collection(), _reading(read, dtype, on_progress, known) as (weights, revision):
+        if is_alone:
+            import_alone()
         config = config_of(read)  # imports Transformers
         task, kind = class_of(read, config)
         tokenizer = read_tokenizer(read, config, _start_ids(config) if task == "seq2seq" else ())
-        module = build(read, kind, config, dtype, weights.result).to(device)
+        module = build(read, kind, config, dtype, weights).to(device)
         on_progress(_BUILT)
         return serve_module(
             module,
@@ -240,15 +256,22 @@ def load_foreign(
             read.path.resolve().name,
             tokenizer,
             card=readme_card(read.path),
-            revision=revision.result(),
+            revision=revision(),
+            checked=checked,
         )
 
 
 @contextmanager
 def _reading(
-    folder: ForeignFolder, dtype: torch.dtype, on_progress: Progress
-) -> Iterator[tuple[Future[dict[str, Tensor]], Future[str]]]:
-    """Read the weights and hash the files in a thread while Transformers is imported."""
+    folder: ForeignFolder, dtype: torch.dtype, on_progress: Progress, known: str | None
+) -> Iterator[tuple[Callable[[], dict[str, Tensor]], Callable[[], str]]]:
+    """Read the weights and hash the files in a thread while Transformers is imported.
+
+    Files of a known revision are mapped into memory and not read here.
+    """
+    if known is not None:
+        yield partial(read_weights, folder, dtype, is_finite=True), lambda: known
+        return
     is_given_up = Event()
 
     def progress(share: float) -> None:
@@ -260,7 +283,7 @@ def _reading(
         weights = executor.submit(read_weights, folder, dtype, progress)
         revision = executor.submit(revision_of, folder)
         try:
-            yield weights, revision
+            yield weights.result, revision.result
         finally:
             is_given_up.set()
             revision.cancel()
@@ -274,6 +297,7 @@ def serve_module(
     *,
     card: ModelCard | None = None,
     revision: str = "",
+    checked: Checked | None = None,
 ) -> ForeignModel:
     """Serve a model of Transformers that is in memory: name its sites and check them.
 
@@ -284,6 +308,7 @@ def serve_module(
         tokenizer: of its texts; None: it is asked by token ids alone.
         card: of the model; None: a card without prose.
         revision: of the weights.
+        checked: by an earlier self-check of the same files; None: they are checked now.
 
     Raises:
         ForeignFolderError: it has no attention that could be named and checked.
@@ -306,7 +331,10 @@ def serve_module(
     config = _facts(named, text, positional_of(named, recorded))
     passes = ForeignPasses(module, task, named, config, avoided)
     try:
-        found = check(passes, name, recorded, inputs)
+        if checked is not None and restore(passes, checked):
+            found = checked
+        else:
+            found = check(passes, name, recorded, inputs)
     except ForeignFolderError:
         raise
     except Exception as error:
@@ -334,7 +362,7 @@ def serve_module(
         checks=found.measured,
         is_streamed=passes.is_streamed,
     )
-    return ForeignModel(passes, description, tokenizer)
+    return ForeignModel(passes, description, tokenizer, found)
 
 
 def special_ids(config: Any) -> frozenset[int]:

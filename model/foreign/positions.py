@@ -128,7 +128,7 @@ def _speeds(model: nn.Module, width: int) -> Iterator[tuple[Tensor, float]]:
     yield BASE ** (-pairs.float() / rotated), 1.0
 
 
-def _scaling_of(model: nn.Module) -> tuple[float | None, dict[str, str | float | bool]]:
+def _scaling_of(model: nn.Module) -> tuple[float | None, dict[str, str | int | float | bool]]:
     """The base of the speeds by the config, and the settings that change them."""
     config = model.config.get_text_config()  # type: ignore[operator, union-attr]
     found = getattr(config, "rope_parameters", None) or {"rope_theta": BASE}

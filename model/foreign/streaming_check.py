@@ -54,7 +54,7 @@ def check_streaming(model: ForeignPasses, inputs: dict[str, Any], found: _Found)
         inputs: of the pass by which its sites were named.
         found: ``streamed`` is added to what was measured, or the reason to what is left out.
     """
-    sites = _observe(model)
+    sites = observe(model)
     if not sites:
         return
     expected = _read(model, inputs, sites)
@@ -82,7 +82,7 @@ def check_streaming(model: ForeignPasses, inputs: dict[str, Any], found: _Found)
     found.omitted["streaming"] = f"long texts cannot be read in blocks: {reason}"
 
 
-def _observe(model: ForeignPasses) -> list[str]:
+def observe(model: ForeignPasses) -> list[str]:
     """Add the points of rows and maps to each attention whose weights proved right.
 
     logsumexp is none of them: a file may subtract a row's maximum before its softmax.

@@ -1,6 +1,7 @@
 """Foreign models are described without Transformers, and served like the others."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import pytest
 import safetensors.numpy
 
 from headlight.commands.add import add_model
-from headlight.foreign_models import STORED, read_description
+from headlight.foreign_models import STORED, load_checked, read_description
 from headlight.model.checkpoint import load
+from headlight.model.checkpoint_files import CheckpointError
+from headlight.model.tracing import trace
 from headlight.settings import Settings
 from tests.app.conftest import client_of
 from tests.app.connections import wait_for
@@ -105,6 +108,45 @@ def test_a_description_that_is_damaged_or_of_other_files_is_not_believed(
     assert guessed.n_parameters > 30_000
 
 
+@pytest.mark.parametrize("name", ["gpt2", "gpt_oss", "t5", "bloom"])
+def test_a_check_is_kept_for_as_long_as_the_files_stay_the_same(name, tmp_path, monkeypatch):
+    folder, checks = save_checkpoint(name, tmp_path / name), tmp_path / "checks"
+    first = load_checked(folder, checks)
+    with monkeypatch.context() as patch:
+        patch.setattr("headlight.model.foreign.model.check", None)
+        patch.setattr("headlight.model.foreign.model.revision_of", None)
+        again = load_checked(folder, checks)
+    assert again.description == first.description
+    assert vars(again.checked) == vars(first.checked)
+    assert (again.batches, again.is_streamed) == (first.batches, first.is_streamed)
+    flags = ("path", "is_fused", "is_in_place", "has_formula")
+    for (_, one), (_, other) in zip(
+        first.named.attention_points, again.named.attention_points, strict=True
+    ):
+        assert [getattr(one, flag) for flag in flags] == [getattr(other, flag) for flag in flags]
+        assert one.observed.keys() == other.observed.keys()
+    traces = [trace(model, TEXT, capture=["*"]) for model in (first, again)]
+    for site in ("logits", *(facts.path + ".weights" for facts in first.description.attentions)):
+        np.testing.assert_array_equal(traces[0][site].data, traces[1][site].data)
+    path = folder / "model.safetensors"
+    content, times = path.read_bytes(), path.stat()
+    path.write_bytes(content[:-4] + np.float32("nan").tobytes())  # the same file, size and time
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(CheckpointError, match="holds a weight that is not finite"):
+        load_checked(folder, checks)
+
+
+@pytest.mark.parametrize("content", ["{", '["0123456789abcdef", {}]', None])
+def test_a_damaged_or_forbidden_file_of_a_check_is_not_needed(content, checkpoints, tmp_path):
+    checks = tmp_path / "checks"
+    if content is None:
+        checks.write_text("")  # no directory can be made
+    else:
+        load_checked(checkpoints / "gpt2", checks)
+        next(checks.glob("*.json")).write_text(content)
+    assert load_checked(checkpoints / "gpt2", checks).description.checks["weights"] == 0.0
+
+
 def test_an_added_model_shows_its_checks_before_it_is_loaded(foreign):
     card = foreign.get("/api/v1/models/gpt2").json()
     assert (card["state"], card["progress"], card["is_checked"]) == ("not_loaded", 0.0, True)
@@ -129,15 +171,14 @@ def test_the_first_request_loads_and_checks_a_folder_as_it_is(foreign):
 
 def test_other_models_answer_and_progress_is_shown_while_one_is_loaded(foreign, monkeypatch):
     goes_on = threading.Event()
-    real = load
 
-    def slow(folder, **options):
+    def slow(folder, checks, **options):
         options["on_progress"](0.5)
         goes_on.wait(60)
-        return real(folder, **options)
+        return load_checked(folder, checks, **options)
 
     assert foreign.post("/api/v1/trace", json={"text": "the cat"}).status_code == 200
-    monkeypatch.setattr("headlight.registry.load", slow)
+    monkeypatch.setattr("headlight.foreign_models.load_checked", slow)
     answers = []
     asked = {"model": "gpt2", "text": "The cat"}
     threads = [

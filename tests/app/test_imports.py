@@ -4,6 +4,9 @@ import json
 import subprocess
 import sys
 
+from headlight.foreign_models import load_checked
+from tests.tiny_checkpoints import save_checkpoint
+
 SERVE = """
 import json, sys
 from headlight.main import create_app
@@ -13,6 +16,17 @@ from headlight.tracing.service import trace_now
 services = create_app(Settings(zoo_dir=sys.argv[1], default_model="tiny")).state.services
 trace_now(TraceRequest(text="the cat sat on the mat"), services.registry, services.settings)
 print(json.dumps(sorted(sys.modules)))
+"""
+ALONE = """
+import json, sys
+from pathlib import Path
+import torch
+from headlight.foreign_models import load_checked
+load_checked(Path(sys.argv[1]), Path(sys.argv[2]), is_alone=True)
+loaded = sorted(sys.modules)
+assert torch.compile(lambda one: one + 1, backend="eager")(torch.ones(1)).item() == 2
+assert torch.distributed.is_available()
+print(json.dumps(loaded))
 """
 # PyTorch's compiler alone takes as long to load as everything that a server needs.
 HEAVY = {
@@ -43,3 +57,11 @@ def test_serving_a_trace_loads_nothing_heavy_that_it_does_not_need(zoo):
     loaded = modules_after(SERVE, str(zoo))
     assert "torch" in loaded
     assert loaded & HEAVY == set()
+
+
+def test_a_server_loads_a_checked_model_without_the_compiler(tmp_path):
+    folder, checks = save_checkpoint("gpt2", tmp_path / "gpt2"), tmp_path / "checks"
+    load_checked(folder, checks)
+    loaded = modules_after(ALONE, str(folder), str(checks))
+    assert "transformers" in loaded
+    assert loaded & (HEAVY - {"transformers", "httpx"}) == set()

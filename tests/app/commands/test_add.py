@@ -16,6 +16,7 @@ from headlight import cli
 from headlight.commands import add as add_module
 from headlight.foreign_models import STORED
 from headlight.model.card import read_card
+from headlight.registry import CHECKS
 from tests.tiny_checkpoints import save_checkpoint
 
 README = """---
@@ -59,7 +60,8 @@ def run(zoo, models_dir, monkeypatch):
 
 
 def left_in(models_dir):
-    return sorted(path.name for path in models_dir.iterdir()) if models_dir.exists() else []
+    names = (path.name for path in models_dir.iterdir()) if models_dir.exists() else ()
+    return sorted(name for name in names if name != CHECKS)
 
 
 def test_a_folder_is_copied_checked_and_given_a_card(run, gpt2, models_dir):
@@ -144,7 +146,7 @@ def test_an_interrupted_check_leaves_nothing_that_is_listed(run, gpt2, models_di
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(add_module, "load", interrupt)
+    monkeypatch.setattr(add_module, "load_checked", interrupt)
     assert run("add", str(gpt2)).exit_code != 0
     assert left_in(models_dir) == []
 
