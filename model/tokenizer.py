@@ -254,7 +254,7 @@ def _replacement(step: Any) -> Replacement | None:
 
 
 def _has_capitals(pieces: Iterable[str]) -> bool:
-    return any(CAPITALS.fullmatch(piece) for piece in pieces)
+    return any(map(CAPITALS.fullmatch, pieces))
 
 
 def require_encodable(text: str) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
-from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from headlight.errors import Problem, described
@@ -36,9 +35,6 @@ _REVALIDATE = {"Cache-Control": "no-cache"}
 _ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
 _EXPERIMENTS = ("experiments.js", "plot/curves.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
-
-# A card may be a stranger's: its tags are text, and it brings no pictures from elsewhere.
-_markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 _START = """SwaggerUIBundle({
   url: '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null,
@@ -139,11 +135,15 @@ async def start() -> Response:
 @lru_cache(maxsize=64)  # as many as there are models; a hostile one takes seconds
 def prose_of(markdown: str) -> str:
     """Markdown as HTML, its headings one level below that of the page."""
-    tokens = _markdown.parse(markdown)
+    from markdown_it import MarkdownIt  # 20 ms of a start, which only a card needs
+
+    # A card may be a stranger's: its tags are text, and it brings no pictures from elsewhere.
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    tokens = reader.parse(markdown)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
-    return str(_markdown.renderer.render(tokens, _markdown.options, {}))
+    return str(reader.renderer.render(tokens, reader.options, {}))
 
 
 @lru_cache(maxsize=2)
