@@ -11,6 +11,7 @@ pooled maps are observed block by block (`streaming`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -246,7 +247,9 @@ class MultiHeadAttention(nn.Module):
             return fused_attention(queries, keys, values, mask, bias)
         if observed or len(hooked) == self.n_heads:
             terms = self._terms(is_token)
-            return self._attend_step_by_step(queries, keys, values, mask, bias, terms=terms)
+            return self._attend_step_by_step(
+                queries, keys, values, mask, bias, terms=terms, observed=observed
+            )
         some = list(hooked)
         others = [head for head in range(self.n_heads) if head not in hooked]
         context = torch.empty_like(queries)
@@ -294,7 +297,7 @@ class MultiHeadAttention(nn.Module):
             is_token=is_token,
         )
 
-    def _path(self, observed: list[str]) -> str | None:
+    def _path(self, observed: Sequence[str]) -> str | None:
         """The path of this attention, if something of it is observed."""
         return site_of(getattr(self, observed[0])).rpartition(".")[0] if observed else None
 
@@ -307,10 +310,10 @@ class MultiHeadAttention(nn.Module):
         bias: Tensor | None,
         heads: tuple[int, ...] | None = None,
         terms: ScoreTerms | None = None,
+        observed: Sequence[str] = (),
     ) -> Tensor:
         scores = self.scores(attention_scores(queries, keys, mask, bias), heads)
         is_free = not (torch.is_grad_enabled() or hooked_heads((self.scores,), self.n_heads))
-        observed = self._observed()
         is_free = is_free and "logsumexp" not in observed
         edited = (self.scores, self.weights, *((self.bias,) if self.is_biased else ()))
         if observed and terms is not None and not any(map(is_edited, edited)):

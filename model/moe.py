@@ -147,12 +147,12 @@ class Experts(nn.Module):
         """
         order = expert_indices.flatten().argsort(stable=True)
         counts = expert_indices.flatten().bincount(minlength=len(self.experts)).tolist()
-        blocks = tokens[order // self.top_k].split(counts)
+        blocks = tokens.index_select(0, order // self.top_k).split(counts)
         run = _run_padded if _compiles_each_shape(tokens) else _run_whole
         outputs = torch.cat(
             [run(expert, block) for expert, block in zip(self.experts, blocks, strict=True)]
         )
-        by_token = outputs[order.argsort()].unflatten(0, (-1, self.top_k))
+        by_token = outputs.index_select(0, order.argsort()).unflatten(0, (-1, self.top_k))
         return by_token * expert_weights[..., None].to(by_token.dtype)
 
 

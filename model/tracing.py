@@ -608,11 +608,11 @@ def _arrays(
     captured: Mapping[str, Tensor], checkpoint: Served, inputs: Sequence[ModelInput]
 ) -> list[dict[str, NamedArray]]:
     """The arrays of each input by site: its own row, as long as its own text."""
-    axes_of = {name: site.axes for name, site in checkpoint.description.capturable.items()}
+    sites = checkpoint.description.capturable
     arrays: list[dict[str, NamedArray]] = [{} for _ in inputs]
     for site, tensor in captured.items():
         dtype = torch.float32 if tensor.is_floating_point() else torch.int32
-        batch, axes = tensor.detach().to("cpu", dtype).numpy(), axes_of[site]
+        batch, axes = tensor.detach().to("cpu", dtype).numpy(), sites[site].axes
         has_rows = axes[0] == "batch"
         for row, read in enumerate(inputs):
             lengths = read.axis_lengths(site)
