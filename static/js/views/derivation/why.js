@@ -9,7 +9,6 @@ import { decimal, share, signed, small } from '../../data/format.js';
 import { named, positionLabels, quoted, tokenLabels } from '../../data/text.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { diverging } from '../../plot/colour.js';
-import { isNarrow } from '../../plot/figure.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
@@ -317,6 +316,9 @@ function allKeysFigure(subject, state) {
     },
     { ...state, width: room, height: Math.max(state.height, rows * (LEAST_PITCH + 1)) },
   );
+  /** @type {any[]} */
+  const [map, ...numbers] = drawing.data;
+  const isBarBelow = map.colorbar.orientation === 'h';
   const [best] = now.row.weights.reduce(
     ([at, weight], one, key) => (one > weight ? [key, one] : [at, weight]),
     [0, -1],
@@ -331,8 +333,12 @@ function allKeysFigure(subject, state) {
       ['highest weight', `${share(now.row.weights[best])} for ${quoted(keys[best])}`],
     ],
     summary: `Query × key of ${query}: ${rows} keys by ${columns} dimensions.`,
-    data: [...drawing.data, sumsTrace(subject, state.palette)],
-    layout: widened(drawing.layout, isNarrow(room)),
+    data: [
+      isBarBelow ? map : { ...map, colorbar: { ...map.colorbar, xpad: BESIDE } },
+      ...numbers,
+      sumsTrace(subject, state.palette),
+    ],
+    layout: widened(drawing.layout, isBarBelow),
     grid: gridOf(subject, data),
   };
 }
@@ -347,10 +353,13 @@ function sumsTrace({ now }, palette) {
   return {
     type: 'scatter',
     mode: 'text',
-    x: Array.from(products, () => now.metKeys.columns - 0.4),
+    // At the edge: Plotly leaves out what is beyond the axis.
+    x: Array.from(products, () => now.metKeys.columns - 0.5),
     y: Array.from(products, (_, key) => key),
     text: Array.from(products, (product, key) =>
-      scores[key] === -Infinity ? 'masked' : `${signed(product, 1)} → ${share(weights[key], 2)}`,
+      scores[key] === -Infinity
+        ? '\u00a0masked'
+        : `\u00a0${signed(product, 1)} → ${share(weights[key], 2)}`,
     ),
     textposition: 'middle right',
     textfont: {

@@ -28,6 +28,16 @@ test('it requests one layer and one head, and only sites of the scheme', () => {
   deepEqual(others, {});
 });
 
+test('the sums beside all keys lie on the axis, and its colour bar beyond them', () => {
+  for (const width of WIDTHS) {
+    const { data, layout } = figures(asked(), { width }).at(-1);
+    const [map, sums] = [data[0], data.at(-1)];
+    ok(sums.x.every((x) => x <= layout.xaxis.range[1]));
+    ok(map.colorbar.orientation === 'h' || map.colorbar.xpad >= 64);
+    match(sums.text[0], /^\s(masked|[−+]?\d+\.\d → \S+)$/u);
+  }
+});
+
 test('switches ask for one more pass, changed in this attention alone', () => {
   const state = { ...FRAME, why_unscaled: true, why_temperature: 2 };
   deepEqual(why.asks(asked().trace, state).changed.edits, [
