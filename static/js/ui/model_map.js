@@ -118,7 +118,6 @@ export function createModelMap(host, caption, { onChoose }) {
     const key = [wanted.name, isStrip, width, isStrip ? 0 : height, stack, layer].join(' ');
     if (key === built || width === 0) return;
     built = key;
-    const hadFocus = body.contains(document.activeElement);
     layout = isStrip
       ? stripLayout(wanted.anatomy, { width, open: wanted.open })
       : railLayout(wanted.anatomy, { width, height, open: wanted.open });
@@ -127,13 +126,13 @@ export function createModelMap(host, caption, { onChoose }) {
     nodes = new Map(layout.parts.map((placed) => [placed.part.id, nodeOf(placed, wanted)]));
     body.replaceChildren(...nodes.values());
     if (!nodes.has(stop)) stop = '';
-    if (hadFocus) nodes.get(stop)?.focus();
   }
 
   return {
     /** @param {Shown} wanted */
     show(wanted) {
       shown = wanted;
+      const hadFocus = body.contains(document.activeElement);
       build(wanted);
       if (!layout) return;
       draw(drawing, layout, wanted);
@@ -144,8 +143,9 @@ export function createModelMap(host, caption, { onChoose }) {
       }
       const offered = choosable();
       const first = offered.find(({ part }) => wanted.lit.has(part.id)) ?? offered[0];
-      if (!body.contains(document.activeElement) || !stop) rove(first?.part.id ?? '');
-      else rove(stop);
+      rove(hadFocus && stop ? stop : (first?.part.id ?? ''));
+      // A layer that was opened has become its parts.
+      if (hadFocus) nodes.get(stop)?.focus();
       explain(legend, wanted);
       say(null);
     },
