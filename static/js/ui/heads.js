@@ -25,7 +25,7 @@ import { element } from './dom.js';
 
 /** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
 /** @typedef {'layer'|'label'} Order */
-/** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isShort: boolean}} Build what the cells depend on */
+/** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isShort: boolean, isBare: boolean}} Build what the cells depend on */
 
 const MARGIN = 44;
 const GAP = 6;
@@ -33,6 +33,10 @@ const LARGEST = 72;
 const SMALLEST = 12;
 /** Maps narrower than this have their labels shortened. */
 const ROOM_FOR_WORDS = 62;
+/** Narrower ones of a row for each layer have none below them: it would run into the next. */
+const ROOM_FOR_LABELS = 22;
+/** The least width of those sorted by label, which have their layer and head below. */
+const ROOM_FOR_PLACES = 26;
 const ORDERS = {
   layer: 'Rows are layers, columns are heads, counted from 0.',
   label: 'Heads grouped by label in this text, highest score first.',
@@ -79,7 +83,7 @@ export function createHeads({ onChoose, painter }) {
     caption.textContent = cell
       ? captionOf(rows[cell.row].heads[cell.column], peakOf(rows[cell.row].heads[cell.column]))
       : [
-          ...orderInWords(built.order ?? 'layer', hasProfiles(rows)),
+          ...orderInWords(built.order ?? 'layer', hasProfiles(rows) && !built.isBare),
           canPoint() ? HOW.mouse : HOW.touch,
         ].join(' ');
   };
@@ -116,9 +120,12 @@ export function createHeads({ onChoose, painter }) {
         pictures = painter.picturesOf(trace, place);
         labels = labelledHeads(trace, place);
       }
-      const nColumns = labels[0]?.heads.length ?? 0;
+      const nHeads = labels[0]?.heads.length ?? 0;
+      const most = Math.max(1, Math.floor(state.width / (ROOM_FOR_PLACES + GAP)));
+      const nColumns = order === 'label' ? Math.min(nHeads, most) : nHeads;
       const size = sizeFor(state.width, nColumns, order);
-      const wish = { labels, order, nColumns, isShort: size < ROOM_FOR_WORDS };
+      const isBare = order === 'layer' && size < ROOM_FOR_LABELS;
+      const wish = { labels, order, nColumns, isShort: size < ROOM_FOR_WORDS, isBare };
       if (!isSame(wish, built)) {
         rows = arranged(labels, order);
         cells = build(grid, rows, wish);
@@ -199,7 +206,7 @@ function headerOf({ title, help }, order) {
 }
 
 /** @param {HTMLElement} grid @param {Row[]} rows @param {Build} wish @returns {HTMLElement[][]} */
-function build(grid, rows, { order, isShort, nColumns }) {
+function build(grid, rows, { order, isShort, isBare, nColumns }) {
   grid.setAttribute(
     'aria-label',
     order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: one row per label',
@@ -225,8 +232,12 @@ function build(grid, rows, { order, isShort, nColumns }) {
           'div',
           { class: 'heads-item' },
           cell,
-          profileOf(line.heads[column], isShort),
-          nameOf(line.heads[column], { order, isShort }),
+          ...(isBare
+            ? []
+            : [
+                profileOf(line.heads[column], isShort),
+                nameOf(line.heads[column], { order, isShort }),
+              ]),
         ),
       ),
     ),
