@@ -136,9 +136,9 @@ export function openArchive(buffer, tile = null) {
   const size = new DataView(buffer).getUint32(0, true);
   /** @type {{card: Card, whole: Entry, further: Entry[]}} */
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, LENGTH_BYTES, size)));
+  const files = joined(new Uint8Array(buffer, LENGTH_BYTES + size));
   /** @param {Entry} entry */
-  const bytesOf = ({ start, end }) =>
-    buffer.slice(LENGTH_BYTES + size + start, LENGTH_BYTES + size + end);
+  const bytesOf = ({ start, end }) => files.slice(start, end).buffer;
   const read = traceFromSafetensors(bytesOf(header.whole));
   const isOverview = Boolean(read.resolution);
   const whole = isOverview ? { ...read, tiles: [], ...(tile && { tile: tile.query }) } : read;
@@ -170,6 +170,15 @@ export function openArchive(buffer, tile = null) {
   }
 
   return { catalogue: { default: card.id, models: [card] }, isOverview, holds, answer };
+}
+
+/**
+ * The bytes of four planes in their own order.
+ * @param {Uint8Array} planes
+ */
+function joined(planes) {
+  const count = planes.length / 4;
+  return new Uint8Array(planes.length).map((_, at) => planes[(at % 4) * count + (at >> 2)]);
 }
 
 /**

@@ -105,10 +105,14 @@ function archiveOf(card, whole, further) {
       further: further.map(([ask], index) => ({ ask, ...entries[index + 1] })),
     }),
   );
-  const bytes = new Uint8Array(4 + header.length + end);
+  const count = Math.ceil(end / 4);
+  const bytes = new Uint8Array(4 + header.length + 4 * count);
   new DataView(bytes.buffer).setUint32(0, header.length, true);
   bytes.set(header, 4);
-  files.forEach((file, index) => bytes.set(file, 4 + header.length + entries[index].start));
+  const contents = files.flatMap((file) => [...file]);
+  contents.forEach((byte, at) => {
+    bytes[4 + header.length + (at % 4) * count + Math.floor(at / 4)] = byte;
+  });
   return bytes.buffer;
 }
 
