@@ -33,7 +33,7 @@ import { entryOf } from '../registry.js';
 
 const ROLLOUT = [
   'rollout',
-  'the weights of all layers multiplied, half of each layer being what the residual stream carries past it: from which tokens a vector is mixed',
+  'an estimate of the tokens that a vector is mixed from: the weights of all layers multiplied, half of each layer taken as what the residual connection passes on',
 ];
 const HEAD = ['head', 'one of several attention maps that a layer computes in parallel'];
 

@@ -87,7 +87,7 @@ function factsOf({ moved, lost }) {
   if (moved === null)
     return [['Vocabularies', 'two: tokens are matched by their text, and no distance is computed']];
   return [
-    ['Moved from token to token', `${percent(moved)} (total variation)`],
+    ['Probability that moved', `${percent(moved)} (total variation)`],
     ['Kullback–Leibler, A from B', `${decimal(lost ?? 0)} bits`],
   ];
 }

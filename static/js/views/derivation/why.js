@@ -34,7 +34,7 @@ export const why = {
     ['query', 'the vector with which a token searches'],
     ['key', 'the vector by which a token is found'],
     ['value', 'the vector that a token passes on when it is found'],
-    ['entropy', 'how evenly a row distributes its weight: n bits are as even as 2ⁿ equal weights'],
+    ['entropy', 'how evenly a row spreads its weight: 2ⁿ equal weights have n bits'],
     ['softmax', 'turns scores into weights between 0 and 1 that sum to 1: exp(s) / Σ exp(s)'],
     ['residual stream', 'the d_model numbers of a token, to which every layer adds its output'],
   ],

@@ -41,7 +41,7 @@ export const long = {
   terms: [
     ['mean of 64 × 64 tokens', 'the mean weight of 64 queries on 64 keys'],
     ['exact', 'every cell is one weight'],
-    ['entropy', 'how spread a row is: n bits are as spread as 2ⁿ equal weights'],
+    ['entropy', 'how evenly a row spreads its weight: 2ⁿ equal weights have n bits'],
     ['distance', 'how many tokens back the row looks, by weight'],
     ['loss', '−log₂ of the probability that the next token had, in bits'],
   ],

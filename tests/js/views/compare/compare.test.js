@@ -151,7 +151,7 @@ test('bars pair the predictions of A and B with their difference', () => {
     ok(Math.abs(found[at] - wanted) < 1e-6);
   const drawn = next.data.map(({ x }) => x[row]);
   deepEqual(drawn, found.slice(0, 2));
-  const moved = Object.fromEntries(next.facts)['Moved from token to token'];
+  const moved = Object.fromEntries(next.facts)['Probability that moved'];
   equal(moved, `${(100 * (high - low)).toFixed(1)} % (total variation)`);
 });
 
