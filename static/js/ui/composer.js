@@ -52,6 +52,8 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   let offered = '';
   /** The own translation, and the sentence it was written for. @type {{own: string|null, text: string}} */
   let written = { own: null, text: '' };
+  /** A text that was too long, and its beginning that fits. */
+  let cut = { beginning: '', whole: '' };
 
   const ofText = listen(box, onTyping, onText);
   const ofTarget = listen(target, onTyping, onTarget);
@@ -74,6 +76,16 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   function unmark() {
     surplus.hidden = true;
     box.classList.remove('is-marked');
+  }
+  function leftOut() {
+    const back = () => {
+      box.value = cut.whole;
+      ofText.submit();
+    };
+    return [
+      'The rest of the text was left out. ',
+      element('button', { type: 'button', class: 'button', onclick: back }, 'Put it back'),
+    ];
   }
   /** @param {Promise<File>} choosing a text file; one that cannot be read changes nothing */
   async function take(choosing) {
@@ -110,7 +122,10 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
      */
     show({ text, target: own, model, card }) {
       // A box that is being typed in is read soon; until then it keeps what was typed.
-      if (!ofText.isPending() && box.value !== text) box.value = text;
+      if (!ofText.isPending() && box.value !== text) {
+        box.value = text;
+        box.scrollTop = 0;
+      }
       if (!ofTarget.isPending() && target.value.trim() !== (own ?? '').trim())
         target.value = own ?? '';
       if (own !== written.own) written = { own, text };
@@ -120,7 +135,9 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       translation.classList.toggle('is-own', own !== null);
       menu.value = model;
       unmark();
-      note.textContent = unsuited(text, card);
+      note.replaceChildren(
+        ...(text && text === cut.beginning ? leftOut() : [unsuited(text, card)]),
+      );
       exact.textContent = exactness(card);
       exact.hidden = exact.textContent === '';
       reads.textContent = readInText(text, card.normalization);
@@ -137,8 +154,9 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
 
     /** Marks what of the text does not fit. @param {number} length of what does */
     markFrom(length) {
-      const mark = element('mark', {}, box.value.slice(length));
-      surplus.replaceChildren(box.value.slice(0, length), mark);
+      cut = { beginning: box.value.slice(0, length), whole: box.value };
+      const mark = element('mark', {}, cut.whole.slice(length));
+      surplus.replaceChildren(cut.beginning, mark);
       surplus.hidden = false;
       box.classList.add('is-marked');
       box.scrollTop = mark.offsetTop - box.clientHeight / 2;
