@@ -31,6 +31,14 @@ const LISTED = [
       ['← ↑ ↓ →', 'from cell to cell; with Ctrl to the edge'],
       ['Home, End', 'to the ends of the row; with Ctrl to the corners'],
       ['Enter', 'choose the cell'],
+      ['Esc', 'put the cursor away'],
+    ],
+  ],
+  [
+    'In the map of a long text',
+    [
+      ['+, −, 0', 'zoom in, zoom out, the whole text'],
+      ['Shift + ← ↑ ↓ →', 'move the part that is shown'],
     ],
   ],
   [
@@ -40,7 +48,22 @@ const LISTED = [
       ['Enter', 'mask the word, where a model fills masks'],
     ],
   ],
-  ['In the sentence', [['Enter', 'read it at once']]],
+  [
+    'In the sentence',
+    [
+      ['Enter', 'read it at once'],
+      ['Shift + Enter', 'start a new line'],
+    ],
+  ],
+  [
+    'While presenting',
+    [
+      ['←, →', 'previous and next view'],
+      ['↑, ↓', 'up and down in a long view'],
+      ['Home, End', 'the first and the last view'],
+      ['Esc', 'end'],
+    ],
+  ],
 ];
 
 /**
@@ -55,17 +78,7 @@ export function createKeysDialog(isOn, onSwitch) {
       'form',
       { method: 'dialog' },
       element('h2', { id: 'keys-title' }, 'Keys'),
-      ...LISTED.flatMap(([title, keys]) => [
-        element('h3', {}, title),
-        element(
-          'dl',
-          {},
-          ...keys.flatMap(([key, meaning]) => [
-            element('dt', {}, ...key.split(', ').map((one) => element('kbd', {}, one))),
-            element('dd', {}, meaning),
-          ]),
-        ),
-      ]),
+      element('div', { class: 'keys-groups' }, ...LISTED.map(groupOf)),
       element(
         'label',
         {},
@@ -82,4 +95,21 @@ export function createKeysDialog(isOn, onSwitch) {
   );
   document.body.append(made);
   return made;
+}
+
+/** @param {[string, [string, string][]]} group */
+function groupOf([title, keys]) {
+  return element(
+    'section',
+    {},
+    element('h3', {}, title),
+    element(
+      'dl',
+      {},
+      ...keys.flatMap(([key, meaning]) => [
+        element('dt', {}, ...key.split(', ').map((one) => element('kbd', {}, one))),
+        element('dd', {}, meaning),
+      ]),
+    ),
+  );
 }

@@ -1,5 +1,7 @@
 """The first screen, and what the page does on its own until somebody chooses."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -52,7 +54,8 @@ def test_nothing_jumps_over_twenty_keystrokes(visit, width):
         reader.page.keyboard.type(letter)
         reader.page.wait_for_timeout(300)
     reader.wait_until_drawn()
-    assert reader.page.evaluate("window.shifted") < 0.001
+    assert reader.page.locator("#reads").text_content() == 'reads “ as "'
+    assert reader.page.evaluate("window.shifted") == 0
 
 
 @pytest.mark.parametrize("width", [390, 1440])
@@ -120,6 +123,10 @@ def test_keys_walk_through_heads_and_layers_and_one_lists_them(reader):
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keys")
     expect(dialog).to_be_visible()
+    for key in ("h", "Shift + Enter", "+", "Esc"):
+        expect(
+            dialog.locator("kbd", has_text=re.compile(rf"^{re.escape(key)}$")).first
+        ).to_be_visible()
     dialog.get_by_label("Letters act as keys").uncheck()
     dialog.get_by_role("button", name="Close").click()
     page.keyboard.press("j")
