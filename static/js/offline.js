@@ -3,7 +3,7 @@
  * "…" --html FILE`, the page's own “Save” and `trace.show()` of the Python package make it.
  *
  * Its answers are one whole trace, answers to further requests about the same text, and the model's
- * card: a header in JSON behind its length (4 bytes, little-endian), then safetensors files. A
+ * card: a header in JSON behind its length (4 bytes, little-endian), then safetensors files in four planes (of each four bytes the first ones, then the second ones). A
  * request is answered if all that it asks for is there.
  */
 

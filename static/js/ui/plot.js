@@ -250,8 +250,11 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
       );
       hint.textContent = hintFor(wanted.grid);
       note.textContent = [noteFor(wanted.grid), wanted.labelled].filter(Boolean).join(' ');
+      // Until it is drawn, a drawing has the room it will take.
+      if (!figure) drawing.style.minHeight = `${wanted.layout.height ?? 0}px`;
       const Plotly = await plotly();
       await paint(Plotly, wanted);
+      drawing.style.minHeight = '';
       drawing.querySelector('.plot-waiting')?.remove();
       const before = figure?.grid;
       figure = wanted;
