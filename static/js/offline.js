@@ -3,8 +3,9 @@
  * "…" --html FILE`, the page's own “Save” and `trace.show()` of the Python package make it.
  *
  * Its answers are one whole trace, answers to further requests about the same text, and the model's
- * card: a header in JSON behind its length (4 bytes, little-endian), then safetensors files in four planes (of each four bytes the first ones, then the second ones). A
- * request is answered if all that it asks for is there.
+ * card: a header in JSON behind its length (4 bytes, little-endian), then safetensors files in four
+ * planes: of each four bytes the first ones, then the second ones, and so on. A request is answered if
+ * all that it asks for is there.
  */
 
 import { answerFrom, Problem } from './api/calls.js';
