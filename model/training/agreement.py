@@ -3,10 +3,12 @@
     python -m headlight.model.training.agreement > agreement.txt
     python -m headlight.model.training.agreement train.txt more.txt > mixed.txt
     python -m headlight.model.training.agreement --share 0.03 train.txt more.txt > few.txt
+    python -m headlight.model.training.agreement --share 0.5 train.txt more.txt > many.txt
 
 The second writes the files with a sentence before every sixth paragraph or so. A decoder that
 meets the sentences in texts of their own agrees there and nowhere else. The third is for the last
-steps of a training: a decoder that ends on the second continues stories with such sentences.
+steps of a training: a decoder that ends on the second continues stories with such sentences. The
+fourth is for an encoder, which learns from a verb only where it is masked.
 
 Books have few of them: a model trained on books alone agrees with the noun next to the verb. The
 ten nouns of `headlight.model.evaluation.controlled_sentences`, on which agreement is measured, do
