@@ -46,8 +46,8 @@ class Evidence:
 
     ``text`` is held-out text, held-out pairs for `translate`, or comparisons that were not trained
     on for `reward`. ``other`` are texts of another kind, of unseen authors for instance. ``corpus``
-    is the training corpus: `stories` counts there which tokens each expert takes, and `translate`
-    trains the IBM models on it. ``minimal_pairs`` are grammatical sentences and their
+    is the training corpus: `stories` counts there its words and which tokens each expert takes,
+    `translate` trains the IBM models on it. ``minimal_pairs`` are grammatical sentences and their
     ungrammatical twins, ``gold`` a second word alignment.
     """
 
@@ -281,7 +281,12 @@ def _stories(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     if not evidence.text and not evidence.minimal_pairs:
         return {}
     pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
-    return stories.evaluate(checkpoint, read_documents(evidence.text), pairs)
+    documents = read_documents(evidence.text)
+    figures = stories.evaluate(checkpoint, documents, pairs)
+    if evidence.corpus:
+        corpus = read_documents(evidence.corpus)
+        figures["sampling"] = stories.sampling_figures(checkpoint, documents, corpus)
+    return figures
 
 
 def _translate(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
@@ -344,6 +349,7 @@ _NEEDED = {
     "minimal_pairs": "minimal_pairs",
     "minimal_pairs_by_paradigm": "minimal_pairs",
     "ibm_models": "corpus",
+    "sampling": "corpus",
     "alignment_literary": "gold",
 }
 """The figures of a card that no text gives, and the file that each needs."""

@@ -12,11 +12,13 @@ from headlight.model.evaluation.minimal_pairs import MinimalPair
 from headlight.model.evaluation.stories import (
     OPENINGS,
     PAGE_SAMPLING,
+    SETTINGS,
     bits_per_byte,
     continuations,
     evaluate,
     induction_head,
     previous_token_head,
+    sampling_figures,
     word_tokens,
 )
 from headlight.model.training.corpus import CorpusError, TokenStream, read_lines
@@ -260,3 +262,20 @@ def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint):
     assert list(found) == read_lines(OPENINGS)
     assert found == continuations(checkpoint)
     assert len(set(found.values())) == len(found) == 10
+
+
+def test_settings_of_sampling_are_compared_with_the_text(make_checkpoint):
+    checkpoint = make_checkpoint(moe=None, max_tokens=200)
+    repeated = "Once upon a time there was a fox. " * 30
+    found = sampling_figures(checkpoint, [repeated], [repeated])
+
+    assert len(found) == 1 + len(SETTINGS)
+    assert PAGE_SAMPLING in SETTINGS
+    assert found["text"]["unknown_words"] == 0
+    assert found["text"]["repeated"] > 0.5
+    # A model of random weights invents words and hardly repeats itself.
+    assert all(figures["unknown_words"] > 0.5 for name, figures in found.items() if name != "text")
+    assert found["1.0, 0.9"]["repeated"] < 0.5
+    assert sampling_figures(checkpoint, ["Too short."], [repeated]) == {}
+    short = make_checkpoint(moe=None, max_tokens=96)
+    assert sampling_figures(short, [repeated], [repeated]) == {}
