@@ -20,7 +20,7 @@ LOOKS_AT = {
     ("translate", "Words that change places"): (" black", 0.9),
     ("translate", "One word becomes two"): ("'t", 0.9),
     ("translate", "A name, copied piece by piece"): ("of", 0.7),
-    ("fill", "A verb of speech"): ('?"', 0.6),
+    ("fill", "A verb of speech"): ('?"', 0.5),
     ("fill", "The token before"): (" the", 0.9),
     ("sums", "The multiplier's tens digit"): ("2", 0.8),
     ("sums", "The multiplier's ones digit"): ("3", 0.9),
@@ -41,7 +41,7 @@ TOKEN_BEFORE = {
 }
 # By title: what is among the three likeliest tokens where something is predicted.
 EXPECTS = {
-    "Singular or plural": " was",
+    "Singular or plural": " is",
     "Both sides tell": " door",
     "A verb agrees with the noun beside it": " were",
     "Two blanks": " time",

@@ -5,6 +5,20 @@ import re
 TEXT = "Once upon a time there was a little"
 
 
+def test_the_next_token_is_that_of_the_chosen_position(reader, ask):
+    reader.open(text=TEXT, view="next_token")
+    reader.page.locator(".chip").nth(2).click()
+    reader.wait_until_drawn()
+    assert reader.readout.startswith("After “upon”, ")
+    guesses = ask("trace", text=TEXT, capture=[], analyses=["next_token"])["analyses"]["next_token"]
+    first = guesses["probabilities"]["data"][2][0]
+    assert (
+        reader.view.locator(".bars .bartext")
+        .first.text_content()
+        .startswith(f"{100 * first:.1f} %")
+    )
+
+
 def test_a_likely_continuation_can_be_added_by_keyboard(reader, ask):
     reader.open(text=TEXT, view="next_token")
     guesses = ask("trace", text=TEXT, capture=[], analyses=["next_token"])["analyses"]["next_token"]
