@@ -51,8 +51,9 @@ def test_a_head_opens_from_the_keyboard(reader):
     reader.view.locator(".plot").nth(1).focus()
     reader.page.keyboard.press("Home")
     assert "logits for" in reader.announced
-    while " together" in reader.announced:
-        reader.page.keyboard.press("ArrowDown")
+    # The bar of all smaller heads opens nothing.
+    if " together" in reader.announced:
+        reader.page.keyboard.press("ArrowUp")
     reader.page.keyboard.press("Enter")
     reader.wait_until_drawn()
     assert "view=word" not in reader.page.url
