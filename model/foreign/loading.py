@@ -9,7 +9,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -84,11 +84,10 @@ def import_alone() -> None:
     sys.modules.update(hidden)
     torch.distributed.is_available = lambda: False
     try:
-        transformers_library()
-        for name in _SHARED:
-            import_module(name)
-    except Exception:  # of another version, which asks more of the compiler
-        pass
+        with suppress(Exception):  # of another version, which asks more of the compiler
+            transformers_library()
+            for name in _SHARED:
+                import_module(name)
     finally:
         torch.distributed.is_available = is_available
         for name in hidden:
