@@ -104,7 +104,7 @@ def open_offline(chromium):
 
 def test_what_a_text_holds_does_nothing_in_a_saved_page(reader, tmp_path, open_offline):
     text = 'a</script><script>document.title="gone"</script><img src=x onerror=alert(1)> &amp; "b"'
-    reader.open(text=text)
+    reader.open(text=text, layer=2, head=5)
     opened = open_offline(reader.save("HTML", tmp_path))
     assert opened.page.title().startswith(f"Layer 2, head 5: {text[:60]}")
     assert opened.page.locator(".text").text_content() == text
