@@ -186,4 +186,4 @@ def collect() -> None:
 
 def in_gb(n_bytes: int) -> str:
     """A number of bytes for a sentence."""
-    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:,.1f} MB"
+    return f"{n_bytes / 1e9:,.2f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:,.2f} MB"

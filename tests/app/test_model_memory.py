@@ -102,7 +102,7 @@ def test_the_budget_is_that_of_the_settings_or_a_share_of_the_machine(monkeypatc
 
 
 def test_sizes_are_written_for_readers():
-    assert (in_gb(7_240_000_000), in_gb(153_640)) == ("7.2 GB", "0.2 MB")
+    assert (in_gb(7_240_000_000), in_gb(153_640)) == ("7.24 GB", "0.15 MB")
 
 
 def test_the_registry_keeps_to_the_budget_and_loads_again(zoo):

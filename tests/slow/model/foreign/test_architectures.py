@@ -1,6 +1,7 @@
 """The invariants of foreign models on tiny random models of many architectures of Transformers."""
 
 import copy
+from functools import lru_cache
 from threading import Thread
 
 import numpy as np
@@ -78,18 +79,35 @@ def build(name):
     return module
 
 
+# The parts of an architecture are kept by its name: pytest keeps fixtures by the index of a
+# parameter, which the test of threads counts in another list.
 @pytest.fixture(scope="module", params=TASKS)
 def name(request):
     return request.param
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def model(name):
+    return served(name)
+
+
+@pytest.fixture
+def eager(name):
+    return untouched(name)
+
+
+@pytest.fixture
+def whole(name):
+    return read_whole(name)
+
+
+@lru_cache(maxsize=1)
+def served(name):
     return serve_module(build(name), TASKS[name], name)
 
 
-@pytest.fixture(scope="module")
-def eager(name):
+@lru_cache(maxsize=1)
+def untouched(name):
     """Transformers' own eager attention on a copy that nothing of this project has touched."""
     module = build(name)
     with quiet():
@@ -112,8 +130,9 @@ def run(module, model, **options):
         return module(**inputs)
 
 
-@pytest.fixture(scope="module")
-def whole(model):
+@lru_cache(maxsize=1)
+def read_whole(name):
+    model = served(name)
     return read(model, *(site.name for site in model.description.sites))
 
 
