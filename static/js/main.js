@@ -40,7 +40,6 @@ import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, pageZoom, palette, partOf } from './ui/dom.js';
 import {
   askForKey,
-  loadingInWords,
   readInWords,
   createKeys,
   createRetrier,
@@ -325,7 +324,7 @@ async function read() {
   }
   pageStatus.waitForTrace(true);
   try {
-    card = await readyModel(card, signal, (found) => pageStatus.say(loadingInWords(found)));
+    card = await readyModel(card, signal, pageStatus.load);
     if (signal.aborted) return;
     if (card !== wanted && wanted.state !== 'loaded') await refreshCatalogue(signal);
     composer.show({ text, target: state.target, model: card.id, card });

@@ -65,6 +65,12 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       status.textContent = words;
     },
 
+    /** Its progress stands beside “Cancel” until the text is read. @param {Card} card */
+    load(card) {
+      status.textContent = loadingInWords(card);
+      status.classList.add('is-loading');
+    },
+
     isReading: () => waiting.forTrace,
 
     /**
@@ -76,6 +82,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       signal(waiting.forTrace || waiting.forAnswers);
       for (const part of [results, byId('translation')])
         part.classList.toggle('is-stale', isWaiting);
+      status.classList.remove('is-loading');
       if (isWaiting && byId('notice').hidden) status.textContent = 'Reading…';
     },
 
@@ -94,7 +101,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
  * The progress of a model that the server is loading, and the memory that it needs.
  * @param {Card} card
  */
-export function loadingInWords({ id, title, progress = 0, memory_bytes: bytes = 0 }) {
+function loadingInWords({ id, title, progress = 0, memory_bytes: bytes = 0 }) {
   const share = progress > 0 ? `: ${Math.round(100 * progress)} %` : '';
   return `Loading ${title || id}${share}. It needs ${inBytes(bytes)} of memory.`;
 }
