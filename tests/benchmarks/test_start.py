@@ -5,16 +5,16 @@ import time
 
 from tests.server_process import serving
 
-N_STARTS = 2
+N_STARTS = 5
 TARGET = 2.0
 
 
 def test_the_server_is_ready_within_seconds(table):
     start()  # reads the files from the disk and writes the bytecode
-    waited, computed = min(start() for _ in range(N_STARTS))
+    waited, computed = sorted(start() for _ in range(N_STARTS))[N_STARTS // 2]
     figure = f"{waited:.1f} s, of which {computed:.1f} s are the process's own"
     table.add("Start", "headlight serve until /readyz", figure, f"≤ {TARGET:g} s", waited < TARGET)
-    assert computed < TARGET
+    assert waited < TARGET
 
 
 def start(*options):

@@ -115,12 +115,13 @@ class Person:
         page = await self.get("page", "/")
         for path in dict.fromkeys(found.decode() for found in FILES.findall(page.content)):
             await self.fetch("file", path)
-        await self.fetch("models", "/api/v1/models")
+        # Their list changes when one of them is loaded.
+        await self.fetch("models", "/api/v1/models", (200, 304))
 
-    async def fetch(self, kind, path):
+    async def fetch(self, kind, path, expected=(304,)):
         """A file, or the word that the one already here is still right."""
         if known := self.etags.get(path):
-            response = await self.get(f"{kind}, known", path, (304,), **{"If-None-Match": known})
+            response = await self.get(f"{kind}, known", path, expected, **{"If-None-Match": known})
         else:
             response = await self.get(kind, path)
         if "etag" in response.headers:
