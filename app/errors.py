@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from headlight.request_log import current
+from headlight.logs import current
 from headlight.schemas import ProblemAnswer
 
 MEDIA_TYPE = "application/problem+json"

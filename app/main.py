@@ -25,12 +25,19 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from headlight.errors import ANY_ERROR, MEDIA_TYPE, described, install_problems
-from headlight.middleware.access import GUARDED, KEY_HEADER, ApiKeys, Cors, KeyRing, TrustedHosts
+from headlight.logs import RequestLog
 from headlight.middleware.conditional_get import ConditionalGet
 from headlight.middleware.errors import Errors
 from headlight.middleware.limits import BodyTimeout, RateLimit, RequestLimits
-from headlight.middleware.security_headers import SecurityHeaders
-from headlight.request_log import RequestLog
+from headlight.middleware.security import (
+    GUARDED,
+    KEY_HEADER,
+    ApiKeys,
+    Cors,
+    KeyRing,
+    SecurityHeaders,
+    TrustedHosts,
+)
 from headlight.routes import experiments, generation, health, models, page, traces
 from headlight.services import Services
 from headlight.settings import Settings

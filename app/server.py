@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from uvicorn.supervisors import Multiprocess
 
-from headlight import log_format
+from headlight import logs
 from headlight.settings import ANY_ADDRESS, MAX_HEADER_BYTES, Settings, warnings_of
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
 
 def build(settings: Settings) -> FastAPI:
     """Prepare this process and make its application: called once in every worker."""
-    log_format.configure(settings.log_level, settings.log_format)
+    logs.configure(settings.log_level, settings.log_format)
     sys.setswitchinterval(SWITCH_SECONDS)
     _raise_file_limit()
     # Imports make a million objects that stay; to search them for garbage takes a fifth of a start.

@@ -18,7 +18,7 @@ from fastapi import Depends, Request
 from headlight.engine import ClientLeft, Engine, is_fatal, unless_client_leaves
 from headlight.errors import Problem
 from headlight.experiments import Experiments
-from headlight.log_format import TELLS_WHY
+from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.cancellation import cancellable
 from headlight.model.served import Served

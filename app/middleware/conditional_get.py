@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headlight.errors import Problem
-from headlight.middleware.access import PROBES
+from headlight.middleware.security import PROBES
 from headlight.serialization.negotiation import (
     Coding,
     compressed,

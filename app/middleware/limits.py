@@ -26,7 +26,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headlight.errors import Problem
-from headlight.middleware.access import METRICS, KeyRing, is_guarded
+from headlight.middleware.security import METRICS, KeyRing, is_guarded
 from headlight.settings import BODY_SECONDS, MAX_HEADER_BYTES
 
 _WITH_BODY = {b"content-length", b"transfer-encoding"}

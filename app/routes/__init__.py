@@ -15,7 +15,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from headlight.errors import Problem, echo
-from headlight.request_log import note_text_of
+from headlight.logs import note_text_of
 from headlight.serialization.negotiation import SAFETENSORS, is_known
 from headlight.serialization.sending import EVENT_STREAM
 
