@@ -1,6 +1,7 @@
-"""The command line: `headlight serve`, `trace`, `add`, `train`, `quantize` and others.
+"""The command line: every command with its options; those of `headlight data` are in its module.
 
-Each command imports its work when it runs, so that `--help` does not wait for PyTorch.
+A command imports its work from `headlight.commands` when it runs, so that `--help` does not wait
+for PyTorch.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Annotated, Literal
 import typer
 
 from headlight.commands.data import data
-from headlight.commands.options import (
+from headlight.commands.parsing import (
     USAGE_ERROR,
     Command,
     Group,
@@ -391,7 +392,7 @@ def evaluate(
     with reporting_errors():
         if heads:
             from headlight.commands.evaluate import profile_model
-            from headlight.commands.options import UsageError
+            from headlight.commands.parsing import UsageError
 
             if other or pairs or corpus or gold or bits:
                 raise UsageError("--heads takes --text alone; leave the other options out")

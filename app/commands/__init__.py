@@ -1,1 +1,1 @@
-"""The work of the commands; `app/cli.py` has their options."""
+"""The work of the commands, which imports PyTorch; their options are in `app/cli.py`."""

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 from rich.text import Text
 
-from headlight.commands.options import UsageError
 from headlight.commands.output import notes, show
+from headlight.commands.parsing import UsageError
 from headlight.foreign_models import (
     STORED,
     load_checked,

@@ -1,4 +1,4 @@
-"""The data commands: clean a corpus before a model reads it, and report on it.
+"""`headlight data`, options and work: clean a corpus before a model reads it, report on it.
 
 Each writes a folder: ``kept.jsonl``, which `headlight train` reads, ``dropped.jsonl`` with a reason
 in every line, and the report as ``report.json`` and as a page that opens offline, ``report.html``.
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from headlight.commands.options import Command, Group, UsageError, option, reporting_errors
 from headlight.commands.output import check, console, notes, writing
+from headlight.commands.parsing import Command, Group, UsageError, option, reporting_errors
 
 if TYPE_CHECKING:
     from headlight.model.data.deduplication import Deduplicator

@@ -1,4 +1,4 @@
-"""The evaluate command: figures on a model's card, or with --heads a profile of every head."""
+"""The work of `headlight evaluate`: figures on a card, or with --heads a profile of every head."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from headlight.commands.options import UsageError
 from headlight.commands.output import console
+from headlight.commands.parsing import UsageError
 from headlight.model.card import flatten, read_card, write_card
 from headlight.model.checkpoint import find_model, load, load_checkpoint, write_atomically
 from headlight.model.checkpoint_files import CARD, CheckpointError

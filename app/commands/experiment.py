@@ -1,4 +1,4 @@
-"""Run an experiment in this process, and print its result as a table, JSON or CSV.
+"""The work of `headlight experiment`: run it here, print its result as a table, JSON or CSV.
 
 The CSV has one line for each number, with a column for every axis of the result:
 
@@ -24,8 +24,8 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from headlight.commands.options import UsageError, error_lines
 from headlight.commands.output import STANDARD_OUTPUT, check, notes, show, writing
+from headlight.commands.parsing import UsageError, error_lines
 from headlight.model.experiments.experiment import (
     Experiment,
     Frame,

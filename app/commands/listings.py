@@ -1,4 +1,4 @@
-"""Lists of models, limits and settings, for people or as JSON."""
+"""The work of `headlight models`, `limits` and `settings`: lists for people or as JSON."""
 
 import json
 from dataclasses import asdict

@@ -1,12 +1,12 @@
-"""The quantize command: a copy of a model with fewer bits for each weight."""
+"""The work of `headlight quantize`: a copy of a model with fewer bits for each weight."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from headlight.commands.options import UsageError
 from headlight.commands.output import console
+from headlight.commands.parsing import UsageError
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import find_model, load_checkpoint, save
 from headlight.model.checkpoint_files import WEIGHTS

@@ -32,14 +32,14 @@ from headlight.client import (
 )
 from headlight.client.client import KEY_VARIABLE
 from headlight.commands.csv_export import csv_lines
-from headlight.commands.options import (
+from headlight.commands.output import STANDARD_OUTPUT, check, console, notes, show, writing
+from headlight.commands.parsing import (
     UsageError,
     check_models_dir,
     option_of,
     request_errors,
     settings_of,
 )
-from headlight.commands.output import STANDARD_OUTPUT, check, console, notes, show, writing
 from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer

@@ -1,4 +1,4 @@
-"""The train command: settings as typed, the run and its progress."""
+"""The work of `headlight train` and `comparisons`: settings as typed, the run, its progress."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from rich.progress import (
 )
 
 from headlight.commands.evaluate import usage_errors
-from headlight.commands.options import UsageError
 from headlight.commands.output import console
+from headlight.commands.parsing import UsageError
 from headlight.model.card import ModelCard, read_card
 from headlight.model.checkpoint import ZOO, find_model, load_checkpoint
 from headlight.model.checkpoint_files import CARD, CheckpointError

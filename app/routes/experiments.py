@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from headlight.errors import InvalidMembers, Problem, described, echo, server_stopping
 from headlight.experiments import Run, description
 from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
-from headlight.routes import EVENTS, JsonRoute
+from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.experiments import (
     ExperimentAnswer,
     ExperimentEvent,
@@ -22,7 +22,7 @@ from headlight.schemas.experiments import (
     SourceAnswer,
 )
 from headlight.serialization.negotiation import JSON, negotiate
-from headlight.serialization.sending import EVENT_STREAM, EventStream, encode_event
+from headlight.serialization.sending import EVENT_STREAM, EVENTS, EventStream, encode_event
 from headlight.services import Services, ServicesDep, client_left
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute)

@@ -18,7 +18,6 @@ from headlight.model.card import CLAIMS, ModelCard, measured_claim
 from headlight.model.head_profiles import head_labels
 from headlight.model.served import Description, Weight
 from headlight.registry import ModelStatus, Registry
-from headlight.routes import FILE, TAG, not_modified
 from headlight.schemas.edits import MAX_GLOBS, Glob
 from headlight.schemas.models import (
     ClaimAnswer,
@@ -33,7 +32,15 @@ from headlight.schemas.models import (
     SoftmaxAnswer,
     UnavailableModel,
 )
-from headlight.serialization.negotiation import SAFETENSORS, content_tag, negotiate
+from headlight.serialization.negotiation import (
+    FILE,
+    NOT_MODIFIED,
+    SAFETENSORS,
+    TAG,
+    content_tag,
+    negotiate,
+    not_modified,
+)
 from headlight.serialization.trace import raw_chunks, safetensors_header
 from headlight.services import ServicesDep, client_left
 from headlight.tracing.analyses import available
@@ -71,12 +78,8 @@ async def model(
 
 
 _FILE: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "One safetensors file.",
-        "content": FILE,
-        "headers": TAG,
-    },
-    304: {"description": "The client has it: If-None-Match names its tag.", "headers": TAG},
+    200: {"description": "One safetensors file.", "content": FILE, "headers": TAG},
+    304: NOT_MODIFIED,
     **described(404, 406, 422, 503),
 }
 

@@ -1,4 +1,4 @@
-"""Tokens of a text, forward passes with exactly the tensors asked for, encodings of positions."""
+"""Tokens of a text, and forward passes with exactly the tensors asked for."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -13,10 +13,8 @@ from headlight.errors import Problem, described, server_stopping
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, typed_tokens
 from headlight.registry import Registry
-from headlight.routes import EVENTS, FILE, TAG, JsonRoute, not_modified
+from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.traces import (
-    PositionalAnswer,
-    PositionalRequest,
     TileAnswer,
     TileRequest,
     TokenAnswer,
@@ -29,23 +27,24 @@ from headlight.schemas.traces import (
     TracesRequest,
 )
 from headlight.serialization.negotiation import (
+    FILE,
     MEDIA_TYPES,
+    NOT_MODIFIED,
+    TAG,
     ResponseFormat,
-    content_tag,
     negotiate,
     negotiate_format,
+    not_modified,
 )
 from headlight.serialization.sending import (
     EVENT_STREAM,
-    ChunkedResponse,
+    EVENTS,
     EventStream,
     encode_event,
 )
 from headlight.services import Services, ServicesDep, client_left
 from headlight.tracing.jobs import TraceJob, check_texts, model_errors_as_problems
 from headlight.tracing.long_texts import tile_answer
-from headlight.tracing.positional import positional_answer
-from headlight.tracing.service import Encoded
 
 router = APIRouter(prefix="/api/v1", route_class=JsonRoute)
 
@@ -84,7 +83,7 @@ _SEVERAL: dict[int | str, dict[str, Any]] = {
 }
 _KEPT_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: _TRACE | {"headers": TAG},
-    304: {"description": "The client has it: If-None-Match names its tag.", "headers": TAG},
+    304: NOT_MODIFIED,
     **described(404, 406, 422, 503, 504),
 }
 
@@ -95,16 +94,6 @@ _TILE: dict[int | str, dict[str, Any]] = {
         "description": "The tile, as JSON or as one safetensors file.",
         "content": FILE,
     },
-    **described(404, 406, 422, 503, 504),
-}
-_POSITIONAL: dict[int | str, dict[str, Any]] = {
-    200: {
-        "model": PositionalAnswer,
-        "description": "The encoding, as JSON or as one safetensors file.",
-        "content": FILE,
-        "headers": TAG,
-    },
-    304: _KEPT_ANSWERS[304],
     **described(404, 406, 422, 503, 504),
 }
 
@@ -138,7 +127,7 @@ async def trace(
     headers = encoded.sent_as.headers
     if trace_id in services.traces.cache:
         headers |= {"Content-Location": _location(request, trace_id, sent_as)}
-    return _response(encoded, headers)
+    return encoded.response(headers)
 
 
 class Share:
@@ -202,7 +191,7 @@ async def traces(body: TracesRequest, request: Request, services: ServicesDep) -
     with ExitStack() as stack:
         await services.use_model(body.model, stack, client_left(request))
         encoded = await services.traces.traces(body, sent_as, client_left(request))
-    return _response(encoded, encoded.sent_as.headers)
+    return encoded.response(encoded.sent_as.headers)
 
 
 @router.get(
@@ -238,7 +227,7 @@ async def kept_trace(
     if known := not_modified(request, headers):
         return known
     encoded = await services.traces.encode(answer, sent_as, client_left(request))
-    return _response(encoded, headers)
+    return encoded.response(headers)
 
 
 @router.get("/traces/{trace_id}/tile", tags=["traces"], response_class=Response, responses=_TILE)
@@ -264,15 +253,10 @@ async def tile(
     compute = partial(tile_answer, trace_id, kept, query, services.settings.max_cells)
     answer = await services.in_thread(compute, client_left(request))
     encoded = await services.traces.encode(answer, sent_as, client_left(request))
-    return _response(encoded, {**encoded.sent_as.headers, "Cache-Control": KEPT})
+    return encoded.response({**encoded.sent_as.headers, "Cache-Control": KEPT})
 
 
 _POST = f"{router.prefix}/trace"
-
-
-def _response(encoded: Encoded, headers: dict[str, str]) -> Response:
-    media_type = encoded.sent_as.media_type
-    return ChunkedResponse(encoded.body, media_type, headers, encoded.reservation)
 
 
 def _location(request: Request, trace_id: str, sent_as: ResponseFormat) -> str:
@@ -311,31 +295,3 @@ def _cut(registry: Registry, model: str, body: TokenizeRequest) -> Sequence[Toke
             return read_ids(checkpoint, body.ids)[1]
         tokens = checkpoint.tokenizer.encode(body.text or "")
         return tokens if body.special_tokens else typed_tokens(tokens)
-
-
-@router.get("/positional", tags=["positional"], response_class=Response, responses=_POSITIONAL)
-async def positional(
-    query: Annotated[PositionalRequest, Query()], request: Request, services: ServicesDep
-) -> Response:
-    """Return a positional encoding, position by position.
-
-    `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
-    Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
-    """
-    sent_as = negotiate_format(request.headers)
-    compute = partial(positional_answer, query, services.registry, services.settings)
-    with ExitStack() as stack:
-        if query.model is not None:
-            await services.use_model(query.model, stack, client_left(request))
-        answer = await services.in_thread(compute, client_left(request))
-    encoded = await services.traces.encode(answer, sent_as, client_left(request))
-    try:
-        tag = await services.in_thread(partial(content_tag, encoded.body), client_left(request))
-    except BaseException:
-        encoded.reservation.release()
-        raise
-    headers = {**encoded.sent_as.headers, "ETag": tag, "Cache-Control": "no-cache"}
-    if known := not_modified(request, headers):
-        encoded.reservation.release()
-        return known
-    return _response(encoded, headers)

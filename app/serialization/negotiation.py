@@ -23,6 +23,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
 
 from headlight.errors import Problem, echo
 from headlight.schemas.traces import DType
@@ -53,6 +55,11 @@ LIBRARIES = f"{zstandard.ZSTD_VERSION} {brotli.__version__} {zlib.ZLIB_RUNTIME_V
 """The versions that, with the level, decide the compressed bytes."""
 
 LOWER_TRIANGLE = "lower-triangle"
+
+FILE = {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}
+TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}
+NOT_MODIFIED = {"description": "The client has it: If-None-Match names its tag.", "headers": TAG}
+"""Content, headers and a response, for the documentation of routes."""
 
 _TAG = re.compile(r'"[^"]*"')
 
@@ -231,6 +238,14 @@ def is_known(tag: str, if_none_match: Iterable[str]) -> bool:
     Weak tags count as strong ones here (RFC 9110, section 13.1.2).
     """
     return any(value.strip() == "*" or tag in _TAG.findall(value) for value in if_none_match)
+
+
+def not_modified(request: Request, headers: Mapping[str, str]) -> Response | None:
+    """The answer 304, if the client has the content that these headers tag."""
+    if not is_known(headers["ETag"], request.headers.getlist("if-none-match")):
+        return None
+    kept = {name: value for name, value in headers.items() if name != "Content-Encoding"}
+    return Response(status_code=304, headers=kept)
 
 
 def compressed(

@@ -25,6 +25,8 @@ from headlight.serialization.trace import Answer, Sendable, sent_arrays
 logger = logging.getLogger(__name__)
 
 EVENT_STREAM = "text/event-stream"
+EVENTS = {EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}}}
+"""The content of a stream, for the documentation of its route."""
 # An event is of use at once or not at all: no cache may keep it, no proxy may collect several.
 EVENT_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 

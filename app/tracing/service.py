@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 from cachetools import LRUCache
+from starlette.responses import Response
 
 from headlight.engine import ClientLeft, Engine, Job, unless_client_leaves
 from headlight.errors import Problem
@@ -18,10 +19,17 @@ from headlight.model.trace import NamedArray
 from headlight.registry import Registry
 from headlight.schemas.traces import TraceRequest, TracesRequest
 from headlight.serialization.negotiation import ResponseFormat
-from headlight.serialization.sending import Outgoing, Reservation, entity_tag, size_estimate
+from headlight.serialization.sending import (
+    ChunkedResponse,
+    Outgoing,
+    Reservation,
+    entity_tag,
+    size_estimate,
+)
 from headlight.serialization.trace import Analysis, Answer, Answers, Sendable, encode
 from headlight.settings import MAX_LONG_TEXTS, Settings
-from headlight.tracing.jobs import TraceJob, check_texts, solve, trace_job, trace_jobs
+from headlight.tracing.batch import solve
+from headlight.tracing.jobs import TraceJob, check_texts, trace_job, trace_jobs
 from headlight.tracing.long_texts import KeptTiles, LongTexts
 
 INLINE_BYTES = 2**16
@@ -45,6 +53,10 @@ class Encoded:
     body: bytes
     sent_as: ResponseFormat
     reservation: Reservation
+
+    def response(self, headers: Mapping[str, str]) -> Response:
+        """The response with these headers, which releases the memory once it is sent."""
+        return ChunkedResponse(self.body, self.sent_as.media_type, headers, self.reservation)
 
 
 class TraceService:

@@ -8,8 +8,8 @@ from headlight.model import tracing
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.tracing import jobs as module
-from headlight.tracing.jobs import solve
+from headlight.tracing import batch as module
+from headlight.tracing.batch import solve
 from headlight.tracing.service import job_of, trace_now
 
 TEXTS = ("the cat", "a small light reads the words aloud because it was tired", "mat")

@@ -1,8 +1,13 @@
-"""Positional encodings by scheme and sizes: validate the request, bound its size, compute."""
+"""Encodings of positions, by scheme and sizes or by model."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Annotated, Any
 
-from headlight.errors import Problem, over_limit
+from fastapi import APIRouter, Query, Request, Response
+
+from headlight.errors import Problem, described, over_limit
 from headlight.model.positional_tables import (
     alibi_encoding,
     rotary_encoding,
@@ -10,9 +15,20 @@ from headlight.model.positional_tables import (
 )
 from headlight.model.trace import NamedArray
 from headlight.registry import Registry
-from headlight.schemas.traces import PositionalRequest
+from headlight.schemas.traces import PositionalAnswer, PositionalRequest
+from headlight.serialization.negotiation import (
+    FILE,
+    NOT_MODIFIED,
+    TAG,
+    content_tag,
+    negotiate_format,
+    not_modified,
+)
 from headlight.serialization.trace import Arrays
+from headlight.services import ServicesDep, client_left
 from headlight.settings import Settings
+
+router = APIRouter(prefix="/api/v1", tags=["positional"])
 
 _SIZE_OF = {"sinusoidal": "width", "rotary": "width", "alibi": "heads"}
 _MEANING = {
@@ -20,10 +36,48 @@ _MEANING = {
     "rotary": "an even number, the d_head of the queries and keys",
     "alibi": "the number of heads that have a slope each",
 }
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": PositionalAnswer,
+        "description": "The encoding, as JSON or as one safetensors file.",
+        "content": FILE,
+        "headers": TAG,
+    },
+    304: NOT_MODIFIED,
+    **described(404, 406, 422, 503, 504),
+}
 
 
-def positional_answer(request: PositionalRequest, registry: Registry, settings: Settings) -> Arrays:
-    """Compute the encoding that a request asks for; it blocks, so call it off the event loop.
+@router.get("/positional", response_class=Response, responses=_ANSWERS)
+async def positional(
+    query: Annotated[PositionalRequest, Query()], request: Request, services: ServicesDep
+) -> Response:
+    """Return a positional encoding, position by position.
+
+    `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
+    Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
+    """
+    sent_as = negotiate_format(request.headers)
+    compute = partial(_compute, query, services.registry, services.settings)
+    with ExitStack() as stack:
+        if query.model is not None:
+            await services.use_model(query.model, stack, client_left(request))
+        answer = await services.in_thread(compute, client_left(request))
+    encoded = await services.traces.encode(answer, sent_as, client_left(request))
+    try:
+        tag = await services.in_thread(partial(content_tag, encoded.body), client_left(request))
+    except BaseException:
+        encoded.reservation.release()
+        raise
+    headers = {**encoded.sent_as.headers, "ETag": tag, "Cache-Control": "no-cache"}
+    if known := not_modified(request, headers):
+        encoded.reservation.release()
+        return known
+    return encoded.response(headers)
+
+
+def _compute(request: PositionalRequest, registry: Registry, settings: Settings) -> Arrays:
+    """The encoding that a request asks for; it blocks, so it belongs off the event loop.
 
     Raises:
         Problem: sizes that fit no scheme or are too large, a model that is unknown or encodes

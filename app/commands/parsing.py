@@ -1,4 +1,6 @@
-"""Options that commands share, the settings they make, and how errors are reported.
+"""Parse command lines: options with their help, the settings they make, usage errors.
+
+The options themselves are in `app/cli.py`.
 
 A usage error ends a command with exit code 2, as Click's own do; any other failure with 1. A wrong
 setting or option is reported with its name, its value and the rule:
