@@ -28,7 +28,7 @@ from markupsafe import Markup
 from headlight.client.decode import Trace, read_trace
 from headlight.model import trace as model_trace
 from headlight.model.analysis import head_labels
-from headlight.model.positional_tables import (
+from headlight.model.positions import (
     alibi_encoding,
     rotary_encoding,
     sinusoidal_encoding,

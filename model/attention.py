@@ -5,7 +5,7 @@
 Rows are queries (the tokens that attend), columns are keys (the tokens attended to); every row of
 the weights sums to 1. Heads whose scores or weights are captured or edited are computed step by
 step, all others by PyTorch's fused kernel; both give the same numbers. Of long texts, rows and
-pooled maps are observed block by block (`streaming`).
+pooled maps are observed block by block (`blockwise_attention`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from headlight.model.blockwise_attention import blockwise_attention
 from headlight.model.config import TransformerConfig
 from headlight.model.hooks import HookPoint, hooked_heads, is_edited, is_hooked, site_of
+from headlight.model.observation import OBSERVED_AXES, keep_attention, observe_whole
 from headlight.model.positions import alibi_bias, alibi_slopes, rotate
 from headlight.model.score_terms import ScoreTerms
-from headlight.model.streaming import (
-    OBSERVED_AXES,
-    keep_attention,
-    observe_whole,
-    stream_attention,
-)
 
 WHOLE_ELEMENTS = 2**22
 """The elements of a bias or a mask beyond which attention runs in blocks, which need neither."""
@@ -282,7 +278,7 @@ class MultiHeadAttention(nn.Module):
         terms, path = self._terms(is_token), self._path(observed)
         # Heads that share keys have equal ones; the blocks need each once.
         sharers = self.n_heads // self.n_groups
-        context, found = stream_attention(
+        context, found = blockwise_attention(
             queries, keys[:, ::sharers], values[:, ::sharers], terms, observed, path=path
         )
         for name, tensor in found.items():

@@ -253,7 +253,7 @@ class HookedModule(nn.Module):
     def sites(self) -> tuple[Site, ...]:
         """Every site with its axes, in the order of the module tree.
 
-        Maps and rows are none: their sizes are those that a pass asks for (`streaming.Watch`).
+        Maps and rows are none: their sizes are those that a pass asks for (`observation.Watch`).
         """
         return tuple(
             Site(name, point.axes, point.sizes)

@@ -17,6 +17,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headlight.model.trace import NamedArray
+
 BASE = 10_000.0
 """Of the frequencies. Vaswani et al. 2017, section 3.5."""
 
@@ -100,3 +102,59 @@ def alibi_bias(
     distance = (keys[n_keys - n_queries :, None] - keys).abs()
     # Negating the integer distances instead of the product avoids −0.
     return alibi_slopes(n_heads).to(device)[:, None, None] * -distance
+
+
+# --- as named arrays, without a text --------------------------------------------------------------
+
+
+def sinusoidal_encoding(n_positions: int, d_model: int) -> dict[str, NamedArray]:
+    """The sinusoidal encoding and its frequencies.
+
+    Args:
+        n_positions: positions from 0 on.
+        d_model: width of the encoding, even.
+
+    Returns:
+        ``encoding`` (position, d_model) in [−1, 1], and ``frequencies`` (pair): the rotation of
+        each pair of dimensions from one position to the next, in radians.
+    """
+    return {
+        "encoding": as_named("position d_model", sinusoidal(n_positions, d_model)),
+        "frequencies": as_named("pair", frequencies(d_model)),
+    }
+
+
+def rotary_encoding(n_positions: int, d_head: int) -> dict[str, NamedArray]:
+    """The rotation of each pair of dimensions of a query or key by position.
+
+    Args:
+        n_positions: positions from 0 on.
+        d_head: width of a head, even.
+
+    Returns:
+        ``angles``, in radians, ``cos`` and ``sin``, each (position, pair).
+    """
+    angles = position_angles(n_positions, d_head)
+    rotations = {"angles": angles, "cos": angles.cos(), "sin": angles.sin()}
+    return {name: as_named("position pair", tensor) for name, tensor in rotations.items()}
+
+
+def alibi_encoding(n_positions: int, n_heads: int) -> dict[str, NamedArray]:
+    """The slopes and biases of ALiBi, on both sides of the diagonal.
+
+    Args:
+        n_positions: positions from 0 on.
+        n_heads: number of heads.
+
+    Returns:
+        ``slopes`` (head), and ``bias`` (head, query, key): −slope·|query − key|.
+    """
+    return {
+        "slopes": as_named("head", alibi_slopes(n_heads)),
+        "bias": as_named("head query key", alibi_bias(n_heads, n_positions, n_positions)),
+    }
+
+
+def as_named(axes: str, tensor: Tensor) -> NamedArray:
+    """A tensor as a float32 array whose axes have these names."""
+    return NamedArray(tuple(axes.split()), tensor.detach().float().cpu().numpy())

@@ -21,9 +21,9 @@ from torch import Tensor
 from headlight.model.card import ModelCard
 from headlight.model.config import Architecture
 from headlight.model.interventions import Intervention
+from headlight.model.observation import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.quantization import StoredQuantization
 from headlight.model.sites import Site
-from headlight.model.streaming import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, NamedArray, Rotation, Token
 
@@ -364,7 +364,7 @@ class Served(Protocol):
         """
 
     def positions(self, n: int) -> dict[str, NamedArray]:
-        """The positional encoding of the positions 0 … n−1, as `positional_tables` names it.
+        """The encoding of the positions 0 … n−1, named as in `headlight.model.positions`.
 
         Raises:
             ValueError: the model encodes no positions, or fewer.

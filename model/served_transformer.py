@@ -19,7 +19,12 @@ from headlight.model.generation import TransformerWriter
 from headlight.model.hooks import Capture, gradient_leaves
 from headlight.model.interventions import Intervention, intervene, quantizations_of
 from headlight.model.norms import LayerNorm, Norm
-from headlight.model.positional_tables import Arrays, encoding_of
+from headlight.model.positions import (
+    alibi_encoding,
+    as_named,
+    rotary_encoding,
+    sinusoidal_encoding,
+)
 from headlight.model.quantization import quantized_weights
 from headlight.model.served import Description, LinearExit, Weight, pad
 from headlight.model.sites import layer_of
@@ -182,9 +187,35 @@ class Checkpoint:
             found |= dict(_norm_weights(facts.path, model.get_submodule(f"{layer}.{norm}")))
         return found | {"W_U": _weight(("vocab", "d_model"), model.vectors)}
 
-    def positions(self, n: int) -> Arrays:
+    def positions(self, n: int) -> dict[str, NamedArray]:
         """As `Served.positions`."""
-        return encoding_of(self.model, n)
+        config = self.config
+        match config.positional:
+            case "sinusoidal":
+                return sinusoidal_encoding(n, config.d_model)
+            case "rotary":
+                return rotary_encoding(n, config.d_head)
+            case "alibi":
+                return alibi_encoding(n, config.n_heads)
+            case "none":
+                raise ValueError("the model encodes no positions")
+        if n > config.max_tokens:
+            raise ValueError(f"the model has learned {config.max_tokens} positions, not {n}")
+        return learned_encoding(self.model, n)
+
+
+def learned_encoding(model: Transformer, n: int) -> dict[str, NamedArray]:
+    """The first rows of each table of learned positions: ``encoding``, or one for each stack."""
+    ending = ".embedding.positions.weight"
+    tables = {
+        name.removesuffix(ending): table[:n]
+        for name, table in model.weights().items()
+        if name.endswith(ending)
+    }
+    return {
+        "encoding" if len(tables) == 1 else f"{stack}.encoding": as_named("position d_model", table)
+        for stack, table in tables.items()
+    }
 
 
 def _weight(

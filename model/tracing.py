@@ -24,10 +24,10 @@ import torch
 from torch import Tensor
 
 from headlight.model.interventions import Intervention, bound, require_quantizable, site_edits
+from headlight.model.observation import MAPS, OBSERVED_AXES, ROWS, Watch, n_bins, watching
 from headlight.model.served import Description, Served
 from headlight.model.site_edit import SiteEdit, require_positions
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
-from headlight.model.streaming import MAPS, OBSERVED_AXES, ROWS, Watch, n_bins, watching
 from headlight.model.trace import NamedArray, Token, Trace
 
 DEFAULT_CAPTURE = (

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from headlight.errors import Problem, described, over_limit
-from headlight.model.positional_tables import (
+from headlight.model.positions import (
     alibi_encoding,
     rotary_encoding,
     sinusoidal_encoding,

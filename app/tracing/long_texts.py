@@ -20,7 +20,7 @@ from cachetools import LRUCache
 from headlight.engine import ClientDisconnected, ClientLeft, unless_client_leaves
 from headlight.errors import Problem, echo, over_limit, refusal
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.streaming import bin_width
+from headlight.model.observation import bin_width
 from headlight.model.trace import NamedArray, Tiles
 from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest
 from headlight.serialization.trace import Answer, Arrays

@@ -24,10 +24,10 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from headlight.model.cancellation import check
+from headlight.model.foreign.blockwise_attention import ObservedBlocks, by_formula
 from headlight.model.foreign.deferred import Deferral, rows, whole
-from headlight.model.foreign.streamed import ObservedBlocks, by_formula
 from headlight.model.hooks import Function, FunctionMode, HookPoint, is_hooked
-from headlight.model.streaming import observe_whole
+from headlight.model.observation import observe_whole
 
 NAME = "headlight"
 """The name of `attend` in the attention interface of Transformers."""
@@ -110,7 +110,7 @@ class AttentionPoints:
 
     ``scale`` is the factor of Q·Kᵀ, if the scores follow from it; None: it is not known. ``order``
     finds the attention among the operations of an older file. ``observed`` are the points of the
-    numbers of rows, the maps and the rows, by name (`streaming.OBSERVED_AXES`). ``has_formula``:
+    numbers of rows, the maps and the rows, by name (`observation.OBSERVED_AXES`). ``has_formula``:
     blocks follow from the terms of the scores; otherwise the model file computes each block.
     ``is_in_place``: every step of the model file may write over Q·Kᵀ.
     """

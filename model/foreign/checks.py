@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from headlight.model.foreign.attention import new_pass
+from headlight.model.foreign.blockwise_check import check_blocks, observe
 from headlight.model.foreign.exits import exits
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.generation import ForeignWriter
@@ -23,9 +24,8 @@ from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.positions import rotation_of
 from headlight.model.foreign.probe import Recorder
-from headlight.model.foreign.streaming_check import check_streaming, observe
+from headlight.model.observation import OBSERVED_AXES
 from headlight.model.served import RowCapture
-from headlight.model.streaming import OBSERVED_AXES
 from headlight.model.trace import Rotation
 
 FORMULA, LENS, FUSED, CACHED, PADDED = 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
@@ -126,7 +126,7 @@ class _Checks:
             self.features.add("translate")
         if self.model.task == "masked":
             self.features.add("fill")
-        check_streaming(self.model, self.inputs, self.found)
+        check_blocks(self.model, self.inputs, self.found)
 
     def _refuse(self, reason: str) -> ForeignFolderError:
         kind = type(self.model.module).__name__

@@ -21,8 +21,8 @@ from headlight.model.foreign.attention import (
     points_of,
     state,
 )
+from headlight.model.foreign.blockwise_attention import ObservedBlocks
 from headlight.model.foreign.deferred import deferred, record, rows
-from headlight.model.foreign.streamed import ObservedBlocks
 from headlight.model.hooks import Function, FunctionMode, is_hooked
 
 PRODUCTS = {

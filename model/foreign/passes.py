@@ -21,8 +21,8 @@ from headlight.model.interventions import (
     site_edits,
     unscaled_paths,
 )
+from headlight.model.observation import OBSERVED_AXES
 from headlight.model.served import UnwatchedPass, pad
-from headlight.model.streaming import OBSERVED_AXES
 
 _WHOLE = (".scores", ".weights", ".sink", ".bias")
 """The sites that need the weights of every query at once."""

@@ -31,7 +31,7 @@ def positional_of(named: Named, recorded: Any) -> str:
 
 
 def encoding_of(model: ForeignPasses, n: int, rotation: Rotation | None) -> dict[str, NamedArray]:
-    """The encoding of the positions 0 … n−1; see `positional_tables`.
+    """The encoding of the positions 0 … n−1; see `headlight.model.positions`.
 
     A relative bias is read from a pass over n tokens: (head, query, key) of the first layer.
 

@@ -17,7 +17,8 @@ import torch
 import torch.nn.functional as F
 
 from headlight.model.attention import attention_mask, attention_scores, attention_weights
-from headlight.model.streaming import Watch, stream_attention, watching
+from headlight.model.blockwise_attention import blockwise_attention
+from headlight.model.observation import Watch, watching
 from tests.benchmarks.test_long_texts import OBSERVED, layer, seconds
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 70, 190, 30, 50
@@ -40,7 +41,7 @@ def measure(lengths, n_rounds):
                 "SDPA": lambda q=queries, k=keys, v=values: F.scaled_dot_product_attention(
                     q, k, v, is_causal=True
                 ),
-                "blocks": lambda q=queries, k=keys, v=values, t=terms: stream_attention(
+                "blocks": lambda q=queries, k=keys, v=values, t=terms: blockwise_attention(
                     q, k, v, t, OBSERVED["everything"]
                 ),
             }

@@ -21,17 +21,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from headlight.model.blockwise_attention import blockwise_attention
 from headlight.model.checkpoint import load
 from headlight.model.config import TransformerConfig
+from headlight.model.observation import MAPS, ROWS, STATISTICS, Watch, watching
 from headlight.model.score_terms import ScoreTerms
-from headlight.model.streaming import (
-    MAPS,
-    ROWS,
-    STATISTICS,
-    Watch,
-    stream_attention,
-    watching,
-)
 from headlight.model.transformer import Transformer
 
 LENGTHS = [4096, 16384, *map(int, filter(None, os.environ.get("HEADLIGHT_LONG", "").split(",")))]
@@ -91,9 +85,9 @@ def measured_memory(n_tokens):
     (queries, keys, values), terms = layer(n_tokens)
     watch = Watch(resolution=256, queries=(0, n_tokens // 2, n_tokens - 1))
     with torch.inference_mode(), watching(watch):
-        stream_attention(queries[..., :64, :], keys[..., :64, :], values[..., :64, :], terms)
+        blockwise_attention(queries[..., :64, :], keys[..., :64, :], values[..., :64, :], terms)
         with Peak() as peak:
-            stream_attention(queries, keys, values, terms, OBSERVED["everything"])
+            blockwise_attention(queries, keys, values, terms, OBSERVED["everything"])
     return peak.megabytes
 
 
@@ -104,7 +98,7 @@ def test_one_layer(table, n_tokens):
 
     def stream(names):
         with watching(watch):
-            return stream_attention(queries, keys, values, terms, names)
+            return blockwise_attention(queries, keys, values, terms, names)
 
     def fused():
         return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
@@ -135,7 +129,9 @@ def test_the_cost_grows_with_the_square_of_the_length(table):
     with torch.inference_mode(), watching(Watch()):
         for n_tokens in lengths:
             inputs = torch.randn(3, 1, 4, n_tokens, 64)
-            run = [seconds(lambda i=inputs: stream_attention(*i, terms, names)) for _ in range(3)]
+            run = [
+                seconds(lambda i=inputs: blockwise_attention(*i, terms, names)) for _ in range(3)
+            ]
             taken.append(min(run))
     slope = math.log(taken[-1] / taken[1]) / math.log(lengths[-1] / lengths[1])
     shown = ", ".join(f"{n:,}: {s:.3f} s" for n, s in zip(lengths, taken, strict=True))
@@ -211,7 +207,7 @@ def test_a_tile(table):
     watch = Watch(keeps=True)
     terms = ScoreTerms(scale=1 / 8, is_causal=True)
     with torch.inference_mode(), watching(watch):
-        stream_attention(
+        blockwise_attention(
             queries[:, :, :4096], keys[:, :, :4096], values[:, :, :4096], terms, path="a"
         )
     kept = watch.kept["a"]

@@ -43,7 +43,8 @@ MODEL_PARTS = {
     "headlight.model.norms",
     "headlight.model.positions",
     "headlight.model.score_terms",
-    "headlight.model.streaming",
+    "headlight.model.blockwise_attention",
+    "headlight.model.observation",
 }
 # A script imports from its own folder and from those before it.
 JS_FOLDERS = ["data", "state", "api", "plot", "ui", "views"]

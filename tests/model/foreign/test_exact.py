@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from headlight.model.foreign import attention
+from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.probe import record
-from headlight.model.foreign.streaming_check import WholeMatrices
 from headlight.model.generation import Continuation, Sampling, generate
 from headlight.model.interventions import (
     ExpertAblation,

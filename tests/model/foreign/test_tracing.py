@@ -23,9 +23,9 @@ from headlight.model.analysis import (
 )
 from headlight.model.checkpoint import load
 from headlight.model.foreign import attention, installing
+from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module
-from headlight.model.foreign.streaming_check import WholeMatrices
-from headlight.model.streaming import Watch
+from headlight.model.observation import Watch
 from headlight.model.tracing import count_elements, pass_spec, run_batch, tokenize, trace
 from headlight.tracing.analyses import available, output_weights, sites_of
 from tests import tiny_checkpoints

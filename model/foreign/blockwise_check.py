@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from headlight.model.foreign.passes import ForeignPasses
-from headlight.model.streaming import OBSERVED_AXES, Watch, watching
+from headlight.model.observation import OBSERVED_AXES, Watch, watching
 
 STREAMED, IN_LOWER_PRECISION = 1e-5, 4e-2
 _WATCH = {"resolution": 3, "queries": (0, 5), "block_rows": 4, "block_heads": 3}
@@ -44,7 +44,7 @@ class WholeMatrices(TorchDispatchMode):
         return found
 
 
-def check_streaming(model: ForeignPasses, inputs: dict[str, Any], found: _Found) -> None:
+def check_blocks(model: ForeignPasses, inputs: dict[str, Any], found: _Found) -> None:
     """Add the points of rows and maps, and let attention run in blocks if that proves right.
 
     The formula is tried first, then the model file's own code.

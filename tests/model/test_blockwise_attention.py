@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from headlight.model.blockwise_attention import blockwise_attention
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.streaming import (
+from headlight.model.observation import (
     BLOCK_ROWS,
     OBSERVED_AXES,
     STATISTICS,
@@ -18,7 +19,6 @@ from headlight.model.streaming import (
     bin_width,
     n_bins,
     observe_whole,
-    stream_attention,
     watching,
 )
 from tests.whole_attention import KINDS, case, context, observed, whole_weights
@@ -28,7 +28,7 @@ EVERYTHING = tuple(OBSERVED_AXES)
 
 def stream(one, watch, names=EVERYTHING, path=None):
     with torch.inference_mode(), watching(watch):
-        return stream_attention(one.queries, one.keys, one.values, one.terms, names, path=path)
+        return blockwise_attention(one.queries, one.keys, one.values, one.terms, names, path=path)
 
 
 @pytest.mark.parametrize("resolution", [2, 4, 7, 150])  # bins wider and narrower than blocks

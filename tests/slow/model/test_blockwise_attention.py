@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from headlight.model.streaming import OBSERVED_AXES, Watch, stream_attention, watching
+from headlight.model.blockwise_attention import blockwise_attention
+from headlight.model.observation import OBSERVED_AXES, Watch, watching
 from tests.whole_attention import BOUNDS, KINDS, case, context, observed
 
 N = 2048
@@ -16,7 +17,7 @@ ROUNDED = dict.fromkeys(("context", "max_map", "logsumexp"), 1e-6)
 def test_two_thousand_tokens_differ_from_the_whole_matrix_by_rounding(kind):
     one = case(kind, N, n_heads=2, d_head=64, n_rows=2 if kind == "padding" else 1, spread=1)
     with torch.inference_mode(), watching(Watch(resolution=256, queries=QUERIES)):
-        out, found = stream_attention(
+        out, found = blockwise_attention(
             one.queries, one.keys, one.values, one.terms, tuple(OBSERVED_AXES)
         )
     expected = {"context": context(one), **observed(one, QUERIES, 256)}

@@ -1,8 +1,8 @@
 """Attention of foreign models in blocks of queries, so that a text of any length can be observed.
 
-The fast way is the formula of `streaming.ScoreTerms`, whose terms are what the model file hands to
-the attention interface: scale, softcap, sinks, position bias and mask. If the self-check finds that
-a model computes something else, its own eager attention computes each block.
+The fast way is the formula of `score_terms.ScoreTerms`, whose terms are what the model file hands
+to the attention interface: scale, softcap, sinks, position bias and mask. If the self-check finds
+that a model computes something else, its own eager attention computes each block.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headlight.model.blockwise_attention import blockwise_attention
 from headlight.model.cancellation import check
 from headlight.model.foreign.deferred import rows
+from headlight.model.observation import Observer, current_watch
 from headlight.model.score_terms import Block, ScoreTerms
-from headlight.model.streaming import (
-    Observer,
-    current_watch,
-    stream_attention,
-)
 
 BLOCK_ELEMENTS = 2**22
 """The most scores of a block that a model file computes, all heads at once."""
@@ -78,13 +75,13 @@ def by_formula(
         value: as `key`.
         mask: as in `terms_of`.
         options: as in `terms_of`.
-        names: of `streaming.OBSERVED_AXES`.
+        names: of `observation.OBSERVED_AXES`.
         path: of the attention.
     """
     terms = terms_of(query, mask, options)
     kept = path if names else None
     with torch._C.DisableTorchFunction():  # `rows` are read; nothing here is to be recorded
-        context, found = stream_attention(query, key, value, terms, names, path=kept)
+        context, found = blockwise_attention(query, key, value, terms, names, path=kept)
     return context.transpose(1, 2).contiguous(), found
 
 
@@ -92,7 +89,7 @@ class ObservedBlocks:
     """Observes the weights of an attention, one block of queries after another.
 
     Args:
-        names: of `streaming.OBSERVED_AXES`.
+        names: of `observation.OBSERVED_AXES`.
         shape: (batch, head, query, key) of the whole weights.
         device: of the weights.
         has_sink: whether what a row lacks to 1 is the weight of a sink.
