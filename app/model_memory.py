@@ -29,7 +29,7 @@ class NoRoom(ValueError):
         in_use: bytes of the budget that requests hold.
     """
 
-    def __init__(self, needed: int, limit: int, in_use: int = 0) -> None:
+    def __init__(self, needed: int, limit: int, in_use: int) -> None:
         beside = f", {in_gb(in_use)} of them in use" if in_use else ""
         super().__init__(
             f"it needs {in_gb(needed)} of memory, and models may have {in_gb(limit)}{beside}"

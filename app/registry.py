@@ -168,7 +168,7 @@ class Registry:
             return found
 
     @contextmanager
-    def using(self, model: str | None = None) -> Iterator[str]:
+    def using(self, model: str | None) -> Iterator[str]:
         """Keep a model in memory for the block, from when it is loaded; the value is its id.
 
         Raises:

@@ -273,7 +273,7 @@ def render(archive: Archive, edits: Sequence[Mapping[str, Any]] = ()) -> str:
         edits=json.dumps(edits) if edits else "",
         version=version("headlight"),
         styles=[style(name) for name in STYLES],
-        logo=data_url((HOME / "static" / "logo.svg").read_text(), "image/svg+xml"),
+        logo=logo(),
         answers=_packed(archive.pack()),
         code=_code(),
     )
@@ -309,9 +309,10 @@ def _by_path(importer: str, match: re.Match[str]) -> str:
     return match[0].replace(match[1], resolved(match[1], importer))
 
 
-def data_url(text: str, media_type: str = "text/javascript") -> str:
-    """A text as a URL that holds it."""
-    return f"data:{media_type};base64,{base64.b64encode(text.encode()).decode()}"
+def logo() -> str:
+    """The logo as a URL that holds it."""
+    svg = (HOME / "static" / "logo.svg").read_bytes()
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 def style(name: str) -> Markup:

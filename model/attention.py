@@ -336,8 +336,8 @@ def fused_attention(
     queries: Float[Tensor, "batch head query d_head"],
     keys: Float[Tensor, "batch head key d_head"],
     values: Float[Tensor, "batch head key d_head"],
-    mask: Bool[Tensor, "*rows query key"] | None = None,
-    bias: Float[Tensor, "head query key"] | None = None,
+    mask: Bool[Tensor, "*rows query key"] | None,
+    bias: Float[Tensor, "head query key"] | None,
 ) -> Float[Tensor, "batch head query d_head"]:
     """The context by one kernel, which never writes the weights to memory.
 

@@ -32,6 +32,7 @@ from headlight.model.checkpoint_files import (
     require_file,
     require_finished,
     require_memory,
+    unique_keys,
 )
 from headlight.model.config import TransformerConfig
 from headlight.model.foreign import is_foreign, load_foreign
@@ -290,7 +291,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | None]:
     path = folder / CONFIG
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_keys)
+        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique_keys)
         if not isinstance(data, dict):
             raise ValueError("a config must be a JSON object")
         quantization = data.pop("quantization", None)
@@ -301,16 +302,6 @@ def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | 
         raise CheckpointError(f"{path}: nests too deeply") from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: {error}") from error
-
-
-def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; a duplicate key is an error, as JSON does not define which one counts."""
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} occurs twice")
-        found[key] = value
-    return found
 
 
 def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:

@@ -72,6 +72,20 @@ def require_file(folder: Path, name: str, max_bytes: int) -> Path:
     return path
 
 
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; a duplicate key is an error, as JSON does not define which one counts.
+
+    Raises:
+        ValueError: a key occurs twice.
+    """
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} occurs twice")
+        found[key] = value
+    return found
+
+
 def require_memory(path: Path, n_numbers: int, itemsize: int = 4) -> None:
     """Check that the machine has enough memory for a model, before it is allocated.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
@@ -230,13 +230,13 @@ class TransformerConfig:
         for name in ("has_embedding_norm", "scales_embedding", "has_reward", *_BIASES):
             if type(value := getattr(self, name)) is not bool:
                 raise ValueError(f"{name} ({value!r}) must be true or false")
-        _require_known("kind", self.kind, KINDS)
+        require_known("kind", self.kind, KINDS)
         if self.has_reward and self.kind != "decoder":
             raise ValueError(f"a model of kind {self.kind!r} has no reward; use a decoder")
-        _require_known("positional", self.positional, POSITIONALS)
-        _require_known("norm", self.norm, NORMS)
-        _require_known("norm_place", self.norm_place, NORM_PLACES)
-        _require_known("activation", self.activation, ACTIVATIONS)
+        require_known("positional", self.positional, POSITIONALS)
+        require_known("norm", self.norm, NORMS)
+        require_known("norm_place", self.norm_place, NORM_PLACES)
+        require_known("activation", self.activation, ACTIVATIONS)
 
     @property
     def n_groups(self) -> int:
@@ -301,6 +301,7 @@ def _require_at_most(name: str, value: int) -> None:
         raise ValueError(f"{name} ({value}) must be at most {MAXIMA[name]}")
 
 
-def _require_known(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def require_known(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Raise ValueError if a choice is none of those that there are."""
     if value not in allowed:
         raise ValueError(f"{name} {value!r} is unknown; choose one of {', '.join(allowed)}")

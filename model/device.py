@@ -8,6 +8,8 @@ from time import perf_counter
 
 import torch
 
+from headlight.model.config import require_known
+
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("auto", "float32", "bfloat16")
 _REPEATS = 15
@@ -26,8 +28,7 @@ def choose_device(name: str = "auto") -> torch.device:
     }
     if name == "auto":
         return torch.device(next(kind for kind, is_there in available.items() if is_there))
-    if name not in DEVICES:
-        raise ValueError(f"device {name!r} is unknown; choose one of {', '.join(DEVICES)}")
+    require_known("device", name, DEVICES)
     if not available[name]:
         there = ", ".join(kind for kind, is_there in available.items() if is_there)
         raise ValueError(f"device {name!r} is not on this machine; the devices are: {there}")
@@ -44,8 +45,7 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
     Raises:
         ValueError: the name is unknown.
     """
-    if name not in PRECISIONS:
-        raise ValueError(f"precision {name!r} is unknown; choose one of {', '.join(PRECISIONS)}")
+    require_known("precision", name, PRECISIONS)
     if name != "auto":
         return torch.float32 if name == "float32" else torch.bfloat16
     dtypes = (torch.float32, torch.bfloat16)

@@ -216,7 +216,7 @@ def site_edits(
 def unscaled_paths(
     config: Architecture,
     interventions: Iterable[Intervention],
-    paths: Collection[str] | None = None,
+    paths: Collection[str] | None,
 ) -> frozenset[str]:
     """The paths of the attentions that `NoScaling` acts on; arguments as in `site_edits`."""
     places = _Places(config, paths)

@@ -326,7 +326,7 @@ class Served(Protocol):
         sites: Sequence[str],
         position: int,
         tokens: tuple[int, int],
-        interventions: Sequence[Intervention] = (),
+        interventions: Sequence[Intervention],
     ) -> Mapping[str, Tensor]:
         """The gradient of a logit difference with respect to the tensors at some sites.
 

@@ -144,7 +144,7 @@ class Checkpoint:
         sites: Sequence[str],
         position: int,
         tokens: tuple[int, int],
-        interventions: Sequence[Intervention] = (),
+        interventions: Sequence[Intervention],
     ) -> Mapping[str, Tensor]:
         """As `Served.gradients`."""
         model = self.model

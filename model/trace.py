@@ -29,6 +29,11 @@ class Token:
     word: int | None
     is_special: bool
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether it stands for characters of the text; a start token that was added does not."""
+        return not self.is_special or self.end > self.start
+
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionFacts:

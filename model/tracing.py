@@ -354,7 +354,7 @@ def read_ids(
 
 def typed_tokens(tokens: Iterable[Token]) -> list[Token]:
     """The tokens without the special ones that stand for no character of the text."""
-    return [token for token in tokens if not token.is_special or token.end > token.start]
+    return [token for token in tokens if token.is_typed]
 
 
 def _spelled(checkpoint: Served, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:

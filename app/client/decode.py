@@ -253,9 +253,7 @@ def events_of(lines: Iterable[str], kinds: EventKinds = GENERATION) -> Iterator[
     decoder.close()
 
 
-async def async_events_of(
-    lines: AsyncIterable[str], kinds: EventKinds = GENERATION
-) -> AsyncIterator[Event]:
+async def async_events_of(lines: AsyncIterable[str], kinds: EventKinds) -> AsyncIterator[Event]:
     """`events_of` for lines that arrive asynchronously."""
     decoder = _EventDecoder(kinds)
     async for line in lines:

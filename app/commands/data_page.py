@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from headlight.saved_page import data_url, json_element, plotly_script, style
+from headlight.saved_page import json_element, logo, plotly_script, style
 from headlight.settings import HOME
 
 INK, MUTED, LINE = "var(--ink)", "var(--muted)", "var(--line)"
@@ -40,7 +40,7 @@ def render(figures: Mapping[str, Any]) -> str:
         report=figures,
         reasons=REASONS,
         styles=[style("page")],
-        logo=data_url((HOME / "static" / "logo.svg").read_text(), "image/svg+xml"),
+        logo=logo(),
         figures=json_element(_drawings(figures)),
         plotly=plotly_script(),
         version=version("headlight"),
@@ -155,7 +155,7 @@ def _upright(x: float) -> dict[str, Any]:
     return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": line}
 
 
-def _note(x: float, y: float, text: str, *, anchor: str = "left") -> dict[str, Any]:
+def _note(x: float, y: float, text: str, *, anchor: str) -> dict[str, Any]:
     """A short text at a place of a figure."""
     shift = {"xanchor": anchor, "xshift": -6 if anchor == "right" else 6}
     font = {"color": INK, "size": 12}

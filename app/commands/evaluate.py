@@ -55,8 +55,8 @@ def evaluate_model(
     model: str,
     evidence: Evidence,
     device: str,
-    models_dir: Path | None = None,
-    bits: Sequence[int] = (),
+    models_dir: Path | None,
+    bits: Sequence[int],
 ) -> dict[str, Any]:
     """Measure a model, given its id or its folder, and write the figures to its card.
 
@@ -128,7 +128,7 @@ def profile_model(
     text: Sequence[Path],
     n_sentences: int,
     device: str,
-    models_dir: Path | None = None,
+    models_dir: Path | None,
 ) -> dict[str, Any]:
     """Measure every head of a model and write the profile beside it, with a summary on its card.
 
@@ -169,7 +169,7 @@ def _documents(checkpoint: Served, text: Sequence[Path]) -> Sequence[str | Sente
     if text:
         return read_pairs(text)
     gold = read_gold(ENGLISH_FRENCH_GOLD)
-    return [SentencePair(pair.english, pair.french) for pair in gold]
+    return [pair.sentences for pair in gold]
 
 
 def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def write_models(settings: Settings) -> None:
         show(Text(f"{model} cannot be used: {reason}", style="yellow"))
 
 
-def write_limits(settings: Settings, *, as_json: bool = False) -> None:
+def write_limits(settings: Settings, *, as_json: bool) -> None:
     """Print every limit, as a list or as the answer of `GET /api/v1/limits`."""
     registry = registry_of(settings)
     limits = limits_of(settings, registry.max_tokens, registry.memory.limit)
@@ -53,7 +53,7 @@ def write_limits(settings: Settings, *, as_json: bool = False) -> None:
             _write_entry(f"{name}  {limit.value:,} {limit.unit}", facts, limit.reason)
 
 
-def write_settings(settings: Settings, *, as_json: bool = False) -> None:
+def write_settings(settings: Settings, *, as_json: bool) -> None:
     """Print every setting that is not a limit; the values of API keys are masked."""
     limits = settings.limits()
     fields = {

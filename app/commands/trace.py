@@ -312,7 +312,7 @@ def _key_error(error: Unauthorized) -> str:
 
 
 @contextmanager
-def _backend(options: Mapping[str, Any], *, is_long: bool = False) -> Iterator[Backend]:
+def _backend(options: Mapping[str, Any], *, is_long: bool) -> Iterator[Backend]:
     """A server, if one is named, or this process."""
     server, local = options["server"], {name: options[name] for name in _LOCAL_OPTIONS}
     if server is None:

@@ -75,7 +75,7 @@ class KeyRing:
     says nothing of how much of a key was right. https://www.rfc-editor.org/rfc/rfc6750
     """
 
-    def __init__(self, keys: Iterable[SecretStr] = ()) -> None:
+    def __init__(self, keys: Iterable[SecretStr]) -> None:
         self._digests = [_digest(key.get_secret_value().encode()) for key in keys]
 
     def valid_key(self, headers: Headers) -> str | None:

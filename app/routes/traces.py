@@ -130,22 +130,17 @@ async def trace(
     return encoded.response(headers)
 
 
-class Share:
-    """The share of a pass that is done, as its thread last reported it."""
-
-    value = 0.0
-
-    def set(self, value: float) -> None:
-        """Change it."""
-        self.value = value
-
-
 async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> AsyncGenerator[bytes]:
     """The events of a trace: `progress` as its share grows, and `end`."""
-    share = Share()
+    share = 0.0
+
+    def note(done: float) -> None:  # on the thread of the pass
+        nonlocal share
+        share = done
+
     traces = services.traces
     if traces.cache.get(job.id) is None:
-        reading = asyncio.ensure_future(_read(services, body, job, share.set))
+        reading = asyncio.ensure_future(_read(services, body, job, note))
     else:
         reading = asyncio.ensure_future(asyncio.sleep(0))
     sent_share = 0.0
@@ -155,8 +150,8 @@ async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> As
             await asyncio.wait([reading], timeout=PROGRESS_SECONDS)
             if services.streams.is_stopping:
                 raise server_stopping()
-            if share.value > sent_share:
-                sent_share = share.value
+            if share > sent_share:
+                sent_share = share
                 yield encode_event("progress", {"share": round(sent_share, 4)})
         reading.result()
         if job.id not in traces.cache:

@@ -2,7 +2,7 @@
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -229,7 +229,7 @@ def require_no_edits(names: Sequence[str], edits: Sequence[Any] | None) -> None:
 
 
 def choices_of(
-    request: TraceRequest, checkpoint: Served, interventions: Sequence[Intervention] = ()
+    request: TraceRequest, checkpoint: Served, interventions: Sequence[Intervention]
 ) -> Choices:
     """The choices of a request, whose pass has these interventions.
 
@@ -413,8 +413,8 @@ def _strongest_path(trace: Trace, checkpoint: Served, chosen: Choices) -> Analys
         **_spelled(difference, checkpoint),
         "difference": found.difference,
         "probability": found.probability,
-        "edges": strongest_path.spelled(found.edges),
-        "candidates": [dict(vars(head)) for head in found.candidates],
+        "edges": [asdict(edge) for edge in found.edges],
+        "candidates": [asdict(head) for head in found.candidates],
     }
     return Analysis(arrays={"ablations": found.ablations}, metadata=metadata)
 

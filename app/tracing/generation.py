@@ -51,7 +51,7 @@ class Generation:
         checkpoint: Served,
         request: GenerateRequest,
         tokens: Sequence[Token],
-        spec: PassSpec | None = None,
+        spec: PassSpec | None,
     ) -> None:
         self.checkpoint = checkpoint
         self.request = request

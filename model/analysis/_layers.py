@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
-from headlight.model.trace import AttentionFacts, Token, Trace
+from headlight.model.trace import AttentionFacts, NamedArray, Token, Trace
 
 STACKS = ("encoder", "decoder")
 ATTENTIONS = ("self_attention", "cross_attention")
@@ -48,6 +48,11 @@ def require_all_layers(layers: Mapping[int, object], stack: str, part: str) -> N
             f"the trace lacks {stack}.layers.{missing[0]}.{part}, but holds that of layer "
             f"{max(layers)}; capture '{stack}.layers.*.{part}'"
         )
+
+
+def float_array(data: Float[np.ndarray, ...], *axes: str) -> NamedArray:
+    """Numbers in float32 with these axes."""
+    return NamedArray(axes, data.astype(np.float32))
 
 
 def tokens_of(trace: Trace, stack: str) -> tuple[Token, ...]:

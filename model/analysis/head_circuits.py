@@ -15,17 +15,18 @@ is a first approximation, because heads read a stream to which other parts have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from headlight.model.analysis._layers import STACKS, layers_of, tokens_of
+from headlight.model.analysis._layers import layers_of, tokens_of
+from headlight.model.analysis.logit_attribution import ExitOf
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.served import LinearExit, Weight
+from headlight.model.served import Weight
 from headlight.model.trace import AttentionFacts, NamedArray, Trace
 
 NEEDS = ("*.residual.after", "*_attention.weights")
@@ -51,7 +52,7 @@ class _Top(NamedTuple):
 def head_circuits(
     trace: Trace,
     weights: Mapping[str, Weight],
-    exit_of: Callable[[str, Float[np.ndarray, " d_model"], list[int]], LinearExit],
+    exit_of: ExitOf,
     config: TransformerConfig,
     top: int = 10,
 ) -> HeadCircuits:
@@ -79,7 +80,7 @@ def head_circuits(
         ValueError: the norms stand elsewhere, or there are too many heads and tokens.
     """
     after = layers_of(trace, "residual.after")
-    stack = [one for one in STACKS if one in after][-1]
+    *_, stack = after
     last = after[stack][max(after[stack])][-1].astype(np.float64)
     exits = exit_of(stack, last, list(range(config.vocab_size))).directions
     reader = _Reader(weights, config)

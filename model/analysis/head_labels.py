@@ -161,18 +161,14 @@ def _targets(
 
 def _sinks(attention: Attention, keys: Sequence[Token]) -> Bool[np.ndarray, " key"]:
     is_sink = np.zeros(len(keys), dtype=bool)
-    is_sink[0] = not attention.is_cross or _is_boundary(keys[0])
-    is_sink[-1] |= not attention.is_causal and _is_boundary(keys[-1])
+    is_sink[0] = not attention.is_cross or not keys[0].is_typed
+    is_sink[-1] |= not attention.is_causal and not keys[-1].is_typed
     return is_sink
 
 
 def _first_word(tokens: Sequence[Token]) -> Bool[np.ndarray, " token"]:
     first = next((token.word for token in tokens if token.word is not None), None)
     return np.array([token.word is not None and token.word == first for token in tokens])
-
-
-def _is_boundary(token: Token) -> bool:
-    return token.is_special and token.start == token.end
 
 
 def _ordinary(tokens: Sequence[Token]) -> Bool[np.ndarray, " token"]:

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis._layers import ATTENTIONS, STACKS, layers_of
+from headlight.model.analysis._layers import ATTENTIONS, layers_of
 from headlight.model.analysis.head_outputs import projection_of
 from headlight.model.served import LinearExit
 from headlight.model.trace import NamedArray, Trace
@@ -54,6 +54,11 @@ class LogitDifference:
     position: int
     token: int
     against: int
+
+    def in_trace(self, trace: Trace) -> float:
+        """The difference in a pass whose trace has the site ``logits``."""
+        row = trace["logits"][self.position].astype(np.float64)
+        return float(row[self.token] - row[self.against])
 
 
 @runtime_checkable
@@ -155,7 +160,7 @@ def logit_attribution(
             "this model normalises what its parts write before or after it is added, so its last "
             "stream is not the sum of their outputs"
         )
-    stack = [one for one in STACKS if one in layers_of(trace, "residual.after")][-1]
+    *_, stack = layers_of(trace, "residual.after")
     attributor = _Attributor(trace, exit_of, parameters, difference, stack)
     return attributor.attribute(n_experts)
 

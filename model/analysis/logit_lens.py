@@ -74,7 +74,7 @@ def last_prediction(
     top: int = 20,
     tokens: Sequence[int] = (),
     *,
-    following: bool = False,
+    following: bool,
 ) -> dict[str, NamedArray]:
     """As `next_token`, of the output of the last layer: all logits are never held at one time.
 

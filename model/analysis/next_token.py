@@ -57,8 +57,8 @@ def next_token(
 def predictions(
     logits: Float[np.ndarray, "query vocab"],
     top: int,
-    tokens: Sequence[int] = (),
-    following: Sequence[int] | None = None,
+    tokens: Sequence[int],
+    following: Sequence[int] | None,
 ) -> dict[str, NDArray[Any]]:
     """The likeliest tokens of each row and their probabilities, as `next_token` returns them.
 

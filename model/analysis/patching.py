@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from headlight.model.analysis._layers import ATTENTIONS, STACKS, layers_of, tokens_of
+from headlight.model.analysis._layers import ATTENTIONS, layers_of, tokens_of
 from headlight.model.analysis.edited_passes import EditedPasses
 from headlight.model.analysis.logit_attribution import FEED_FORWARDS, LogitDifference
 from headlight.model.site_edit import SiteEdit
@@ -80,7 +80,7 @@ def patching(
                 "patching puts one token's activations in the place of another's, so give texts of "
                 "as many tokens"
             )
-    differences = [_difference(one, difference) for one in (trace, source)]
+    differences = [difference.in_trace(one) for one in (trace, source)]
     whole = differences[1] - differences[0]
     if abs(whole) < LEAST_DIFFERENCE:
         raise ValueError(
@@ -101,11 +101,6 @@ def patching(
     return arrays
 
 
-def _difference(trace: Trace, difference: LogitDifference) -> float:
-    row = trace["logits"][difference.position].astype(np.float64)
-    return float(row[difference.token] - row[difference.against])
-
-
 def _cells(
     trace: Trace, source: Trace, difference: LogitDifference, parts: Sequence[Part]
 ) -> tuple[dict[str, np.ndarray], list[_Cell]]:
@@ -113,7 +108,7 @@ def _cells(
     maps: dict[str, np.ndarray] = {}
     cells: list[_Cell] = []
     stacks = layers_of(trace, "residual.before")
-    predicting = [stack for stack in STACKS if stack in stacks][-1]
+    *_, predicting = stacks
     for stack, layers in stacks.items():
         shape = (max(layers) + 1, len(tokens_of(trace, stack)))
         # A causal prediction reads nothing after its position.

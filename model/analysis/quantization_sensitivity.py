@@ -29,7 +29,7 @@ def quantization_sensitivity(
     parts: Sequence[str],
     rounded_logits: Callable[[str, int], Float[np.ndarray, "query vocab"]],
     *,
-    is_encoder: bool = False,
+    is_encoder: bool,
     bits: Sequence[int] = BITS,
 ) -> dict[str, NamedArray]:
     """The change of the predictions when the weights of one part are rounded.

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis._layers import layers_of, require_all_layers
+from headlight.model.analysis._layers import float_array, layers_of, require_all_layers
+from headlight.model.config import require_known
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*.layers.*.residual.*", "*.layers.*.output")
@@ -71,8 +72,7 @@ def residual_stream(
         KeyError: the trace holds no residual stream, or lacks one of its places or updates.
         ValueError: a layer below another is missing, or a name is unknown.
     """
-    if norm not in _STATISTICS:
-        raise ValueError(f"norm {norm!r} is unknown; choose one of {', '.join(_STATISTICS)}")
+    require_known("norm", norm, tuple(_STATISTICS))
     if norm_place not in ("pre", "post"):
         raise ValueError(f"norm_place {norm_place!r} is unknown; choose pre or post")
     found: dict[str, NamedArray] = {}
@@ -81,11 +81,11 @@ def residual_stream(
         by_layer = [_layer(trace, f"{stack}.layers.{layer}", norm, norm_place) for layer in layers]
         for name in by_layer[0]:
             rows = np.stack([each[name] for each in by_layer])
-            found[f"{stack}.{name}"] = _named(rows, "layer", "query")
+            found[f"{stack}.{name}"] = float_array(rows, "layer", "query")
         if norm_place == "pre":
             last = _vectors(trace, f"{stack}.layers.{max(layers)}.residual.after")
             for statistic, row in _STATISTICS[norm](last).items():
-                found[f"{stack}.{statistic}.norm"] = _named(row, "query")
+                found[f"{stack}.{statistic}.norm"] = float_array(row, "query")
     return found
 
 
@@ -146,7 +146,3 @@ def _vectors(trace: Trace, site: str) -> Vectors:
     if site not in tensors:
         raise KeyError(f"{site} is missing; capture '*.residual.*' and '*.output'")
     return tensors[site].data.astype(np.float64)
-
-
-def _named(data: Float[np.ndarray, ...], *axes: str) -> NamedArray:
-    return NamedArray(axes, data.astype(np.float32))

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headlight.model.analysis._distributions import entropy, normalise
-from headlight.model.analysis._layers import Layers, layers_of
+from headlight.model.analysis._layers import Layers, float_array, layers_of
 from headlight.model.trace import NamedArray, Trace
 
 PROBS = "experts.router_probs"
@@ -70,10 +70,10 @@ def _summarise(all_probs: Layers, all_indices: Layers) -> dict[str, NamedArray]:
     }
     return {
         "layers": NamedArray(("layer",), np.array(layers, dtype=np.int32)),
-        "load": _named(load, "layer", "expert"),
-        "mean_probability": _named(mean_probability, "layer", "expert"),
-        **{name: _named(values, "layer") for name, values in by_layer.items()},
-        "agreement": _named(agreement(top_choice(probs, indices)), "layer", "other"),
+        "load": float_array(load, "layer", "expert"),
+        "mean_probability": float_array(mean_probability, "layer", "expert"),
+        **{name: float_array(values, "layer") for name, values in by_layer.items()},
+        "agreement": float_array(agreement(top_choice(probs, indices)), "layer", "other"),
     }
 
 
@@ -109,7 +109,7 @@ def adjusted_mutual_information(
 
     E[I] is the mean mutual information over all permutations of the items, group sizes kept. Vinh,
     Epps and Bailey 2010, https://jmlr.org/papers/v11/vinh10a.html. Tested against scikit-learn,
-    which is not a dependency because nothing else here would use it.
+    which a server does not need otherwise: it belongs to the extra `data`.
 
     Args:
         first: the group of every item, numbered from 0.
@@ -160,7 +160,3 @@ def _expected_share(a: int, b: int, log_factorial: Float[np.ndarray, " count"]) 
         - log_factorial[total - a - b + n]
     )
     return float((n / total * np.log(total * n / (a * b)) * np.exp(log_probability)).sum())
-
-
-def _named(data: Float[np.ndarray, ...], *axes: str) -> NamedArray:
-    return NamedArray(axes, data.astype(np.float32))

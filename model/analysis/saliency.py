@@ -48,8 +48,7 @@ def saliency(passes: EditedPasses, difference: LogitDifference) -> dict[str, Nam
         tokens=(difference.token, difference.against),
         interventions=passes.interventions,
     )
-    logits = trace["logits"][difference.position].astype(np.float64)
-    own = logits[difference.token] - logits[difference.against]
+    own = difference.in_trace(trace)
     found: dict[str, NamedArray] = {}
     for stack in stacks:
         site = f"{stack}.{SITE}"

@@ -10,7 +10,7 @@ head's row (Geva et al. 2023, https://arxiv.org/abs/2304.14767).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -257,17 +257,3 @@ def _knocked_out(head: HeadAt, weights: Float[np.ndarray, " key"], key: int) -> 
         heads=(head.head,),
         positions=(head.position,),
     )
-
-
-def spelled(edges: Sequence[Edge]) -> list[dict[str, object]]:
-    """The edges as plain data, from the prediction to the token."""
-    return [
-        {
-            "reader": None if edge.reader is None else dict(vars(edge.reader)),
-            "head": None if edge.head is None else dict(vars(edge.head)),
-            "token": edge.token,
-            "difference": edge.difference,
-            "probability": edge.probability,
-        }
-        for edge in edges
-    ]

@@ -411,7 +411,7 @@ def measure_error(texts: list[str], seed: int = 0) -> EstimateError | None:
 class Reservoir:
     """A uniform sample of a stream (Vitter 1985, algorithm R)."""
 
-    def __init__(self, size: int, seed: int = 0) -> None:
+    def __init__(self, size: int, seed: int) -> None:
         self.items: list[str] = []
         self._size, self._n_seen = size, 0
         self._random = np.random.default_rng(seed)

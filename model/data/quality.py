@@ -316,7 +316,7 @@ def _shortened(text: str, random: Random) -> str:
 class Extremes:
     """The best and the worst documents of a stream."""
 
-    def __init__(self, size: int = 10) -> None:
+    def __init__(self, size: int) -> None:
         self._size = size
         self.best: list[dict[str, Any]] = []
         self.worst: list[dict[str, Any]] = []
@@ -331,10 +331,10 @@ class Extremes:
             del items[self._size :]
 
 
-def _excerpt(text: str, length: int = 240) -> str:
+def _excerpt(text: str) -> str:
     """The beginning and the end of a text on one line."""
     line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 80]} … {line[-70:]}"
+    return line if len(line) <= 240 else f"{line[:160]} … {line[-70:]}"
 
 
 def coefficients(classifier: Classifier) -> Iterable[tuple[str, float]]:

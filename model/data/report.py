@@ -66,11 +66,11 @@ class Cleaning:
 
     def __init__(
         self,
-        deduplicator: Deduplicator | None = None,
+        deduplicator: Deduplicator | None,
         classifier: Classifier | None = None,
         *,
         least_quality: float = LEAST_QUALITY,
-        seed: int = 0,
+        seed: int,
         n_threads: int = 1,
     ) -> None:
         self._deduplicator, self._classifier = deduplicator, classifier

@@ -78,7 +78,7 @@ class TopicModel:
         ValueError: there are fewer than two topics.
     """
 
-    def __init__(self, n_topics: int = N_TOPICS, seed: int = 0) -> None:
+    def __init__(self, n_topics: int, seed: int = 0) -> None:
         if n_topics < 2:
             raise ValueError(f"there must be at least 2 topics, not {n_topics}")
         self.n_topics, self.seed = n_topics, seed

@@ -40,7 +40,7 @@ def ablation_costs(
     checkpoint: Served,
     inputs: Sequence[ModelInput],
     facts: Mapping[str, AttentionFacts],
-    question_end: str = "",
+    question_end: str,
 ) -> tuple[float, dict[str, list[float]]]:
     """Bits per byte of a model, and by how much they rise when each head writes nothing.
 

@@ -151,7 +151,7 @@ def _quality(recipe: str, files: Sequence[Path]) -> tuple[list[str], Quality]:
         pairs = _pairs(files)
         if not pairs:
             gold = read_gold(ENGLISH_FRENCH_GOLD)
-            pairs = [SentencePair(pair.english, pair.french) for pair in gold]
+            pairs = [pair.sentences for pair in gold]
             names = [ENGLISH_FRENCH_GOLD.name]
         return names, lambda one: {"bleu": bleu(one, pairs)}
     documents = read_documents(texts)
@@ -225,7 +225,7 @@ def _sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
         return rounded({**reasoning.evaluate(checkpoint), "robustness": reach})
     if recipe == "translate":
         gold = read_gold(ENGLISH_FRENCH_GOLD)
-        pairs = [SentencePair(pair.english, pair.french) for pair in gold]
+        pairs = [pair.sentences for pair in gold]
         return rounded(translate.evaluate(checkpoint, pairs))
     if recipe == "reward":
         return rounded(_reward_sample(checkpoint))

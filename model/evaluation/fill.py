@@ -95,7 +95,6 @@ def masked_word_accuracy(
     documents: Sequence[str],
     *,
     n_blanks: int,
-    seed: int = 0,
     is_cut: bool = False,
 ) -> tuple[float, int]:
     """Measure how often a masked word is the first guess.
@@ -104,14 +103,13 @@ def masked_word_accuracy(
         checkpoint: an encoder with a mask token.
         documents: held-out text.
         n_blanks: the number of words to mask.
-        seed: decides which.
         is_cut: whether the text ends after the mask.
 
     Returns:
         The accuracy in [0, 1], and the number of masked words.
     """
     n_first = 0
-    chosen = _chosen(checkpoint, documents, n_blanks, seed)
+    chosen = _chosen(checkpoint, documents, n_blanks, seed=0)
     for first in range(0, len(chosen), 64):
         part = chosen[first : first + 64]
         if is_cut:

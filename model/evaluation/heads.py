@@ -202,7 +202,7 @@ def key_sets(
     query, key = np.ogrid[: len(queries), : len(keys)]
     first = next((token.word for token in keys if token.word is not None), None)
     is_first_word = np.array([token.word is not None and token.word == first for token in keys])
-    is_last_boundary = np.array([_is_boundary(token) for token in keys])
+    is_last_boundary = np.array([not token.is_typed for token in keys])
     is_last_boundary[:-1] = False
     is_other = (key != query) | np.bool_(attention.is_cross)
     of_first_word = is_first_word & is_other
@@ -225,10 +225,6 @@ def key_sets(
         "induction": follows_same & (key < query - 1),
     }
     return found if attention.is_causal else found | {"next": key == query + 1}
-
-
-def _is_boundary(token: Token) -> bool:
-    return token.is_special and token.start == token.end
 
 
 def _is_punctuation(token: Token) -> bool:
@@ -295,7 +291,7 @@ def repetition_scores(
         By attention the sum of each head, the sum of uniform attention, and the number of queries.
     """
     tokenizer = checkpoint.tokenizer
-    start = [token.id for token in tokenizer.encode("a") if _is_boundary(token)][:1]
+    start = [token.id for token in tokenizer.encode("a") if not token.is_typed][:1]
     segment = min(SEGMENT, (checkpoint.config.max_tokens - len(start)) // 2)
     ordinary = [one for one in range(tokenizer.vocab_size) if not tokenizer.is_special(one)]
     generator = torch.Generator().manual_seed(0)

@@ -19,9 +19,15 @@ from headlight.model.evaluation.word_alignment import GoldPair, Link, split_word
 
 Words = list[str]
 
+N_ITERATIONS = 5
+"""Rounds of expectation maximisation."""
+
 
 def ibm_model_1_links(
-    sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair], *, n_iterations: int = 5
+    sentences: Sequence[tuple[str, str]],
+    gold: Sequence[GoldPair],
+    *,
+    n_iterations: int = N_ITERATIONS,
 ) -> list[set[Link]]:
     """Align the gold with IBM model 1, which ignores the order of the words.
 
@@ -44,14 +50,14 @@ def ibm_model_1_links(
 
 
 def ibm_model_2_links(
-    sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair], *, n_iterations: int = 5
+    sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair]
 ) -> list[set[Link]]:
     """Align the gold with IBM model 2, which adds the positions of the words.
 
     As `ibm_model_1_links`; section 4.2. nltk first trains a model 1 for twice as many rounds, and
     links next to nothing in a pair of two lengths that no training pair had.
     """
-    return _ibm_links("IBMModel2", sentences, gold, n_iterations)
+    return _ibm_links("IBMModel2", sentences, gold, N_ITERATIONS)
 
 
 def _ibm_links(
@@ -81,7 +87,7 @@ def _ibm_links(
 
 
 def diagonal_links(
-    sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair], *, n_iterations: int = 5
+    sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair]
 ) -> list[set[Link]]:
     """Align the gold with `DiagonalModel` in both directions, and keep the links of both.
 
@@ -91,15 +97,14 @@ def diagonal_links(
     Args:
         sentences: pairs of an English and a French text to train on; lower-cased.
         gold: the pairs to align; lower-cased, not trained on.
-        n_iterations: rounds of expectation maximisation.
 
     Returns:
         The links of each gold pair.
     """
     pairs = [(_lower(split_words(one)), _lower(split_words(other))) for one, other in sentences]
     turned = [(other, one) for one, other in pairs]
-    to_french = DiagonalModel.train(pairs, n_iterations)
-    to_english = DiagonalModel.train(turned, n_iterations)
+    to_french = DiagonalModel.train(pairs, N_ITERATIONS)
+    to_english = DiagonalModel.train(turned, N_ITERATIONS)
     found = []
     for pair in gold:
         english, french = _lower(pair.english_words), _lower(pair.french_words)

@@ -23,6 +23,7 @@ from headlight.model.training.corpus import CorpusError, TokenStream
 
 INDICES = ".experts.expert_indices"
 Z_95 = 1.959964  # standard deviations that hold 95 % of a normal distribution
+BATCH_ROWS = 16
 LEAST_OCCURRENCES = 10
 Counts = Int[Tensor, "name expert"]
 KINDS = (
@@ -53,7 +54,7 @@ class Routing(NamedTuple):
 
 
 def routing(
-    checkpoint: Checkpoint, rows: Int[Tensor, "row token"], *, batch_rows: int = 16
+    checkpoint: Checkpoint, rows: Int[Tensor, "row token"], *, batch_rows: int = BATCH_ROWS
 ) -> dict[int, Routing]:
     """Measure the load of the experts, and how far the token decides the first choice, by layer.
 
@@ -161,21 +162,18 @@ def expert_tokens(
     }
 
 
-def count_taken(
-    checkpoint: Checkpoint, rows: Int[Tensor, "row token"], *, batch_rows: int = 16
-) -> dict[str, Taken]:
+def count_taken(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> dict[str, Taken]:
     """Count what each expert takes of some rows of text, by the name of its layer.
 
     Args:
         checkpoint: a model of one stack, with experts.
         rows: text without the start token, which is put before each row and not counted.
-        batch_rows: rows in one pass.
     """
     moe, tokenizer = checkpoint.config.moe, checkpoint.tokenizer
     assert moe is not None
     kinds_of = TokenKinds.of(tokenizer)
     found: dict[str, Taken] = {}
-    for chunk in rows.split(batch_rows):
+    for chunk in rows.split(BATCH_ROWS):
         ids = prepend(tokenizer.start_id, chunk)
         with torch.inference_mode(), checkpoint.model.capture([f"*{INDICES}"]) as captured:
             checkpoint.model(ids.to(checkpoint.device))
@@ -188,13 +186,12 @@ def count_taken(
     return found
 
 
-def lower_end(
-    taken: Int[Tensor, " token"], of: Int[Tensor, " token"], z: float = Z_95
-) -> Float[Tensor, " token"]:
-    """Compute the lower end of the Wilson interval of taken/of; 0 if `of` is 0.
+def lower_end(taken: Int[Tensor, " token"], of: Int[Tensor, " token"]) -> Float[Tensor, " token"]:
+    """Compute the lower end of the 95 % Wilson interval of taken/of; 0 if `of` is 0.
 
     (p + z²/2n − z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n)
     """
+    z = Z_95
     n = of.clamp(min=1).double()
     p = taken / n
     deviation = (p * (1 - p) / n + z**2 / (4 * n**2)).sqrt()

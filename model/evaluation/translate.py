@@ -150,7 +150,7 @@ def evaluate(
             checkpoint,
             pairs,
             trained_on=trained_on,
-            long_pairs=[SentencePair(pair.english, pair.french) for pair in literary],
+            long_pairs=[pair.sentences for pair in literary],
         )
     figures |= alignment_figures(checkpoint, gold, short_pairs(literary, SHORT))
     if trained_on:
@@ -166,7 +166,7 @@ def evaluate(
 
 
 def alignment_figures(
-    checkpoint: Checkpoint, gold: Sequence[GoldPair], literary: Sequence[GoldPair] = ()
+    checkpoint: Checkpoint, gold: Sequence[GoldPair], literary: Sequence[GoldPair]
 ) -> dict[str, Any]:
     """Score the best head and the best layer on the gold; score the same two on a second gold."""
     head, layer = best_head(checkpoint, gold), best_layer(checkpoint, gold)
@@ -273,7 +273,7 @@ def typed_figures(
     checkpoint: Checkpoint,
     pairs: Sequence[SentencePair],
     *,
-    trained_on: Sequence[SentencePair] = (),
+    trained_on: Sequence[SentencePair],
     long_pairs: Sequence[SentencePair] = (),
 ) -> dict[str, Any]:
     """Measure the translation of text as visitors type it.

@@ -21,7 +21,7 @@ from headlight.model import tracing
 from headlight.model.analysis.alignment import word_links
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.trace import Token
-from headlight.model.training.corpus import CorpusError, read_lines
+from headlight.model.training.corpus import CorpusError, SentencePair, read_lines
 
 Link = tuple[int, int]  # the indices of an English word and a French one
 SITES = "decoder.layers.*.cross_attention.weights"
@@ -54,6 +54,11 @@ class GoldPair:
         self.check_links(self.possible)
         if stray := self.sure - self.possible:
             raise ValueError(f"the sure link {min(stray)} is not among the possible ones")
+
+    @property
+    def sentences(self) -> SentencePair:
+        """The sentence and its translation alone."""
+        return SentencePair(self.english, self.french)
 
     def check_links(self, links: Set[Link]) -> None:
         """Check that every link is between two words of this pair.

@@ -21,7 +21,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_file
+from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_file, unique_keys
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 ADAPTER = "adapter_config.json"
@@ -139,7 +139,7 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
     try:
         found = json.loads(
             path.read_text(encoding="utf-8"),
-            object_pairs_hook=_unique_keys,
+            object_pairs_hook=unique_keys,
             parse_constant=_no_constant,
         )
     except RecursionError as error:
@@ -346,15 +346,6 @@ def _file(folder: Path, name: str, max_bytes: int) -> Path:
         return require_file(folder, name, max_bytes)
     except CheckpointError as error:
         raise ForeignFolderError(str(error)) from error
-
-
-def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} occurs twice")
-        found[key] = value
-    return found
 
 
 def _no_constant(name: str) -> float:

@@ -181,7 +181,7 @@ class ForeignModel(ForeignPasses):
         sites: Sequence[str],
         position: int,
         tokens: tuple[int, int],
-        interventions: Sequence[Intervention] = (),
+        interventions: Sequence[Intervention],
     ) -> Mapping[str, Tensor]:
         """As `Served.gradients`."""
         inputs: dict[str, Any] = {"input_ids": torch.tensor([list(text)], device=self.device)}

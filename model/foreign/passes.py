@@ -213,8 +213,8 @@ class ForeignPasses:
     @contextmanager
     def passing(
         self,
-        n_rows: int = 1,
-        interventions: Sequence[Intervention] = (),
+        n_rows: int,
+        interventions: Sequence[Intervention],
         start: int = 0,
         *,
         is_streamed: bool = False,

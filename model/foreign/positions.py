@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from headlight.model.foreign.attention_facts import same
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.sites import Named
-from headlight.model.positions import BASE
+from headlight.model.positions import BASE, as_named
 from headlight.model.trace import NamedArray, Rotation
 
 
@@ -47,7 +47,7 @@ def encoding_of(model: ForeignPasses, n: int, rotation: Rotation | None) -> dict
             for stack, (table, start) in named.tables.items()
         }
         return {
-            "encoding" if len(tables) == 1 else f"{stack}.encoding": _array(
+            "encoding" if len(tables) == 1 else f"{stack}.encoding": as_named(
                 "position d_model", table
             )
             for stack, table in tables.items()
@@ -57,13 +57,9 @@ def encoding_of(model: ForeignPasses, n: int, rotation: Rotation | None) -> dict
     if scheme in ("alibi", "relative"):
         bias = _bias(model, n)
         slopes = _slopes(bias) if scheme == "alibi" else None
-        found = {"bias": _array("head query key", bias)}
-        return found if slopes is None else {"slopes": _array("head", slopes), **found}
+        found = {"bias": as_named("head query key", bias)}
+        return found if slopes is None else {"slopes": as_named("head", slopes), **found}
     raise ValueError("the model encodes no positions that were recognised")
-
-
-def _array(axes: str, tensor: Tensor) -> NamedArray:
-    return NamedArray(tuple(axes.split()), tensor.detach().float().cpu().numpy())
 
 
 def _rotary_module(model: nn.Module) -> nn.Module | None:
@@ -151,7 +147,7 @@ def _rotation(rotation: Rotation | None, n: int) -> dict[str, NamedArray]:
     angles = torch.arange(n)[:, None] * torch.tensor(rotation.speeds)
     factor = rotation.factor
     made = {"angles": angles, "cos": angles.cos() * factor, "sin": angles.sin() * factor}
-    return {key: _array("position pair", tensor) for key, tensor in made.items()}
+    return {key: as_named("position pair", tensor) for key, tensor in made.items()}
 
 
 def _bias(model: ForeignPasses, n: int) -> Tensor:

@@ -174,7 +174,7 @@ class MarianTokenizer(ForeignTokenizer):
         start_ids: the tokens that the decoder reads first.
     """
 
-    def __init__(self, pieces: MarianPieces, start_ids: tuple[int, ...] = ()) -> None:
+    def __init__(self, pieces: MarianPieces, start_ids: tuple[int, ...]) -> None:
         super().__init__(pieces, start_ids)
         self._pieces = pieces
         self._pieces.target.encode_special_tokens = True

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
+from headlight.model.config import require_known
+
 FORMS = ("direct", "short", "chain")
 N_TEST, N_VALID = 500, 200
 
@@ -66,8 +68,7 @@ class Problem:
         Raises:
             ValueError: the form is unknown.
         """
-        if form not in FORMS:
-            raise ValueError(f"form {form!r} is unknown; choose one of {', '.join(FORMS)}")
+        require_known("form", form, FORMS)
         split = "+".join(f"{self.first}*{part}" for part in self.parts)
         sides = [split, "+".join(map(str, self.products)), str(self.answer)]
         kept = {"direct": 1, "short": 2, "chain": 3}[form if len(self.parts) > 1 else "direct"]

@@ -23,6 +23,8 @@ from headlight.model.transformer import Prediction, Transformer
 
 Rows = Int[Tensor, "row token"]
 
+SHORTEST_SEGMENT = 4
+VALIDATION_ROWS = 16
 # Pairs are sorted by length within windows of this many batches: little padding, and different
 # batches in every epoch.
 BATCHES_SORTED_TOGETHER = 32
@@ -167,9 +169,9 @@ class TextRows:
             replace(self, starts=self.starts[n_trained:]),
         )
 
-    def once(self, count: int = 16) -> list[Batch]:
-        """Return every row once, in batches of `count` rows."""
-        n_rows = len(self.starts)
+    def once(self) -> list[Batch]:
+        """Return every row once, in batches of `VALIDATION_ROWS`."""
+        n_rows, count = len(self.starts), VALIDATION_ROWS
         return [self.take(row, min(count, n_rows - row)) for row in range(0, n_rows, count)]
 
 
@@ -181,7 +183,6 @@ def repeated_rows(
     start_id: int,
     generator: torch.Generator,
     longest: int,
-    shortest: int = 4,
 ) -> Batch:
     """Make rows in which one segment of unrelated tokens repeats until the row is full.
 
@@ -195,12 +196,11 @@ def repeated_rows(
         length: tokens in a row after the start token.
         start_id: the token put before each row.
         generator: the source of randomness.
-        longest: the greatest length of a segment.
-        shortest: the least.
+        longest: the greatest length of a segment; the least is `SHORTEST_SEGMENT`.
     """
     rows, is_repeated = [], torch.ones(count, length, dtype=torch.bool)
     for number in range(count):
-        size = int(torch.randint(shortest, longest + 1, (1,), generator=generator))
+        size = int(torch.randint(SHORTEST_SEGMENT, longest + 1, (1,), generator=generator))
         segment = ids[torch.randint(len(ids), (size,), generator=generator)]
         rows.append(segment.repeat(-(-length // size))[:length])
         is_repeated[number, :size] = False

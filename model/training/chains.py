@@ -75,7 +75,7 @@ def write_chains(
     n_chains: int,
     n_tokens: int,
     temperature: float,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | None,
 ) -> tuple[Continuations, Tensor]:
     """Let a model write several chains for each problem.
 

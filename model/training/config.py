@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError, create_model
 
 from headlight.model.config import MAXIMA as MOST_OF
-from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.config import ExpertsConfig, TransformerConfig, require_known
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batches
 from headlight.model.training.optimizers import OPTIMIZERS
@@ -92,11 +92,8 @@ class LoopConfig:
         self._require("decay", 0 <= self.decay <= 1, "lie in [0, 1]")
         self._require("teacher_weight", 0 <= self.teacher_weight <= 1, "lie in [0, 1]")
         self._require("smoothing", 0 <= self.smoothing < 1, "lie in [0, 1)")
-        for name, known in (("optimizer", OPTIMIZERS), ("schedule", tuple(SCHEDULES))):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} {getattr(self, name)!r} is unknown; choose one of {', '.join(known)}"
-                )
+        require_known("optimizer", self.optimizer, OPTIMIZERS)
+        require_known("schedule", self.schedule, tuple(SCHEDULES))
 
     def _require(self, name: str, is_met: bool, rule: str) -> None:
         if not is_met:

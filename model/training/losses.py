@@ -80,7 +80,7 @@ def distillation_losses(
     logits: Float[Tensor, "batch query vocab"],
     teacher_logits: Float[Tensor, "batch query vocab"],
     *,
-    temperature: float = 1.0,
+    temperature: float,
 ) -> Float[Tensor, "batch query"]:
     """Compute T² · KL(teacher ‖ student) of every next-token distribution, in nats, in float32.
 

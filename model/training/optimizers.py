@@ -22,6 +22,7 @@ from headlight.model.transformer import Transformer
 
 OPTIMIZERS = ("muon", "adamw")
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+N_ITERATIONS = 5
 
 
 def make_optimizers(
@@ -76,7 +77,6 @@ def _split_parameters(model: Transformer) -> tuple[list[nn.Parameter], list[nn.P
 
 def orthogonalise(
     matrices: Float[Tensor, "matrix row column"],
-    steps: int = 5,
     precision: torch.dtype = torch.float32,
 ) -> Float[Tensor, "matrix row column"]:
     """Bring all singular values near 1 by a quintic Newton–Schulz iteration.
@@ -86,7 +86,6 @@ def orthogonalise(
 
     Args:
         matrices: of one shape.
-        steps: of the iteration.
         precision: of the products.
     """
     a, b, c = COEFFICIENTS
@@ -94,7 +93,7 @@ def orthogonalise(
     x = matrices.mT if is_tall else matrices
     x = x.to(precision)
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
-    for _ in range(steps):
+    for _ in range(N_ITERATIONS):
         gram = x @ x.mT
         x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
     return (x.mT if is_tall else x).to(matrices.dtype)

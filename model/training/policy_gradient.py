@@ -134,7 +134,7 @@ def sample_tree(
     n_tokens: int,
     stop_id: int,
     temperature: float = 1.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | None,
 ) -> Continuations:
     """Sample several continuations of each prompt, and compute what they have in common once.
 
@@ -244,9 +244,7 @@ def log_probs_of(
     )
 
 
-def shared_log_probs(
-    model: Transformer, sampled: Continuations, *, temperature: float = 1.0
-) -> LogProbs:
+def shared_log_probs(model: Transformer, sampled: Continuations, *, temperature: float) -> LogProbs:
     """Compute what `log_probs_of` does, with one pass over the beginnings that rows share.
 
     The rows are cut at one place: the different beginnings are read once, and then the rest of

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import load, save
+from headlight.model.config import require_known
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.arithmetic import Problem
 from headlight.model.training.batches import Batch, Batches, generator_of
@@ -116,16 +117,10 @@ class ReinforcementConfig:
         for name in ("rate", "temperature"):
             self._require(name, getattr(self, name) > 0, "be positive")
         self._require("negative", 0 <= self.negative <= 1, "lie in [0, 1]")
-        for name, known in (
-            ("method", METHODS),
-            ("baseline", BASELINES),
-            ("optimizer", OPTIMIZERS),
-            ("divisor", DIVISORS),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} {getattr(self, name)!r} is unknown; choose one of {', '.join(known)}"
-                )
+        require_known("method", self.method, METHODS)
+        require_known("baseline", self.baseline, BASELINES)
+        require_known("optimizer", self.optimizer, OPTIMIZERS)
+        require_known("divisor", self.divisor, DIVISORS)
 
     def _require(self, name: str, is_met: bool, rule: str) -> None:
         if not is_met:

@@ -57,8 +57,8 @@ def mask_tokens(
     vocab_size: int,
     is_maskable: Bool[Tensor, "row token"],
     generator: torch.Generator,
-    share: float = 0.15,
-    special_ids: Collection[int] = (),
+    share: float,
+    special_ids: Collection[int],
 ) -> Masked:
     """Choose tokens of every row and hide them.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from headlight.model.config import TransformerConfig
+from headlight.model.config import TransformerConfig, require_known
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.arithmetic import FORMS, Problem, single_products, split
 from headlight.model.training.batches import Batch, generator_of
@@ -59,8 +59,7 @@ class ReasoningConfig(ReinforcementConfig):
         super().__post_init__()
         self._require("count", 1 <= self.count <= 2**16, "lie between 1 and 65,536")
         self._require("curriculum", self.curriculum >= 0, "be at least 0")
-        if self.form not in FORMS:
-            raise ValueError(f"form {self.form!r} is unknown; choose one of {', '.join(FORMS)}")
+        require_known("form", self.form, FORMS)
 
 
 @dataclass(frozen=True)
