@@ -19,12 +19,12 @@ from headlight.commands.parsing import (
     Command,
     Group,
     SettingsCommand,
-    check_models_dir,
     chosen_models,
     fail,
     option,
     reporting_errors,
     settings_of,
+    settings_with_models,
 )
 
 app = typer.Typer(
@@ -114,8 +114,7 @@ def serve(
     ] = None,
 ) -> None:
     """Start the server: the page, the API and its documentation."""
-    settings = settings_of(**locals() | chosen_models(default_model))
-    check_models_dir(settings)
+    settings = settings_with_models(**locals() | chosen_models(default_model))
     gc.disable()  # the imports take a fifth less time; the application enables it when it starts
     from headlight import server
     from headlight.errors import Problem
@@ -387,8 +386,7 @@ def evaluate(
     Without files, the model is measured on the texts that ship with the project. With --heads,
     every head is measured, and its profile is written to heads.json beside the model.
     """
-    settings = settings_of(models_dir=models_dir)
-    check_models_dir(settings)
+    settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
         if heads:
             from headlight.commands.evaluate import profile_model
@@ -446,8 +444,7 @@ def quantize(
 
     The copy loads like any model. `headlight evaluate MODEL --bits 4` measures what it costs.
     """
-    settings = settings_of(models_dir=models_dir)
-    check_models_dir(settings)
+    settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
         from headlight.commands.quantize import quantize_model
 
@@ -534,8 +531,7 @@ def remove(
     models_dir: ModelsDir = None,
 ) -> None:
     """Remove a model that `headlight add` added, with its files."""
-    settings = settings_of(models_dir=models_dir)
-    check_models_dir(settings)
+    settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
         from headlight.commands.add import remove_model
 
@@ -545,8 +541,7 @@ def remove(
 @app.command(cls=Command)
 def models(models_dir: ModelsDir = None) -> None:
     """List the available models."""
-    settings = settings_of(models_dir=models_dir)
-    check_models_dir(settings)
+    settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
         from headlight.commands.listings import write_models
 
@@ -556,8 +551,7 @@ def models(models_dir: ModelsDir = None) -> None:
 @app.command(cls=Command)
 def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
     """List the limits of a server started here, with the reason and the variable of each."""
-    settings = settings_of(models_dir=models_dir)
-    check_models_dir(settings)
+    settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
         from headlight.commands.listings import write_limits
 

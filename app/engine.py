@@ -297,7 +297,7 @@ class Engine:
         except Cancelled:
             pass
         except BaseException as error:
-            # The message of a panic may quote somebody's text, so it is not logged.
+            # The message of a panic may quote a client's text, so it is not logged.
             message = f": {error}" if isinstance(error, Exception) else ""
             self._fail(f"{type(error).__name__}{message}", error)
 

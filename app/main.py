@@ -136,8 +136,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def on_stop_signal(stop: Callable[[], object]) -> Iterator[None]:
     """Call `stop` when the process is asked to stop, before uvicorn's own handler.
 
-    uvicorn tells an application only when every connection has closed, and the connection of an
-    open event stream does not close by itself.
+    uvicorn notifies an application only after every connection has closed, and the connection of
+    an open event stream does not close by itself.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -140,18 +140,20 @@ class SavedPage:
         Path(path).write_text(self.html, encoding="utf-8")
 
 
-def whole_requests(request: TraceRequest, card: Mapping[str, Any]) -> Iterator[TraceRequest]:
+def whole_requests(request: TraceRequest, card: Mapping[str, Any]) -> list[TraceRequest]:
     """The request of a trace with all that the views draw, and a smaller one if that is too much.
 
-    What was captured by choice stays; maps of a long text get the numbers of their rows.
+    What was captured by choice stays, so there is one request; maps of a long text get the numbers
+    of their rows.
     """
-    if request.capture is None:
-        make = _maps_request if request.is_observed else _whole_request
-        yield make(request, card)
     labels = () if request.is_observed else ("head_labels",)
     analyses = sorted({*request.wanted_analyses, *labels})
     members = {**_without_prediction(request), "analyses": analyses, "triangle": False}
-    yield TraceRequest.model_validate(members)
+    chosen = TraceRequest.model_validate(members)
+    if request.capture is not None:
+        return [chosen]
+    make = _maps_request if request.is_observed else _whole_request
+    return [make(request, card), chosen]
 
 
 def _maps_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceRequest:

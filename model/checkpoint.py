@@ -109,9 +109,10 @@ def describe(folder: Path | str) -> Description:
 
 
 def _trained_tokens(config: TransformerConfig, card: ModelCard) -> int:
-    """The tokens of the texts that the model was trained on; the greatest length if untold."""
-    told = card.metrics.get("trained_tokens")
-    return told if type(told) is int and 0 < told <= config.max_tokens else config.max_tokens
+    """The length of the training texts; ``max_tokens`` if the card does not state it."""
+    stated = card.metrics.get("trained_tokens")
+    is_length = type(stated) is int and 0 < stated <= config.max_tokens
+    return stated if is_length else config.max_tokens
 
 
 _FEATURES = {

@@ -324,8 +324,8 @@ def read_ids(
 
     If the text of the ids has just these tokens, they are those of `read_tokens`. Otherwise the
     text is that of each token in a row, special ones included, and a word begins at a space, at a
-    special token and beside whatever is no letter or digit. `limit` is the most tokens; None:
-    ``max_tokens`` of the model.
+    special token and beside anything that is not a letter or digit. `limit` is the most tokens;
+    None: ``max_tokens`` of the model.
 
     Raises:
         EmptyText: there are no ids.

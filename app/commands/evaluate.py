@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.table import Table
 from rich.text import Text
 
@@ -68,12 +69,7 @@ def evaluate_model(
         ValueError: the folder or a file is unusable.
         ImportError: a library that a figure needs is not installed.
     """
-    try:
-        folder = find_model(model, models_dir)
-    except CheckpointError as error:
-        raise UsageError(str(error)) from error
-    with usage_errors():
-        place = choose_device(device)
+    folder, place = _find(model, models_dir, device)
     if is_foreign(folder):
         raise UsageError(
             f"'{model}' is a checkpoint of Transformers; only its heads are measured: add --heads"
@@ -105,6 +101,16 @@ def evaluate_model(
     renewed = replace(card, metrics=figures, expert_tokens=found)
     write_atomically(folder / CARD, lambda path: write_card(path, renewed))
     return figures
+
+
+def _find(model: str, models_dir: Path | None, device: str) -> tuple[Path, torch.device]:
+    """The folder of a model, and the device to measure it on."""
+    try:
+        folder = find_model(model, models_dir)
+    except CheckpointError as error:
+        raise UsageError(str(error)) from error
+    with usage_errors():
+        return folder, choose_device(device)
 
 
 def _experts_table(found: Mapping[str, Any], title: str) -> Table:
@@ -139,12 +145,7 @@ def profile_model(
         UsageError: the model or the device is unknown.
         ValueError: the folder or a file is unusable.
     """
-    try:
-        folder = find_model(model, models_dir)
-    except CheckpointError as error:
-        raise UsageError(str(error)) from error
-    with usage_errors():
-        place = choose_device(device)
+    folder, place = _find(model, models_dir, device)
     checkpoint = load(folder, device=place)
     names = [path.name for path in text] or ["the project's own texts"]
     if isinstance(checkpoint, Checkpoint) and recipe_of(checkpoint) == "reasoning":

@@ -145,12 +145,14 @@ def settings_of(**options: Any) -> Settings:
         fail(message, code=USAGE_ERROR)
 
 
-def check_models_dir(settings: Settings) -> None:
-    """End the command if the directory of models that was named does not exist."""
+def settings_with_models(**options: Any) -> Settings:
+    """As `settings_of`; end the command if a directory of models is named and does not exist."""
+    settings = settings_of(**options)
     folder = settings.models_dir
     if folder is not None and not folder.is_dir():
         name = _name_of("models_dir", {"models_dir": folder})
         fail(f"{name} is {folder}; there is no such folder", code=USAGE_ERROR)
+    return settings
 
 
 def chosen_models(values: Sequence[str] | None) -> dict[str, Any]:

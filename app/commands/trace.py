@@ -35,10 +35,10 @@ from headlight.commands.csv_export import csv_lines
 from headlight.commands.output import STANDARD_OUTPUT, check, console, notes, show, writing
 from headlight.commands.parsing import (
     UsageError,
-    check_models_dir,
     option_of,
     request_errors,
     settings_of,
+    settings_with_models,
 )
 from headlight.errors import Problem
 from headlight.registry import registry_of
@@ -148,11 +148,13 @@ def _page(request: TraceRequest, backend: Backend) -> str:
     if request.heads is not None:
         raise UsageError("--html shows all heads of a layer; leave --heads out")
     card = backend.card(backend.name_of(request))
-    *wholes, least = saved_page.whole_requests(request, card)
+    everything, *less = saved_page.whole_requests(request, card)
     try:
-        answer = backend.answer((*wholes, least)[0], SAFETENSORS)
+        answer = backend.answer(everything, SAFETENSORS)
     except UsageError:  # a long text has too many numbers for every view
-        answer = backend.answer(least, SAFETENSORS)
+        if not less:
+            raise
+        answer = backend.answer(less[0], SAFETENSORS)
     trace = read_trace(answer)
     if not any(site.endswith(("attention.weights", ".mean_map")) for site in trace):
         raise UsageError("--html shows attention; add --capture '*.self_attention.weights'")
@@ -277,11 +279,11 @@ def _progress(*, is_shown: bool) -> Iterator[Callable[[float], object]]:
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task("reading", total=1.0, visible=False)
 
-        def tell(share: float) -> None:
+        def report(share: float) -> None:
             is_slow = is_shown and monotonic() - began > 1
             bar.update(task, completed=share, visible=is_slow)
 
-        yield tell
+        yield report
 
 
 Backend: TypeAlias = Local | Remote
@@ -316,9 +318,7 @@ def _backend(options: Mapping[str, Any], *, is_long: bool) -> Iterator[Backend]:
     """A server, if one is named, or this process."""
     server, local = options["server"], {name: options[name] for name in _LOCAL_OPTIONS}
     if server is None:
-        settings = settings_of(**local)
-        check_models_dir(settings)
-        yield Local(settings)
+        yield Local(settings_with_models(**local))
         return
     if given := [option_of(name) for name, value in local.items() if value is not None]:
         raise UsageError(f"{' and '.join(given)} cannot be combined with --server")

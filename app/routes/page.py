@@ -100,11 +100,13 @@ async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> 
         name = await services.use_model(body.model, stack, left)
         registry = services.registry
         card = model_answer(registry.describe(name), registry.status(name)).model_dump(mode="json")
-        *wholes, least = saved_page.whole_requests(body, card)
+        everything, *less = saved_page.whole_requests(body, card)
         try:
-            whole = await answer((*wholes, least)[0])
+            whole = await answer(everything)
         except Problem:  # a long text has too many numbers for every view
-            whole = await answer(least)
+            if not less:
+                raise
+            whole = await answer(less[0])
         trace = read_trace(whole)
         further = [
             (ask, await answer(wanted))

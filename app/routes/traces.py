@@ -58,7 +58,7 @@ TraceId = Annotated[
     str, Path(pattern="^[0-9a-f]{32}$", description="The `id` of a trace computed before.")
 ]
 KEPT = "private, immutable, max-age=31536000"
-"""A year: what a trace's name stands for never changes. Private, as it holds somebody's text."""
+"""A year: what a trace's name stands for never changes. Private, as it holds a client's text."""
 
 _TRACE: dict[str, Any] = {
     "model": TraceAnswer,

@@ -99,7 +99,7 @@ class TraceService:
             Problem: what is asked for cannot be had, or not now.
             ClientDisconnected: the client disconnected before it was computed.
         """
-        job = job_of(request, self.registry, self.settings)
+        job = self.job(request)
         kept = self.cache.get(job.id)
         if kept is not None:
             self.metrics.cache_hits.inc()

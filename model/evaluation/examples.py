@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from headlight.model.card import OF_WHAT_IS_RIGHT, Example
+from headlight.model.evaluation import fill
 from headlight.model.evaluation.agreement import agreement_figures
 from headlight.model.evaluation.controlled_sentences import (
     NOUNS,
@@ -30,7 +31,6 @@ from headlight.model.evaluation.controlled_sentences import (
     antecedent_sentences,
     subject_sentences,
 )
-from headlight.model.evaluation.fill import masked_word_accuracy
 from headlight.model.evaluation.heads import (
     controlled_weights,
     repetition_scores,
@@ -342,9 +342,10 @@ def _rule(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float,
 def _both_sides(
     checkpoint: Checkpoint, _: Example, documents: Sequence[str]
 ) -> tuple[float, float, int]:
-    whole, n = masked_word_accuracy(checkpoint, documents, n_blanks=300)
-    cut, _n = masked_word_accuracy(checkpoint, documents, n_blanks=300, is_cut=True)
-    return whole, cut, n
+    whole = fill.evaluate(checkpoint, documents, n_blanks=300)
+    cut = fill.evaluate(checkpoint, documents, n_blanks=300, is_cut=True)
+    name = "masked_word_accuracy"
+    return whole[name], cut[name], whole["masked_words"]
 
 
 CLAIMS: Mapping[str, Claim] = {

@@ -30,7 +30,12 @@ class Blank(NamedTuple):
 
 
 def evaluate(
-    checkpoint: Checkpoint, documents: Sequence[str], *, n_blanks: int = 2000, seed: int = 0
+    checkpoint: Checkpoint,
+    documents: Sequence[str],
+    *,
+    n_blanks: int = 2000,
+    seed: int = 0,
+    is_cut: bool = False,
 ) -> dict[str, Any]:
     """Mask one word of a paragraph at a time and let the model predict it, as on the page.
 
@@ -42,6 +47,7 @@ def evaluate(
         documents: held-out text.
         n_blanks: the number of words to mask, drawn uniformly from all.
         seed: decides which.
+        is_cut: whether the text ends after the mask.
 
     Returns:
         ``masked_word_accuracy`` and ``masked_word_in_first_five``, in [0, 1], and
@@ -55,6 +61,8 @@ def evaluate(
     n_first = n_five = 0
     for first in range(0, len(chosen), 64):
         part = chosen[first : first + 64]
+        if is_cut:
+            part = [blank._replace(ids=blank.ids[: blank.place + 1]) for blank in part]
         hidden = torch.tensor([blank.hidden for blank in part])
         best = _guesses(checkpoint, part)
         n_first += int((best[:, 0] == hidden).sum())
@@ -88,35 +96,6 @@ def filled_blanks(checkpoint: Checkpoint) -> dict[str, Any]:
             f"{word} {share:.2f}" for word, share in zip(found, best.values.tolist(), strict=True)
         )
     return {"fitting": n_fitting / len(entries), "guesses": guesses}
-
-
-def masked_word_accuracy(
-    checkpoint: Checkpoint,
-    documents: Sequence[str],
-    *,
-    n_blanks: int,
-    is_cut: bool = False,
-) -> tuple[float, int]:
-    """Measure how often a masked word is the first guess.
-
-    Args:
-        checkpoint: an encoder with a mask token.
-        documents: held-out text.
-        n_blanks: the number of words to mask.
-        is_cut: whether the text ends after the mask.
-
-    Returns:
-        The accuracy in [0, 1], and the number of masked words.
-    """
-    n_first = 0
-    chosen = _chosen(checkpoint, documents, n_blanks, seed=0)
-    for first in range(0, len(chosen), 64):
-        part = chosen[first : first + 64]
-        if is_cut:
-            part = [blank._replace(ids=blank.ids[: blank.place + 1]) for blank in part]
-        hidden = torch.tensor([blank.hidden for blank in part])
-        n_first += int((_guesses(checkpoint, part)[:, 0] == hidden).sum())
-    return n_first / len(chosen), len(chosen)
 
 
 def _chosen(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headlight.model.embedding import TooManyPositions
+from headlight.model.evaluation.stories import token_bits, whole_rows
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.batches import prepend
-from headlight.model.training.corpus import CorpusError, TokenStream
-from headlight.model.training.losses import token_losses
+from headlight.model.training.corpus import TokenStream
 from headlight.model.training.recipes.positions import PositionsConfig
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
@@ -58,9 +57,7 @@ def evaluate(
     trained = PositionsConfig().tokens if trained_tokens is None else trained_tokens
     ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
     length = 2 * trained
-    if len(ids) < length:
-        raise CorpusError(f"the text has {len(ids)} tokens; evaluation needs at least {length}")
-    rows = ids[: len(ids) // length * length].view(-1, length)[:n_rows]
+    rows = whole_rows(ids, length)[:n_rows]
     losses = _losses(checkpoint, rows)
     inside = _losses(checkpoint, rows[:, :trained]) if losses is None else losses[:, :trained]
     beyond = None if losses is None else losses[:, trained:].mean().item()
@@ -98,16 +95,10 @@ def _losses(
     checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
 ) -> Float[Tensor, "row token"] | None:
     """Compute the loss of every token in bits; None if the model does not accept so long a text."""
-    losses = []
-    for part in rows.split(BATCH_ROWS):
-        ids = prepend(checkpoint.tokenizer.start_id, part).to(checkpoint.device)
-        try:
-            with torch.inference_mode():
-                logits = checkpoint.model(ids[:, :-1]).logits
-        except TooManyPositions:
-            return None
-        losses.append(token_losses(logits, ids[:, 1:]).cpu() / math.log(2))
-    return torch.cat(losses)
+    try:
+        return torch.cat([token_bits(checkpoint, part) for part in rows.split(BATCH_ROWS)])
+    except TooManyPositions:
+        return None
 
 
 def _by_distance(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,17 +10,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from headlight.model.evaluation.fill import masked_word_accuracy
-from headlight.model.evaluation.stories import bits_per_byte
+from headlight.model.evaluation import fill
+from headlight.model.evaluation.stories import bits_per_byte, token_bits, whole_rows
 from headlight.model.evaluation.translate import NAMES
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.trace import Token
-from headlight.model.training.batches import prepend
 from headlight.model.training.corpus import CorpusError, TokenStream, lines
-from headlight.model.training.losses import token_losses
 
 MOST_BYTES = 50_000
 """As much of a text is read, from the beginning of each document."""
@@ -140,17 +137,17 @@ def _bits(checkpoint: Checkpoint, documents: Sequence[str], n_bytes: int) -> flo
 
 
 def _accuracy(checkpoint: Checkpoint, documents: Sequence[str], _n_bytes: int) -> float:
-    return masked_word_accuracy(checkpoint, documents, n_blanks=N_BLANKS)[0]
+    found = fill.evaluate(checkpoint, documents, n_blanks=N_BLANKS)
+    accuracy: float = found["masked_word_accuracy"]
+    return accuracy
 
 
 def _by_position(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
     """The mean loss in bits of each group of positions, in rows of one context."""
     length = checkpoint.config.max_tokens - 1
     ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
-    if len(ids) < length:
-        raise CorpusError(f"the text has {len(ids)} tokens; evaluation needs at least {length}")
-    rows = ids[: len(ids) // length * length].view(-1, length)
-    losses = torch.cat([_losses(checkpoint, part) for part in rows.split(16)]).mean(dim=0)
+    rows = whole_rows(ids, length)
+    losses = torch.cat([token_bits(checkpoint, part) for part in rows.split(16)]).mean(dim=0)
     return {
         _span(first, length): losses[first - 1 : until].mean().item()
         for first, until in _spans(length)
@@ -196,7 +193,7 @@ def names_twice(checkpoint: Checkpoint) -> dict[str, dict[str, float]]:
             return {}
         ids = [torch.tensor([token.id for token in tokens[1:]]) for tokens in texts]
         padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
-        bits = torch.cat([_losses(checkpoint, part) for part in padded.split(32)])
+        bits = torch.cat([token_bits(checkpoint, part) for part in padded.split(32)])
         costs = []
         for (name, text), tokens, row in zip(filled, texts, bits, strict=True):
             first = text.index(name)
@@ -214,13 +211,3 @@ def _cost(tokens: Sequence[Token], bits: Float[Tensor, " token"], begin: int, en
         for place, token in enumerate(tokens)
         if token.start < end and token.end > begin
     )
-
-
-def _losses(checkpoint: Checkpoint, ids: Int[Tensor, "row token"]) -> Float[Tensor, "row token"]:
-    """The loss of each token in bits."""
-    rows = prepend(checkpoint.tokenizer.start_id, ids).to(checkpoint.device)
-    with torch.inference_mode():
-        losses: Float[Tensor, "row token"] = token_losses(
-            checkpoint.model(rows[:, :-1]).logits, rows[:, 1:]
-        )
-    return losses.cpu() / math.log(2)

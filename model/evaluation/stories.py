@@ -65,7 +65,7 @@ def evaluate(
         CorpusError: the text is shorter than one context.
     """
     stream = TokenStream.encode(documents, checkpoint.tokenizer)
-    rows = _rows(stream.ids, checkpoint.config.max_tokens - 1)
+    rows = whole_rows(stream.ids, checkpoint.config.max_tokens - 1)
     induction, copying = induction_head(checkpoint)
     words = word_tokens(checkpoint.tokenizer)
     figures: dict[str, Any] = {
@@ -179,10 +179,23 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in LETTERS.findall(text)]
 
 
-def _rows(ids: Int[Tensor, " all"], length: int) -> Int[Tensor, "row token"]:
+def whole_rows(ids: Int[Tensor, " all"], length: int) -> Int[Tensor, "row token"]:
+    """Cut a text into rows of so many tokens, and leave out the rest.
+
+    Raises:
+        CorpusError: the text is shorter than one row.
+    """
     if len(ids) < length:
         raise CorpusError(f"the text has {len(ids)} tokens; evaluation needs at least {length}")
     return ids[: len(ids) // length * length].view(-1, length)
+
+
+def token_bits(checkpoint: Checkpoint, ids: Int[Tensor, "row token"]) -> Float[Tensor, "row token"]:
+    """Compute the loss of each token of some rows in bits; the start token is put before each."""
+    rows = prepend(checkpoint.tokenizer.start_id, ids).to(checkpoint.device)
+    with torch.inference_mode():
+        losses = token_losses(checkpoint.model(rows[:, :-1]).logits, rows[:, 1:])
+    return losses.cpu() / math.log(2)
 
 
 def _named(score: HeadScore) -> dict[str, int | float]:
@@ -248,7 +261,6 @@ def previous_token_head(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) 
     """Find the head with the greatest mean weight on the previous token.
 
     The first token of a row, which has only the start token before it, does not count.
-
     """
     weights, _ = _read(checkpoint, rows)
     return _best(weights.diagonal(offset=-1, dim1=-2, dim2=-1)[..., 1:].mean(dim=(1, 3)))

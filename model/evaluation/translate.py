@@ -315,12 +315,7 @@ def spread(pairs: Sequence[SentencePair], count: int) -> list[SentencePair]:
 def forms(checkpoint: Checkpoint, pairs: Sequence[SentencePair]) -> dict[str, float]:
     """Compute BLEU without regard to case for the sources in each form of `FORMS`."""
     return {
-        name: bleu(
-            checkpoint,
-            pairs,
-            typed=typed,
-            is_case_blind=True,
-        )
+        name: bleu(checkpoint, pairs, typed=typed, is_case_blind=True)
         for name, typed in FORMS.items()
     }
 

@@ -230,9 +230,7 @@ class ForeignPasses:
         with ExitStack() as stack:
             for site, edit in site_edits(self.config, _edits(listed), self.paths):
                 stack.enter_context(self.points.edit(site, edit))
-            stack.enter_context(
-                new_pass(n_rows, frozenset(unscaled), is_streamed=is_streamed, start=start)
-            )
+            stack.enter_context(new_pass(n_rows, unscaled, is_streamed=is_streamed, start=start))
             yield
 
     def _require_scales(self, unscaled: Iterable[str]) -> None:

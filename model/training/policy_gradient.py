@@ -309,7 +309,6 @@ class ValueHead:
 
     Each step adds its tokens to the regression, whose older part fades. The trunk gets no gradient
     from it.
-
     """
 
     def __init__(self, width: int) -> None:
