@@ -19,6 +19,7 @@ from headlight.commands.parsing import (
     Command,
     Group,
     SettingsCommand,
+    UsageError,
     chosen_models,
     fail,
     option,
@@ -390,7 +391,6 @@ def evaluate(
     with reporting_errors():
         if heads:
             from headlight.commands.evaluate import profile_model
-            from headlight.commands.parsing import UsageError
 
             if other or pairs or corpus or gold or bits:
                 raise UsageError("--heads takes --text alone; leave the other options out")

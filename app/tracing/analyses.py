@@ -151,7 +151,9 @@ def sites_of(
                     f"lacks{reason}",
                     description,
                 )
-            needed.update((site, None) for site in sites if _is_in(site, keeps_to))
+            needed |= {
+                site: None for site in sites if keeps_to is None or layer_of(site) in keeps_to
+            }
     return list(needed)
 
 
@@ -201,10 +203,6 @@ def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str
         for glob in (analyser.needs if analyser.axes else ())
         for site in fnmatch.filter(sites, glob)
     ]
-
-
-def _is_in(site: str, layers: Sequence[int] | None) -> bool:
-    return layers is None or layer_of(site) in layers
 
 
 def available(description: Description) -> list[str]:
@@ -343,12 +341,11 @@ def _residual_stream(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
     return residual_stream.residual_stream(trace, norm=config.norm, norm_place=config.norm_place)
 
 
-def _value_weighted(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
-    return head_outputs.value_weighted(trace, output_weights(trace, checkpoint))
-
-
-def _head_outputs(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
-    return head_outputs.head_outputs(trace, output_weights(trace, checkpoint))
+def _of_outputs(
+    analyse: Callable[[Trace, Mapping[str, NamedArray]], Arrays],
+) -> Callable[[Trace, Served, Choices], Arrays]:
+    """An analysis that reads the output projections of the attentions."""
+    return lambda trace, checkpoint, _: analyse(trace, output_weights(trace, checkpoint))
 
 
 def _logit_attribution(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
@@ -457,12 +454,9 @@ def _head_circuits(trace: Trace, checkpoint: Served, _: Choices) -> Analysis:
         trace, checkpoint.weights(), checkpoint.linear_exit, checkpoint.config
     )
     ids = [array.data for name, array in found.arrays.items() if name.endswith("_ids")]
-    texts = {str(token): checkpoint.tokenizer.text_of(int(token)) for token in _unique(ids)}
+    unique = np.unique(np.concatenate([each.reshape(-1) for each in ids]))
+    texts = {str(token): checkpoint.tokenizer.text_of(int(token)) for token in unique}
     return Analysis(arrays=found.arrays, metadata={"token_texts": texts, "omitted": found.omitted})
-
-
-def _unique(ids: Sequence[np.ndarray]) -> np.ndarray:
-    return np.unique(np.concatenate([each.reshape(-1) for each in ids]))
 
 
 def _reason_against_circuits(description: Description) -> str | None:
@@ -471,10 +465,6 @@ def _reason_against_circuits(description: Description) -> str | None:
     if getattr(description.config, "has_embedding_norm", False):
         return "its embedding is normalised together with the position, so neither stands alone"
     return _normalised_stream(description)
-
-
-def _head_norms(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
-    return head_outputs.head_norms(trace, output_weights(trace, checkpoint))
 
 
 def _aligner(trace: Trace, checkpoint: Served) -> dict[str, int]:
@@ -501,23 +491,17 @@ def _alignment(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
 
 
 def _sensitivity(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
-    texts = [[token.id for token in trace.tokens]]
-    targets = [[token.id for token in trace.target_tokens or ()]]
+    read = ModelInput(trace.text, trace.tokens, trace.target, trace.target_tokens)
 
-    def read(part: str, bits: int) -> Any:
+    def rounded_logits(part: str, bits: int) -> Any:
         check()
-        captured = checkpoint.read(
-            texts,
-            targets if targets[0] else None,
-            sites=["logits"],
-            interventions=[Quantization(bits=bits, parts=(part,))],
-        )
-        return captured["logits"][0].float().cpu().numpy()
+        spec = PassSpec(("logits",), None, (Quantization(bits=bits, parts=(part,)),))
+        return run_batch(checkpoint, spec, [read])[0]["logits"]
 
     return quantization_sensitivity.quantization_sensitivity(
         trace,
         _quantized_parts(checkpoint),
-        read,
+        rounded_logits,
         is_encoder=checkpoint.config.kind == "encoder",
     )
 
@@ -541,11 +525,18 @@ ANALYSERS: dict[str, _Analyser] = {
         lambda trace, *_: head_labels.head_labels(trace),
         lambda *_: {"labels": list(head_labels.LABELS)},
     ),
-    "value_weighted": _Analyser(head_outputs.VALUE_WEIGHTED_NEEDS, _value_weighted),
-    "head_outputs": _Analyser(
-        head_outputs.NEEDS, _head_outputs, is_by_layer=True, axes=head_outputs.AXES
+    "value_weighted": _Analyser(
+        head_outputs.VALUE_WEIGHTED_NEEDS, _of_outputs(head_outputs.value_weighted)
     ),
-    "head_norms": _Analyser(head_outputs.NEEDS, _head_norms, is_by_layer=True),
+    "head_outputs": _Analyser(
+        head_outputs.NEEDS,
+        _of_outputs(head_outputs.head_outputs),
+        is_by_layer=True,
+        axes=head_outputs.AXES,
+    ),
+    "head_norms": _Analyser(
+        head_outputs.NEEDS, _of_outputs(head_outputs.head_norms), is_by_layer=True
+    ),
     "head_circuits": _Analyser(
         head_circuits.NEEDS, _head_circuits, reason_against=_reason_against_circuits
     ),
