@@ -46,13 +46,13 @@ from headlight.model.quantization import (
     make_dynamic,
     matrices_of,
 )
-from headlight.model.quantized_weights import restored_weights, stored_layout, stored_weights
 from headlight.model.run_curves import read_curves
 from headlight.model.served import Description
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, Rotation
 from headlight.model.transformer import Transformer
+from headlight.model.weight_storage import restored_weights, stored_layout, stored_weights
 
 if TYPE_CHECKING:
     from headlight.model.foreign.model import ForeignModel

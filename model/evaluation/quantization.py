@@ -16,8 +16,8 @@ from headlight.model.quantization import (
     StoredQuantization,
     make_dynamic,
 )
-from headlight.model.quantized_weights import restored_weights, stored_weights
 from headlight.model.served_transformer import Checkpoint
+from headlight.model.weight_storage import restored_weights, stored_weights
 
 N_TOKENS, N_PASSES = 64, 9
 

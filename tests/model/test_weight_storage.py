@@ -11,7 +11,7 @@ from headlight.model.checkpoint import describe, load, save
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.config import KINDS
 from headlight.model.quantization import StoredQuantization, matrices_of
-from headlight.model.quantized_weights import n_packed_bytes, pack, unpack
+from headlight.model.weight_storage import n_packed_bytes, pack, unpack
 from tests.model.test_quantization import BITS, logits
 
 
