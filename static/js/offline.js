@@ -19,6 +19,7 @@ import { lackOf, VIEWS } from './views/registry.js';
  * @import { HeldTile } from './data/presentation.js'
  * @import { Ask, Card, NamedArray, Trace } from './data/trace.js'
  * @import { View, ViewState } from './plot/figure.js'
+ * @import { Grid } from './plot/grid.js'
  * @import { Control } from './ui/controls.js'
  */
 
@@ -113,9 +114,15 @@ export function offlineView(view, { holds, leadsTo }) {
     figure: (trace, state) => {
       const figure = view.figure(trace, state);
       const actions = (figure.actions ?? []).filter(({ patch }) => leadsTo(patch.view ?? view.id));
-      return { ...figure, actions };
+      return { ...figure, actions, ...(figure.grid && { grid: reading(figure.grid) }) };
     },
   };
+}
+
+/** A grid whose cells leave the text as it is. @param {Grid} grid @returns {Grid} */
+function reading(grid) {
+  const { writes, choose: _, chooseHint: __, note: ___, ...kept } = grid;
+  return writes ? kept : grid;
 }
 
 /**

@@ -3,6 +3,8 @@ import { test } from 'node:test';
 
 import { tileElement, tileIn } from '../../static/js/data/presentation.js';
 import { offlineView, ofHeads, openArchive } from '../../static/js/offline.js';
+import { nextToken } from '../../static/js/views/next_token/next_token.js';
+import { fillTrace, FRAME, sampleTrace } from './sample.js';
 
 const HELD = ['rollout', 'plain'];
 const PAGE = {
@@ -57,6 +59,14 @@ test('only actions that lead to views of the page stay', () => {
   deepEqual(offlineView(VIEW, PAGE).figure({}, {}).actions, [
     { label: 'Here', patch: { layer: 1 } },
   ]);
+});
+
+test('a bar of the next tokens does not change the text of a saved page', () => {
+  for (const trace of [sampleTrace(), fillTrace()]) {
+    const { grid } = offlineView(nextToken, PAGE).figure(trace, FRAME);
+    deepEqual([grid.choose, grid.chooseHint, grid.note], [undefined, undefined, undefined]);
+    ok(grid.describe(0, 0));
+  }
 });
 
 const WEIGHTS = 'decoder.layers.0.self_attention.weights';

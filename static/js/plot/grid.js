@@ -62,6 +62,7 @@
  * @property {(row: number, column: number) => string[]} tip the name of the cell, and its number
  * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
  * @property {(row: number, column: number) => Patch} [choose] the change of state when a cell is chosen
+ * @property {boolean} [writes] choosing a cell changes the text
  * @property {(key: string, cell: Cell|null) => Patch|null} [move] the change of state that `+`, `-`, `0` and Shift with an arrow key (`Shift+ArrowUp`) make
  * @property {Pan} [pan] moves the map under the fingers
  * @property {string} [chooseHint] names what Enter does, if not choosing the cell’s token

@@ -152,8 +152,10 @@ function adding(trace, state, { query, tokens, guesses }) {
   const choose = (write) => (row) =>
     canBeTyped(guesses[row].text) ? (write(guesses[row].text) ?? {}) : {};
   if (isFilling(trace)) {
-    if (!isMask(tokens[query])) return { note: 'Click a word of the sentence to mask it.' };
+    if (!isMask(tokens[query]))
+      return { writes: true, note: 'Click a word of the sentence to mask it.' };
     return {
+      writes: true,
       choose: choose((piece) => filled(trace, query, piece, state.words ?? '')),
       chooseHint: 'Enter replaces the mask with the token',
       note: 'Choose a bar to replace the mask with it.',
@@ -163,6 +165,7 @@ function adding(trace, state, { query, tokens, guesses }) {
   const [name, text] = hasTwoSides(trace) ? ['target', trace.target] : ['text', trace.text];
   const whole = hasTwoSides(trace) ? 'translation' : 'sentence';
   return {
+    writes: true,
     choose: choose((piece) => ({ [name]: text + piece, query: null })),
     chooseHint: `Enter adds the token to the ${whole}`,
     note: `Choose a bar to add it to the ${whole}.`,
