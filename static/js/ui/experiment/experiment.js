@@ -16,7 +16,7 @@ import {
 } from '../../data/experiment.js';
 import { element, painted, palette, withSymbols } from '../dom.js';
 import { spokenPowers, withPowers } from '../formula.js';
-import { createTables } from '../number_tables.js';
+import { createTables } from './tables.js';
 import { createForm } from './form.js';
 import { createPictures, createProblem, createScrubber } from './results.js';
 

@@ -15,7 +15,8 @@ import { kindsFigure, expertFigure } from './specialities.js';
 import { entryOf } from '../registry.js';
 import { share } from '../../data/format.js';
 import { named, tokenLabels } from '../../data/text.js';
-import { isDown, stepMap } from '../../plot/step_map.js';
+import { isNarrow } from '../../plot/figure.js';
+import { stepMap } from '../../plot/map.js';
 import { transposedGrid } from '../../plot/grid.js';
 
 /**
@@ -242,7 +243,7 @@ function choicesFigure(trace, state, scene) {
     help: 'The number is the expert, the colour its weight; within a layer the largest weight comes first.',
     summary: `The experts that ${tokens.length} tokens go through in each of ${stages.length} layers.`,
     ...choicesDrawing(tokens, choices, state),
-    grid: isDown(state.width) ? transposedGrid(grid) : grid,
+    grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
   };
 }
 
@@ -287,7 +288,7 @@ function bounds(choices, { palette, width }) {
   return choices.flatMap(({ rank }, row) => {
     if (rank !== 0 || row === 0) return [];
     const at = row - 0.5;
-    const ends = isDown(width)
+    const ends = isNarrow(width)
       ? { xref: 'x', yref: 'paper', x0: at, x1: at, y0: 0, y1: 1 }
       : { xref: 'paper', yref: 'y', x0: 0, x1: 1, y0: at, y1: at };
     return [{ type: 'line', ...ends, line: { color: palette.ink, width: 1 } }];

@@ -47,7 +47,7 @@ export function routingFigure(trace, state, scene) {
     summary: `Routing of ${scene.nameOf(layer)}: ${routing.probabilities.rows} experts by ${scene.tokens.length} tokens, ${routing.topK} chosen for each.`,
     facts: factsOf(routing),
     ...drawing(scene.tokens, state, routing),
-    grid: isDown(state.width) ? transposedGrid(grid) : grid,
+    grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
   };
 }
 
@@ -132,15 +132,10 @@ const ROOM_FOR_NUMBERS = { width: 22, height: 14 };
 const ROOM_FOR_OUTLINES = 12;
 const ROOM_FOR_PERCENT = { least: 20, withDecimal: 36 };
 
-/** Whether tokens run downwards. @param {number} width pixels the drawing may take */
-function isDown(width) {
-  return isNarrow(width);
-}
-
 /** @param {Token[]} tokens @param {Frame} state @param {Routing} routing @returns {Drawing} */
 function drawing(tokens, { palette, width }, routing) {
   const labels = tokenLabels(tokens);
-  const box = (isDown(width) ? downBox : acrossBox)(labels, width, routing.load.length);
+  const box = (isNarrow(width) ? downBox : acrossBox)(labels, width, routing.load.length);
   return {
     data: [
       heatmap(routing, palette, box),

@@ -4,7 +4,7 @@
 
 import { escapeForPlotly } from '../../data/text.js';
 import { baseLayout, isNarrow, labelAxis, labelWidth } from '../../plot/figure.js';
-import { SLANT, stepLettering } from '../../plot/step_map.js';
+import { SLANT, stepLettering } from '../../plot/map.js';
 
 /**
  * @import { Card, Matrix, NamedArray } from '../../data/trace.js'

@@ -9,10 +9,11 @@ import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../data/atten
 import { amount, signed } from '../../data/format.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { columnOf, extent, valueIn } from '../../data/trace.js';
+import { isNarrow } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
-import { isDown, stepMap } from '../../plot/step_map.js';
+import { stepMap } from '../../plot/map.js';
 import {
   depthLines,
   isCentred,
@@ -343,7 +344,7 @@ function mapFigure(trace, state, subject) {
       { steps: depth.steps.map((step) => step.title), tokens, scale, quantity: quantity.unit },
       state,
     ),
-    grid: isDown(state.width) ? transposedGrid(grid) : grid,
+    grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
   };
 }
 

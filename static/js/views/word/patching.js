@@ -8,8 +8,9 @@ import { signed } from '../../data/format.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { nameOfGuess, withSign } from '../../plot/bars.js';
+import { isNarrow } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';
-import { isDown, stepMap } from '../../plot/step_map.js';
+import { stepMap } from '../../plot/map.js';
 import { requestOf } from './subject.js';
 
 /**
@@ -146,7 +147,7 @@ function sharesFigure(array, columns, state, { side, title, request, where }) {
   };
   return {
     ...shareMap(array, columns, state),
-    grid: isDown(state.width) ? transposedGrid(grid) : grid,
+    grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
   };
 }
 

@@ -2,14 +2,14 @@
  * Tables of numbers of a computation; those that are given can be edited.
  */
 
-import { written } from '../data/experiment.js';
-import { decimal } from '../data/format.js';
-import { css, diverging, levelOf } from '../plot/colour.js';
-import { element, withSymbols } from './dom.js';
+import { written } from '../../data/experiment.js';
+import { decimal } from '../../data/format.js';
+import { css, diverging, levelOf } from '../../plot/colour.js';
+import { element, withSymbols } from '../dom.js';
 
 /**
- * @import { Table } from '../data/experiment.js'
- * @import { Theme } from '../plot/colour.js'
+ * @import { Table } from '../../data/experiment.js'
+ * @import { Theme } from '../../plot/colour.js'
  */
 
 /** The largest number that can be entered, as the API has it; the least is its negative. */
