@@ -8,7 +8,7 @@ import { encodingFromSafetensors, traceFromSafetensors } from '../data/trace.js'
 import { choosingModel } from '../state/state.js';
 
 /**
- * @import { Ask, Card, Encoding, PositionalAsk, Token, Trace } from '../data/trace.js'
+ * @import { Ask, Card, PositionalAsk, Token } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 
@@ -61,7 +61,7 @@ export function answerFrom(held) {
 /** @param {AbortSignal} signal @returns {Promise<Catalogue>} */
 export async function fetchModels(signal) {
   if (archive) return archive.catalogue;
-  return fetchJson(`${BASE}/models`, signal);
+  return fetchJson(`${BASE}/models`, { signal });
 }
 
 /** The path of a model's full card. @param {string} model */
@@ -90,21 +90,16 @@ export async function readyModel(card, signal, onProgress) {
   if (card.state !== 'loaded') {
     onProgress(card);
     const timer = setInterval(() => {
-      fetchJson(cardPath(card.id), signal).then(onProgress, () => {}); // the load itself may fail
+      fetchJson(cardPath(card.id), { signal }).then(onProgress, () => {}); // the load itself may fail
     }, LOOK_PAUSE);
     try {
-      await call(`${BASE}/tokenize`, {
-        method: 'POST',
-        signal,
-        headers: { Accept: 'application/json', 'Content-Type': 'application/json' },
-        body: JSON.stringify({ model: card.id, text: 'a' }),
-      });
+      await call(`${BASE}/tokenize`, { signal, body: { model: card.id, text: 'a' } });
     } finally {
       clearInterval(timer);
     }
   }
   /** @type {Card} */
-  const full = await fetchJson(cardPath(card.id), signal);
+  const full = await fetchJson(cardPath(card.id), { signal });
   fullCards.set(card.id, full);
   return full;
 }
@@ -159,14 +154,8 @@ export async function fittingText({ card, text: all }, { type = '', limit = 0 },
   const isOfTokens = type.endsWith(':too-many-tokens');
   const letters = [...all].slice(0, isOfTokens ? all.length : limit); // the server counts code points
   const text = letters.join('');
-  const answer = await call(`${BASE}/tokenize`, {
-    method: 'POST',
-    signal,
-    headers: { Accept: 'application/json', 'Content-Type': 'application/json' },
-    body: JSON.stringify({ model, text }),
-  });
   /** @type {{tokens: Token[]}} */
-  const { tokens } = await arrived(answer.json());
+  const { tokens } = await fetchJson(`${BASE}/tokenize`, { signal, body: { model, text } });
   const own = tokens.filter(({ start, end }) => end > start);
   const count = (isOfTokens ? limit : most) - (tokens.length - own.length);
   if (own.length <= count)
@@ -177,48 +166,31 @@ export async function fittingText({ card, text: all }, { type = '', limit = 0 },
   };
 }
 
-/** @param {string} path @param {AbortSignal} signal */
-async function fetchJson(path, signal) {
-  const answer = await call(path, { signal, headers: { Accept: 'application/json' } });
-  return arrived(answer.json());
+/** @param {string} path @param {CallOptions} [options] @returns {Promise<any>} */
+export async function fetchJson(path, options) {
+  return arrived((await call(path, options)).json());
 }
 
-/** @param {Ask} wanted @param {AbortSignal} signal @returns {Promise<Trace>} */
-async function fetchTrace(wanted, signal) {
-  const answer = await call(`${BASE}/trace`, {
-    method: 'POST',
-    signal,
-    headers: { Accept: 'application/x-safetensors', 'Content-Type': 'application/json' },
-    body: JSON.stringify(wanted),
-  });
-  return traceFromSafetensors(await arrived(answer.arrayBuffer()));
+/** @param {string} path @param {CallOptions} [options] @returns {Promise<ArrayBuffer>} */
+export async function fetchSafetensors(path, options) {
+  return arrived(
+    (await call(path, { ...options, accept: 'application/x-safetensors' })).arrayBuffer(),
+  );
 }
 
-/** @param {PositionalAsk} wanted @param {AbortSignal} signal @returns {Promise<Encoding>} */
-async function fetchPositional(wanted, signal) {
-  const answer = await call(positionalPath(wanted), {
-    signal,
-    headers: { Accept: 'application/x-safetensors' },
-  });
-  return encodingFromSafetensors(await arrived(answer.arrayBuffer()));
-}
-
-/**
- * A rectangle of a head's map, exact or pooled.
- * @param {Record<string, string|number>} wanted
- * @param {AbortSignal} signal
- * @returns {Promise<Pick<Encoding, 'tensors'>>}
- */
-async function fetchTile({ id, ...query }, signal) {
-  const written = Object.entries(query).map(([name, value]) => [name, String(value)]);
-  const path = `${BASE}/traces/${id}/tile?${new URLSearchParams(written)}`;
-  const answer = await call(path, { signal, headers: { Accept: 'application/x-safetensors' } });
-  return encodingFromSafetensors(await arrived(answer.arrayBuffer()));
+/** A rectangle of a head's map, exact or pooled. @param {Record<string, string|number>} tile */
+export function tilePath({ id, ...query }) {
+  return `${BASE}/traces/${id}/tile?${searchOf(query)}`;
 }
 
 /** @param {PositionalAsk} wanted */
 export function positionalPath(wanted) {
-  return `${BASE}/positional?${new URLSearchParams(Object.entries(wanted).map(([name, value]) => [name, String(value)]))}`;
+  return `${BASE}/positional?${searchOf(wanted)}`;
+}
+
+/** @param {Record<string, string|number>} query */
+function searchOf(query) {
+  return new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]));
 }
 
 /** @type {(hadKey: boolean) => void} */
@@ -232,15 +204,19 @@ export function askWhenRefused(tell) {
   keyRefused = tell;
 }
 
+/** @typedef {{body?: Record<string, any>, accept?: string, signal?: AbortSignal}} CallOptions with a body it is a POST */
+
 /**
  * Requests a path of the API.
- * @param {string} url
- * @param {Omit<RequestInit, 'headers'> & {headers: Record<string, string>}} options
+ * @param {string} path
+ * @param {CallOptions} [options]
  * @throws {Problem}
  */
-export async function call(url, options) {
+export async function call(path, { body, accept = 'application/json', signal } = {}) {
   const key = readKey();
-  const answer = await arrived(fetch(url, { ...options, headers: withKey(options.headers, key) }));
+  const posted = body && { method: 'POST', body: JSON.stringify(body) };
+  const headers = { Accept: accept, ...(body && { 'Content-Type': 'application/json' }) };
+  const answer = await arrived(fetch(path, { signal, ...posted, headers: withKey(headers, key) }));
   if (answer.status === 401) keyRefused(key !== '');
   if (!answer.ok) throw await problemOf(answer);
   return answer;
@@ -472,12 +448,16 @@ function reasonOf({ models, unavailable = [] }, id) {
  */
 export async function fetchAnswer(catalogue, body, signal, onShare) {
   if (archive) return archive.answer(body);
-  if (body.positional) return fetchPositional(body.positional, signal);
-  if (body.tile) return fetchTile(body.tile, signal);
-  if (body.card) return { card: await fetchJson(cardPath(body.card), signal) };
+  if (body.positional || body.tile) {
+    const path = body.tile
+      ? tilePath(body.tile)
+      : positionalPath(/** @type {PositionalAsk} */ (body.positional));
+    return encodingFromSafetensors(await fetchSafetensors(path, { signal }));
+  }
+  if (body.card) return { card: await fetchJson(cardPath(body.card), { signal }) };
   const { model, text, target } = body;
   if (onShare && isLong(body)) await watchPass(body, signal, onShare);
-  const trace = await fetchTrace(body, signal);
+  const trace = traceFromSafetensors(await fetchSafetensors(`${BASE}/trace`, { signal, body }));
   return {
     ...trace,
     card: fullCards.get(model ?? '') ?? cardOf(catalogue, model ?? ''),

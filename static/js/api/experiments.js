@@ -3,7 +3,7 @@
  */
 
 import { joined } from '../data/experiment.js';
-import { asProblem, BASE, call, arrived } from './calls.js';
+import { asProblem, BASE, fetchJson } from './calls.js';
 import { streamEvents } from './generation.js';
 
 /**
@@ -16,7 +16,7 @@ import { streamEvents } from './generation.js';
  * @returns {Promise<{experiments: {id: string, title: string, is_streamed: boolean}[]}>}
  */
 export function fetchExperiments(signal) {
-  return fetchJson(`${BASE}/experiments`, signal);
+  return fetchJson(`${BASE}/experiments`, { signal });
 }
 
 /** @param {string} id @returns {Promise<Description>} */
@@ -27,12 +27,6 @@ export function fetchExperiment(id) {
 /** @param {string} id */
 export function experimentPath(id) {
   return `${BASE}/experiments/${encodeURIComponent(id)}`;
-}
-
-/** @param {string} path @param {AbortSignal} [signal] */
-async function fetchJson(path, signal) {
-  const answer = await call(path, { signal, headers: { Accept: 'application/json' } });
-  return arrived(answer.json());
 }
 
 /**

@@ -378,12 +378,7 @@ export function streamGeneration(wanted, signal) {
  * @throws {Problem} also in the middle of it
  */
 export async function* streamEvents(path, wanted, signal) {
-  const answer = await call(path, {
-    method: 'POST',
-    signal,
-    headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
-    body: JSON.stringify(wanted),
-  });
+  const answer = await call(path, { signal, accept: 'text/event-stream', body: wanted });
   if (!answer.body) throw new Problem(CUT_OFF);
   const events = eventsOf(answer.body);
   try {

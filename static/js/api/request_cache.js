@@ -5,6 +5,7 @@
 
 import { asProblem, Problem } from './calls.js';
 import { asSentence } from '../data/text.js';
+import { withoutNulls } from '../data/trace.js';
 
 /** @import { Ask, Encoding, Trace } from '../data/trace.js' */
 
@@ -27,13 +28,12 @@ export function bodyOf(ask, { model, text, target, asked = { model, text } }) {
   if (ask.card) return { card: ask.card };
   if (ask.tile) return { tile: ask.tile };
   const isOther = 'text' in ask || 'model' in ask;
-  const texts = isOther
-    ? { model: asked.model, text: asked.text }
-    : { model: asked.model, text: asked.text, target: target?.trim() ? target : null };
-  const body = { ...texts, capture: [], ...ask };
-  return Object.fromEntries(
-    Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
-  );
+  const texts = {
+    model: asked.model,
+    text: asked.text,
+    target: !isOther && target?.trim() ? target : null,
+  };
+  return withoutNulls({ ...texts, capture: [], ...ask });
 }
 
 /**
@@ -138,11 +138,6 @@ export function createRequestCache({ fetch, onArrival }) {
         };
       }
       onArrival();
-    },
-
-    /** Forgets everything: another text, another server. */
-    clear() {
-      for (const key of [...kept.keys()]) drop(key);
     },
   };
 }

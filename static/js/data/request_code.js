@@ -3,6 +3,8 @@
  * drawn numbers from the answer.
  */
 
+import { withoutNulls } from './trace.js';
+
 /**
  * @import { Grid } from '../plot/grid.js'
  * @import { Ask, Card, Edit, Trace } from './trace.js'
@@ -25,13 +27,8 @@ const EXPERIMENTS = '/api/v1/experiments/';
  */
 export function callOf({ asked }, { request = {}, call }) {
   if (call) return { body: null, ...call };
-  const body = { ...asked, ...request, dtype: null }; // numbers as they are, not in 16 bits
-  return {
-    path: TRACE,
-    body: Object.fromEntries(
-      Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
-    ),
-  };
+  // Numbers as they are, not in 16 bits.
+  return { path: TRACE, body: withoutNulls({ ...asked, ...request, dtype: null }) };
 }
 
 /**

@@ -170,6 +170,17 @@ import { partsOf } from './text.js';
 
 /** @typedef {{scheme: string, model: string|null, length: number, tensors: Record<string, NamedArray>}} Encoding of positions, without a text */
 
+/**
+ * A body without the members that say nothing.
+ * @param {Record<string, any>} body
+ * @returns {Record<string, any>}
+ */
+export function withoutNulls(body) {
+  return Object.fromEntries(
+    Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
+  );
+}
+
 const ANALYSIS_PREFIX = 'analyses.';
 
 /**

@@ -3,11 +3,12 @@
  * the same numbers, or a link. Loaded when the first export is asked for.
  */
 
-import { BASE, call } from '../api/calls.js';
+import { BASE, call, fetchSafetensors } from '../api/calls.js';
 import { counted, exact, inBytes } from '../data/format.js';
 import { openingElement, openingOf, tileElement } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
 import { escapeForPlotly, shortened, slugOf, visibleLine } from '../data/text.js';
+import { withoutNulls } from '../data/trace.js';
 import { captionOf } from '../plot/publication.js';
 import { copy, palette, save, plotlySource } from './dom.js';
 
@@ -69,11 +70,7 @@ export async function saveWhole({ trace, figure: { grid } }) {
     ...{ model: asked?.model ?? model, text, target, resolution },
     ...(!resolution && { logit_difference, patching }),
   };
-  const answer = await call(`${BASE}/page`, {
-    method: 'POST',
-    headers: { Accept: 'text/html', 'Content-Type': 'application/json' },
-    body: JSON.stringify(wanted, (_, value) => value ?? undefined),
-  });
+  const answer = await call(`${BASE}/page`, { accept: 'text/html', body: withoutNulls(wanted) });
   const page = await answer.text();
   const end = page.lastIndexOf('</body>');
   const path = grid.call?.path ?? '';
@@ -88,8 +85,7 @@ export async function saveWhole({ trace, figure: { grid } }) {
 
 /** @param {string} path of the part of a map that is looked at */
 async function tileOf(path) {
-  const answer = await call(path, { headers: { Accept: 'application/x-safetensors' } });
-  return tileElement(path, await answer.arrayBuffer());
+  return tileElement(path, await fetchSafetensors(path));
 }
 
 /** @param {Subject} of */

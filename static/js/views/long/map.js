@@ -2,6 +2,7 @@
  * The map of a region as a figure: its cells, the numbers of its rows, and its cursor.
  */
 
+import { tilePath } from '../../api/calls.js';
 import { valueIn } from '../../data/trace.js';
 import { amount, grouped, share } from '../../data/format.js';
 import { positionLabels, quoted } from '../../data/text.js';
@@ -211,7 +212,7 @@ function gridOf({ trace, state, pool, whole, shown, tile }, strips, top) {
     columnLabels: labelsOf(columns, texts.columns),
     quantity: `attention weight, ${resolution}, layer ${state.layer}, head ${state.head}`,
     request,
-    ...(tile && { call: { path: pathOf(tile) } }),
+    ...(tile && { call: { path: tilePath(tile) } }),
     ofRows: columnsOf(strips),
     value,
     format: (number) => share(number, 6),
@@ -271,12 +272,6 @@ function cellOf([query, key], rows, columns) {
   const find = (bins, at) => bins.findIndex(([first, last]) => first <= at && at < last);
   const found = { row: find(rows, query), column: find(columns, key) };
   return found.row >= 0 && found.column >= 0 ? found : null;
-}
-
-/** @param {Record<string, string|number>} tile */
-function pathOf({ id, ...query }) {
-  const written = Object.entries(query).map(([name, value]) => [name, String(value)]);
-  return `/api/v1/traces/${id}/tile?${new URLSearchParams(written)}`;
 }
 
 /** @param {Region} region @param {{rows: Token[], columns: Token[]}} texts */
