@@ -276,6 +276,11 @@ export function matrixAt({ shape, data, scale }, ...leading) {
   return { rows, columns, data: values };
 }
 
+/** @param {number} count @returns {number[]} 0, 1, 2 … */
+export function range(count) {
+  return [...Array(count).keys()];
+}
+
 /**
  * The numbers of a matrix by row and column.
  * @param {Matrix} matrix

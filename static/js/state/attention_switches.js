@@ -4,7 +4,7 @@
  * or the heads win, and a switch that is incompatible with them counts as not set.
  */
 
-import { extent } from '../data/trace.js';
+import { extent, range } from '../data/trace.js';
 import { share, signed } from '../data/format.js';
 import { choice, counts, flag, number, standardsOf } from './state.js';
 
@@ -205,7 +205,7 @@ export function switchesOf(state, { placeId, nHeads }) {
 
 /** @param {number} nHeads @returns {number[]} as many as can be told apart by colour */
 function firstHeads(nHeads) {
-  return Array.from({ length: Math.min(nHeads, MOST_OVERLAID) }, (_, head) => head);
+  return range(Math.min(nHeads, MOST_OVERLAID));
 }
 
 /**

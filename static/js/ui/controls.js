@@ -3,10 +3,14 @@
  * page's state. Controls that stay the same keep their elements, and with them the focus.
  */
 
-import { capitalised } from '../data/text.js';
+import { capitalised, positionLabels } from '../data/text.js';
+import { range } from '../data/trace.js';
 import { createHelp, element } from './dom.js';
 
-/** @import { Patch } from '../state/state.js' */
+/**
+ * @import { Token, Trace } from '../data/trace.js'
+ * @import { Patch } from '../state/state.js'
+ */
 
 /**
  * @typedef {Object} Control
@@ -27,6 +31,50 @@ import { createHelp, element } from './dom.js';
  * @property {boolean} [isMore] seldom wanted: it stands behind “More”
  * @property {boolean} [isSet] of these, one that is not as it would be anyway is never out of sight
  */
+
+/**
+ * @param {string} name of the field it sets
+ * @param {string} label
+ * @param {any} value
+ * @param {NonNullable<Control['options']>} options
+ * @param {Partial<Control>} [more]
+ * @returns {Control}
+ */
+export function choice(name, label, value, options, more) {
+  return { kind: 'choice', name, label, value, options, ...more };
+}
+
+/**
+ * Options that are numbers.
+ * @param {ArrayLike<number>} ids
+ * @param {string} [noun] what they count, for the help
+ */
+export function numbered(ids, noun) {
+  return Array.from(ids, (id) => ({
+    id,
+    title: String(id),
+    ...(noun && { help: `${noun} ${id}` }),
+  }));
+}
+
+/** Options that are the tokens of a text. @param {Token[]} tokens */
+export function tokenOptions(tokens) {
+  return positionLabels(tokens).map((title, id) => ({ id, title }));
+}
+
+/**
+ * The choices of a layer and of a head, which the whole page shares.
+ * @param {{layer: number, site: string}[]} layers with attention weights
+ * @param {Trace} trace that holds them
+ * @param {{layer: number, head: number}} state
+ */
+export function headControls(layers, { tensors }, { layer, head }) {
+  const heads = range(tensors[layers[0].site].shape[0]);
+  return [
+    choice('layer', 'Layer', layer, numbered(layers.map((of) => of.layer))),
+    choice('head', 'Head', head, numbered(heads)),
+  ];
+}
 
 /** @typedef {{element: HTMLElement, update: (control: Control) => void}} Drawn a control on the page */
 /** @typedef {(patch: Patch, isTyped?: boolean) => void} OnState */

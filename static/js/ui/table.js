@@ -2,6 +2,7 @@
  * The numbers behind a drawing as a table, a page at a time. Loaded when the first one is opened.
  */
 
+import { range } from '../data/trace.js';
 import { element } from './dom.js';
 
 /** @import { Grid } from '../plot/grid.js' */
@@ -50,7 +51,7 @@ export function createPages(host) {
 
 /** @param {Grid} grid @param {number} first @param {number} count */
 function tableOf(grid, first, count) {
-  const columns = Array.from({ length: grid.columns }, (_, column) => column);
+  const columns = range(grid.columns);
   const rows = Array.from({ length: Math.min(count, grid.rows - first) }, (_, row) => first + row);
   const corner = element(
     'th',

@@ -8,6 +8,7 @@ import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.j
 import { asksRoles, rolesOf } from '../../data/head_insight.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
+import { range } from '../../data/trace.js';
 import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
 import {
@@ -20,6 +21,7 @@ import {
 } from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { entryOf } from '../registry.js';
+import { choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
@@ -129,7 +131,7 @@ export const attention = {
   prepare,
   controls: (trace, state) => {
     const setting = settingOf(trace, state);
-    return setting ? controlsFor({ ...setting, theme: state.palette.theme }) : [];
+    return setting ? [...ofWhat(setting, state.palette.theme), ...ofHow(setting.switches)] : [];
   },
   figure,
 };
@@ -295,21 +297,11 @@ const HIDE = [
 ];
 
 /**
- * @param {{place: Place, nHeads: number, switches: Switches, theme: Theme}} setting
- * @returns {Control[]}
- */
-function controlsFor({ place, nHeads, switches, theme }) {
-  return [...ofWhat(place, nHeads, switches, theme), ...ofHow(switches)];
-}
-
-/**
- * @param {Place} place
- * @param {number} nHeads
- * @param {Switches} switches
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
  * @param {Theme} theme
  * @returns {Control[]}
  */
-function ofWhat(place, nHeads, { what, which, heads }, theme) {
+function ofWhat({ place, nHeads, switches: { what, which, heads } }, theme) {
   const isOverlaid = which === 'overlay';
   const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
     id,
@@ -319,20 +311,8 @@ function ofWhat(place, nHeads, { what, which, heads }, theme) {
   const isRolled = which === 'rollout';
   const canRoll = place.id !== 'cross' && (what === 'weights' || what === 'log');
   return [
-    {
-      kind: 'choice',
-      name: 'attention_what',
-      label: 'Show',
-      options: isRolled ? quantities.slice(0, 2) : quantities,
-      value: what,
-    },
-    {
-      kind: 'choice',
-      name: 'attention_which',
-      label: 'Of',
-      options: canRoll ? WHICH : WHICH.slice(0, -1),
-      value: which,
-    },
+    choice('attention_what', 'Show', what, isRolled ? quantities.slice(0, 2) : quantities),
+    choice('attention_which', 'Of', which, canRoll ? WHICH : WHICH.slice(0, -1)),
     ...(which === 'heads' || isOverlaid
       ? [
           {
@@ -340,13 +320,9 @@ function ofWhat(place, nHeads, { what, which, heads }, theme) {
             name: 'attention_heads',
             label: 'Heads',
             value: heads,
-            options: Array.from({ length: nHeads }, (_, head) => ({
-              id: head,
-              title: String(head),
-              help: `Head ${head}`,
-            })),
+            options: numbered(range(nHeads), 'Head'),
             ...(isOverlaid && {
-              colours: Array.from({ length: nHeads }, (_, head) =>
+              colours: range(nHeads).map((head) =>
                 heads.includes(head) ? headColour(theme, heads.indexOf(head)) : null,
               ),
             }),
@@ -366,13 +342,7 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
     isSet: isWords,
     help: 'The tokens of a word merged: columns summed, rows averaged',
   };
-  const hide = {
-    kind: 'choice',
-    name: 'attention_hide',
-    label: 'Mute',
-    options: HIDE,
-    value: hidden,
-  };
+  const hide = choice('attention_hide', 'Mute', hidden, HIDE);
   const renormalise = {
     kind: 'flag',
     name: 'attention_renormalise',
@@ -397,9 +367,7 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
     ...(what === 'scores' ? [] : [least]),
   ];
   return [
-    ...(canBeLines(what)
-      ? [{ kind: 'choice', name: 'attention_as', label: 'As', options: AS, value: as }]
-      : []),
+    ...(canBeLines(what) ? [choice('attention_as', 'As', as, AS)] : []),
     hide,
     ...more.map((control) => ({ ...control, isMore: true })),
   ];

@@ -5,7 +5,7 @@
  */
 
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { isCausal, matrixAt } from '../../data/trace.js';
+import { isCausal, matrixAt, range } from '../../data/trace.js';
 import { enumerated } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
@@ -155,7 +155,7 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
       keys: ['analyses', 'rollout', place.stack],
     };
   }
-  const all = Array.from({ length: nHeads }, (_, head) => head);
+  const all = range(nHeads);
   const heads =
     which === 'head'
       ? [state.head]

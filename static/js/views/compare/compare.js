@@ -5,6 +5,7 @@
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { percent, signed } from '../../data/format.js';
+import { range } from '../../data/trace.js';
 import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
@@ -25,11 +26,11 @@ import {
   nameOfB,
   otherOf,
   othersOf,
-  range,
   sidesOf,
   wishOf,
 } from './sides.js';
 import { entryOf } from '../registry.js';
+import { choice, headControls, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
@@ -96,7 +97,7 @@ function wording(trace, state) {
   const sides = shownSides(trace, state);
   const { grid } = nextFigure(sides, before.tensors.logits, { ...state, width: ANY_WIDTH });
   if (!grid) return {};
-  const first = Array.from({ length: grid.rows }, (_, row) => row).reduce((best, row) =>
+  const first = range(grid.rows).reduce((best, row) =>
     grid.value(row, 0) > grid.value(best, 0) ? row : best,
   );
   const isOfRuns = picturesOf(state).some(({ lines }) => lines.some(({ name }) => name === 'KL'));
@@ -290,13 +291,7 @@ function controls(trace, state, place) {
   const { compare_with: way } = state;
   const offered = othersOf(trace, state.cards ?? []);
   return [
-    {
-      kind: 'choice',
-      name: 'compare_with',
-      label: 'Compare with',
-      value: way,
-      options: offered.length > 0 ? WAYS : WAYS.slice(0, 2),
-    },
+    choice('compare_with', 'Compare with', way, offered.length > 0 ? WAYS : WAYS.slice(0, 2)),
     ...CONTROLS[way](trace, state),
     ...lookControls(trace, state, place),
   ];
@@ -312,27 +307,23 @@ function editControls(trace, state) {
   const layers = wish.kind === 'experts' ? (card?.moe?.layers ?? []) : range(card?.n_layers ?? 0);
   const where = wish.kind === 'experts' ? WHERE.filter(({ id }) => id !== 'cross') : WHERE;
   return [
-    {
-      kind: 'choice',
-      name: 'compare_edit',
-      label: 'What',
-      value: wish.kind,
-      options: EDITS.filter(({ id }) => isOffered(id, card)),
-    },
+    choice(
+      'compare_edit',
+      'What',
+      wish.kind,
+      EDITS.filter(({ id }) => isOffered(id, card)),
+    ),
     ...ofKind(wish, card),
     ...(isOutsideLayers(state)
       ? []
       : [
-          {
-            kind: 'choice',
-            name: 'compare_layer',
-            label: 'In layer',
-            value: wish.layer,
-            options: [{ id: null, title: 'All' }, ...numbered(layers)],
-          },
+          choice('compare_layer', 'In layer', wish.layer, [
+            { id: null, title: 'All' },
+            ...numbered(layers),
+          ]),
         ]),
     ...(card?.kind === 'encoder-decoder' && wish.kind !== 'quantize'
-      ? [{ kind: 'choice', name: 'compare_where', label: 'Of', value: wish.where, options: where }]
+      ? [choice('compare_where', 'Of', wish.where, where)]
       : []),
   ];
 }
@@ -351,7 +342,7 @@ function ofKind({ kind, heads, experts, temperature, bits, part }, card) {
         step: 1,
         shown: String(bits),
       },
-      { kind: 'choice', name: 'compare_part', label: 'Of', value: part, options: PARTS },
+      choice('compare_part', 'Of', part, PARTS),
     ];
   if (kind === 'heads')
     return [
@@ -414,16 +405,12 @@ function textControls(trace, { compare_text: text }) {
 function modelControls(trace, state) {
   const other = otherOf(trace, state);
   return [
-    {
-      kind: 'choice',
-      name: 'compare_model',
-      label: 'Model B',
-      value: other?.id,
-      options: othersOf(trace, state.cards).map((card) => ({
-        id: card.id,
-        title: modelName(card),
-      })),
-    },
+    choice(
+      'compare_model',
+      'Model B',
+      other?.id,
+      othersOf(trace, state.cards).map((card) => ({ id: card.id, title: modelName(card) })),
+    ),
     {
       kind: 'button',
       label: 'Swap A and B',
@@ -438,48 +425,8 @@ function lookControls(trace, state, place) {
   if (layers.length === 0) return [];
   const { compare_with: way, compare_shown: shown, range: end } = state;
   return [
-    ...(way === 'model'
-      ? []
-      : [
-          {
-            kind: 'choice',
-            name: 'compare_shown',
-            label: 'Head shown',
-            value: shown,
-            options: SHOWN,
-          },
-        ]),
-    ...(followsChange(state) ? [] : headControls(trace, state, layers)),
-    { kind: 'choice', name: 'range', label: 'Colours', value: end, options: RANGES },
+    ...(way === 'model' ? [] : [choice('compare_shown', 'Head shown', shown, SHOWN)]),
+    ...(followsChange(state) ? [] : headControls(layers, trace, state)),
+    choice('range', 'Colours', end, RANGES),
   ];
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {ReturnType<typeof weightsAt>} layers
- * @returns {Control[]}
- */
-function headControls(trace, { layer, head }, layers) {
-  return [
-    {
-      kind: 'choice',
-      name: 'layer',
-      label: 'Layer',
-      value: layer,
-      options: numbered(layers.map((of) => of.layer)),
-    },
-    {
-      kind: 'choice',
-      name: 'head',
-      label: 'Head',
-      value: head,
-      options: numbered(range(trace.tensors[layers[0].site].shape[0])),
-    },
-  ];
-}
-
-/** @param {number[]} numbers @param {string} [noun] */
-function numbered(numbers, noun) {
-  return numbers.map((id) => ({ id, title: String(id), ...(noun && { help: `${noun} ${id}` }) }));
 }

@@ -3,7 +3,7 @@
  */
 
 import { largestIn } from '../../data/arithmetic.js';
-import { extent, isCausal, matrixAt } from '../../data/trace.js';
+import { extent, isCausal, matrixAt, range } from '../../data/trace.js';
 import { cardPath } from '../../api/calls.js';
 import { decimal, percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
@@ -46,7 +46,7 @@ export function headsFigure({ a, b }, state) {
       {
         matrix: moved,
         rows: layers.map((layer) => `layer ${layer}`),
-        columns: Array.from({ length: moved.columns }, (_, head) => String(head)),
+        columns: range(moved.columns).map(String),
         titles: { rows: '', columns: 'head' },
         quantity: 'moved',
         numbers: percentUpTo(extent(moved)),
@@ -85,8 +85,8 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
       ? `Layer ${row}, head ${column} of A goes with layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
       : `Layer ${row}, head ${column} of A has no partner in B`;
   };
-  const layers = Array.from({ length: rows }, (_, layer) => `layer ${layer}`);
-  const heads = Array.from({ length: columns }, (_, head) => String(head));
+  const layers = range(rows).map((layer) => `layer ${layer}`);
+  const heads = range(columns).map(String);
   return {
     help: 'Each head of the smaller model has one partner in the larger: the matching with the greatest sum of correlations of their attention on held-out text.',
     summary: `Correlation of each head of A with its partner in B: ${rows} layers of ${columns} heads.`,
@@ -272,7 +272,7 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
     rowTitle: 'layer',
     columnTitle: 'head',
     rowLabels: layers.map((layer) => `layer ${layer}`),
-    columnLabels: Array.from({ length: columns }, (_, head) => String(head)),
+    columnLabels: range(columns).map(String),
     quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
     request: { ...b.request, capture: sites },
     before: { ...a.request, capture: sites },

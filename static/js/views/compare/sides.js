@@ -7,6 +7,7 @@ import { modelName } from '../../api/calls.js';
 import { counted } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { shortened } from '../../data/text.js';
+import { range } from '../../data/trace.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { request, weightSites } from '../registry.js';
 import { raterOf } from './models.js';
@@ -82,11 +83,6 @@ function placeOfEdit(card, { compare_edit: kind, compare_where: where }) {
 /** Whether the edit acts on the embedding, which lies in no layer. @param {ViewState} state */
 export function isOutsideLayers({ compare_edit: kind, compare_part: part }) {
   return kind === 'quantize' && part === 'embedding';
-}
-
-/** @param {number} count */
-export function range(count) {
-  return Array.from({ length: count }, (_, index) => index);
 }
 
 /**

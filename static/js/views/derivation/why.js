@@ -6,18 +6,19 @@
 import { noticeOf } from '../../api/request_cache.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { decimal, share, signed, small } from '../../data/format.js';
-import { named, positionLabels, quoted, tokenLabels } from '../../data/text.js';
-import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
+import { named, quoted, tokenLabels } from '../../data/text.js';
+import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
 import { diverging } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
 import { derive, differences, productFormula, sitesOf, termsOf } from './derivation.js';
 import { ROUNDING, stepFigure, STEPS } from './steps.js';
+import { choice, headControls, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
- * @import { Ask, Token, Trace } from '../../data/trace.js'
+ * @import { Ask, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, Palette, View, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
  * @import { Control } from '../../ui/controls.js'
@@ -184,37 +185,15 @@ function controls(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return [];
   const { place, path, query, key, queries, keys } = cell;
-  const [layers, heads] = [
-    weightsAt(place, trace).map(({ layer }) => layer),
-    trace.tensors[`${path}.weights`].shape[0],
-  ];
   const [name] = Object.keys(choosing(trace, place.rows, query));
-  /** @param {Token[]} list */
-  const tokens = (list) => positionLabels(list).map((title, id) => ({ id, title }));
   const isAsTrained = editsOf(state, place).length === 0;
   return [
-    {
-      kind: 'choice',
-      name: 'layer',
-      label: 'Layer',
-      options: layers.map(numbered),
-      value: state.layer,
-    },
-    {
-      kind: 'choice',
-      name: 'head',
-      label: 'Head',
-      options: Array.from({ length: heads }, (_, head) => numbered(head)),
-      value: state.head,
-    },
-    { kind: 'choice', name, label: 'Query', options: tokens(queries), value: query },
-    {
-      kind: 'choice',
-      name: 'key',
-      label: 'Key',
-      options: [{ id: null, title: 'the strongest' }, ...tokens(keys)],
-      value: state.key === null ? null : key,
-    },
+    ...headControls(weightsAt(place, trace), trace, state),
+    choice(name, 'Query', query, tokenOptions(queries)),
+    choice('key', 'Key', state.key === null ? null : key, [
+      { id: null, title: 'the strongest' },
+      ...tokenOptions(keys),
+    ]),
     ...(termsOf(trace.card, path, state.head).scale === 1 ? [] : [unscaledFlag(state)]),
     {
       kind: 'number',
@@ -244,11 +223,6 @@ function unscaledFlag(state) {
     value: state.why_unscaled,
     help: 'A second pass in which this attention omits the division by √d',
   };
-}
-
-/** @param {number} number */
-function numbered(number) {
-  return { id: number, title: String(number) };
 }
 
 /** The notice of a missing answer. @param {ViewState} state */
@@ -308,7 +282,7 @@ function allKeysFigure(subject, state) {
     {
       matrix: { rows, columns, data },
       rows: tokenLabels(keys),
-      columns: Array.from({ length: columns }, (_, dimension) => String(dimension)),
+      columns: range(columns).map(String),
       titles: { rows: 'key', columns: 'dimension of the head' },
       quantity: 'query × key',
       scale: { bottom: -most, top: most, colours: diverging(state.palette.theme) },
@@ -407,7 +381,7 @@ function gridOf({ now, keys, queries, place, name, request }, data) {
     rowTitle: 'key',
     columnTitle: 'dimension',
     rowLabels: tokenLabels(keys),
-    columnLabels: Array.from({ length: columns }, (_, dimension) => `dimension ${dimension}`),
+    columnLabels: range(columns).map((dimension) => `dimension ${dimension}`),
     quantity: `query × key by dimension, query ${quoted(queries[now.query])}, ${name}`,
     request,
     made: { said: 'Each row of the keys is multiplied by the row of the query.' },

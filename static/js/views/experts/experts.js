@@ -18,6 +18,7 @@ import { named, tokenLabels } from '../../data/text.js';
 import { isNarrow } from '../../plot/figure.js';
 import { stepMap } from '../../plot/map.js';
 import { transposedGrid } from '../../plot/grid.js';
+import { choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
@@ -115,23 +116,17 @@ function controls(trace, state) {
   const scene = sceneOf(trace, state);
   if (scene.stages.length === 0) return [];
   const { experts_show: show = 'routing' } = state;
-  const kinds = {
-    kind: 'choice',
-    name: 'experts_show',
-    label: 'Show',
-    options: SHOWS,
-    value: show,
-  };
+  const kinds = choice('experts_show', 'Show', show, SHOWS);
   if (show !== 'specialities') return [kinds];
-  const layers = scene.stages.map(({ layer }) => ({ id: layer, title: String(layer) }));
+  const layers = numbered(scene.stages.map(({ layer }) => layer));
   const all = scene.stage.routing.load.map((_, expert) => ({
     id: expert,
     title: `Expert ${expert}`,
   }));
   return [
     kinds,
-    { kind: 'choice', name: 'layer', label: 'Layer', options: layers, value: scene.stage.layer },
-    { kind: 'choice', name: 'experts_expert', label: 'Expert', options: all, value: scene.expert },
+    choice('layer', 'Layer', scene.stage.layer, layers),
+    choice('experts_expert', 'Expert', scene.expert, all),
   ];
 }
 

@@ -29,6 +29,7 @@ import {
   TERMS,
 } from './drawing.js';
 import { entryOf } from '../registry.js';
+import { headControls } from '../../ui/controls.js';
 
 /**
  * @import { Step, Writing } from '../../api/generation.js'
@@ -67,6 +68,7 @@ function wording(trace) {
 function controls(trace, state) {
   if (!isWritable(trace)) return [];
   const { generate_seed: seed } = state;
+  const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
   return [
     ...sliders('generate', state),
     {
@@ -77,30 +79,7 @@ function controls(trace, state) {
       least: FIELDS.generate_seed.least,
       most: FIELDS.generate_seed.most,
     },
-    ...headControls(trace, state),
-  ];
-}
-
-/**
- * The switches of layer and head, which the whole page shares.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function headControls(trace, { layer, head }) {
-  const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
-  if (layers.length === 0 || layer === null || head === null) return [];
-  /** @param {number[]} ids */
-  const options = (ids) => ids.map((id) => ({ id, title: String(id) }));
-  const heads = Array.from({ length: trace.tensors[layers[0].site].shape[0] }, (_, index) => index);
-  return [
-    {
-      kind: 'choice',
-      name: 'layer',
-      label: 'Layer',
-      options: options(layers.map((found) => found.layer)),
-      value: layer,
-    },
-    { kind: 'choice', name: 'head', label: 'Head', options: options(heads), value: head },
+    ...(layers.length > 0 ? headControls(layers, trace, state) : []),
   ];
 }
 

@@ -16,13 +16,14 @@ import {
   weightsAt,
 } from '../../data/attention.js';
 import { decimal, grouped, percent, share, signed } from '../../data/format.js';
-import { capitalised, enumerated, named, positionLabels } from '../../data/text.js';
+import { capitalised, enumerated, named } from '../../data/text.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
 import { css, sequential } from '../../plot/colour.js';
 import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from '../../plot/figure.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
+import { choice, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
@@ -122,14 +123,9 @@ function controls(trace, state) {
   if (!place) return [];
   const tokens = tokensOf(trace, place.columns);
   return [
-    {
-      kind: 'choice',
-      name: 'key',
-      label: 'Attending to',
-      options: positionLabels(tokens).map((title, id) => ({ id, title })),
-      value: sourceIn(trace, place, state),
+    choice('key', 'Attending to', sourceIn(trace, place, state), tokenOptions(tokens), {
       help: 'The token whose OV circuit is shown',
-    },
+    }),
   ];
 }
 

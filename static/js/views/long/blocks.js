@@ -8,7 +8,7 @@
 
 import { amount, decimal, grouped, percent, small } from '../../data/format.js';
 import { quoted } from '../../data/text.js';
-import { isCausal } from '../../data/trace.js';
+import { isCausal, range } from '../../data/trace.js';
 import { sequential, plotlyScale, translucent } from '../../plot/colour.js';
 import { baseLayout, downwards, isNarrow } from '../../plot/figure.js';
 import { name, op, power, row, sub } from '../../ui/formula.js';
@@ -459,11 +459,6 @@ function drawn(steps, { attention, query, texts, state }, size, memory) {
       yaxis6: { range: [1.5, -0.5], domain: [0, bars / all], anchor: 'x2', visible: false },
     },
   };
-}
-
-/** @param {number} count */
-function range(count) {
-  return Array.from({ length: count }, (_, at) => at);
 }
 
 /**

@@ -27,6 +27,7 @@ import {
   writtenOf,
 } from './subject.js';
 import { statisticsOf } from './strips.js';
+import { choice } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Trace } from '../../data/trace.js'
@@ -131,20 +132,14 @@ function tileOf(overview, state) {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, state) {
-  const show = {
-    kind: 'choice',
-    name: 'long_show',
-    label: 'Show',
-    value: state.long_show,
-    options: [
-      { id: 'map', title: 'Map', help: 'The weights of the head' },
-      {
-        id: 'blocks',
-        title: 'Block by block',
-        help: 'How a row is computed without ever holding the whole matrix',
-      },
-    ],
-  };
+  const show = choice('long_show', 'Show', state.long_show, [
+    { id: 'map', title: 'Map', help: 'The weights of the head' },
+    {
+      id: 'blocks',
+      title: 'Block by block',
+      help: 'How a row is computed without ever holding the whole matrix',
+    },
+  ]);
   return [show, ...(state.long_show === 'blocks' ? blockControls : mapControls)(trace, state)];
 }
 
@@ -153,13 +148,12 @@ function blockControls(trace, state) {
   const size = blockFor(textsOf(trace, state));
   const sizes = [size / 2, size, size * 2, size * 4].filter(Number.isInteger);
   return [
-    {
-      kind: 'choice',
-      name: 'long_block',
-      label: 'Keys of a block',
-      value: state.long_block ?? size,
-      options: sizes.map((id) => ({ id, title: grouped(id) })),
-    },
+    choice(
+      'long_block',
+      'Keys of a block',
+      state.long_block ?? size,
+      sizes.map((id) => ({ id, title: grouped(id) })),
+    ),
   ];
 }
 
@@ -179,16 +173,10 @@ function mapControls(trace, state) {
     };
   };
   return [
-    {
-      kind: 'choice',
-      name: 'long_pool',
-      label: 'Cells',
-      value: state.long_pool,
-      options: [
-        { id: 'mean', title: 'Mean', help: 'Of the weights that a cell stands for' },
-        { id: 'max', title: 'Maximum', help: 'Of these weights: single strong ones stay visible' },
-      ],
-    },
+    choice('long_pool', 'Cells', state.long_pool, [
+      { id: 'mean', title: 'Mean', help: 'Of the weights that a cell stands for' },
+      { id: 'max', title: 'Maximum', help: 'Of these weights: single strong ones stay visible' },
+    ]),
     button('Zoom in', '+'),
     button('Zoom out', '-'),
     button('Whole text', '0'),

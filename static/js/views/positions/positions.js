@@ -6,7 +6,7 @@
 import { signed, tick } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { positionLabels, quoted } from '../../data/text.js';
-import { valueIn, matrixAt } from '../../data/trace.js';
+import { valueIn, matrixAt, range } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
 import {
@@ -23,6 +23,7 @@ import { headControl, SCHEMES } from './schemes.js';
 import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 import { entryOf } from '../registry.js';
+import { choice } from '../../ui/controls.js';
 
 /**
  * @import { Matrix, NamedArray, Trace } from '../../data/trace.js'
@@ -160,13 +161,7 @@ function subjectOf(trace, state) {
 function controls(trace, state) {
   const part = partOf(state);
   const subject = subjectOf(trace, state);
-  const show = {
-    kind: 'choice',
-    name: 'positions_show',
-    label: 'Show',
-    options: OPTIONS,
-    value: part,
-  };
+  const show = choice('positions_show', 'Show', part, OPTIONS);
   const hasHeads =
     part !== 'twins' &&
     part !== 'schemes' &&
@@ -242,7 +237,7 @@ function firstRows({ rows, columns, data }, count) {
  */
 function encodingMap(trace, state, encoding, subject) {
   const labels = positionLabels(subject.tokens);
-  const dimensions = Array.from({ length: encoding.columns }, (_, dimension) => String(dimension));
+  const dimensions = range(encoding.columns).map(String);
   const reach = reachOf(encoding.data);
   return {
     summary: `Positional encoding: ${encoding.rows} positions by ${encoding.columns} dimensions, none further from 0 than ${tick(reach)}.`,

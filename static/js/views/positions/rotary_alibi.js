@@ -5,7 +5,7 @@
 
 import { BASE, pairsOf } from '../../data/arithmetic.js';
 import { signed, tick } from '../../data/format.js';
-import { valueIn, isCausal, matrixAt } from '../../data/trace.js';
+import { valueIn, isCausal, matrixAt, range } from '../../data/trace.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
@@ -211,7 +211,7 @@ export function cosinesOfTurns(before, after, { first, second }) {
  */
 function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, value, ...said }) {
   const labels = positionLabels(subject.tokens);
-  const dimensions = Array.from({ length: matrix.columns }, (_, column) => String(column));
+  const dimensions = range(matrix.columns).map(String);
   return {
     title,
     summary: `${title}: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,

@@ -7,10 +7,11 @@ import { positionalPath, modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { signed, tick } from '../../data/format.js';
 import { positionLabels, quoted } from '../../data/text.js';
-import { matrixAt } from '../../data/trace.js';
+import { matrixAt, range } from '../../data/trace.js';
 import { sequential } from '../../plot/colour.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { dimensionMap, pairMap, reachOf } from './maps.js';
+import { choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Card, Matrix, NamedArray, PositionalAsk, Trace } from '../../data/trace.js'
@@ -33,17 +34,7 @@ function controls(_, state, subject) {
 
 /** @param {{head: number}} state @param {number} heads */
 export function headControl({ head }, heads) {
-  return {
-    kind: 'choice',
-    name: 'head',
-    label: 'Head',
-    options: Array.from({ length: heads }, (_, id) => ({
-      id,
-      title: String(id),
-      help: `head ${id}`,
-    })),
-    value: Math.min(head, heads - 1),
-  };
+  return choice('head', 'Head', Math.min(head, heads - 1), numbered(range(heads), 'head'));
 }
 
 /**
@@ -163,7 +154,7 @@ function valueMap(trace, state, subject, { scheme, asked, tensors }) {
   const matrix = matrixAt(tensors[tensor] ?? tensors[`${subject.stack}.${tensor}`]);
   const reach = scheme === 'learned' ? reachOf(matrix.data) : 1;
   const labels = positionLabels(subject.tokens.slice(0, matrix.rows));
-  const dimensions = Array.from({ length: matrix.columns }, (_, column) => String(column));
+  const dimensions = range(matrix.columns).map(String);
   return {
     summary: `${TITLES[scheme]} positions: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
     ...dimensionMap(matrix, { labels, dimensions, axis, reach, quantity }, state),

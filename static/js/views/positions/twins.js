@@ -7,10 +7,11 @@ import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { amount, counted, grouped, share, tick } from '../../data/format.js';
 import { capitalised } from '../../data/text.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
+import { matrixAt, range, rowOf } from '../../data/trace.js';
 import { css, sequential } from '../../plot/colour.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { stripsDrawing } from './line_plots.js';
+import { choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Answer } from '../../api/request_cache.js'
@@ -52,11 +53,6 @@ function panels(_, state) {
 /** The name of a twin's full card among the answers, which has the figures. @param {string} id */
 const cardOf = (id) => `card-${id}`;
 
-/** @param {ViewState} state */
-function lossesOf(state) {
-  return lossesOfCards(twinsOf(state).map(({ id }) => state.answers[cardOf(id)]?.trace?.card));
-}
-
 /** @param {Trace} _ @param {ViewState} state */
 function asks(_, state) {
   return Object.fromEntries(
@@ -71,29 +67,12 @@ function asks(_, state) {
 function controls(_, state) {
   const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
   if (layers === 0) return [];
-  const options = Array.from({ length: layers }, (_, id) => ({
-    id,
-    title: String(id),
-    help: `layer ${id}`,
-  }));
   return [
-    {
-      kind: 'choice',
-      name: 'positions_layer',
-      label: 'Layer',
-      options,
-      value: layerOf(state, layers),
-    },
-    {
-      kind: 'choice',
-      name: 'positions_scale',
-      label: 'Weights',
-      options: [
-        { id: 'log', title: 'logarithmic', help: 'shows differences between small weights' },
-        { id: 'linear', title: 'as they are' },
-      ],
-      value: state.positions_scale,
-    },
+    choice('positions_layer', 'Layer', layerOf(state, layers), numbered(range(layers), 'layer')),
+    choice('positions_scale', 'Weights', state.positions_scale, [
+      { id: 'log', title: 'logarithmic', help: 'shows differences between small weights' },
+      { id: 'linear', title: 'as they are' },
+    ]),
   ];
 }
 
@@ -132,7 +111,7 @@ function figure(trace, state) {
       notice:
         'This server offers no models named “positions-…” that differ only in their positional encoding.',
     };
-  const title = capitalised(card.positional).replace('Alibi', 'ALiBi');
+  const title = nameOf(card);
   const answer = state.answers[card.id];
   const curves = curvesOf(answer, state, card);
   if (!curves) return { title, notice: noticeInWords(answer, card) };
@@ -260,20 +239,26 @@ function placeInWords(distance) {
  */
 
 /**
- * The measured losses on the cards; a card without them is left out.
- * @param {(Card|undefined)[]} cards
+ * The losses on the full cards of the twins; a card without them is left out.
+ * @param {ViewState} state
  * @returns {Losses[]}
  */
-function lossesOfCards(cards) {
-  return cards.flatMap((card) => {
+function lossesOf(state) {
+  return twinsOf(state).flatMap(({ id }) => {
+    const card = state.answers[cardOf(id)]?.trace?.card;
     const found = Object.entries(card?.metrics?.loss_by_position ?? {}).flatMap(([name, loss]) => {
       const end = Number(LOSS_FIGURE.exec(name)?.[1]);
       return end > 0 && typeof loss === 'number' ? [/** @type {const} */ ([end, loss])] : [];
     });
     if (!card || found.length === 0) return [];
-    const name = capitalised(card.positional).replace('Alibi', 'ALiBi');
-    return [{ name, trained: card.metrics?.trained_tokens ?? NaN, byEnd: new Map(found) }];
+    const trained = card.metrics?.trained_tokens ?? NaN;
+    return [{ name: nameOf(card), trained, byEnd: new Map(found) }];
   });
+}
+
+/** The name of a twin's positional encoding. @param {Card} card */
+function nameOf({ positional }) {
+  return positional === 'alibi' ? 'ALiBi' : capitalised(positional);
 }
 
 /**

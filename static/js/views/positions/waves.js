@@ -6,8 +6,9 @@
 import { wavesOf } from '../../data/arithmetic.js';
 import { signed, small, tick } from '../../data/format.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
-import { columnOf, matrixAt } from '../../data/trace.js';
+import { columnOf, matrixAt, range } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
+import { numbered } from '../../ui/controls.js';
 import { distanceDrawing, outwards, stripsDrawing } from './line_plots.js';
 import { byDistance, reachOf, similarityOf } from './maps.js';
 import { cosinesOfTurns, noPairs, rotationOf, turnSites } from './rotary_alibi.js';
@@ -50,7 +51,7 @@ function controls(trace, state, subject) {
       kind: 'counts',
       name: 'positions_dimensions',
       label: 'Dimensions',
-      options: optionsOf(columns, 'dimension'),
+      options: numbered(spaced(columns), 'dimension'),
       value: chosenOf(state.positions_dimensions, columns, MOST_STRIPS),
     },
     ...(columns > 1
@@ -80,7 +81,7 @@ export function pairsControl(state, pairs) {
     kind: 'counts',
     name: 'positions_pairs',
     label: 'Pairs',
-    options: optionsOf(pairs, 'pair'),
+    options: numbered(spaced(pairs), 'pair'),
     value: chosenOf(state.positions_pairs, pairs, MOST_STRIPS),
   };
 }
@@ -88,15 +89,6 @@ export function pairsControl(state, pairs) {
 /** @param {ViewState} state @param {number} pairs */
 export function chosenPairs(state, pairs) {
   return chosenOf(state.positions_pairs, pairs, MOST_STRIPS);
-}
-
-/** @param {number} count @param {string} noun */
-function optionsOf(count, noun) {
-  return spaced(count).map((index) => ({
-    id: index,
-    title: String(index),
-    help: `${noun} ${index}`,
-  }));
 }
 
 /** @param {Record<string, any>} state @param {number} columns @returns {number} */
@@ -147,7 +139,12 @@ function waves(trace, state, subject) {
     facts: off === null ? [] : [['Greatest difference from the formula', small(off)]],
     ...stripsDrawing(
       strips,
-      { labels: numbered(tokens), axis: 'position', rows: 'dimension', range: [-reach, reach] },
+      {
+        labels: range(tokens.length).map(String),
+        axis: 'position',
+        rows: 'dimension',
+        range: [-reach, reach],
+      },
       state,
     ),
     grid: stripsGrid(trace, state, subject, strips, {
@@ -159,11 +156,6 @@ function waves(trace, state, subject) {
       tip: (row, column) => `dimension ${dimensions[row]}, position ${column}`,
     }),
   };
-}
-
-/** Labels by index: the axis has no room for names. @param {Token[]} tokens */
-function numbered(tokens) {
-  return tokens.map((_, index) => String(index));
 }
 
 /**
@@ -222,7 +214,7 @@ function turns(trace, state, subject) {
     summary: `Cosine of the rotation of ${pairs.length} pairs over ${cosines.rows} positions.`,
     ...stripsDrawing(
       strips,
-      { labels: numbered(tokens), axis: 'position', rows: 'pair', range: [-1, 1] },
+      { labels: range(tokens.length).map(String), axis: 'position', rows: 'pair', range: [-1, 1] },
       state,
     ),
     grid: stripsGrid(trace, state, subject, strips, {
@@ -258,7 +250,7 @@ function lowering(trace, state, subject) {
   const numbers = strips.flatMap(({ values }) => [...values]);
   const least = outwards(Math.min(...numbers, 0));
   const most = outwards(Math.max(...numbers, 0));
-  const labels = numbered(tokens);
+  const labels = range(tokens.length).map(String);
   return {
     title: 'Bias by distance',
     help:

@@ -7,6 +7,7 @@ import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { guessesIn, marker, nameOfGuess, wordsFor } from '../../plot/bars.js';
 import { percent } from '../../data/format.js';
+import { range } from '../../data/trace.js';
 import {
   bytesInWords,
   escapeForPlotly,
@@ -481,7 +482,7 @@ function bareAxis(count) {
 
 /** @param {Setting} setting @param {boolean} isTight */
 function layerTicks({ lines, layers }, isTight) {
-  const tickvals = Array.from({ length: lines * (layers + 1) }, (_, row) => row);
+  const tickvals = range(lines * (layers + 1));
   const head = isTight ? 'layer' : 'after layer';
   return {
     tickvals,

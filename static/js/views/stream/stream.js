@@ -24,6 +24,7 @@ import {
   writtenDepth,
 } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
+import { choice } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Card, Matrix, Trace } from '../../data/trace.js'
@@ -60,15 +61,7 @@ export const stream = {
   help: 'Each row applies the model’s final unembedding to an earlier layer. The cell shows the likeliest next token, its colour the probability.',
   terms: [STREAM, LENS_TERM],
   asks: (trace, state) => partOf(state).asks(trace),
-  controls: (_, state) => [
-    {
-      kind: 'choice',
-      name: 'stream_show',
-      label: 'Show',
-      options: OPTIONS,
-      value: state.stream_show ?? LENS,
-    },
-  ],
+  controls: (_, state) => [choice('stream_show', 'Show', state.stream_show ?? LENS, OPTIONS)],
   places: (trace, state) => (isLens(state) ? [] : stacksOf(trace)),
   place: (trace, state) => stackOf(state, trace),
   arrangement,

@@ -5,11 +5,11 @@
 
 import { isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { percent } from '../../data/format.js';
-import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { isMask } from '../../data/words.js';
 import { nameOfGuess } from '../../plot/bars.js';
 import { choosing, queryOf } from '../../state/state.js';
+import { choice, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Trace } from '../../data/trace.js'
@@ -168,33 +168,19 @@ export function controls(trace, state) {
   const [name] = Object.keys(choosing(trace, side, position));
   const [likeliest] = options;
   return [
-    { kind: 'choice', name: 'word_show', label: 'Show', options: SHOW, value: showOf(state) },
+    choice('word_show', 'Show', showOf(state), SHOW),
     ...(showOf(state) === 'patching' ? [secondSentence(state)] : []),
-    {
-      kind: 'choice',
-      name,
-      label: isFilling(trace) ? 'Word at' : 'Word after',
-      options: positionLabels(tokens).map((title, id) => ({ id, title })),
-      value: position,
+    choice(name, isFilling(trace) ? 'Word at' : 'Word after', position, tokenOptions(tokens), {
       help: 'The position whose prediction is explained',
-    },
-    {
-      kind: 'choice',
-      name: 'word_token',
-      label: 'Why',
-      options: [{ id: null, title: `the likeliest: ${likeliest?.title ?? ''}` }, ...options],
-      value: token,
-    },
-    {
-      kind: 'choice',
-      name: 'word_against',
-      label: 'rather than',
-      options: [
-        { id: null, title: 'the runner-up' },
-        ...options.filter(({ id }) => id !== (token ?? likeliest?.id)),
-      ],
-      value: against,
-    },
+    }),
+    choice('word_token', 'Why', token, [
+      { id: null, title: `the likeliest: ${likeliest?.title ?? ''}` },
+      ...options,
+    ]),
+    choice('word_against', 'rather than', against, [
+      { id: null, title: 'the runner-up' },
+      ...options.filter(({ id }) => id !== (token ?? likeliest?.id)),
+    ]),
   ];
 }
 
