@@ -6,7 +6,7 @@
 import { advice, asProblem, askWhenRefused, isWorthRetrying } from './api/calls.js';
 import { fetchExperiment, fetchExperiments } from './api/experiments.js';
 import { asSentence } from './data/text.js';
-import { createTheme, element, partOf } from './ui/dom.js';
+import { button, createTheme, element, partOf } from './ui/dom.js';
 import { createExperiment } from './ui/experiment/experiment.js';
 import { askForKey, createSkip } from './ui/page.js';
 
@@ -198,18 +198,10 @@ function fail(error, onRetry) {
     element('p', { class: 'notice-advice' }, advice(problem)),
     ...(isWorthRetrying(problem)
       ? [
-          element(
-            'button',
-            {
-              type: 'button',
-              class: 'button',
-              onclick: () => {
-                notice.hidden = true;
-                onRetry();
-              },
-            },
-            'Try again',
-          ),
+          button('Try again', () => {
+            notice.hidden = true;
+            onRetry();
+          }),
         ]
       : []),
   );

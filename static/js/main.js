@@ -46,7 +46,7 @@ import {
   createLater,
   createSiteMenu,
   createSkip,
-  createTourStart,
+  markTour,
   createPageStatus,
   watchSticky,
 } from './ui/page.js';
@@ -167,7 +167,8 @@ const sections = Object.fromEntries(
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
 createSiteMenu(byId('site-more'));
-createTourStart(byId('tour'), async () => {
+markTour(byId('tour'));
+createLater(byId('tour'), async () => {
   const { createTour, stopsFor } = await import('./ui/tour.js');
   return createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), {
     onView: async (view) => {

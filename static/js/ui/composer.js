@@ -6,7 +6,7 @@
 import { messageOf, modelName } from '../api/calls.js';
 import { counted, grouped, inBytes, percent, rounded, share, shortShare } from '../data/format.js';
 import { MASK } from '../data/words.js';
-import { element, partOf } from './dom.js';
+import { button, chooseFile, element, partOf, readTextFile } from './dom.js';
 
 /** @import { Card, Example } from '../data/trace.js' */
 
@@ -82,14 +82,10 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       box.value = cut.whole;
       ofText.submit();
     };
-    return [
-      'The rest of the text was left out. ',
-      element('button', { type: 'button', class: 'button', onclick: back }, 'Put it back'),
-    ];
+    return ['The rest of the text was left out. ', button('Put it back', back)];
   }
   /** @param {Promise<File>} choosing a text file; one that cannot be read changes nothing */
   async function take(choosing) {
-    const { readTextFile } = await import('./dom.js');
     try {
       const text = await readTextFile(await choosing);
       box.value = text;
@@ -100,10 +96,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
     }
   }
   takeDrops(document, (file) => take(Promise.resolve(file)));
-  partOf(form, '#file', HTMLElement).addEventListener('click', async () => {
-    const { chooseFile } = await import('./dom.js');
-    await take(chooseFile());
-  });
+  partOf(form, '#file', HTMLElement).addEventListener('click', () => take(chooseFile()));
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
 

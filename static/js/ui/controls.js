@@ -5,7 +5,7 @@
 
 import { capitalised, positionLabels } from '../data/text.js';
 import { range } from '../data/trace.js';
-import { createHelp, element } from './dom.js';
+import { button, createHelp, element } from './dom.js';
 
 /**
  * @import { Token, Trace } from '../data/trace.js'
@@ -184,7 +184,7 @@ const KINDS = {
   integer,
   counts,
   text,
-  button,
+  button: action,
 };
 
 /** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
@@ -401,14 +401,10 @@ function text({ name = '', label, placeholder }, id, onState) {
 }
 
 /** @param {Control} control @param {string} _ @param {OnState} onState @returns {Drawn} */
-function button({ label, help }, _, onState) {
+function action({ label, help }, _, onState) {
   /** @type {Patch} */
   let patch = {};
-  const node = element(
-    'button',
-    { type: 'button', class: 'button', title: help, onclick: () => onState(patch) },
-    label,
-  );
+  const node = button(label, () => onState(patch), { title: help });
   return {
     element: node,
     update: (control) => {

@@ -28,6 +28,11 @@ export function element(tag, attributes = {}, ...children) {
   return node;
 }
 
+/** @param {string} label @param {() => void} onclick @param {Record<string, any>} [attributes] */
+export function button(label, onclick, attributes = {}) {
+  return element('button', { type: 'button', class: 'button', onclick, ...attributes }, label);
+}
+
 /**
  * A sentence with W_O, W_Q, W_K, W_V and d_k set as in the formulas.
  * @param {string} text
@@ -344,6 +349,17 @@ function runPlotly() {
 
 function preloaded() {
   return /** @type {HTMLLinkElement} */ (document.getElementById('plotly'));
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @returns {Promise<Blob>} PNG
+ */
+export function pngOf(canvas) {
+  return new Promise((resolve, reject) => {
+    const tooLarge = 'the picture is too large for this browser; save a single head instead';
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(tooLarge))));
+  });
 }
 
 /**

@@ -10,7 +10,7 @@ import { nameOfGuess } from '../plot/bars.js';
 import { counted, grouped, percent } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { sequential } from '../plot/colour.js';
-import { element } from './dom.js';
+import { button, element } from './dom.js';
 import { createChips } from './sentence.js';
 
 /**
@@ -175,27 +175,19 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     },
   });
   /** @param {string} label @param {() => void} act @returns {HTMLButtonElement} */
-  const button = (label, act) => {
-    const made = element(
-      'button',
-      {
-        type: 'button',
-        class: 'button',
-        onclick: () => {
-          if (!isOff(made)) act();
-        },
-      },
-      label,
-    );
+  const unlessOff = (label, act) => {
+    const made = button(label, () => {
+      if (!isOff(made)) act();
+    });
     return made;
   };
-  const step = button('Step', () => write(1));
-  const run = button('Run', () =>
+  const step = unlessOff('Step', () => write(1));
+  const run = unlessOff('Run', () =>
     isBusy(writer.state()) ? stop() : write(trace.card?.max_tokens ?? 0),
   );
-  const back = button('Step back', () => go(state.generate_path.slice(0, -1)));
-  const over = button('Start over', () => go([]));
-  const again = button('Try again', () => (asked > 0 ? write(asked) : writer.retry()));
+  const back = unlessOff('Step back', () => go(state.generate_path.slice(0, -1)));
+  const over = unlessOff('Start over', () => go([]));
+  const again = unlessOff('Try again', () => (asked > 0 ? write(asked) : writer.retry()));
   const status = element('p', { class: 'generation-status' });
   const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
   const chipList = element('div', { class: 'chips is-prose' });

@@ -7,7 +7,7 @@ import { labelledHeads, rankedByPair, tokensOf } from '../data/attention.js';
 import { share } from '../data/format.js';
 import { named, positionLabels } from '../data/text.js';
 import { choosing, queryOf } from '../state/state.js';
-import { element } from './dom.js';
+import { button, element } from './dom.js';
 
 /**
  * @import { Place } from '../data/attention.js'
@@ -22,11 +22,7 @@ const MOST = 6;
 export function createHeadPairs({ onState }) {
   const from = element('select', { 'aria-label': 'From the token' });
   const to = element('select', { 'aria-label': 'To the token' });
-  const none = element(
-    'button',
-    { type: 'button', class: 'button pair-none', onclick: () => onState({ key: null }) },
-    'No pair',
-  );
+  const none = button('No pair', () => onState({ key: null }), { class: 'button pair-none' });
   const note = element('p', { class: 'patterns-note', 'aria-live': 'polite' });
   const list = element('ul', {});
   /** @type {{trace: Trace, place: Place}|null} */

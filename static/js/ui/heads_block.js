@@ -18,7 +18,7 @@ import { isCausal } from '../data/trace.js';
 import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
 import { queryOf } from '../state/state.js';
-import { createHelp, element, palette, partOf, save } from './dom.js';
+import { button, createHelp, element, palette, partOf, pngOf, save } from './dom.js';
 import { createHeads } from './heads.js';
 
 /**
@@ -76,16 +76,10 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       parts: options.map(([, title, meaning]) => [title, meaning]),
     })),
   ]);
-  const png = element(
-    'button',
-    {
-      type: 'button',
-      class: 'heads-png',
-      title: 'Save the maps of all heads as an image',
-      onclick: saveImage,
-    },
-    'PNG',
-  );
+  const png = button('PNG', saveImage, {
+    class: 'heads-png',
+    title: 'Save the maps of all heads as an image',
+  });
   const heading = element('h2', {});
   heads.foot.append(png);
   const block = element(
@@ -402,17 +396,7 @@ function headsImage(frame) {
   const maps = partOf(frame, 'canvas', HTMLCanvasElement);
   context.drawImage(maps, 0, 0, parseFloat(maps.style.width), parseFloat(maps.style.height));
   for (const node of frame.querySelectorAll(WORDS)) write(context, node, box);
-  return new Promise((resolve, reject) => {
-    picture.toBlob(
-      (blob) =>
-        blob
-          ? resolve(blob)
-          : reject(
-              new Error('the picture is too large for this browser; save a single head instead'),
-            ),
-      'image/png',
-    );
-  });
+  return pngOf(picture);
 }
 
 /**

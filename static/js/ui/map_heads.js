@@ -5,7 +5,7 @@
 
 import { levelOf, sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
-import { element, palette, save } from './dom.js';
+import { element, palette, pngOf, save } from './dom.js';
 
 /**
  * @import { Trace } from '../data/trace.js'
@@ -108,7 +108,7 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
   });
   png.addEventListener('click', () => {
     imageOf(body).then(
-      async (blob) => announce(await save(blob, 'headlight-all-heads.png')),
+      (blob) => announce(save(blob, 'headlight-all-heads.png')),
       (error) => announce(`Export failed: ${error.message}.`),
     );
   });
@@ -262,7 +262,5 @@ function imageOf(body) {
     if (width > 0)
       context.fillText(label.textContent ?? '', left - box.left, top - box.top + height / 2);
   }
-  return new Promise((resolve, reject) => {
-    picture.toBlob((blob) => (blob ? resolve(blob) : reject(new Error('it is too large'))));
-  });
+  return pngOf(picture);
 }

@@ -6,7 +6,7 @@
 import { counted, grouped, inBytes } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore, keepKey, keyIn } from '../api/calls.js';
-import { element, keep, kept, partOf } from './dom.js';
+import { button, element, keep, kept, partOf } from './dom.js';
 
 /**
  * @import { Problem } from '../api/calls.js'
@@ -127,22 +127,9 @@ function createNotice(host, { onRetry, onOffer }) {
         element('p', {}, lines[1]),
         element('p', { class: 'notice-advice' }, lines[2]),
       );
-      if (isWorthRetrying(problem)) {
-        host.append(
-          element('button', { type: 'button', class: 'button', onclick: onRetry }, 'Try again'),
-        );
-      }
-      for (const offer of [problem.offer, problem.further]) {
-        if (!offer) continue;
-        const { label, patch } = offer;
-        host.append(
-          element(
-            'button',
-            { type: 'button', class: 'button', onclick: () => onOffer(patch) },
-            label,
-          ),
-        );
-      }
+      if (isWorthRetrying(problem)) host.append(button('Try again', onRetry));
+      for (const offer of [problem.offer, problem.further])
+        if (offer) host.append(button(offer.label, () => onOffer(offer.patch)));
     },
     clear() {
       told = '';
@@ -270,22 +257,6 @@ export function watchSticky(part) {
 const TOUR_SEEN = 'headlight.tour';
 
 /**
- * The button of the tour, marked until it was pressed once. The tour loads at the first press.
- * @param {HTMLElement} button
- * @param {() => Promise<{toggle: () => void}>} load
- */
-export function createTourStart(button, load) {
-  let tour = null;
-  button.classList.toggle('is-new', kept(TOUR_SEEN) === null);
-  button.addEventListener('click', async () => {
-    button.classList.remove('is-new');
-    keep(TOUR_SEEN, 'seen');
-    tour ??= load();
-    (await tour).toggle();
-  });
-}
-
-/**
  * A button of something that loads at the first press.
  * @param {HTMLElement} button
  * @param {() => Promise<{open: (from: HTMLElement) => void}>} load
@@ -296,6 +267,15 @@ export function createLater(button, load) {
   button.addEventListener('click', async () => {
     loading ??= load();
     (await loading).open(button);
+  });
+}
+
+/** The button of the tour is marked until it was pressed once. @param {HTMLElement} button */
+export function markTour(button) {
+  button.classList.toggle('is-new', kept(TOUR_SEEN) === null);
+  button.addEventListener('click', () => {
+    button.classList.remove('is-new');
+    keep(TOUR_SEEN, 'seen');
   });
 }
 

@@ -12,7 +12,7 @@ import {
   toggledCover,
   written,
 } from '../data/presentation.js';
-import { element, save } from './dom.js';
+import { button, element, save } from './dom.js';
 import { CELLS } from './plot.js';
 
 /**
@@ -433,11 +433,6 @@ function nameOfView() {
     (part) => view?.querySelector(part)?.textContent?.trim() ?? '',
   );
   return [...new Set(names.filter(Boolean))].join(': ') || 'View';
-}
-
-/** @param {string} label @param {() => void} onclick @param {Record<string, any>} [attributes] */
-function button(label, onclick, attributes = {}) {
-  return element('button', { type: 'button', class: 'button', onclick, ...attributes }, label);
 }
 
 /**

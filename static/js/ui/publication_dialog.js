@@ -21,7 +21,7 @@ import {
   pixelsAcross,
   withResolution,
 } from '../plot/publication.js';
-import { element, palette, plotly, save } from './dom.js';
+import { button, element, palette, plotly, save } from './dom.js';
 import { csv, csvOf } from './exports.js';
 
 /**
@@ -124,18 +124,10 @@ export function openPublicationDialog(of, tell) {
         { class: 'paper-line' },
         mm.element,
         ...WIDTHS.map(([width, name]) =>
-          element(
-            'button',
-            {
-              type: 'button',
-              class: 'button',
-              onclick: () => {
-                mm.input.value = String(width);
-                change({ mm: Number(width) });
-              },
-            },
-            `${width} mm, ${name}`,
-          ),
+          button(`${width} mm, ${name}`, () => {
+            mm.input.value = String(width);
+            change({ mm: Number(width) });
+          }),
         ),
       ),
       element(
@@ -169,22 +161,10 @@ export function openPublicationDialog(of, tell) {
     element(
       'div',
       { class: 'queue-actions' },
-      element(
-        'button',
-        { type: 'button', class: 'button', onclick: saveNumbers },
-        'Numbers as CSV',
-      ),
+      button('Numbers as CSV', saveNumbers),
       element('span', { class: 'queue-gap' }),
-      element(
-        'button',
-        { type: 'button', class: 'button', onclick: () => dialog.close() },
-        'Close',
-      ),
-      element(
-        'button',
-        { type: 'button', class: 'button is-primary', onclick: saveFigure },
-        'Save figure',
-      ),
+      button('Close', () => dialog.close()),
+      button('Save figure', saveFigure, { class: 'button is-primary' }),
     ),
   );
   document.body.append(dialog);

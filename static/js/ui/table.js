@@ -3,7 +3,7 @@
  */
 
 import { range } from '../data/trace.js';
-import { element } from './dom.js';
+import { button, element } from './dom.js';
 
 /** @import { Grid } from '../plot/grid.js' */
 
@@ -32,17 +32,9 @@ export function createPages(host) {
     return element(
       'p',
       { class: 'table-pages' },
-      element(
-        'button',
-        { type: 'button', class: 'button', disabled: page === 0, onclick: turn(-1) },
-        'Previous rows',
-      ),
+      button('Previous rows', turn(-1), { disabled: page === 0 }),
       `Page ${page + 1} of ${pages}`,
-      element(
-        'button',
-        { type: 'button', class: 'button', disabled: page === pages - 1, onclick: turn(1) },
-        'Next rows',
-      ),
+      button('Next rows', turn(1), { disabled: page === pages - 1 }),
     );
   }
 

@@ -3,35 +3,23 @@
  * Escape, the card's own button and the button in the masthead end it.
  */
 
-import { element, partOf, placeBeside } from './dom.js';
+import { button, element, partOf, placeBeside } from './dom.js';
 
 /** Covers the top of the page once it is scrolled. */
 const COVER = '#sentence';
 
 /**
- * @param {HTMLElement} button starts it
+ * @param {HTMLElement} starter the button in the masthead
  * @param {Stop[]} stops
  * @param {{onView: (id: string) => Promise<void>}} handlers opens a view
  */
-export function createTour(button, stops, { onView }) {
+export function createTour(starter, stops, { onView }) {
   const title = element('h2', { id: 'tour-title', tabindex: -1 });
   const text = element('p', { id: 'tour-text' });
   const progress = element('span', { class: 'tour-progress' });
-  const back = element(
-    'button',
-    { type: 'button', class: 'button', onclick: () => walk(-1) },
-    'Back',
-  );
-  const next = element('button', {
-    type: 'button',
-    class: 'button is-next',
-    onclick: () => walk(1),
-  });
-  const leaving = element(
-    'button',
-    { type: 'button', class: 'tour-leave', onclick: leave },
-    'Leave',
-  );
+  const back = button('Back', () => walk(-1));
+  const next = button('', () => walk(1), { class: 'button is-next' });
+  const leaving = button('Leave', leave, { class: 'tour-leave' });
   const card = element(
     'section',
     {
@@ -107,7 +95,7 @@ export function createTour(button, stops, { onView }) {
     at = -1;
     watcher.disconnect();
     card.hidden = ring.hidden = true;
-    button.focus({ preventScroll: true });
+    starter.focus({ preventScroll: true });
   }
 
   card.addEventListener('keydown', ({ key }) => {
@@ -122,7 +110,7 @@ export function createTour(button, stops, { onView }) {
 
   return {
     /** Starts the tour, or ends it. */
-    toggle() {
+    open() {
       if (at >= 0) leave();
       else walk(1, -1);
     },

@@ -3,7 +3,7 @@
  */
 
 import { changed, readTyped, slideOf, written } from '../../data/experiment.js';
-import { element, withSymbols } from '../dom.js';
+import { button, element, withSymbols } from '../dom.js';
 
 /** @import { ExperimentView, Parameter, Values } from '../../data/experiment.js' */
 
@@ -31,13 +31,9 @@ export function createForm(view, parameters, { onValue, onBeside, onRun, onReset
   );
   const isLong = Boolean(view.preview);
   const status = element('p', { class: 'run-status', role: 'status' });
-  const button = element(
-    'button',
-    { type: 'button', class: 'button is-run', onclick: onRun },
-    'Run',
-  );
-  const reset = element('button', { type: 'button', class: 'button', onclick: onReset }, 'Reset');
-  const buttons = element('div', { class: 'run-row' }, isLong ? button : null, reset);
+  const run = button('Run', onRun, { class: 'button is-run' });
+  const reset = button('Reset', onReset);
+  const buttons = element('div', { class: 'run-row' }, isLong ? run : null, reset);
   const beside = view.besides ? createBeside(view.besides, id, onBeside) : null;
   const rest = [...fields].filter(([name]) => !view.main.includes(name));
   const more = element(
@@ -80,7 +76,7 @@ export function createForm(view, parameters, { onValue, onBeside, onRun, onReset
     /** @param {Values} values @param {{isRunning: boolean, words: string}} run */
     show(values, { isRunning, words }) {
       const text = isRunning ? 'Stop' : 'Run';
-      if (button.textContent !== text) button.textContent = text;
+      if (run.textContent !== text) run.textContent = text;
       reset.hidden = Object.keys(changed(parameters, values)).length === 0;
       more.querySelector('summary')?.classList.toggle(
         'is-set',

@@ -4,7 +4,7 @@ import { experimentPath } from '../../api/experiments.js';
 import { advice, isWorthRetrying, messageOf } from '../../api/calls.js';
 import { asSentence } from '../../data/text.js';
 import { plotHeight } from '../../plot/figure.js';
-import { element, palette } from '../dom.js';
+import { button, element, palette } from '../dom.js';
 import { createPanel } from '../panel.js';
 
 /**
@@ -226,7 +226,7 @@ export function createProblem(fields, onRetry) {
         ...(isBroken || isWorthRetrying(problem)
           ? [
               element('p', { class: 'notice-advice' }, advice(problem)),
-              element('button', { type: 'button', class: 'button', onclick: onRetry }, 'Try again'),
+              button('Try again', onRetry),
             ]
           : []),
       );

@@ -5,7 +5,7 @@
 import { written } from '../../data/experiment.js';
 import { decimal } from '../../data/format.js';
 import { css, diverging, levelOf } from '../../plot/colour.js';
-import { element, withSymbols } from '../dom.js';
+import { button, element, withSymbols } from '../dom.js';
 
 /**
  * @import { Table } from '../../data/experiment.js'
@@ -50,13 +50,7 @@ export function createTables({ onRows }) {
           element('b', {}, ...withSymbols(title)),
           ' ',
           ...withSymbols(isEdited && table.isOverride ? 'as you typed' : note),
-          isEdited
-            ? element(
-                'button',
-                { type: 'button', class: 'worked-reset', onclick: () => onRows(name, null) },
-                'Reset',
-              )
-            : null,
+          isEdited ? button('Reset', () => onRows(name, null), { class: 'worked-reset' }) : null,
         ),
         element(
           'thead',
