@@ -3,6 +3,7 @@
  * not known yet, and tokens after the path. Knows nothing of how the text is drawn.
  */
 
+import { sharedLength } from '../data/words.js';
 import { arrived, BASE, call, asProblem, Problem } from './calls.js';
 
 /**
@@ -95,7 +96,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     stop();
     if (!subject) return;
     const on = subject;
-    const skip = isStale ? 0 : sharedLength(known, path);
+    const skip = isStale ? 0 : sharedLength(idsIn(known), path);
     job = { controller: new AbortController(), kind, read: skip };
     const { signal } = job.controller;
     problem = null;
@@ -186,7 +187,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
 
     /** Extends the path to the shown steps; a running generation continues. */
     follow() {
-      path = known.map(({ id }) => id);
+      path = idsIn(known);
       return path;
     },
 
@@ -209,7 +210,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     /** @returns {Writing} */
     state() {
       const isWriting = job?.kind === 'writing';
-      const fits = sharedLength(known, path) === path.length;
+      const fits = sharedLength(idsIn(known), path) === path.length;
       return {
         steps: !fits ? [] : isWriting ? known : known.slice(0, path.length),
         isWriting,
@@ -245,19 +246,11 @@ function bodyOf({ model, text, sampling }, forced, skip, count) {
 
 /** @param {Step[]} known @param {number[]} path @param {boolean} isStale */
 function isKnown(known, path, isStale) {
-  return path.length === 0 || (!isStale && sharedLength(known, path) === path.length);
+  return path.length === 0 || (!isStale && sharedLength(idsIn(known), path) === path.length);
 }
 
-/**
- * The number of known steps that follow the path.
- * @param {Step[]} known
- * @param {number[]} path
- */
-function sharedLength(known, path) {
-  let length = 0;
-  while (length < path.length && known[length]?.id === path[length]) length += 1;
-  return length;
-}
+/** @param {Step[]} steps */
+const idsIn = (steps) => steps.map(({ id }) => id);
 
 /** @param {number[]} path */
 function idsOf(path) {

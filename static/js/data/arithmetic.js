@@ -36,6 +36,17 @@ export function largestIn({ columns, data }) {
 }
 
 /**
+ * The value at the end of the colours: a few strong cells, the first token's above all, would leave all
+ * others pale.
+ * @param {Float64Array} values
+ * @param {number} part of the positive ones that have a colour of their own
+ */
+export function ceilingOf(values, part) {
+  const positive = values.filter((value) => value > 0).sort();
+  return positive[Math.ceil(part * positive.length) - 1] || 1;
+}
+
+/**
  * The steps of a softmax. The greatest score is taken off first: it changes no weight, and no power grows past 1.
  * @param {ArrayLike<number>} scores
  * @returns {{greatest: number, powers: Float64Array, total: number, weights: Float64Array}}

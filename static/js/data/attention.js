@@ -67,6 +67,25 @@ export function placeOf({ where }, trace) {
   return find(where) ?? FIRST_CHOICE.map(find).find(Boolean) ?? null;
 }
 
+/** The choice of an attention, as views of heads offer it. */
+export const ATTENTIONS = {
+  places: (/** @type {Trace} */ trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
+  place: (/** @type {Trace} */ trace, /** @type {{where?: string}} */ state) =>
+    placeOf(state, trace)?.id,
+};
+
+/**
+ * A head in a sentence: `cross-attention, layer 1, head 0`.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ * @param {number} layer
+ * @param {number} head
+ */
+export function headInWords(trace, place, layer, head) {
+  const where = place && placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  return `${where}layer ${layer}, head ${head}`;
+}
+
 /**
  * The weights of a place, layer by layer.
  * @param {Pick<Place, 'stack'|'ending'>|null} place

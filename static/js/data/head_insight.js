@@ -6,7 +6,7 @@
 import { percent } from './format.js';
 import { labelledHeads, placeOf, strongestHeads, tokensOf, weightsAt } from './attention.js';
 import { nameOf } from './text.js';
-import { matrixAt } from './trace.js';
+import { highestIn, matrixAt, rowOf } from './trace.js';
 import { isMask } from './words.js';
 
 /**
@@ -119,7 +119,7 @@ function strongestLink(trace, place, chosen) {
       for (let query = 0; query < weights.rows; query += 1) {
         if ((chosen.query ?? query) !== query) continue;
         if (!isWord(rows[query]) && !isMask(rows[query])) continue;
-        const key = highest(weights, query);
+        const key = highestIn(rowOf(weights, query));
         const weight = weights.data[query * weights.columns + key];
         const apart = isOneText ? Math.abs(query - key) : Infinity;
         if (weight <= LINKED || apart < 2 || !isWord(columns[key])) continue;
@@ -220,7 +220,7 @@ export function insightOf(trace, state, query) {
   if (!place || !weights || query < 0 || query >= weights.rows) return '';
   const rows = tokensOf(trace, place.rows);
   const columns = tokensOf(trace, place.columns);
-  const key = highest(weights, query);
+  const key = highestIn(rowOf(weights, query));
   const much = percent(weights.data[query * weights.columns + key], 0);
   const relation = relationOf(trace, place, query, key);
   const label = labelledHeads(trace, place)[state.layer]?.heads[state.head]?.label?.id;
@@ -280,14 +280,6 @@ function relationOf(trace, place, query, key) {
   if (key === query + 1) return 'next';
   if (key < query && tokens[key - 1].id === tokens[query].id) return 'induction';
   return tokens[key].id === tokens[query].id ? 'same_token' : 'other';
-}
-
-/** @param {Matrix} matrix @param {number} row */
-function highest({ columns, data }, row) {
-  let best = 0;
-  for (let column = 1; column < columns; column += 1)
-    if (data[row * columns + column] > data[row * columns + best]) best = column;
-  return best;
 }
 
 /** @typedef {{name: string, ordinal: string}} Word in quotation marks; `second `, if it stands there more than once */

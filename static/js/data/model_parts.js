@@ -16,6 +16,7 @@ import {
 } from './attention.js';
 import { quoted } from './text.js';
 import { matrixAt } from './trace.js';
+import { isMask } from './words.js';
 
 /**
  * @import { Card, NamedArray, Token, Trace } from './trace.js'
@@ -316,7 +317,7 @@ function likeliest(trace, query) {
   const found = trace.analyses.next_token;
   if (!found?.probabilities) return null;
   const tokens = tokensOf(trace, predictingSide(trace));
-  const mask = tokens.findIndex(({ text }) => text === '[MASK]');
+  const mask = tokens.findIndex(isMask);
   const standard = isFilling(trace) && mask >= 0 ? mask : tokens.length - 1;
   const row = query !== undefined && query < tokens.length ? query : standard;
   const text = found.texts?.[row]?.[0];

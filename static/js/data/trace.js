@@ -444,3 +444,16 @@ export function layersWith(tensors, ending, stack = '') {
 export function isCausal(site) {
   return site.startsWith('decoder.') && site.includes('.self_attention.');
 }
+
+/**
+ * A matrix of one head with the future that is hidden from it as NaN.
+ * @param {Matrix} matrix is changed
+ * @param {string} site
+ * @returns {Matrix} the same one
+ */
+export function withoutFuture(matrix, site) {
+  const { rows, columns, data } = matrix;
+  for (let row = 0; row < rows && isCausal(site); row += 1)
+    data.fill(NaN, row * columns + row + 1, (row + 1) * columns);
+  return matrix;
+}

@@ -269,8 +269,12 @@ export function wordsAfter(before, after, words) {
   );
 }
 
-/** @param {string|string[]} a @param {string|string[]} b */
-function sharedLength(a, b) {
+/**
+ * How far two lists begin alike.
+ * @param {ArrayLike<unknown>} a
+ * @param {ArrayLike<unknown>} b
+ */
+export function sharedLength(a, b) {
   let length = 0;
   while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;
   return length;

@@ -3,6 +3,7 @@
  * are layers; of many layers, groups fold and are painted when they open.
  */
 
+import { ceilingOf } from '../data/arithmetic.js';
 import { levelOf, sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
 import { element, palette, pngOf, save } from './dom.js';
@@ -51,12 +52,6 @@ export function shrunk({ data, offset, rows, columns, scale, isCausal }, side) {
     }
   }
   return small;
-}
-
-/** @param {Float64Array} values @returns {number} the end of the colours */
-export function ceilingOf(values) {
-  const positive = values.filter((value) => value > 0).sort();
-  return positive[Math.ceil(COLOURED * positive.length) - 1] || 1;
 }
 
 /**
@@ -224,7 +219,7 @@ function rowOf({ layer, maps }, side) {
 function paintMap(canvas, map, colours) {
   const side = canvas.width;
   const values = shrunk(map, side);
-  const ceiling = ceilingOf(values);
+  const ceiling = ceilingOf(values, COLOURED);
   const pixels = new ImageData(side, side);
   values.forEach((value, at) => {
     if (Number.isNaN(value)) return;

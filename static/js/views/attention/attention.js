@@ -4,7 +4,7 @@
 
 import { noticeOf, READING } from '../../api/request_cache.js';
 import { counted, percent } from '../../data/format.js';
-import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
+import { ATTENTIONS, hasTwoSides, tokensOf } from '../../data/attention.js';
 import { asksRoles, rolesOf } from '../../data/head_insight.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
@@ -125,8 +125,7 @@ export const attention = {
     const setting = settingOf(trace, state);
     return setting ? wordingFor(setting.place.id, setting.switches) : {};
   },
-  places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
-  place: (trace, state) => placeOf(state, trace)?.id,
+  ...ATTENTIONS,
   asks: (trace, state) => ({ ...asks(trace, state), ...asksRoles(trace) }),
   prepare,
   controls: (trace, state) => {

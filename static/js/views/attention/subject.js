@@ -5,7 +5,7 @@
  */
 
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { isCausal, matrixAt, range } from '../../data/trace.js';
+import { matrixAt, range, withoutFuture } from '../../data/trace.js';
 import { enumerated } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
@@ -237,11 +237,9 @@ function unitsOf(trace, side, { isWords }) {
  * @param {string} site
  */
 function seen(matrix, site) {
-  const { rows, columns, data } = matrix;
+  const { data } = matrix;
   for (let at = 0; at < data.length; at += 1) if (!Number.isFinite(data[at])) data[at] = NaN;
-  for (let row = 0; row < rows && isCausal(site); row += 1)
-    data.fill(NaN, row * columns + row + 1, (row + 1) * columns);
-  return matrix;
+  return withoutFuture(matrix, site);
 }
 
 /** @param {Matrix} matrix @param {{rows: Unit[], columns: Unit[]}} of @param {Switches} switches */

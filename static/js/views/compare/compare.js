@@ -6,7 +6,7 @@ import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { percent, signed } from '../../data/format.js';
 import { range } from '../../data/trace.js';
-import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
+import { ATTENTIONS, placeOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { cardsOf, picturesOf, rewardFigure, runFigure } from './models.js';
@@ -63,8 +63,7 @@ export const compare = {
     ],
   ],
   arrangement: 'triple',
-  places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
-  place: (trace, state) => placeOf(state, trace)?.id,
+  ...ATTENTIONS,
   asks,
   wording,
   controls: (trace, state) => controls(trace, state, placeOf(state, trace)),

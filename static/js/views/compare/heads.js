@@ -3,7 +3,7 @@
  */
 
 import { largestIn } from '../../data/arithmetic.js';
-import { extent, isCausal, matrixAt, range } from '../../data/trace.js';
+import { extent, matrixAt, range, withoutFuture } from '../../data/trace.js';
 import { cardPath } from '../../api/calls.js';
 import { decimal, percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
@@ -301,12 +301,7 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
  * @returns {Matrix}
  */
 export function weightsSeen({ tensors }, site, head) {
-  const matrix = matrixAt(tensors[site], head);
-  if (!isCausal(site)) return matrix;
-  for (let query = 0; query < matrix.rows; query += 1) {
-    matrix.data.fill(NaN, query * matrix.columns + query + 1, (query + 1) * matrix.columns);
-  }
-  return matrix;
+  return withoutFuture(matrixAt(tensors[site], head), site);
 }
 
 /**

@@ -5,10 +5,10 @@
 
 import { modelName } from '../../api/calls.js';
 import { counted } from '../../data/format.js';
-import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
+import { hasTwoSides, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { shortened } from '../../data/text.js';
 import { range } from '../../data/trace.js';
-import { alone, merged, wordsOf } from '../../data/words.js';
+import { alone, merged, sharedLength, wordsOf } from '../../data/words.js';
 import { request, weightSites } from '../registry.js';
 import { raterOf } from './models.js';
 
@@ -196,7 +196,6 @@ export function sidesOf(trace, state) {
   return { a: { ...a, request: {} }, b: { ...b, request: memberOfB(trace, state) ?? {} } };
 }
 
-/** @param {string} name */
 /**
  * @param {Trace} trace
  * @param {ViewState} state
@@ -233,9 +232,7 @@ function nameOfA(trace, { compare_with: way, compare_text: other }) {
 function tellingPart(sentence, other) {
   const letters = [...sentence];
   const others = [...other];
-  let same = 0;
-  while (same < Math.min(letters.length, others.length) && letters[same] === others[same])
-    same += 1;
+  const same = sharedLength(letters, others);
   const cut =
     same < letters.length || same < others.length
       ? letters.lastIndexOf(' ', Math.max(0, same - LEAD_LETTERS))
@@ -254,7 +251,7 @@ export function nameOfB(trace, state) {
 
 /** The open attention of a side: `layer 1, head 0`. @param {Side} side */
 export function attentionOf({ trace, place, layer, head }) {
-  return `${place && placesOf(trace).length > 1 ? `${place.name}, ` : ''}layer ${layer}, head ${head}`;
+  return headInWords(trace, place, layer, head);
 }
 
 /** @typedef {Side & {place: Place, site: string}} MappedSide a side with attention weights */
@@ -451,9 +448,10 @@ export function counterpart({ a, b, pairs }, index) {
  * @returns {[number, number][]} indices into both, ascending
  */
 export function commonPairs(a, b) {
-  const start = sharedStart(a, b);
+  // Compared sentences mostly share their beginning and their end.
+  const start = sharedLength(a, b);
   const end = Math.min(
-    sharedStart([...a].reverse(), [...b].reverse()),
+    sharedLength([...a].reverse(), [...b].reverse()),
     Math.min(a.length, b.length) - start,
   );
   const middle = pairsWithin(a.slice(start, a.length - end), b.slice(start, b.length - end));
@@ -463,17 +461,6 @@ export function commonPairs(a, b) {
   for (const [i, j] of middle) pairs.push([start + i, start + j]);
   for (let at = end; at > 0; at -= 1) pairs.push([a.length - at, b.length - at]);
   return pairs;
-}
-
-/**
- * Compared sentences mostly share their beginning and their end.
- * @param {string[]} a
- * @param {string[]} b
- */
-function sharedStart(a, b) {
-  let length = 0;
-  while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;
-  return length;
 }
 
 /** @param {string[]} a @param {string[]} b */

@@ -4,7 +4,7 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
+import { ATTENTIONS, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { decimal, share, signed, small } from '../../data/format.js';
 import { named, quoted, tokenLabels } from '../../data/text.js';
 import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
@@ -40,8 +40,7 @@ export const why = {
     ['residual stream', 'the d_model numbers of a token, to which every layer adds its output'],
   ],
   arrangement: 'steps',
-  places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
-  place: (trace, state) => placeOf(state, trace)?.id,
+  ...ATTENTIONS,
   asks,
   wording,
   controls,
@@ -141,13 +140,12 @@ function workedOut(trace, state) {
   const pass = isChanged ? (state.answers.changed?.trace ?? null) : plain;
   const terms = termsOf(trace.card, path, state.head);
   const softmax = { isScaled: !state.why_unscaled, temperature: state.why_temperature, terms };
-  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
   return {
     ...cell,
     plain,
     pass,
     isChanged,
-    name: `${where}layer ${state.layer}, head ${state.head}`,
+    name: headInWords(trace, place, state.layer, state.head),
     head: state.head,
     now: derive(pass ?? plain, path, cell, softmax),
     before: derive(plain, path, cell, { terms }),

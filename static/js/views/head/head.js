@@ -7,11 +7,12 @@
 import { cardPath } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import {
+  ATTENTIONS,
+  headInWords,
   labelInWords,
   labelledHeads,
   labelOf,
   placeOf,
-  placesOf,
   tokensOf,
   weightsAt,
 } from '../../data/attention.js';
@@ -66,8 +67,7 @@ export const head = {
     ],
   ],
   arrangement: 'led',
-  places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
-  place: (trace, state) => placeOf(state, trace)?.id,
+  ...ATTENTIONS,
   asks: (trace, state) => ({ card: { card: trace.model }, ...asksForCircuits(trace, state) }),
   controls,
   panels: () => PANELS.map((id) => ({ id, state: { chart: id } })),
@@ -81,8 +81,7 @@ function figure(trace, state) {
   if (state.chart === 'writes' || state.chart === 'seeks')
     return circuitFigure(state.chart, trace, place, state);
   const { layer, head: number } = state;
-  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
-  const title = capitalised(`${where}layer ${layer}, head ${number}`);
+  const title = capitalised(headInWords(trace, place, layer, number));
   const answer = state.answers?.card;
   if (!answer?.trace) return { title, notice: noticeOf(answer), isWaiting: true };
   const profiles = answer.trace.card?.heads ?? null;

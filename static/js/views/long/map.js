@@ -2,6 +2,7 @@
  * The map of a region as a figure: its cells, the numbers of its rows, and its cursor.
  */
 
+import { ceilingOf } from '../../data/arithmetic.js';
 import { tilePath } from '../../api/calls.js';
 import { valueIn } from '../../data/trace.js';
 import { amount, grouped, share } from '../../data/format.js';
@@ -49,7 +50,7 @@ export function mapFigure(subject) {
   // Far into a text all weights are near 0: from 0 to 1 a part of it would be blank.
   const isWhole = writtenOf(region, sizeOf(trace, state)).length === 0;
   const isToOne = isExact && isWhole && state.range === 'one';
-  const top = isToOne ? 1 : topOf(matrix);
+  const top = isToOne ? 1 : ceilingOf(matrix.data, COLOURED);
   const found = state.answers?.rows?.trace;
   const isRefused = Boolean(state.answers?.rows?.problem); // in a saved page
   const strips = isRefused
@@ -144,16 +145,6 @@ function withTrainedLine(
       : [{ type: 'line', x0: across, x1: across, y0: -0.5, y1: rows.length - 0.5, line }]),
   ];
   return { data, layout: { ...layout, shapes: [...(layout.shapes ?? []), ...shapes] } };
-}
-
-/**
- * The value at the end of the colours: a few strong cells, the first token's above all, would leave
- * all others pale.
- * @param {Matrix} matrix
- */
-function topOf({ data }) {
-  const found = data.filter((value) => value > 0).sort();
-  return found[Math.ceil(COLOURED * found.length) - 1] || 1;
 }
 
 /** @param {Matrix} matrix @returns {Cell[]} the strongest first */

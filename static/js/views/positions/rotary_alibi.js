@@ -5,7 +5,7 @@
 
 import { BASE, pairsOf } from '../../data/arithmetic.js';
 import { signed, tick } from '../../data/format.js';
-import { valueIn, isCausal, matrixAt, range } from '../../data/trace.js';
+import { matrixAt, range, valueIn, withoutFuture } from '../../data/trace.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
@@ -275,14 +275,6 @@ function bias(trace, state, subject) {
       tokens: (row, column) => ({ query: row, key: column }),
     },
   };
-}
-
-/** @param {Matrix} matrix @param {string} site */
-function withoutFuture(matrix, site) {
-  if (!isCausal(site)) return matrix;
-  /** @param {number} at */
-  const isFuture = (at) => at % matrix.columns > Math.floor(at / matrix.columns);
-  return { ...matrix, data: matrix.data.map((number, at) => (isFuture(at) ? NaN : number)) };
 }
 
 /**
