@@ -9,7 +9,16 @@ import { bytesInWords, escapeForPlotly, visible } from '../data/text.js';
 import { matrixAt, rowOf } from '../data/trace.js';
 import { isMask, wordBehind } from '../data/words.js';
 import { css, diverging, sequential } from './colour.js';
-import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, roundTicks } from './figure.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  roundTicks,
+  amountAxis,
+  paperText,
+} from './figure.js';
 
 /**
  * @import { Side } from '../data/attention.js'
@@ -140,14 +149,7 @@ export function probabilityAxis(bars, event, { palette, pixels, lettering }) {
     range: [0, end],
     tickvals,
     ticktext: tickvals.map((probability) => `${tick(probability * 100)} %`),
-    tickfont: { size: 11, color: palette.muted },
-    title: {
-      text: `probability of ${event}`,
-      font: { size: 12, color: palette.muted },
-      standoff: 8,
-    },
-    gridcolor: palette.line,
-    zerolinecolor: palette.line,
+    ...amountAxis(`probability of ${event}`, palette),
   };
 }
 
@@ -291,9 +293,7 @@ export function signedBars(bars, { title, ends }, { palette, width, height: room
         range,
         nticks: isNarrow(width) ? 4 : 6,
         tickformat: '~g',
-        tickfont: { size: 11, color: palette.muted },
-        title: { text: title, font: { size: 12, color: palette.muted }, standoff: 8 },
-        gridcolor: palette.line,
+        ...amountAxis(title, palette),
         zeroline: true,
         zerolinecolor: palette.muted,
         zerolinewidth: 1,
@@ -338,10 +338,9 @@ export function rangeOf(bars, pixels) {
 
 /** @param {[string, string]} ends @param {{muted: string}} palette */
 function endsOf([left, right], { muted }) {
-  const shared = { showarrow: false, xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom' };
-  const font = { size: 12, color: muted };
+  const above = { y: 1, yanchor: 'bottom' };
   return [
-    { ...shared, x: 0, xanchor: 'left', text: escapeForPlotly(left && `← ${left}`), font },
-    { ...shared, x: 1, xanchor: 'right', text: escapeForPlotly(right && `${right} →`), font },
+    paperText(escapeForPlotly(left && `← ${left}`), muted, { ...above, x: 0, xanchor: 'left' }),
+    paperText(escapeForPlotly(right && `${right} →`), muted, { ...above, x: 1, xanchor: 'right' }),
   ].filter(({ text }) => text);
 }

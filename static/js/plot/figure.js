@@ -242,6 +242,33 @@ export function colourBar(palette, orientation) {
   return { ...shared, ...(orientation === 'v' ? beside : below) };
 }
 
+/**
+ * Words beside a drawing.
+ * @template {Record<string, unknown>} T
+ * @param {string} text safe for Plotly
+ * @param {string} color
+ * @param {T} place `x` and `y` as shares of the plot area, shifts in pixels, anchors
+ * @param {number} [size] of the type
+ */
+export function paperText(text, color, place, size = 12) {
+  return { text, showarrow: false, xref: 'paper', yref: 'paper', font: { size, color }, ...place };
+}
+
+/**
+ * What every axis of amounts has.
+ * @param {string} title safe for Plotly
+ * @param {Palette} palette
+ * @param {number} [standoff] pixels between the numbers and the title
+ */
+export function amountAxis(title, palette, standoff = 8) {
+  return {
+    tickfont: { size: 11, color: palette.muted },
+    title: { text: title, font: { size: 12, color: palette.muted }, standoff },
+    gridcolor: palette.line,
+    zerolinecolor: palette.line,
+  };
+}
+
 const SHORT_BAR = 110;
 const BAR_GAP = 12;
 
@@ -268,19 +295,8 @@ export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
  * @param {Palette} palette
  */
 export function shortBarTitle(text, palette) {
-  return {
-    text,
-    showarrow: false,
-    xref: 'paper',
-    yref: 'paper',
-    xanchor: 'left',
-    yanchor: 'top',
-    x: 0,
-    xshift: SHORT_BAR + BAR_GAP,
-    y: 0,
-    yshift: -4,
-    font: { size: 12, color: palette.muted },
-  };
+  const below = { x: 0, xanchor: 'left', y: 0, yanchor: 'top', yshift: -4 };
+  return paperText(text, palette.muted, { ...below, xshift: SHORT_BAR + BAR_GAP });
 }
 
 /** @param {string} title @returns {number} pixels that a short bar and its title take together */
@@ -295,16 +311,12 @@ export function shortBarWidth(title) {
  * @param {'v'|'h'} orientation
  */
 export function colourBarTitle(title, palette, orientation) {
-  const shared = {
-    text: title,
-    showarrow: false,
-    xref: 'paper',
-    yref: 'paper',
-    font: { size: 12, color: palette.muted },
-  };
-  if (orientation === 'h')
-    return { ...shared, x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', yshift: -34 };
-  return { ...shared, x: 1, xanchor: 'left', xshift: 56, y: 0.5, yanchor: 'middle', textangle: 90 };
+  if (orientation === 'h') {
+    const below = { x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', yshift: -34 };
+    return paperText(title, palette.muted, below);
+  }
+  const beside = { x: 1, xanchor: 'left', xshift: 56, y: 0.5, yanchor: 'middle', textangle: 90 };
+  return paperText(title, palette.muted, beside);
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   heatmapTrace,
   nested,
   textInCells,
+  paperText,
 } from './figure.js';
 
 /**
@@ -208,14 +209,7 @@ function roomyBox(size, label, { matrix, titles }) {
  */
 function tightBox(size, label, { matrix, titles }) {
   const margin = { l: label.rows + 14, r: 16, t: label.columns + 28, b: 58 };
-  const title = {
-    showarrow: false,
-    xref: 'paper',
-    yref: 'paper',
-    y: 1,
-    yanchor: 'bottom',
-    yshift: label.columns + 8,
-  };
+  const above = { y: 1, yanchor: 'bottom', yshift: label.columns + 8 };
   return {
     ...squaresIn(size, margin, matrix),
     orientation: /** @type {const} */ ('h'),
@@ -224,21 +218,13 @@ function tightBox(size, label, { matrix, titles }) {
     /** @param {Palette} palette */
     titles: ({ query, key }) =>
       [
-        {
-          ...title,
-          text: titles.rows && `${titles.rows} ↓`,
+        paperText(titles.rows && `${titles.rows} ↓`, query, {
+          ...above,
           x: 0,
           xanchor: 'left',
           xshift: -margin.l,
-          font: { size: 12, color: query },
-        },
-        {
-          ...title,
-          text: `${titles.columns} →`,
-          x: 1,
-          xanchor: 'right',
-          font: { size: 12, color: key },
-        },
+        }),
+        paperText(`${titles.columns} →`, key, { ...above, x: 1, xanchor: 'right' }),
       ].filter(({ text }) => text),
   };
 }

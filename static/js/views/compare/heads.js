@@ -17,6 +17,7 @@ import { isMapped, matchOf, NO_ATTENTION, showing, sidesOf } from './sides.js';
  * @import { Card, Matrix, NamedArray, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Cell, Grid } from '../../plot/grid.js'
+ * @import { Wanted } from '../../plot/square_map.js'
  * @import { Patch } from '../../state/state.js'
  * @import { MappedSide, Side } from './sides.js'
  */
@@ -42,23 +43,16 @@ export function headsFigure({ a, b }, state) {
       WHAT_MOVED +
       (state.compare_with === 'edit' && state.compare_edit === 'heads' ? STILL_ATTENDS : ''),
     summary: `Change of attention by layer and head: ${moved.rows} layers of ${moved.columns} heads.`,
-    ...squaresFigure(
-      {
-        matrix: moved,
-        rows: layers.map((layer) => `layer ${layer}`),
-        columns: range(moved.columns).map(String),
-        titles: { rows: '', columns: 'head' },
-        quantity: 'moved',
-        numbers: percentUpTo(extent(moved)),
-        scale: {
-          bottom: 0,
-          top: extent(moved) || 1,
-          colours: sequential(state.palette.theme),
-          write: percentOnBar,
-        },
+    ...headMap(moved, layers, state, {
+      quantity: 'moved',
+      numbers: percentUpTo(extent(moved)),
+      scale: {
+        bottom: 0,
+        top: extent(moved) || 1,
+        colours: sequential(state.palette.theme),
+        write: percentOnBar,
       },
-      { ...state, height: Math.min(state.height, moved.rows * CELL + AROUND) },
-    ),
+    }),
     grid: gridOf(moved, layers, most, { a, b }, state),
   };
 }
@@ -85,8 +79,6 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
       ? `Layer ${row}, head ${column} of A goes with layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
       : `Layer ${row}, head ${column} of A has no partner in B`;
   };
-  const layers = range(rows).map((layer) => `layer ${layer}`);
-  const heads = range(columns).map(String);
   return {
     help: 'Each head of the smaller model has one partner in the larger: the matching with the greatest sum of correlations of their attention on held-out text.',
     summary: `Correlation of each head of A with its partner in B: ${rows} layers of ${columns} heads.`,
@@ -97,25 +89,13 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
       ],
       ['Pairs', String(pairs.length)],
     ],
-    ...squaresFigure(
-      {
-        matrix: { rows, columns, data },
-        rows: layers,
-        columns: heads,
-        titles: { rows: '', columns: 'head' },
-        quantity: 'correlation',
-        numbers: (value) => decimal(value),
-        scale: { bottom: -1, top: 1, colours: diverging(state.palette.theme) },
-      },
-      { ...state, height: Math.min(state.height, rows * CELL + AROUND) },
-    ),
+    ...headMap({ rows, columns, data }, range(rows), state, {
+      quantity: 'correlation',
+      numbers: (value) => decimal(value),
+      scale: { bottom: -1, top: 1, colours: diverging(state.palette.theme) },
+    }),
     grid: {
-      rows,
-      columns,
-      rowTitle: 'layer',
-      columnTitle: 'head',
-      rowLabels: layers,
-      columnLabels: heads,
+      ...headGrid(range(rows), columns),
       quantity: `correlation of the attention of a head of A (${a.name}) and of its partner in B (${b.name})`,
       call: { path: cardPath(student) },
       value: (row, column) => data[row * columns + column],
@@ -127,12 +107,41 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
           ? 'no partner'
           : decimal(data[row * columns + column]),
       ],
-      tokens: () => ({}),
       choose: (row, column) => ({ layer: row, head: column }),
-      chooseHint: 'Enter shows the head in the maps above',
       chosen: { row: a.layer, column: a.head },
       start: largestIn({ rows, columns, data }),
     },
+  };
+}
+
+/**
+ * A number for each head, a row a layer.
+ * @param {Matrix} matrix
+ * @param {number[]} layers
+ * @param {ViewState} state
+ * @param {Pick<Wanted, 'quantity'|'numbers'|'scale'>} shown
+ */
+function headMap(matrix, layers, state, shown) {
+  const { rowLabels, columnLabels } = headGrid(layers, matrix.columns);
+  const height = Math.min(state.height, matrix.rows * CELL + AROUND);
+  const titles = { rows: '', columns: 'head' };
+  return squaresFigure(
+    { matrix, rows: rowLabels, columns: columnLabels, titles, ...shown },
+    { ...state, height },
+  );
+}
+
+/** The part of a grid that all of them share. @param {number[]} layers @param {number} nHeads */
+function headGrid(layers, nHeads) {
+  return {
+    rows: layers.length,
+    columns: nHeads,
+    rowTitle: 'layer',
+    columnTitle: 'head',
+    rowLabels: layers.map((layer) => `layer ${layer}`),
+    columnLabels: range(nHeads).map(String),
+    tokens: () => ({}),
+    chooseHint: 'Enter shows the head in the maps above',
   };
 }
 
@@ -262,17 +271,12 @@ function countMoved(a, b) {
  * @param {ViewState} state
  * @returns {Grid}
  */
-function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
+function gridOf({ columns, data }, layers, most, { a, b }, state) {
   /** @param {number} row @param {number} column */
   const value = (row, column) => data[row * columns + column];
   const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
   return {
-    rows,
-    columns,
-    rowTitle: 'layer',
-    columnTitle: 'head',
-    rowLabels: layers.map((layer) => `layer ${layer}`),
-    columnLabels: range(columns).map(String),
+    ...headGrid(layers, columns),
     quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
     request: { ...b.request, capture: sites },
     before: { ...a.request, capture: sites },
@@ -282,9 +286,7 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
     describe: (row, column) =>
       `Layer ${layers[row]}, head ${column}: ${percent(value(row, column))} of its attention moved between A and B`,
     tip: (row, column) => [`layer ${layers[row]}, head ${column}`, percent(value(row, column))],
-    tokens: () => ({}),
     choose: (row, column) => showing({ a }, state, { layer: layers[row], head: column }),
-    chooseHint: 'Enter shows the head in the maps above',
     note: 'Choose a head to see it in the maps above.',
     chosen: { row: layers.indexOf(a.layer), column: a.head },
     start: most,

@@ -10,7 +10,7 @@ import { expectedMade } from '../../data/request_code.js';
 import { escapeForPlotly, named, quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { css, diverging } from '../../plot/colour.js';
-import { baseLayout, downwards, labelAxis, labelWidth } from '../../plot/figure.js';
+import { baseLayout, downwards, labelAxis, labelWidth, paperText } from '../../plot/figure.js';
 import { probabilityAxis } from '../../plot/bars.js';
 import { queryOf } from '../../state/state.js';
 import { counterpart, matchOf } from './sides.js';
@@ -232,29 +232,11 @@ function points(change) {
 function keys({ theme, ink }) {
   const scale = diverging(theme);
   return SIDES.flatMap((side, index) => {
-    const shared = {
-      showarrow: false,
-      xref: 'paper',
-      yref: 'paper',
-      x: 0,
-      xanchor: 'left',
-      y: 1,
-      yanchor: 'bottom',
-      yshift: 4,
-    };
+    const above = { x: 0, xanchor: 'left', y: 1, yanchor: 'bottom', yshift: 4 };
+    const left = index * 44;
     return [
-      {
-        ...shared,
-        xshift: index * 44,
-        text: '■',
-        font: { size: 14, color: css(scale, LEVELS[side]) },
-      },
-      {
-        ...shared,
-        xshift: index * 44 + 16,
-        text: side.toUpperCase(),
-        font: { size: 12, color: ink },
-      },
+      paperText('■', css(scale, LEVELS[side]), { ...above, xshift: left }, 14),
+      paperText(side.toUpperCase(), ink, { ...above, xshift: left + 16 }),
     ];
   });
 }

@@ -5,7 +5,7 @@ import { amount, counted, decimal } from '../../data/format.js';
 import { curvesChart, powerOfTen, warm } from '../../plot/curves.js';
 import { plainGrid } from '../../plot/map.js';
 import { plotlyScale, sequential } from '../../plot/colour.js';
-import { baseLayout, labelWidth } from '../../plot/figure.js';
+import { baseLayout, labelWidth, paperText } from '../../plot/figure.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
@@ -252,19 +252,16 @@ function surfaceFigure({ surface, x, y, path, optimizer, loss }, name, { width, 
         ...bare,
         title: { text: 'y', font: { size: 12, color: palette.muted }, standoff: 4 },
       },
-      annotations: optimizer.data.map((/** @type {string} */ each, /** @type {number} */ at) => ({
-        text: `— ${names[at]}`,
-        showarrow: false,
-        xref: 'paper',
-        yref: 'paper',
-        x: 0,
-        xanchor: 'left',
-        xshift: lefts[at],
-        y: 1,
-        yanchor: 'bottom',
-        yshift: 6,
-        font: { size: 12, color: lookOf(each, palette).colour },
-      })),
+      annotations: optimizer.data.map((/** @type {string} */ each, /** @type {number} */ at) =>
+        paperText(`— ${names[at]}`, lookOf(each, palette).colour, {
+          x: 0,
+          xanchor: 'left',
+          xshift: lefts[at],
+          y: 1,
+          yanchor: 'bottom',
+          yshift: 6,
+        }),
+      ),
     },
     grid: {
       ...plainGrid({

@@ -19,6 +19,7 @@ import {
   nested,
   routerLegend,
   shortBar,
+  paperText,
 } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './routing.js';
@@ -154,7 +155,7 @@ function drawing(tokens, { palette, width }, routing) {
         mostEntropyLine(routing, palette, box),
       ],
       annotations: [
-        ...titles(palette, box),
+        loadTitle(palette, box),
         ...routerLegend(palette, { width, left: box.margin.l, hasNumbers: hasRoomForNumbers(box) }),
         entropyTitle(palette, box),
       ],
@@ -418,19 +419,10 @@ function evenShare({ load }, palette, { at, isDown: down }) {
 }
 
 /** @param {Palette} palette @param {ReturnType<typeof downBox>} downBox */
-function titles(palette, { isDown: down, along, gutter, room }) {
-  const shared = {
-    text: 'load',
-    showarrow: false,
-    xref: 'paper',
-    yref: 'paper',
-    yanchor: 'bottom',
-    font: { size: 12, color: palette.muted },
-  };
+function loadTitle(palette, { isDown: down, along, gutter, room }) {
   const start = (along + gutter) / room;
-  return [
-    down
-      ? { ...shared, x: 0, xanchor: 'right', xshift: -6, y: start }
-      : { ...shared, x: start, xanchor: 'left', y: 1, yshift: 4 },
-  ];
+  const place = down
+    ? { x: 0, xanchor: 'right', xshift: -6, y: start }
+    : { x: start, xanchor: 'left', y: 1, yshift: 4 };
+  return paperText('load', palette.muted, { ...place, yanchor: 'bottom' });
 }

@@ -3,6 +3,7 @@
  * by token, as a strip of bars along a router map.
  */
 
+import { paperText } from '../../plot/figure.js';
 import { entropyOf, transposed } from '../../data/arithmetic.js';
 import { share, shortShare, signed } from '../../data/format.js';
 import { layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
@@ -320,30 +321,10 @@ export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, a
  * @param {{isDown: boolean, loadFrom?: number, along: number, room: number}} box
  */
 export function entropyTitle(palette, { isDown, loadFrom, along, room }) {
-  const shared = {
-    showarrow: false,
-    xref: 'paper',
-    yref: 'paper',
-    font: { size: 12, color: palette.muted },
-  };
-  if (isDown)
-    return {
-      ...shared,
-      text: 'entropy',
-      x: 1,
-      xanchor: 'right',
-      y: along / room,
-      yanchor: 'bottom',
-      yshift: 2,
-      font: { size: 10, color: palette.muted },
-    };
-  return {
-    ...shared,
-    text: 'router entropy',
-    x: loadFrom,
-    xanchor: 'left',
-    y: 0,
-    yanchor: 'bottom',
-    yshift: -4,
-  };
+  if (isDown) {
+    const above = { x: 1, xanchor: 'right', y: along / room, yanchor: 'bottom', yshift: 2 };
+    return paperText('entropy', palette.muted, above, 10);
+  }
+  const beside = { x: loadFrom, xanchor: 'left', y: 0, yanchor: 'bottom', yshift: -4 };
+  return paperText('router entropy', palette.muted, beside);
 }

@@ -16,6 +16,7 @@ import {
   nested,
   textInCells,
   shortBar,
+  amountAxis,
 } from '../../plot/figure.js';
 import { barTrace } from '../../plot/bars.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
@@ -307,16 +308,10 @@ function shareAxis(share, palette) {
     range: [0, END],
     tickvals: [share, 1],
     ticktext: [`chance: ${percent(share)}`, '100 %'],
-    tickfont: { size: 11, color: palette.muted },
+    ...amountAxis('share of its occurrences', palette, 12),
     ticks: '',
     tickangle: 0,
     showgrid: false,
-    zerolinecolor: palette.line,
-    title: {
-      text: 'share of its occurrences',
-      font: { size: 12, color: palette.muted },
-      standoff: 12,
-    },
   };
 }
 

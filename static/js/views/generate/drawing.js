@@ -19,6 +19,7 @@ import {
   roundTicks,
   routerLegend,
   shortBar,
+  amountAxis,
 } from '../../plot/figure.js';
 import { guessBars, guessesIn, wordsFor } from '../../plot/bars.js';
 import { whyOver } from '../../ui/generation.js';
@@ -126,10 +127,7 @@ function weightAxis(end, palette) {
     range: [0, end],
     tickvals,
     ticktext: tickvals.map(tick),
-    tickfont: { size: 11, color: palette.muted },
-    title: { text: 'weight', font: { size: 12, color: palette.muted }, standoff: 6 },
-    gridcolor: palette.line,
-    zerolinecolor: palette.line,
+    ...amountAxis('weight', palette, 6),
   };
 }
 

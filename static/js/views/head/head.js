@@ -21,7 +21,14 @@ import { capitalised, enumerated, named } from '../../data/text.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
 import { css, sequential } from '../../plot/colour.js';
-import { baseLayout, downwards, isNarrow, labelAxis, labelWidth } from '../../plot/figure.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  amountAxis,
+} from '../../plot/figure.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
@@ -245,14 +252,7 @@ function drawing(rows, { palette, width }) {
     layout: {
       ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
       showlegend: false,
-      xaxis: {
-        range: [0, 1],
-        nticks: 6,
-        tickfont: { size: 11, color: palette.muted },
-        title: { text: 'score', font: { size: 12, color: palette.muted }, standoff: 8 },
-        gridcolor: palette.line,
-        zerolinecolor: palette.line,
-      },
+      xaxis: { range: [0, 1], nticks: 6, ...amountAxis('score', palette) },
       yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering })),
     },
   };

@@ -10,7 +10,7 @@ import { amount, decimal, grouped, percent, small } from '../../data/format.js';
 import { quoted } from '../../data/text.js';
 import { isCausal, range } from '../../data/trace.js';
 import { sequential, plotlyScale, translucent } from '../../plot/colour.js';
-import { baseLayout, downwards, isNarrow } from '../../plot/figure.js';
+import { baseLayout, downwards, isNarrow, paperText } from '../../plot/figure.js';
 import { name, op, power, row, sub } from '../../ui/formula.js';
 
 /**
@@ -409,18 +409,15 @@ function drawn(steps, { attention, query, texts, state }, size, memory) {
         'running sum ℓ: what was there, scaled (pale), and what the block adds (dark)',
         'm + ln ℓ: after the last block the logarithm of the whole row’s sum',
         'memory of the scores of this layer: all heads at once, and one block of one head with its m, ℓ and o',
-      ].map((text, at, { length }) => ({
-        text: narrow ? text.replace(/[:;(].*$/, '') : text,
-        showarrow: false,
-        xref: 'paper',
-        yref: 'paper',
-        x: 0,
-        xanchor: 'left',
-        y: at === 0 ? 1 : at < length - 1 ? place(at - 1)[1] : bars / all,
-        yanchor: 'bottom',
-        yshift: 5,
-        font: { size: 12, color: palette.muted },
-      })),
+      ].map((text, at, { length }) =>
+        paperText(narrow ? text.replace(/[:;(].*$/, '') : text, palette.muted, {
+          x: 0,
+          xanchor: 'left',
+          y: at === 0 ? 1 : at < length - 1 ? place(at - 1)[1] : bars / all,
+          yanchor: 'bottom',
+          yshift: 5,
+        }),
+      ),
       shapes: [
         {
           type: 'rect',

@@ -12,6 +12,7 @@ import {
   labelAxis,
   labelWidth,
   letteringFor,
+  amountAxis,
 } from '../../plot/figure.js';
 
 /**
@@ -234,7 +235,7 @@ export function distanceDrawing(found, { labels, axis, quantity }, state) {
         lettering,
         space: 28,
       }),
-      yaxis: amountAxis(range, quantity, palette),
+      yaxis: tenthsAxis(range, quantity, palette),
     },
     geometry: geometryOf(found, range),
   };
@@ -252,7 +253,7 @@ function rangeOf({ least, most }) {
 }
 
 /** @param {[number, number]} of @param {string} title @param {Palette} palette */
-function amountAxis([from, to], title, palette) {
+function tenthsAxis([from, to], title, palette) {
   const [first, last] = [Math.round(from * 10), Math.round(to * 10)];
   const [, step] = STEPS.find(([most]) => last - first <= most) ?? STEPS[STEPS.length - 1];
   const tenths = Array.from({ length: last - first + 1 }, (_, index) => first + index).filter(
@@ -263,9 +264,7 @@ function amountAxis([from, to], title, palette) {
     range: [from, to],
     tickvals,
     ticktext: tickvals.map(tick),
-    tickfont: { size: 11, color: palette.muted },
-    title: { text: title, font: { size: 12, color: palette.muted }, standoff: 8 },
-    gridcolor: palette.line,
+    ...amountAxis(title, palette),
     zeroline: false,
   };
 }

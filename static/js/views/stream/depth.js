@@ -3,7 +3,14 @@
  */
 
 import { escapeForPlotly } from '../../data/text.js';
-import { baseLayout, isNarrow, labelAxis, labelWidth } from '../../plot/figure.js';
+import {
+  baseLayout,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  amountAxis,
+  paperText,
+} from '../../plot/figure.js';
 import { SLANT, stepLettering } from '../../plot/map.js';
 
 /**
@@ -59,9 +66,7 @@ export function depthLines(steps, lines, { least, most, quantity }, { palette, w
       yaxis: {
         range: rangeAround(least, most),
         nticks: 6,
-        title: { text: quantity, font: { size: 12, color: palette.muted }, standoff: 6 },
-        tickfont: { size: 11, color: palette.muted },
-        gridcolor: palette.line,
+        ...amountAxis(quantity, palette, 6),
         zerolinecolor: palette.muted,
         zerolinewidth: 1,
       },
@@ -84,19 +89,8 @@ function legend(lines) {
   let left = 0;
   return lines.map(({ name, color, isDashed }) => {
     const text = `${isDashed ? '┄' : '—'} ${escapeForPlotly(name)}`;
-    const annotation = {
-      text,
-      showarrow: false,
-      xref: 'paper',
-      yref: 'paper',
-      x: 0,
-      xanchor: 'left',
-      xshift: left,
-      y: 1,
-      yanchor: 'bottom',
-      yshift: 6,
-      font: { size: 12, color },
-    };
+    const above = { x: 0, xanchor: 'left', xshift: left, y: 1, yanchor: 'bottom', yshift: 6 };
+    const annotation = paperText(text, color, above);
     left += labelWidth([text], { size: 12, letters: 60 }) + 16;
     return annotation;
   });
