@@ -62,14 +62,14 @@ import { entryOf, lackOf, overviewAsk, request, VIEWS, viewsFor } from './views/
  * @import { Kind, Part } from './data/model_parts.js'
  * @import { Ask, Card, Example, Trace } from './data/trace.js'
  * @import { PageState, View } from './plot/figure.js'
- * @import { Cell, Grid } from './plot/grid.js'
+ * @import { Cell, Grid, PointedCell } from './plot/grid.js'
  * @import { Patch, State } from './state/state.js'
- * @import { PointedCell } from './plot/grid.js'
  */
 
 /** @param {string} id */
 const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 const FIELDS = fieldsOf(VIEWS);
+const VIEW_IDS = VIEWS.map(({ id }) => id);
 const address = createAddress(FIELDS);
 /** The page's own choice of a head. */
 const NO_HEAD = { layer: null, head: null, where: '' };
@@ -164,13 +164,13 @@ const sections = Object.fromEntries(
     }),
   ]),
 );
-byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
+byId('views').append(...VIEW_IDS.map((id) => sections[id].element));
 createTheme(byId('theme'), show);
 createSiteMenu(byId('site-more'));
 markTour(byId('tour'));
 createLater(byId('tour'), async () => {
   const { createTour, stopsFor } = await import('./ui/tour.js');
-  return createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), {
+  return createTour(byId('tour'), stopsFor(VIEW_IDS), {
     onView: async (view) => {
       await load(view);
       goOn({ view });
@@ -250,10 +250,8 @@ async function start() {
   const signal = newSignal();
   pageStatus.waitForTrace(true);
   try {
-    const found = await fetchModels(signal);
+    await fetchCatalogue(signal);
     if (signal.aborted) return;
-    catalogue = found;
-    composer.offer(catalogue);
     if (catalogue.models.length === 0) throw refusalOf(catalogue, state.model);
     await read();
   } catch (error) {
@@ -264,7 +262,7 @@ async function start() {
 /** Cancels all pending requests. */
 function newSignal() {
   controller.abort();
-  for (const { id } of VIEWS) sections[id].leave();
+  for (const id of VIEW_IDS) sections[id].leave();
   controller = new AbortController();
   return controller.signal;
 }
@@ -285,7 +283,7 @@ function change(patch, isTyped = false, note = address.write) {
     isNewView = note === address.write && trace !== null;
   }
   const isAnew = isReadAnew(state, before);
-  if (trace && !isAnew) normalize();
+  if (!isAnew) normalize();
   note(state, isTyped);
   const isOpenedLong =
     state.view === LONG_VIEW && before.view !== LONG_VIEW && (!trace || isBehind);
@@ -320,14 +318,17 @@ async function read() {
     return;
   }
   if (text.trim() === '') {
-    empty();
+    drop();
+    retrier.stop();
+    pageStatus.showNothing();
     return;
   }
   pageStatus.waitForTrace(true);
   try {
     card = await readyModel(card, signal, pageStatus.load);
     if (signal.aborted) return;
-    if (card !== wanted && wanted.state !== 'loaded') await refreshCatalogue(signal);
+    // A foreign model's short card is complete once it is loaded.
+    if (card !== wanted && wanted.state !== 'loaded') await fetchCatalogue(signal);
     composer.show({ text, target: state.target, model: card.id, card });
     showFacts();
     const asked = { model: card.id, text, ...(state.target !== null && { target: state.target }) };
@@ -357,9 +358,11 @@ async function fetchOf(asked, of, signal) {
   }
 }
 
-/** A foreign model's short card is complete once it is loaded. @param {AbortSignal} signal */
-async function refreshCatalogue(signal) {
-  catalogue = await fetchModels(signal);
+/** @param {AbortSignal} signal */
+async function fetchCatalogue(signal) {
+  const found = await fetchModels(signal);
+  if (signal.aborted) return;
+  catalogue = found;
   composer.offer(catalogue);
 }
 
@@ -392,12 +395,7 @@ function arrived(of) {
 }
 
 function normalize() {
-  if (!trace) return;
-  state = normalized(
-    state,
-    trace,
-    VIEWS.map(({ id }) => id),
-  );
+  if (trace) state = normalized(state, trace, VIEW_IDS);
 }
 
 /** Cancels the pending requests; the server stops working on them. */
@@ -421,12 +419,6 @@ function drop() {
   want({});
   pageStatus.waitForAnswers(false);
   pageStatus.waitForTrace(false);
-}
-
-function empty() {
-  drop();
-  retrier.stop();
-  pageStatus.showNothing();
 }
 
 /** Shows a problem; after a failed connection the earlier results stay. @param {unknown} error */
@@ -474,7 +466,7 @@ function heightOfScreen() {
 /** Draws the open view. */
 function show() {
   if (!trace) return;
-  for (const { id } of VIEWS) {
+  for (const id of VIEW_IDS) {
     sections[id].element.hidden = id !== state.view;
     if (id !== state.view) sections[id].leave();
   }
@@ -510,7 +502,7 @@ function show() {
  * @returns {State & Record<string, any>}
  */
 function looking() {
-  const place = trace && openKind() === 'head' ? placeOf(state, trace) : null;
+  const place = trace && placeShown(trace);
   if (!trace || !place || isQueryLookedAt(state, trace, place.rows)) return state;
   const { query } = headToOpen(trace, place, state);
   return query === null ? state : { ...state, ...choosing(trace, place.rows, query) };
@@ -518,7 +510,7 @@ function looking() {
 
 /** The sentence on the chosen row of the chosen head. @param {Trace} of */
 function insight(of) {
-  const place = openKind() === 'head' ? placeOf(state, of) : null;
+  const place = placeShown(of);
   /** @type {Patch} */
   const { attention_which: which = 'head', attention_what: what, layer, head } = state;
   if (
@@ -530,6 +522,11 @@ function insight(of) {
   )
     return '';
   return insightOf(of, { where: state.where, layer, head }, queryOf(looking(), of, place.rows));
+}
+
+/** The attention that a view of heads shows; null: no such view is open. @param {Trace} of */
+function placeShown(of) {
+  return openKind() === 'head' ? placeOf(state, of) : null;
 }
 
 /** The kind of part whose view is open. @returns {Kind} */
@@ -591,7 +588,7 @@ function showMap(of) {
   /** @param {import('./data/model_parts.js').Part|null} part */
   const opening = (part) => (part && viewsFor(part.kind, own).length > 0 ? part : null);
   const place = placeOf(state, of);
-  const stack = openKind() === 'head' && place ? place.stack : stackOf(state, of);
+  const stack = placeShown(of)?.stack ?? stackOf(state, of);
   const whole = viewState({ ...state, ...frame });
   const switches = switchesOf(whole, { placeId: place?.id ?? '', nHeads: own.n_heads });
   const built = anatomyOf(own);
@@ -726,7 +723,7 @@ window.addEventListener('popstate', () => {
     return;
   }
   state = { ...state, ...elsewhere(before, state.view, FIELDS) };
-  if (trace) normalize();
+  normalize();
   show();
 });
 new ResizeObserver(([{ contentRect }]) => {

@@ -282,6 +282,19 @@ export function range(count) {
 }
 
 /**
+ * @param {number} rows
+ * @param {number} columns
+ * @param {(row: number, column: number) => number} value
+ * @returns {Matrix}
+ */
+export function matrixOf(rows, columns, value) {
+  const data = new Float64Array(rows * columns);
+  for (let at = 0; at < data.length; at += 1)
+    data[at] = value(Math.floor(at / columns), at % columns);
+  return { rows, columns, data };
+}
+
+/**
  * The numbers of a matrix by row and column.
  * @param {Matrix} matrix
  * @returns {(row: number, column: number) => number}

@@ -6,6 +6,7 @@
  */
 
 import { named, tokenLabels } from './text.js';
+import { matrixOf } from './trace.js';
 
 /** @import { Matrix, Token } from './trace.js' */
 
@@ -83,13 +84,9 @@ export function spread(units, values, count) {
  * @returns {Matrix} by unit
  */
 export function merged(matrix, rows, columns) {
-  const data = new Float64Array(rows.length * columns.length);
-  rows.forEach((row, y) =>
-    columns.forEach((column, x) => {
-      data[y * columns.length + x] = mergedCell(matrix, row, column);
-    }),
+  return matrixOf(rows.length, columns.length, (row, column) =>
+    mergedCell(matrix, rows[row], columns[column]),
   );
-  return { rows: rows.length, columns: columns.length, data };
 }
 
 /** @param {Matrix} matrix @param {Unit} row @param {Unit} column */

@@ -278,36 +278,20 @@ function ofCell(grid, { row, column }) {
  */
 function ofToken(grid, { side, index }) {
   const sides = grid.sides ?? ONE_SIDE;
-  if (side === sides.rows && grid.ofToken) {
-    const { tint, readout } = grid.ofToken(index);
-    return {
-      marks: { [side]: { query: index } },
-      tints: { [sides.columns]: tint },
-      readout,
-      ...scaleOf(grid),
-    };
-  }
-  const [row, column] = [grid.rowOf, grid.columnOf].map((placeOf) =>
-    placeOf ? placeOf(index) : index,
-  );
-  if (side === sides.rows && grid.ofRow && row >= 0) {
-    const { tint, readout } = grid.ofRow(row);
-    return {
-      marks: { [side]: { query: grid.rowOf ? grid.tokens(row, 0).query : index } },
-      tints: { [sides.columns]: tint },
-      readout,
-      ...scaleOf(grid),
-    };
-  }
-  if (side === sides.columns && grid.ofColumn && column >= 0) {
-    const { tint, readout } = grid.ofColumn(column);
-    return {
-      marks: { [side]: { key: grid.columnOf ? grid.tokens(0, column).key : index } },
-      tints: { [sides.rows]: tint },
-      readout,
-      ...scaleOf(grid),
-    };
-  }
+  /** @param {'query'|'key'} mark @param {number|number[]|undefined} tokens @param {Shown} shown */
+  const marked = (mark, tokens, { tint, readout }) => ({
+    marks: { [side]: { [mark]: tokens } },
+    tints: { [mark === 'query' ? sides.columns : sides.rows]: tint },
+    readout,
+    ...scaleOf(grid),
+  });
+  if (side === sides.rows && grid.ofToken) return marked('query', index, grid.ofToken(index));
+  const row = grid.rowOf ? grid.rowOf(index) : index;
+  const column = grid.columnOf ? grid.columnOf(index) : index;
+  if (side === sides.rows && grid.ofRow && row >= 0)
+    return marked('query', grid.rowOf ? grid.tokens(row, 0).query : index, grid.ofRow(row));
+  if (side === sides.columns && grid.ofColumn && column >= 0)
+    return marked('key', grid.columnOf ? grid.tokens(0, column).key : index, grid.ofColumn(column));
   return null;
 }
 

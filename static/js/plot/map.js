@@ -257,36 +257,39 @@ function acrossBox(labels, width) {
     t: slanted(labels.tokens) + 14,
     b: 40,
   };
-  const size = { across: width - margin.l - margin.r, down: labels.steps.length * STEP_HEIGHT };
-  return {
-    isDown: false,
-    lettering,
-    margin,
-    ...size,
-    width,
-    height: size.down + margin.t + margin.b,
-    cell: { width: size.across / labels.tokens.length, height: STEP_HEIGHT },
-  };
+  return boxOf(margin, width, labels.tokens.length, labels.steps.length, STEP_HEIGHT, false);
 }
 
 /** @param {{tokens: string[], steps: string[]}} labels @param {number} width */
 function downBox(labels, width) {
-  const lettering = letteringFor(width);
-  const top = labelWidth(labels.steps, stepLettering(width)) + 10;
-  const margin = { l: labelWidth(labels.tokens, lettering) + 14, r: 4, t: top, b: 56 };
+  const l = labelWidth(labels.tokens, letteringFor(width)) + 14;
+  const margin = { l, r: 4, t: labelWidth(labels.steps, stepLettering(width)) + 10, b: 56 };
   const cell = Math.max(
     TOKEN_HEIGHT.least,
     Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.tokens.length),
   );
-  const size = { across: width - margin.l - margin.r, down: labels.tokens.length * cell };
+  return boxOf(margin, width, labels.steps.length, labels.tokens.length, cell, true);
+}
+
+/**
+ * @param {{l: number, r: number, t: number, b: number}} margin
+ * @param {number} width
+ * @param {number} nColumns
+ * @param {number} nRows
+ * @param {number} cell height
+ * @param {boolean} isDown whether positions run downwards
+ */
+function boxOf(margin, width, nColumns, nRows, cell, isDown) {
+  const [across, down] = [width - margin.l - margin.r, nRows * cell];
   return {
-    isDown: true,
-    lettering,
+    isDown,
+    lettering: letteringFor(width),
     margin,
-    ...size,
+    across,
+    down,
     width,
-    height: size.down + margin.t + margin.b,
-    cell: { width: size.across / labels.steps.length, height: cell },
+    height: down + margin.t + margin.b,
+    cell: { width: across / nColumns, height: cell },
   };
 }
 

@@ -27,21 +27,23 @@ export function isWritable(trace) {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Subject} */
 export function subjectOf(trace, state) {
-  return { model: trace.model, text: trace.text, sampling: samplingOf(state) };
+  const { generate_temperature: temperature, generate_top_k: topK, generate_top_p: topP } = state;
+  const seed = Math.floor(state.generate_seed);
+  const sampling = { ...samplingOf(temperature, topK, topP), seed };
+  return { model: trace.model, text: trace.text, sampling };
 }
 
-/** Omits the server's defaults, except for temperature and seed. @param {ViewState} state */
-function samplingOf({
-  generate_temperature: temperature,
-  generate_top_k: topK,
-  generate_top_p: topP,
-  generate_seed: seed,
-}) {
+/**
+ * What a request says of sampling: the server's defaults are left out, except for the temperature.
+ * @param {number} temperature
+ * @param {number} topK
+ * @param {number} topP
+ */
+export function samplingOf(temperature, topK, topP) {
   return {
     temperature,
     ...(topK > 0 && { top_k: Math.floor(topK) }),
     ...(topP < 1 && { top_p: topP }),
-    seed: Math.floor(seed),
   };
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { matrixAt, range, withoutFuture } from '../../data/trace.js';
+import { matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../data/trace.js';
 import { enumerated } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
@@ -259,7 +259,10 @@ function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
   const columns = left(units.columns, hidden);
   const rows =
     place.rows === place.columns ? left(units.rows, hidden) : units.rows.map((_, index) => index);
-  const kept = cutTo(matrix, rows, columns);
+  const value = valueIn(matrix);
+  const kept = matrixOf(rows.length, columns.length, (row, column) =>
+    value(rows[row], columns[column]),
+  );
   return {
     matrix: isRenormalised ? renormalised(kept) : kept,
     rows: rows.map((index) => units.rows[index]),
@@ -354,22 +357,6 @@ function left(units, hidden) {
   return units.flatMap(({ is_special: isSpecial }, index) =>
     (hidden === 'first' && index === 0) || (hidden === 'special' && isSpecial) ? [] : [index],
   );
-}
-
-/**
- * @param {Matrix} matrix
- * @param {number[]} rows that stay
- * @param {number[]} columns that stay
- * @returns {Matrix}
- */
-function cutTo(matrix, rows, columns) {
-  const data = new Float64Array(rows.length * columns.length);
-  rows.forEach((row, y) =>
-    columns.forEach((column, x) => {
-      data[y * columns.length + x] = matrix.data[row * matrix.columns + column];
-    }),
-  );
-  return { rows: rows.length, columns: columns.length, data };
 }
 
 /**

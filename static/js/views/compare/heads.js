@@ -3,7 +3,7 @@
  */
 
 import { largestIn } from '../../data/arithmetic.js';
-import { extent, matrixAt, range, withoutFuture } from '../../data/trace.js';
+import { extent, matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../data/trace.js';
 import { cardPath } from '../../api/calls.js';
 import { decimal, percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
@@ -314,14 +314,12 @@ export function weightsSeen({ tensors }, site, head) {
  * @returns {Matrix} b − a; NaN where either sees nothing
  */
 export function difference(a, b, rows, columns) {
-  const data = new Float64Array(rows.length * columns.length);
-  rows.forEach(([ai, bi], row) =>
-    columns.forEach(([aj, bj], column) => {
-      data[row * columns.length + column] =
-        b.data[bi * b.columns + bj] - a.data[ai * a.columns + aj];
-    }),
+  const [inA, inB] = [valueIn(a), valueIn(b)];
+  return matrixOf(
+    rows.length,
+    columns.length,
+    (row, column) => inB(rows[row][1], columns[column][1]) - inA(rows[row][0], columns[column][0]),
   );
-  return { rows: rows.length, columns: columns.length, data };
 }
 
 /**

@@ -21,8 +21,8 @@ import {
   shortBar,
   amountAxis,
 } from '../../plot/figure.js';
-import { guessBars, guessesIn, wordsFor } from '../../plot/bars.js';
-import { whyOver } from '../../ui/generation.js';
+import { guessBars, guessesGrid, guessesIn, wordsFor } from '../../plot/bars.js';
+import { samplingOf, whyOver } from '../../ui/generation.js';
 import { entryOf } from '../registry.js';
 
 /**
@@ -265,24 +265,11 @@ function gridOf(guesses, after, last) {
   const say = (row) =>
     `After ${after}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}`;
   return {
-    rows: guesses.length,
-    columns: 1,
-    kind: 'bar chart',
-    rowTitle: 'token',
-    columnTitle: '',
-    rowLabels: guesses.map(({ name }) => name),
-    columnLabels: ['probability'],
+    ...guessesGrid(guesses, { side: 'source', query: last, say }),
     quantity: `probability of being token ${last + 1}`,
     request: REQUEST,
-    value: (row) => guesses[row].probability,
-    format: (probability) => percent(probability),
-    describe: say,
-    tip: (row) => [`“${guesses[row].name}”`, percent(guesses[row].probability)],
-    tokens: () => ({ query: last }),
     query: last,
-    start: { row: 0, column: 0 },
     ceiling: 1,
-    rest: { readout: say(0) },
   };
 }
 
@@ -348,12 +335,7 @@ const namesOf = (view) => [`${view}_temperature`, `${view}_top_k`, `${view}_top_
 export function asksSampled(view, state) {
   if (isNaturalIn(view, state)) return {};
   const [temperature, topK, topP] = namesOf(view).map((name) => state[name]);
-  const predictions = {
-    temperature,
-    ...(topK > 0 && { top_k: Math.floor(topK) }),
-    ...(topP < 1 && { top_p: topP }),
-  };
-  return { sampled: { capture: [], analyses: ['next_token'], predictions } };
+  return { sampled: { ...REQUEST, predictions: samplingOf(temperature, topK, topP) } };
 }
 
 /** @param {Of} view @param {ViewState} state */

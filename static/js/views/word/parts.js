@@ -151,13 +151,7 @@ export function sourcesOf(found, tokens, sources) {
     const read = isCross ? sources : tokens;
     const sums = keySums(found[`${kind}.keys`]);
     const seen = isCross ? sums : sums.slice(0, reachOf(found, sums));
-    return Array.from(seen, (value, token) => ({
-      label: `${isCross ? 'source ' : ''}${token} ${nameOf(read[token])}`,
-      name: `token ${token}, “${nameOf(read[token])}”${isCross ? ' of the source' : ''}`,
-      value,
-      token,
-      side: isCross ? 'source' : undefined,
-    }));
+    return Array.from(seen, (value, token) => tokenPart(read, token, value, isCross));
   });
   if (rows.length === 0) return [];
   const through = rows.reduce((sum, { value }) => sum + value, 0);
@@ -170,6 +164,24 @@ export function sourcesOf(found, tokens, sources) {
       value: differenceOf(found) - through,
     },
   ];
+}
+
+/**
+ * @param {Token[]} read
+ * @param {number} token
+ * @param {number} value
+ * @param {boolean} isSource of two texts
+ * @returns {Part}
+ */
+function tokenPart(read, token, value, isSource) {
+  const name = nameOf(read[token]);
+  return {
+    label: `${isSource ? 'source ' : ''}${token} ${name}`,
+    name: `token ${token}, “${name}”${isSource ? ' of the source' : ''}`,
+    value,
+    token,
+    side: isSource ? 'source' : undefined,
+  };
 }
 
 /**
@@ -327,12 +339,8 @@ export function saliencyParts(found, kind, tokens, sources) {
     .flatMap((stack) => {
       const isSource = hasBoth && stack === 'encoder';
       const read = isSource ? sources : tokens;
-      return Array.from(found[`${stack}.${kind}`].data, (value, token) => ({
-        label: `${isSource ? 'source ' : ''}${token} ${nameOf(read[token])}`,
-        name: `token ${token}, “${nameOf(read[token])}”${isSource ? ' of the source' : ''}`,
-        value,
-        token,
-        side: isSource ? 'source' : undefined,
-      }));
+      return Array.from(found[`${stack}.${kind}`].data, (value, token) =>
+        tokenPart(read, token, value, isSource),
+      );
     });
 }
