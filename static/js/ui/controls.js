@@ -5,7 +5,7 @@
 
 import { capitalised, positionLabels } from '../data/text.js';
 import { range } from '../data/trace.js';
-import { button, createHelp, element } from './dom.js';
+import { button, createHelp, element, segment } from './dom.js';
 
 /**
  * @import { Token, Trace } from '../data/trace.js'
@@ -189,14 +189,7 @@ const KINDS = {
 
 /** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
 function segments({ name = '', label, options = [] }, id, onState) {
-  const radios = options.map(({ id: value, title, help }) =>
-    element(
-      'label',
-      { title: help },
-      element('input', { type: 'radio', name: id, value: String(value) }),
-      element('span', {}, title),
-    ),
-  );
+  const radios = options.map((of) => segment(id, of.id, of.title, { title: of.help }));
   const box = element(
     'fieldset',
     { class: 'control' },

@@ -3,6 +3,7 @@
  */
 
 import { inBytes } from '../data/format.js';
+import { levelOf } from '../plot/colour.js';
 
 /**
  * @import { Palette } from '../plot/figure.js'
@@ -31,6 +32,41 @@ export function element(tag, attributes = {}, ...children) {
 /** @param {string} label @param {() => void} onclick @param {Record<string, any>} [attributes] */
 export function button(label, onclick, attributes = {}) {
   return element('button', { type: 'button', class: 'button', onclick, ...attributes }, label);
+}
+
+/**
+ * One of several radios that stand side by side.
+ * @param {string} name of all of them
+ * @param {unknown} value
+ * @param {string} title
+ * @param {Record<string, any>} [attributes] of the label
+ * @param {Record<string, any>} [more] of the radio
+ */
+export function segment(name, value, title, attributes = {}, more = {}) {
+  return element(
+    'label',
+    attributes,
+    element('input', { type: 'radio', name, value: String(value), ...more }),
+    element('span', {}, title),
+  );
+}
+
+/**
+ * Paints numbers, a pixel each; NaN: none.
+ * @param {HTMLCanvasElement} canvas as wide and high as there are columns and rows
+ * @param {Float64Array} values
+ * @param {Uint8Array} colours
+ * @param {number} top the value at the end of the colours
+ */
+export function paintValues(canvas, values, colours, top) {
+  const image = new ImageData(canvas.width, canvas.height);
+  values.forEach((value, at) => {
+    if (Number.isNaN(value)) return;
+    const level = 3 * levelOf(value, top);
+    for (let part = 0; part < 3; part += 1) image.data[4 * at + part] = colours[level + part];
+    image.data[4 * at + 3] = 255;
+  });
+  canvas.getContext('2d')?.putImageData(image, 0, 0);
 }
 
 /**

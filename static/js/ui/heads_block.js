@@ -18,7 +18,7 @@ import { isCausal } from '../data/trace.js';
 import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
 import { queryOf } from '../state/state.js';
-import { button, createHelp, element, palette, partOf, pngOf, save } from './dom.js';
+import { button, createHelp, element, palette, partOf, pngOf, save, segment } from './dom.js';
 import { createHeads } from './heads.js';
 
 /**
@@ -214,14 +214,7 @@ function radios({ field, label, legend, options }, onState) {
     element(
       'div',
       { class: 'segmented' },
-      ...options.map(([value, title, help]) =>
-        element(
-          'label',
-          { title: help },
-          element('input', { type: 'radio', name: field, value }),
-          element('span', {}, title),
-        ),
-      ),
+      ...options.map(([value, title, help]) => segment(field, value, title, { title: help })),
     ),
   );
   control.addEventListener('change', ({ target }) =>

@@ -4,9 +4,9 @@
  */
 
 import { ceilingOf } from '../data/arithmetic.js';
-import { levelOf, sequential } from '../plot/colour.js';
+import { sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
-import { element, palette, pngOf, save } from './dom.js';
+import { element, palette, pngOf, save, paintValues } from './dom.js';
 
 /**
  * @import { Trace } from '../data/trace.js'
@@ -217,16 +217,8 @@ function rowOf({ layer, maps }, side) {
 
 /** @param {HTMLCanvasElement} canvas @param {SmallMap} map @param {Uint8Array} colours */
 function paintMap(canvas, map, colours) {
-  const side = canvas.width;
-  const values = shrunk(map, side);
-  const ceiling = ceilingOf(values, COLOURED);
-  const pixels = new ImageData(side, side);
-  values.forEach((value, at) => {
-    if (Number.isNaN(value)) return;
-    const level = 3 * levelOf(value, ceiling);
-    pixels.data.set([colours[level], colours[level + 1], colours[level + 2], 255], 4 * at);
-  });
-  canvas.getContext('2d')?.putImageData(pixels, 0, 0);
+  const values = shrunk(map, canvas.width);
+  paintValues(canvas, values, colours, ceilingOf(values, COLOURED));
 }
 
 /**

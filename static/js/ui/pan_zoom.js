@@ -4,8 +4,7 @@
  * map that can be moved.
  */
 
-import { levelOf } from '../plot/colour.js';
-import { element } from './dom.js';
+import { element, paintValues } from './dom.js';
 
 /**
  * @import { Box, Pan } from '../plot/grid.js'
@@ -52,6 +51,23 @@ function middle(points, axis) {
   return points.reduce((sum, point) => sum + point[axis], 0) / points.length;
 }
 
+/** @typedef {{clientX: number, clientY: number}} At a place of the window */
+
+/**
+ * @param {HTMLElement} plot
+ * @param {Area|null} area of the map on it
+ * @param {At} at
+ * @returns {Point} a share of the map; the middle, if there is none
+ */
+function placeIn(plot, area, { clientX, clientY }) {
+  const { left, top } = plot.getBoundingClientRect();
+  if (!area) return { x: 0.5, y: 0.5 };
+  return {
+    x: (clientX - left - area.left) / area.width,
+    y: (clientY - top - area.top) / area.height,
+  };
+}
+
 /** @param {Point[]} points the distance of two; of one there is none */
 function spread([one, other]) {
   return other ? Math.max(0.02, Math.hypot(one.x - other.x, one.y - other.y)) : 1;
@@ -78,16 +94,8 @@ export function createPanZoom(plot, { area, onMoved }) {
   let frame = 0;
   let timer = 0;
 
-  /** @param {{clientX: number, clientY: number}} event @returns {Point} a share of the map */
-  function placeOf({ clientX, clientY }) {
-    const found = area();
-    const { left, top } = plot.getBoundingClientRect();
-    if (!found) return { x: 0.5, y: 0.5 };
-    return {
-      x: (clientX - left - found.left) / found.width,
-      y: (clientY - top - found.top) / found.height,
-    };
-  }
+  /** @param {At} event */
+  const placeOf = (event) => placeIn(plot, area(), event);
 
   /** @param {Box} to */
   function moveTo(to) {
@@ -105,16 +113,8 @@ export function createPanZoom(plot, { area, onMoved }) {
   /** @param {Matrix} matrix */
   function painted({ rows, columns, data }) {
     const image = element('canvas', { width: columns, height: rows });
-    const pixels = new ImageData(columns, rows);
     const { colours, top } = /** @type {Pan} */ (pan);
-    const drawn = pixels.data;
-    for (let at = 0; at < data.length; at += 1) {
-      if (Number.isNaN(data[at])) continue;
-      const level = 3 * levelOf(data[at], top);
-      for (let part = 0; part < 3; part += 1) drawn[4 * at + part] = colours[level + part];
-      drawn[4 * at + 3] = 255;
-    }
-    image.getContext('2d')?.putImageData(pixels, 0, 0);
+    paintValues(image, data, colours, top);
     return image;
   }
 
@@ -263,16 +263,8 @@ export function createZoom(plot, { area, onBox }) {
   );
   (plot.parentElement ?? plot).append(buttons);
 
-  /** @param {TouchEvent} event @returns {Point[]} shares of the map */
-  function placesOf({ touches }) {
-    const found = area();
-    const { left, top } = plot.getBoundingClientRect();
-    if (!found) return CENTRE;
-    return Array.from(touches).map(({ clientX, clientY }) => ({
-      x: (clientX - left - found.left) / found.width,
-      y: (clientY - top - found.top) / found.height,
-    }));
-  }
+  /** @param {TouchEvent} event */
+  const placesOf = ({ touches }) => Array.from(touches, (touch) => placeIn(plot, area(), touch));
   /** @param {(event: TouchEvent) => void} act @returns {(event: Event) => void} */
   const withTwo = (act) => (event) => {
     const touch = /** @type {TouchEvent} */ (event);

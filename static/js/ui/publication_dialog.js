@@ -21,7 +21,7 @@ import {
   pixelsAcross,
   withResolution,
 } from '../plot/publication.js';
-import { button, element, palette, plotly, save } from './dom.js';
+import { button, element, palette, plotly, save, segment } from './dom.js';
 import { csv, csvOf } from './exports.js';
 
 /**
@@ -395,17 +395,12 @@ function choices(legend, name, options, onChange) {
       'div',
       { class: 'segmented' },
       ...options.map(([value, title]) =>
-        element(
-          'label',
+        segment(
+          `paper-${name}`,
+          value,
+          title,
           {},
-          element('input', {
-            type: 'radio',
-            name: `paper-${name}`,
-            value,
-            checked: wish[name] === value,
-            onchange: () => onChange({ [name]: value }),
-          }),
-          element('span', {}, title),
+          { checked: wish[name] === value, onchange: () => onChange({ [name]: value }) },
         ),
       ),
     ),

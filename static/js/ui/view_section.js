@@ -5,7 +5,7 @@
 import { messageOf } from '../api/calls.js';
 import { viewState } from '../plot/figure.js';
 import { createControls } from './controls.js';
-import { element } from './dom.js';
+import { element, segment } from './dom.js';
 import { createPanel } from './panel.js';
 
 /**
@@ -253,22 +253,13 @@ function createPlaces(name, onChoose) {
     show(places, chosen) {
       control.hidden = places.length === 0;
       const wanted = places.map(({ id }) => id).join(' ');
-      if (wanted !== offered) radios.replaceChildren(...places.map((place) => radio(name, place)));
+      if (wanted !== offered)
+        radios.replaceChildren(...places.map(({ id, title }) => segment(name, id, title)));
       offered = wanted;
       const current = radios.querySelector(`[value="${chosen}"]`);
       if (current instanceof HTMLInputElement) current.checked = true;
     },
   };
-}
-
-/** @param {string} name @param {{id: string, title: string}} of */
-function radio(name, { id, title }) {
-  return element(
-    'label',
-    {},
-    element('input', { type: 'radio', name, value: id }),
-    element('span', {}, title),
-  );
 }
 
 /** The address and the name of the source that has a term’s formula. */

@@ -3,7 +3,7 @@
  */
 
 import { changed, readTyped, slideOf, written } from '../../data/experiment.js';
-import { button, element, withSymbols } from '../dom.js';
+import { button, element, withSymbols, segment } from '../dom.js';
 
 /** @import { ExperimentView, Parameter, Values } from '../../data/experiment.js' */
 
@@ -283,14 +283,7 @@ function choice(parameter, { id, described, send }) {
       },
     };
   }
-  const radios = options.map(({ value, title }) =>
-    element(
-      'label',
-      {},
-      element('input', { type: 'radio', name: id, value: String(value) }),
-      element('span', {}, title),
-    ),
-  );
+  const radios = options.map(({ value, title }) => segment(id, value, title));
   const box = element(
     'fieldset',
     { class: 'field-head', 'aria-describedby': described },
