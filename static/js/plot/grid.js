@@ -204,27 +204,89 @@ function limit(index, count) {
   return Math.max(0, Math.min(count - 1, index));
 }
 
+/** @typedef {{left: number, top: number, width: number, height: number}} Pixels */
+
+/** @typedef {Pixels & {window: {columns: [number, number], rows: [number, number]}, axes: {x: [number, number], y: [number, number]}}} Area of a plot, in pixels, cells and coordinates */
+
 /**
  * The cell under a point of the plot area.
  * @param {number} x across the area, 0 to 1
  * @param {number} y down the area, 0 to 1
- * @param {{columns: [number, number], rows: [number, number]}} shown first edge and last edge of what is shown, in cells
- * @param {{rows: number, columns: number}} grid
+ * @param {Pick<Area, 'window'|'axes'>} area
+ * @param {Pick<Grid, 'rows'|'columns'|'geometry'>} grid
  * @returns {Cell|null}
  */
-export function cellAt(x, y, shown, grid) {
-  const column = Math.floor(shown.columns[0] + x * (shown.columns[1] - shown.columns[0]));
-  const row = Math.floor(shown.rows[0] + y * (shown.rows[1] - shown.rows[0]));
-  const inside =
-    x >= 0 &&
-    x <= 1 &&
-    y >= 0 &&
-    y <= 1 &&
-    row >= 0 &&
-    column >= 0 &&
-    row < grid.rows &&
-    column < grid.columns;
-  return inside ? { row, column } : null;
+export function cellAt(x, y, area, grid) {
+  if (x < 0 || x > 1 || y < 0 || y > 1) return null;
+  if (grid.geometry) return grid.geometry.at(along(x, area.axes.x), along(y, area.axes.y));
+  const shown = windowFor(area, grid);
+  const column = Math.floor(along(x, shown.columns));
+  const row = Math.floor(along(y, shown.rows));
+  const isInside = row >= 0 && column >= 0 && row < grid.rows && column < grid.columns;
+  return isInside ? { row, column } : null;
+}
+
+/** @param {number} part @param {[number, number]} ends */
+function along(part, [from, to]) {
+  return from + part * (to - from);
+}
+
+/**
+ * A bar has no columns to tell apart: the whole width is its one cell.
+ * @param {Pick<Area, 'window'>} area
+ * @param {{columns: number}} grid
+ * @returns {Area['window']}
+ */
+function windowFor({ window }, grid) {
+  return grid.columns > 1 ? window : { ...window, columns: [0, 1] };
+}
+
+/**
+ * Pixels of a cell, a whole row (no column) or a whole column (no row), cut to the plot area.
+ * @param {number|undefined} row
+ * @param {number|undefined} column
+ * @param {Area} area
+ * @param {Grid} grid
+ * @returns {Pixels|null}
+ */
+export function boxOf(row, column, area, grid) {
+  if (grid.geometry) return boxIn(grid.geometry.box(row, column), area);
+  const { columns, rows } = windowFor(area, grid);
+  const across = span(column, columns, area.left, area.width);
+  const down = span(row, rows, area.top, area.height);
+  return across && down && { left: across[0], width: across[1], top: down[0], height: down[1] };
+}
+
+/**
+ * Pixels of a box that a drawing of its own geometry gives in the coordinates of its axes.
+ * @param {Box|null} box
+ * @param {Area} area
+ * @returns {Pixels|null}
+ */
+function boxIn(box, { left, top, width, height, axes }) {
+  if (!box) return null;
+  const across = (/** @type {number} */ x) =>
+    left + ((x - axes.x[0]) / (axes.x[1] - axes.x[0])) * width;
+  const down = (/** @type {number} */ y) =>
+    top + ((y - axes.y[0]) / (axes.y[1] - axes.y[0])) * height;
+  const [x0, x1] = [across(box.x0), across(box.x1)].sort((a, b) => a - b);
+  const [y0, y1] = [down(box.y0), down(box.y1)].sort((a, b) => a - b);
+  return { left: x0, width: x1 - x0, top: y0, height: y1 - y0 };
+}
+
+/**
+ * @param {number|undefined} index
+ * @param {[number, number]} window
+ * @param {number} start
+ * @param {number} length
+ * @returns {[number, number]|null}
+ */
+function span(index, [first, last], start, length) {
+  if (index === undefined) return [start, length];
+  const unit = length / (last - first);
+  const from = Math.max(0, (index - first) * unit);
+  const to = Math.min(length, (index + 1 - first) * unit);
+  return to > from ? [start + from, to - from] : null;
 }
 
 /**

@@ -7,10 +7,9 @@
 import { element, paintValues } from './dom.js';
 
 /**
- * @import { Box, Pan } from '../plot/grid.js'
+ * @import { Area, Box, Pan } from '../plot/grid.js'
  * @import { Matrix } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
- * @import { Area } from './plot.js'
  */
 
 /** @typedef {{x: number, y: number}} Point */

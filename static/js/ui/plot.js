@@ -4,16 +4,14 @@
  */
 
 import { ticks, ticksFor } from '../plot/figure.js';
-import { cellAt, openingBox, walk } from '../plot/grid.js';
+import { boxOf, cellAt, openingBox, walk } from '../plot/grid.js';
 import { deepEqual } from '../state/state.js';
 import { element, palette, plotly } from './dom.js';
 
 /**
- * @import { Drawing, DrawnFigure, Figure, Lettering } from '../plot/figure.js'
- * @import { Cell, Grid, Highlight } from '../plot/grid.js'
+ * @import { DrawnFigure, Lettering } from '../plot/figure.js'
+ * @import { Area, Box, Cell, Grid, Highlight, Pixels } from '../plot/grid.js'
  * @import { Patch } from '../state/state.js'
- * @import { Box } from './dom.js'
- * @import { Box as Part } from '../plot/grid.js'
  */
 
 const CONFIG = {
@@ -30,7 +28,7 @@ const SLOP = { mouse: 4, pen: 6, touch: 12 };
 /**
  * The cells of each drawing on the page: where one is, which is at the pointer or at the keyboard's
  * cursor, and what one says. Bars are boxes with their labels.
- * @type {WeakMap<Element, {at: (event: {clientX: number, clientY: number}) => Cell|null, current: () => Cell|null, box: (cell: Cell) => Box|null, describe: (cell: Cell) => string}>}
+ * @type {WeakMap<Element, {at: (event: {clientX: number, clientY: number}) => Cell|null, current: () => Cell|null, box: (cell: Cell) => Pixels|null, describe: (cell: Cell) => string}>}
  */
 export const CELLS = new WeakMap();
 const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
@@ -79,7 +77,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
 
   /** @type {ReturnType<typeof import('./pan_zoom.js').createZoom>|null} */
   let zoom = null;
-  /** The part of the map that is shown; null: the whole. @type {{of: string, box: Part|null}} */
+  /** The part of the map that is shown; null: the whole. @type {{of: string, box: Box|null}} */
   let seen = { of: '', box: null };
 
   /** @param {DrawnFigure} wanted */
@@ -92,7 +90,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
     return seen.box;
   }
 
-  /** @param {Part|null} box */
+  /** @param {Box|null} box */
   async function showBox(box) {
     seen = { ...seen, box };
     if (!figure) return;
@@ -366,12 +364,12 @@ const hasMouse = () => matchMedia('(hover: hover)').matches;
 /** @param {Grid} grid */
 const nameOfZoom = ({ quantity, rows, columns }) => `${quantity} ${rows} ${columns}`;
 
-/** @param {Area} area @returns {Part} in cells */
+/** @param {Area} area @returns {Box} in cells */
 function boxOfArea({ window: { columns, rows } }) {
   return { x0: columns[0], x1: columns[1], y0: rows[0], y1: rows[1] };
 }
 
-/** @param {DrawnFigure} figure @param {Part|null} box the part to show; null: the whole */
+/** @param {DrawnFigure} figure @param {Box|null} box the part to show; null: the whole */
 function withZoom({ layout, grid }, box) {
   const zoom = isZoomable(grid) && hasMouse();
   const fix = (/** @type {Record<string, unknown>} */ axis) => ({ ...axis, fixedrange: !zoom });
@@ -412,8 +410,6 @@ function withZoom({ layout, grid }, box) {
   };
 }
 
-/** @typedef {Box & {window: {columns: [number, number], rows: [number, number]}, axes: {x: [number, number], y: [number, number]}}} Area of a plot, in pixels, cells and coordinates */
-
 /**
  * The plot area as Plotly laid it out, with the window of cells it shows.
  * @param {PlotlyElement} drawing
@@ -437,16 +433,6 @@ function areaOf(drawing) {
 }
 
 /**
- * @param {number} x
- * @param {number} y
- * @param {{x: [number, number], y: [number, number]}} of
- * @returns {[number, number]}
- */
-function coordinatesAt(x, y, { x: [left, right], y: [top, bottom] }) {
-  return [left + x * (right - left), top + y * (bottom - top)];
-}
-
-/**
  * @param {{clientX: number, clientY: number}} event
  * @param {PlotlyElement} drawing
  * @param {Grid} grid
@@ -458,72 +444,10 @@ function cellUnder(event, drawing, grid) {
   const zoom = box.width / drawing.offsetWidth || 1;
   const x = ((event.clientX - box.left) / zoom - area.left) / area.width;
   const y = ((event.clientY - box.top) / zoom - area.top) / area.height;
-  if (grid.geometry)
-    return x < 0 || x > 1 || y < 0 || y > 1
-      ? null
-      : grid.geometry.at(...coordinatesAt(x, y, area.axes));
-  return cellAt(x, y, windowFor(area, grid), grid);
+  return cellAt(x, y, area, grid);
 }
 
-/**
- * A bar has no columns to tell apart: the whole width is its one cell.
- * @param {Area} area
- * @param {Grid} grid
- * @returns {Area['window']}
- */
-function windowFor({ window }, grid) {
-  return grid.columns > 1 ? window : { ...window, columns: [0, 1] };
-}
-
-/**
- * Pixels of a cell, a whole row (no column) or a whole column (no row), cut to the plot area.
- * @param {number|undefined} row
- * @param {number|undefined} column
- * @param {Area} area
- * @param {Grid} grid
- * @returns {Box|null}
- */
-function boxOf(row, column, area, grid) {
-  if (grid.geometry) return boxIn(grid.geometry.box(row, column), area);
-  const { columns, rows } = windowFor(area, grid);
-  const across = span(column, columns, area.left, area.width);
-  const down = span(row, rows, area.top, area.height);
-  return across && down && { left: across[0], width: across[1], top: down[0], height: down[1] };
-}
-
-/**
- * Pixels of a box that a drawing of its own geometry gives in the coordinates of its axes.
- * @param {import('../plot/grid.js').Box|null} box
- * @param {Area} area
- * @returns {Box|null}
- */
-function boxIn(box, { left, top, width, height, axes }) {
-  if (!box) return null;
-  const across = (/** @type {number} */ x) =>
-    left + ((x - axes.x[0]) / (axes.x[1] - axes.x[0])) * width;
-  const down = (/** @type {number} */ y) =>
-    top + ((y - axes.y[0]) / (axes.y[1] - axes.y[0])) * height;
-  const [x0, x1] = [across(box.x0), across(box.x1)].sort((a, b) => a - b);
-  const [y0, y1] = [down(box.y0), down(box.y1)].sort((a, b) => a - b);
-  return { left: x0, width: x1 - x0, top: y0, height: y1 - y0 };
-}
-
-/**
- * @param {number|undefined} index
- * @param {[number, number]} window
- * @param {number} start
- * @param {number} length
- * @returns {[number, number]|null}
- */
-function span(index, [first, last], start, length) {
-  if (index === undefined) return [start, length];
-  const unit = length / (last - first);
-  const from = Math.max(0, (index - first) * unit);
-  const to = Math.min(length, (index + 1 - first) * unit);
-  return to > from ? [start + from, to - from] : null;
-}
-
-/** @param {HTMLElement} mark @param {Box|null|undefined} box */
+/** @param {HTMLElement} mark @param {Pixels|null|undefined} box */
 function place(mark, box) {
   mark.classList.toggle('is-shown', Boolean(box));
   if (!box) return;
@@ -535,7 +459,7 @@ function place(mark, box) {
 /**
  * @param {HTMLDivElement} tip
  * @param {string[]|null} lines
- * @param {Box|null} box
+ * @param {Pixels|null} box
  * @param {HTMLDivElement} plot
  */
 function showTip(tip, lines, box, plot) {
@@ -613,7 +537,7 @@ function createHighlight() {
 
     /**
      * @param {Highlight|null|undefined} highlight
-     * @param {{left: number, top: number, width: number, height: number, axes: {x: [number, number], y: [number, number]}}} area of the plot, with the ends of its axes
+     * @param {Area} area of the plot, with the ends of its axes
      */
     show(highlight, area) {
       svg.classList.toggle('is-shown', Boolean(highlight));

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { cellAt, transposedGrid, walk, openingBox } from '../../../static/js/plot/grid.js';
+import { boxOf, cellAt, transposedGrid, walk, openingBox } from '../../../static/js/plot/grid.js';
 
 const GRID = {
   rows: 2,
@@ -66,11 +66,30 @@ test('every cell of a grid is reached by walking', () => {
 
 test('a point finds its cell, zoomed in or not, and none outside', () => {
   const whole = { columns: [0, 30], rows: [0, 20] };
-  deepEqual(cellAt(0, 0, whole, LARGE), from(0, 0));
-  deepEqual(cellAt(0.999, 0.999, whole, LARGE), from(19, 29));
-  deepEqual(cellAt(0.5, 0.25, { columns: [10, 20], rows: [4, 8] }, LARGE), from(5, 15));
-  equal(cellAt(-0.01, 0.5, whole, LARGE), null);
-  equal(cellAt(0.5, 1.2, whole, LARGE), null);
+  deepEqual(cellAt(0, 0, { window: whole }, LARGE), from(0, 0));
+  deepEqual(cellAt(0.999, 0.999, { window: whole }, LARGE), from(19, 29));
+  deepEqual(cellAt(0.5, 0.25, { window: { columns: [10, 20], rows: [4, 8] } }, LARGE), from(5, 15));
+  equal(cellAt(-0.01, 0.5, { window: whole }, LARGE), null);
+  equal(cellAt(0.5, 1.2, { window: whole }, LARGE), null);
+});
+
+test('a cell has its pixels, a bar the whole width, and what is out of sight none', () => {
+  const area = {
+    ...{ left: 10, top: 20, width: 300, height: 100 },
+    window: { columns: [0, 30], rows: [0, 20] },
+    axes: { x: [-0.5, 29.5], y: [-0.5, 19.5] },
+  };
+  deepEqual(boxOf(2, 3, area, LARGE), { left: 40, width: 10, top: 30, height: 5 });
+  deepEqual(boxOf(undefined, 3, area, LARGE), { left: 40, width: 10, top: 20, height: 100 });
+  equal(boxOf(2, 40, area, LARGE), null);
+  const bars = { rows: 20, columns: 1 };
+  deepEqual(boxOf(2, 0, area, bars), { left: 10, width: 300, top: 30, height: 5 });
+  const geometry = {
+    at: (x, y) => ({ row: y, column: x }),
+    box: () => ({ x0: -0.5, x1: 4.5, y0: 4.5, y1: 9.5 }),
+  };
+  deepEqual(cellAt(0.5, 0.25, area, { geometry }), { row: 4.5, column: 14.5 });
+  deepEqual(boxOf(0, 0, area, { geometry }), { left: 10, width: 50, top: 45, height: 25 });
 });
 
 test('a map of small cells opens around the greatest number of its row, others whole', () => {
