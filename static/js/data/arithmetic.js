@@ -65,14 +65,14 @@ export function softmax(logits) {
 }
 
 /**
- * −Σ p·log p, how evenly a distribution spreads: 0 where one takes all, log n where n take the same.
+ * −Σ p·log₂ p, how evenly a distribution spreads, in bits: 0 where one takes all, log₂ n where n take the
+ * same.
  * @param {ArrayLike<number>} probabilities that sum to 1
- * @param {(value: number) => number} [log] `Math.log` gives nats, `Math.log2` bits
  */
-export function entropyOf(probabilities, log = Math.log) {
+export function entropyOf(probabilities) {
   let sum = 0;
   for (let at = 0; at < probabilities.length; at += 1)
-    if (probabilities[at] > 0) sum -= probabilities[at] * log(probabilities[at]);
+    if (probabilities[at] > 0) sum -= probabilities[at] * Math.log2(probabilities[at]);
   return sum;
 }
 
@@ -153,11 +153,11 @@ export function frequencies(width) {
 
 /**
  * @param {number} positions how many to go on; below zero: back
- * @param {number} width
+ * @param {ArrayLike<number>} speeds radians per position, by pair
  * @returns {Float64Array} radians, by pair
  */
-export function anglesOf(positions, width) {
-  return frequencies(width).map((frequency) => frequency * positions);
+export function anglesOf(positions, speeds) {
+  return Float64Array.from(speeds, (speed) => speed * positions);
 }
 
 /**

@@ -5,7 +5,7 @@
  * `head_labels`.
  */
 
-import { counted } from './format.js';
+import { counted, share } from './format.js';
 import { capitalised } from './text.js';
 import { isCausal, layersWith } from './trace.js';
 
@@ -352,25 +352,20 @@ export function bareTitle(label) {
   return label?.title.replace(/ token$/, '') ?? '';
 }
 
-/**
- * A head’s label in a few words: `sink 0.92`.
- * @param {LabelledHead} head
- * @param {(score: number) => string} format
- */
-export function labelInWords({ label, score }, format) {
+/** A head’s label in a few words: `sink 0.92`. @param {LabelledHead} head */
+export function labelInWords({ label, score }) {
   if (!label) return '';
-  return score === null ? label.title : `${label.title} ${format(score)}`;
+  return score === null ? label.title : `${label.title} ${share(score)}`;
 }
 
 /**
  * A head's labels over many sentences: `sink 0.96, punctuation 0.40`.
  * @param {Pick<LabelledHead, 'profile'>} head
- * @param {(score: number) => string} format
  * @returns {string} empty if its model has no profile
  */
-export function profileInWords({ profile }, format) {
+export function profileInWords({ profile }) {
   if (!profile) return '';
-  return profile.map(({ title, score }) => `${title} ${format(score)}`).join(', ') || 'no label';
+  return profile.map(({ title, score }) => `${title} ${share(score)}`).join(', ') || 'no label';
 }
 
 /**

@@ -223,7 +223,7 @@ const READING = [
  * @param {string} [indent] of the line it stands in
  * @returns {string}
  */
-export function literal(value, indent = '') {
+function literal(value, indent = '') {
   const constant = CONSTANTS.get(value);
   if (constant) return constant;
   if (typeof value !== 'object') return JSON.stringify(value);

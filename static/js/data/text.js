@@ -90,15 +90,15 @@ export function quotedLine(text) {
 /**
  * The first words of a text as a part of a file's name: `doctor-mouse-sat-down`.
  * @param {string} text
- * @param {number} [most] words
  * @returns {string} empty if the text has no letters
  */
-export function slugOf(text, most = 6) {
+export function slugOf(text) {
   const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
-  return words.slice(0, most).join('-').slice(0, LONGEST_SLUG).replace(/-$/, '');
+  return words.slice(0, SLUG_WORDS).join('-').slice(0, LONGEST_SLUG).replace(/-$/, '');
 }
 
 const LONGEST_SLUG = 60;
+const SLUG_WORDS = 6;
 
 /**
  * A token's name on an axis: `it`; a token of spaces alone keeps them visible, a piece of a character

@@ -321,7 +321,7 @@ export function withSign(value) {
  * @param {number} pixels
  * @returns {[number, number]}
  */
-export function rangeOf(bars, pixels) {
+function rangeOf(bars, pixels) {
   const values = bars.map(({ value }) => value);
   const least = Math.min(0, ...values);
   const most = Math.max(0, ...values);

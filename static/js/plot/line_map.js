@@ -512,7 +512,7 @@ export function numberPlaces(lines, spanOf, { width, height }, most) {
  * @param {number} part of the way, 0 to 1
  * @returns {Point}
  */
-export function along({ from, to }, part) {
+function along({ from, to }, part) {
   return { x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part };
 }
 

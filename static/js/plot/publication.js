@@ -238,7 +238,7 @@ function round(value) {
 }
 
 /** @param {string} text */
-export function escaped(text) {
+function escaped(text) {
   return text
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')

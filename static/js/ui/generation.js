@@ -99,7 +99,7 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
  * @param {Trace} trace
  * @param {Writing} writing
  */
-export function statusOf(trace, { steps, isReading, replay, reason, most }) {
+function statusOf(trace, { steps, isReading, replay, reason, most }) {
   if (replay)
     return `Replaying ${counted(replay.of, 'token')}…${replay.read > 0 ? ` ${grouped(replay.read)} so far` : ''}`;
   if (isReading) return 'Reading…';

@@ -277,8 +277,8 @@ function spoken(head) {
  * @param {LabelledHead} head
  */
 function labelsOf(head) {
-  const profile = profileInWords(head, share);
-  return [labelInWords(head, share), profile && `over many sentences ${profile}`]
+  const profile = profileInWords(head);
+  return [labelInWords(head), profile && `over many sentences ${profile}`]
     .filter(Boolean)
     .join('; ');
 }

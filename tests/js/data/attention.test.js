@@ -16,7 +16,6 @@ import {
   stackOf,
   strongestHeads,
 } from '../../../static/js/data/attention.js';
-import { share } from '../../../static/js/data/format.js';
 import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
 
 test('a model has the places whose weights its trace holds', () => {
@@ -64,9 +63,7 @@ const placeIn = (trace, where = '') => placeOf({ where }, trace);
 const headsOf = (trace) => labelledHeads(trace, placeIn(trace));
 
 test('each head has the label that the API gives it, with its score', () => {
-  const said = headsOf(labelled()).map(({ heads }) =>
-    heads.map((head) => labelInWords(head, share)),
-  );
+  const said = headsOf(labelled()).map(({ heads }) => heads.map((head) => labelInWords(head)));
   deepEqual(said, [
     ['previous token 0.900', 'sink 0.600'],
     ['sink 0.800', 'mixed'],
@@ -79,14 +76,14 @@ test('the labels of a profile stand apart from the label in the text', () => {
   const card = { ...trace.card, head_labels: { [path]: [{ sink: 0.96, repetition: 0.81 }, {}] } };
   const [first, second] = headsOf({ ...trace, card });
   deepEqual(
-    first.heads.map((head) => [labelInWords(head, share), profileInWords(head, share)]),
+    first.heads.map((head) => [labelInWords(head), profileInWords(head)]),
     [
       ['previous token 0.900', 'sink 0.960, induction on random tokens 0.810'],
       ['sink 0.600', 'no label'],
     ],
   );
   equal(second.heads[0].profile, null, 'an attention that was not measured');
-  equal(profileInWords(headsOf(trace)[0].heads[0], share), '');
+  equal(profileInWords(headsOf(trace)[0].heads[0]), '');
 });
 
 test('every label of the API has words on the page, and another keeps its name', () => {
@@ -106,7 +103,7 @@ test('every label of the API has words on the page, and another keeps its name',
 test('without labels there are heads all the same', () => {
   const heads = headsOf(sampleTrace());
   deepEqual(
-    heads.map(({ heads: of }) => of.map((head) => labelInWords(head, share))),
+    heads.map(({ heads: of }) => of.map((head) => labelInWords(head))),
     [
       ['', ''],
       ['', ''],

@@ -3,7 +3,7 @@
  * + bias)·v, or with the scale, cap, window and sink on the model's card; and its formulas.
  */
 
-import { entropyOf, softmaxSteps, anglesOf, turned } from '../../data/arithmetic.js';
+import { anglesOf, entropyOf, frequencies, softmaxSteps, turned } from '../../data/arithmetic.js';
 import { counted, decimal as written, share } from '../../data/format.js';
 import { name, number, op, over, power, root, row, sub, under, words } from '../../ui/formula.js';
 import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
@@ -217,7 +217,7 @@ function rowFor({ query, terms, captured, products, biases, divisor, temperature
     total,
     weights: weights.slice(0, scores.length),
     sinkWeight: weights[scores.length] ?? 0,
-    entropy: entropyOf(weights, Math.log2),
+    entropy: entropyOf(weights),
   };
 }
 
@@ -229,7 +229,7 @@ function isOutOfSight({ isCausal: hidesLater, window, chunk }, query, key) {
 }
 
 /** @param {number} product @param {Terms} terms */
-export function capped(product, { softcap }) {
+function capped(product, { softcap }) {
   return softcap === null ? product : softcap * Math.tanh(product / softcap);
 }
 
@@ -241,7 +241,7 @@ export function capped(product, { softcap }) {
  * @param {number} position
  */
 function turnedBy(vector, position) {
-  return turned(vector, anglesOf(-position, vector.length));
+  return turned(vector, anglesOf(-position, frequencies(vector.length)));
 }
 
 /** @param {Matrix} keys @returns {Matrix} */
@@ -488,8 +488,8 @@ export function softmaxFormula({
   ];
 }
 
-/** @param {Derivation} derivation @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
-export function valueFormula({ key, value, weighted, row: { weights } }, lengthOf) {
+/** @param {Derivation} derivation @returns {Term[]} */
+export function valueFormula({ key, value, weighted, row: { weights } }) {
   /** @param {...Term} parts */
   const size = (...parts) => row('‖', ...parts, '‖');
   const v = () => name('v');
@@ -507,8 +507,8 @@ export function valueFormula({ key, value, weighted, row: { weights } }, lengthO
   ];
 }
 
-/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} index @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
-export function outputFormula({ head, whole, share: given }, index, lengthOf) {
+/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} index @returns {Term[]} */
+export function outputFormula({ head, whole, share: given }, index) {
   /** @param {Term} letter */
   const z = (letter) =>
     row(sub(name('z'), letter), sub(name('W'), row(words('O'), words(','), letter)));

@@ -303,7 +303,7 @@ function value({ now, pass, path, keys, queries }) {
   return {
     title: 'Weight times value',
     help: `The value of ${quoted(keys[now.key])} is multiplied by its weight; the sum over all keys is the head’s context at ${quoted(queries[now.query])}.`,
-    formula: valueFormula(now, lengthOf),
+    formula: valueFormula(now),
     facts: [
       ['length of the value', decimal(lengthOf(now.value))],
       ['length of the context', decimal(lengthOf(now.context))],
@@ -326,7 +326,7 @@ function output({ now, pass, path, head }) {
   return {
     title,
     help: 'W_O projects the context of each head, and the outputs of all heads are summed. The share is this head’s part of the sum, along the direction of the sum: below 0 it works against the others. The shares of all heads, and of a bias if there is one, sum to 1. Each row of bars has its own scale; its range is on the right.',
-    formula: outputFormula(part, head, lengthOf),
+    formula: outputFormula(part, head),
     facts: [
       ['share of the output', decimal(part.share)],
       ['cosine to the output', decimal(part.cosine)],

@@ -53,7 +53,7 @@ export function routingOf(tensors, layer, stack) {
   );
   const load = loadOf(choices, byToken.columns);
   const entropies = Float64Array.from({ length: byToken.rows }, (_, token) =>
-    entropyOf(rowOf(byToken, token), Math.log2),
+    entropyOf(rowOf(byToken, token)),
   );
   return {
     probabilities: transposed(byToken),

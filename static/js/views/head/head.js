@@ -189,7 +189,7 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
   const here = labelledHeads(trace, place)
     .find((row) => row.layer === layer)
     ?.heads.find((one) => one.head === number);
-  const label = here ? labelInWords(here, share) : '';
+  const label = here ? labelInWords(here) : '';
   return [
     [
       'Without it',

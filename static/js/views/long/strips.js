@@ -98,7 +98,7 @@ export function lossStrip(following, rows) {
  * @param {Part[]} bins
  * @param {number} unit a factor
  */
-export function means(data, offset, bins, unit = 1) {
+function means(data, offset, bins, unit = 1) {
   return Float64Array.from(bins, ([first, last]) => {
     if (!data) return NaN;
     let sum = 0;

@@ -141,7 +141,7 @@ function isTileOf(tile, attention, head, { queries, keys }) {
  * @param {string} prefix
  * @param {'mean'|'max'} pool
  */
-export function mapOf(tensors, prefix, pool) {
+function mapOf(tensors, prefix, pool) {
   return tensors[`${prefix}${pool}_map`] ?? tensors[`${prefix}mean_map`];
 }
 

@@ -3,7 +3,7 @@
  * R(k)·PE(p) = PE(p + k) for a sinusoidal encoding, a query rotated by p for rotary positions.
  */
 
-import { blocksOf, checked, turned, wavesOf } from '../../data/arithmetic.js';
+import { anglesOf, blocksOf, checked, turned, wavesOf } from '../../data/arithmetic.js';
 import { amount, counted, signed, small, speedFacts } from '../../data/format.js';
 import { quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
@@ -140,7 +140,7 @@ function turnOfEncoding(trace, state, { encoding, side, site }) {
   if (encoding.rows < 2) return null;
   const shift = Math.max(1, Math.min(state.positions_shift ?? STANDARD_SHIFT, encoding.rows - 1));
   const pairs = wavesOf(encoding);
-  const angles = anglesOf(shift, pairs);
+  const angles = anglesOf(shift, pairs.speeds);
   const from = Math.min(queryOf(state, trace, side), encoding.rows - 1 - shift);
   return {
     isAdded: true,
@@ -173,14 +173,9 @@ function turnOfQueries(trace, state, { stack, side }) {
     steps: from,
     pairs: rotation,
     rotation,
-    angles: (position) => anglesOf(-position, rotation),
+    angles: (position) => anglesOf(-position, rotation.speeds),
     sites: [sites.before, sites.after],
   };
-}
-
-/** @param {number} positions @param {Pairs} pairs */
-function anglesOf(positions, { speeds }) {
-  return Float64Array.from(speeds, (speed) => speed * positions);
 }
 
 /**
