@@ -2,9 +2,9 @@
  * Maps of positions, the parts that their grids share, and the cosine similarity of rows.
  */
 
-import { extent } from '../../data/trace.js';
+import { extent, range, valueIn } from '../../data/trace.js';
 import { signed, tick } from '../../data/format.js';
-import { quoted } from '../../data/text.js';
+import { positionLabels, quoted } from '../../data/text.js';
 import { diverging } from '../../plot/colour.js';
 import {
   baseLayout,
@@ -24,6 +24,7 @@ import { choosing, queryOf } from '../../state/state.js';
  * @import { Side } from '../../data/attention.js'
  * @import { Ask, Matrix, Token, Trace } from '../../data/trace.js'
  * @import { Drawing, Figure, Frame, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
  * @import { State } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'
  */
@@ -47,7 +48,7 @@ import { choosing, queryOf } from '../../state/state.js';
  * @property {(trace: Trace, state: ViewState, subject: Subject) => Figure} figure
  */
 
-export const DIMENSION_SPACE = 44;
+const DIMENSION_SPACE = 44;
 const NUMBER_SPACE = 26;
 const ROW_HEIGHT = { least: 3, most: 22 };
 
@@ -211,6 +212,40 @@ export function sharedGrid(trace, state, { site, side, tokens }, { rows, columns
     rest: { readout: `${quoted(tokens[query])} stands at position ${query}` },
   };
 }
+
+/**
+ * A map of positions by dimensions or pairs, and its grid.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @param {Matrix} matrix
+ * @param {Mapped} mapped
+ */
+export function positionMap(trace, state, subject, matrix, { name, axis, reach, bar, ...own }) {
+  const value = valueIn(matrix);
+  const labels = positionLabels(subject.tokens);
+  const dimensions = range(matrix.columns).map(String);
+  const lettering = letteringFor(state.width);
+  return {
+    summary: `${name}: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
+    ...dimensionMap(matrix, { labels, dimensions, axis, reach, quantity: bar }, state),
+    grid: {
+      ...sharedGrid(trace, state, subject, matrix, value),
+      columnTitle: axis,
+      rowLabels: labels,
+      columnLabels: dimensions,
+      tip: (/** @type {number} */ row, /** @type {number} */ column) => [
+        `position ${row}, ${axis} ${column}`,
+        signed(value(row, column), 4),
+      ],
+      tokens: (/** @type {number} */ row) => ({ query: row }),
+      thinned: { rows: lettering, columns: { ...lettering, space: DIMENSION_SPACE } },
+      ...own,
+    },
+  };
+}
+
+/** @typedef {Pick<Grid, 'describe'|'quantity'> & Partial<Pick<Grid, 'request'>> & {name: string, axis: string, reach: number, bar: string}} Mapped what a map shows; `bar`: beside the colours */
 
 /**
  * The cosine similarity of every two rows: their dot product over the product of their norms. The

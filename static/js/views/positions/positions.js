@@ -6,17 +6,9 @@
 import { signed, tick } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { positionLabels, quoted } from '../../data/text.js';
-import { valueIn, matrixAt, range } from '../../data/trace.js';
+import { matrixAt, valueIn } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';
-import { letteringFor } from '../../plot/figure.js';
-import {
-  DIMENSION_SPACE,
-  dimensionMap,
-  pairMap,
-  reachOf,
-  sharedGrid,
-  similarityOf,
-} from './maps.js';
+import { pairMap, positionMap, reachOf, sharedGrid, similarityOf } from './maps.js';
 import { ROTATION } from './rotation.js';
 import { schemeOf, WITHOUT_ENCODING } from './rotary_alibi.js';
 import { headControl, SCHEMES } from './schemes.js';
@@ -236,18 +228,17 @@ function firstRows({ rows, columns, data }, count) {
  * @param {Subject} subject
  */
 function encodingMap(trace, state, encoding, subject) {
-  const labels = positionLabels(subject.tokens);
-  const dimensions = range(encoding.columns).map(String);
-  const reach = reachOf(encoding.data);
-  return {
-    summary: `Positional encoding: ${encoding.rows} positions by ${encoding.columns} dimensions, none further from 0 than ${tick(reach)}.`,
-    ...dimensionMap(
-      encoding,
-      { labels, dimensions, axis: 'dimension', reach, quantity: 'value added' },
-      state,
-    ),
-    grid: encodingGrid(trace, state, encoding, { ...subject, labels, dimensions }),
-  };
+  const value = valueIn(encoding);
+  const { tokens } = subject;
+  return positionMap(trace, state, subject, encoding, {
+    name: 'Positional encoding',
+    axis: 'dimension',
+    reach: reachOf(encoding.data),
+    bar: 'value added',
+    quantity: 'positional encoding',
+    describe: (row, column) =>
+      `Position ${row}, ${quoted(tokens[row])}: ${signed(value(row, column))} is added to dimension ${column}`,
+  });
 }
 
 /**
@@ -298,33 +289,6 @@ function rangeInWords(cosines, { zmin, zmax }) {
   const found =
     least === 1 ? 'All similarities are 1' : `The similarities range from ${tick(least)} to 1`;
   return `${found}; the colours run from ${tick(zmin)} to ${tick(zmax)}.`;
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Matrix} encoding
- * @param {Subject & {labels: string[], dimensions: string[]}} subject
- * @returns {Grid}
- */
-function encodingGrid(trace, state, encoding, subject) {
-  const { tokens, labels, dimensions } = subject;
-  const value = valueIn(encoding);
-  return {
-    ...sharedGrid(trace, state, subject, encoding, value),
-    columnTitle: 'dimension',
-    rowLabels: labels,
-    columnLabels: dimensions,
-    quantity: 'positional encoding',
-    describe: (row, column) =>
-      `Position ${row}, ${quoted(tokens[row])}: ${signed(value(row, column))} is added to dimension ${column}`,
-    tip: (row, column) => [`position ${row}, dimension ${column}`, signed(value(row, column), 4)],
-    tokens: (row) => ({ query: row }),
-    thinned: {
-      rows: letteringFor(state.width),
-      columns: { ...letteringFor(state.width), space: DIMENSION_SPACE },
-    },
-  };
 }
 
 /**

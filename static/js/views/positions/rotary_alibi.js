@@ -5,18 +5,16 @@
 
 import { BASE, pairsOf } from '../../data/arithmetic.js';
 import { signed, tick } from '../../data/format.js';
-import { matrixAt, range, valueIn, withoutFuture } from '../../data/trace.js';
+import { matrixAt, valueIn, withoutFuture } from '../../data/trace.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { diverging, sequential } from '../../plot/colour.js';
-import { letteringFor } from '../../plot/figure.js';
-import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './maps.js';
+import { pairMap, positionMap, reachOf, sharedGrid } from './maps.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
  * @import { Matrix, NamedArray, Rotation, Token, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
- * @import { Subject } from './maps.js'
+ * @import { Mapped, Subject } from './maps.js'
  */
 
 const ATTENTION = 'layers.0.self_attention';
@@ -112,7 +110,6 @@ function rotatedQueries(trace, state, subject) {
     axis: 'dimension',
     reach,
     quantity: 'rotated query',
-    value,
     describe: (row, column) =>
       `Position ${row}, ${quoted(tokens[row])}: dimension ${column} of its rotated query is ${signed(value(row, column))} (layer 0, head ${state.head})`,
   });
@@ -150,7 +147,6 @@ function turns(trace, state, subject) {
     axis: 'pair',
     reach: 1,
     quantity: 'cosine of the rotation',
-    value,
     request: { capture: [site.replace('rotated_', ''), site], heads: [state.head] },
     describe: (row, column) =>
       `Position ${row}, ${quoted(tokens[row])}: pair ${column} is rotated by an angle whose cosine is ${signed(value(row, column))} (layer 0, head ${state.head})`,
@@ -197,40 +193,25 @@ export function cosinesOfTurns(before, after, { first, second }) {
 }
 
 /**
- * @typedef {Pick<Grid, 'value'|'describe'|'quantity'> & Partial<Pick<Grid, 'request'>> & {title: string, axis: string, reach: number}} Mapped what a map shows
- */
-
-/**
- * A map of positions by dimensions or pairs, and its grid.
+ * A map of what one head of layer 0 does.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
  * @param {Matrix} matrix
- * @param {Mapped} mapped
+ * @param {Omit<Mapped, 'name'|'bar'> & {title: string}} mapped
  * @returns {Figure}
  */
-function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, value, ...said }) {
-  const labels = positionLabels(subject.tokens);
-  const dimensions = range(matrix.columns).map(String);
+function mapOf(trace, state, subject, matrix, { title, quantity, ...mapped }) {
+  const { head } = state;
   return {
     title,
-    summary: `${title}: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
-    ...dimensionMap(matrix, { labels, dimensions, axis, reach, quantity }, state),
-    grid: {
-      ...sharedGrid(trace, state, subject, matrix, value),
-      request: { capture: [subject.site], heads: [state.head] },
-      columnTitle: axis,
-      rowLabels: labels,
-      columnLabels: dimensions,
-      quantity: `${quantity}, layer 0, head ${state.head}`,
-      tip: (row, column) => [`position ${row}, ${axis} ${column}`, signed(value(row, column), 4)],
-      tokens: (row) => ({ query: row }),
-      thinned: {
-        rows: letteringFor(state.width),
-        columns: { ...letteringFor(state.width), space: DIMENSION_SPACE },
-      },
-      ...said,
-    },
+    ...positionMap(trace, state, subject, matrix, {
+      name: title,
+      bar: quantity,
+      quantity: `${quantity}, layer 0, head ${head}`,
+      request: { capture: [subject.site], heads: [head] },
+      ...mapped,
+    }),
   };
 }
 
