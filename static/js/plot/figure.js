@@ -255,7 +255,7 @@ export function paperText(text, color, place, size = 12) {
 }
 
 /**
- * What every axis of amounts has.
+ * The settings shared by axes of amounts.
  * @param {string} title safe for Plotly
  * @param {Palette} palette
  * @param {number} [standoff] pixels between the numbers and the title

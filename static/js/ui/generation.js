@@ -34,7 +34,7 @@ export function subjectOf(trace, state) {
 }
 
 /**
- * What a request says of sampling: the server's defaults are left out, except for the temperature.
+ * The sampling part of a request: the server's defaults are left out, except for the temperature.
  * @param {number} temperature
  * @param {number} topK
  * @param {number} topP
