@@ -301,7 +301,7 @@ export function overlaidMatrix({ data: [map], layout }, overlaid, { palette, wid
 }
 
 /**
- * The lines of each head in its colour, over the words of the largest weights.
+ * The lines of each head in its colour, the strongest on top, over the words of the largest weights.
  * @param {typeof import('../../plot/line_map.js').linesFigure} linesFigure
  * @param {import('../../plot/line_map.js').Wanted} wanted
  * @param {HeadMatrix[]} overlaid
@@ -309,15 +309,20 @@ export function overlaidMatrix({ data: [map], layout }, overlaid, { palette, wid
 export function overlaidLines(linesFigure, wanted, overlaid) {
   const { palette, width } = wanted;
   const whole = linesFigure(wanted);
-  const lines = overlaid.flatMap(({ matrix }, index) =>
+  /** @type {PlotlyTrace[]} */
+  const found = overlaid.flatMap(({ matrix }, index) =>
     linesFigure({ ...wanted, weights: matrix })
       .data.filter((trace) => isLine(trace, palette))
       .map((trace) => ({
         ...trace,
+        showlegend: false,
         line: { ...trace.line, color: headColour(palette.theme, index) },
       })),
   );
-  const others = whole.data.filter((trace) => !isLine(trace, palette) && !trace.marker);
+  const lines = found.sort((a, b) => a.opacity - b.opacity || a.line.width - b.line.width);
+  const others = whole.data
+    .filter((trace) => !isLine(trace, palette) && !trace.marker)
+    .map((trace) => ({ ...trace, showlegend: false }));
   return {
     ...whole,
     data: [...lines, ...others, ...legendTraces(overlaid, palette)],

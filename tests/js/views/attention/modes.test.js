@@ -330,6 +330,10 @@ test('each overlaid head can be switched, has its colour beside the switch, and 
       .map(({ line }) => line.color),
   );
   ok(colours.size >= 2);
+  deepEqual(
+    figure.data.filter(({ showlegend }) => showlegend !== false).map(({ name }) => name),
+    ['head 0', 'head 1'],
+  );
   for (const width of WIDTHS)
     for (const attention_as of ['matrix', 'lines'])
       assertContract([shown({ ...OVERLAID, attention_as, width })], width);
