@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from headlight.errors import Problem, refusal, server_stopping
+from headlight.errors import Problem, server_stopping, service_unavailable
 from headlight.metrics import Metrics
 from headlight.model.cancellation import Cancelled, cancellable
 
@@ -180,7 +180,9 @@ class Engine:
             # An idle worker takes one at once.
             if not job.is_continuation and n_waiting > self.queue_length + (not self._running):
                 why = f"{self.queue_length} requests are waiting already"
-                raise refusal("queue-full", why, limit=self.queue_length, actual=n_waiting)
+                raise service_unavailable(
+                    "queue-full", why, limit=self.queue_length, actual=n_waiting
+                )
             (self._continuing if job.is_continuation else self._waiting).append(job)
             self._changed.notify()
         delay = min(self.queue_seconds, self.work_seconds)
@@ -228,7 +230,7 @@ class Engine:
             seconds = job.queued_at + self.queue_seconds - now
             if seconds <= 0 and self._dequeue(job):
                 waited = f"this request waited {self.queue_seconds:g} s and was not reached"
-                job.settle(refusal("queue-timeout", waited))
+                job.settle(service_unavailable("queue-timeout", waited))
                 return
             seconds = min(max(seconds, 0), self.work_seconds)
         else:
@@ -283,7 +285,9 @@ class Engine:
             self._deliver(job, self._failed())
 
     def _failed(self) -> Problem:
-        return refusal("engine-failed", f"the inference engine failed ({self._failure})")
+        return service_unavailable(
+            "engine-failed", f"the inference engine failed ({self._failure})"
+        )
 
     # --- on the worker thread ---
 

@@ -113,7 +113,7 @@ def over_limit(what: str, *, limit: int, actual: int, way_out: str) -> Problem:
     return Problem(422, kind, detail, limit=limit, actual=actual)
 
 
-def refusal(kind: str, why: str, **members: Any) -> Problem:
+def service_unavailable(kind: str, why: str, **members: Any) -> Problem:
     """A problem that may go away: 503 with Retry-After."""
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     detail = f"{why}; try again in {RETRY_AFTER_SECONDS} s"
@@ -122,12 +122,12 @@ def refusal(kind: str, why: str, **members: Any) -> Problem:
 
 def server_stopping() -> Problem:
     """The problem of a server that is stopping: another may take its place."""
-    problem = refusal("server-stopping", "the server is stopping")
+    problem = service_unavailable("server-stopping", "the server is stopping")
     problem.headers = {**(problem.headers or {}), "Connection": "close"}
     return problem
 
 
-def unexpected() -> Problem:
+def internal_error() -> Problem:
     """The problem of an unexpected exception, which the log describes."""
     return Problem(500, "internal-error", "the server failed to answer this; its log says more")
 

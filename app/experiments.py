@@ -19,7 +19,7 @@ import orjson
 from anyio import CapacityLimiter
 
 from headlight.engine import ClientDisconnected, ClientLeft, unless_client_leaves
-from headlight.errors import Problem, refusal
+from headlight.errors import Problem, service_unavailable
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.experiments.experiment import Experiment, Frame, Parameters, TooCostly, collect
 
@@ -77,7 +77,7 @@ class Experiments:
         n_open, limit = (self.n_long, self.places) if is_long else (self.n_quick, MAX_WAITING)
         if n_open >= limit:
             why = f"{n_open} experiments are running already"
-            raise refusal("too-many-experiments", why, limit=limit, actual=n_open)
+            raise service_unavailable("too-many-experiments", why, limit=limit, actual=n_open)
         self._count(1, is_long=is_long)
         limiter = self._long if is_long else self._quick
         run = Run(experiment, parameters, limiter, self.seconds)

@@ -33,6 +33,7 @@ from headlight.model.sites import Site
 from headlight.model.trace import AttentionFacts, Rotation
 
 if TYPE_CHECKING:
+    from headlight.model.foreign.checks import Checked
     from headlight.model.foreign.model import ForeignModel
 
 STORED = "headlight.json"
@@ -193,7 +194,7 @@ def _kept_type() -> TypeAdapter[Any]:
     return TypeAdapter(tuple[str, Checked], config=ConfigDict(ser_json_inf_nan="strings"))
 
 
-def _read_kept(path: Path) -> Any:
+def _read_kept(path: Path) -> "tuple[str, Checked] | None":
     """The revision and the result of a kept check; None: there is none."""
     try:
         revision, checked = _kept_type().validate_json(path.read_bytes())

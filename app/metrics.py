@@ -13,9 +13,9 @@ https://prometheus.github.io/client_python/multiprocess/
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from prometheus_client import (
     CollectorRegistry,
@@ -151,7 +151,9 @@ class Metrics:
             f"headlight_{name}", meaning, labels, registry=self.registry, multiprocess_mode=mode
         )
 
-    def _histogram(self, name: str, meaning: str, buckets: Any, *labels: str) -> Histogram:
+    def _histogram(
+        self, name: str, meaning: str, buckets: Sequence[float], *labels: str
+    ) -> Histogram:
         return Histogram(
             f"headlight_{name}", meaning, labels, buckets=buckets, registry=self.registry
         )

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 
 from headlight.engine import is_fatal, is_out_of_memory
-from headlight.errors import Problem, echo, refusal
+from headlight.errors import Problem, echo, service_unavailable
 from headlight.model.checkpoint import describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision
@@ -355,7 +355,7 @@ def _no_room(model: str, error: NoRoom) -> Problem:
     kind, limit, actual = "model-too-large", error.limit, error.needed
     if error.in_use:
         why = f"the model '{model}' does not fit now: {error}"
-        return refusal(kind, why, limit=limit, actual=actual)
+        return service_unavailable(kind, why, limit=limit, actual=actual)
     way_out = "choose a smaller one, or raise HEADLIGHT_MEMORY_BYTES"
     detail = f"the model '{model}' does not fit: {error}; {way_out}"
     return Problem(503, kind, detail, limit=limit, actual=actual)

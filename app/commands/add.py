@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 from rich.text import Text
@@ -404,6 +404,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
 
-def _first_line(error: BaseException) -> Any:
+def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -263,11 +263,11 @@ def _cores(threads: int | None) -> int:
     return threads or os.cpu_count() or 1
 
 
-def _corpus_figures(corpus: list[Path], by: str) -> dict[str, Any]:
+def _corpus_figures(corpus: list[Path], by: Unit) -> dict[str, Any]:
     return {"corpus": [str(path) for path in corpus], "by": by}
 
 
-def _clean(cleaning: Cleaning, corpus: list[Path], by: Any, out: Path) -> dict[str, Any]:
+def _clean(cleaning: Cleaning, corpus: list[Path], by: Unit, out: Path) -> dict[str, Any]:
     """Write the documents that are kept and those that are dropped; return the figures."""
     from headlight.model.data.documents import size_of, stream_documents
 
@@ -284,7 +284,7 @@ def _clean(cleaning: Cleaning, corpus: list[Path], by: Any, out: Path) -> dict[s
 
 
 def _train(
-    good: list[Path], bad: list[Path], labelled: list[Path], by: Any, seed: int
+    good: list[Path], bad: list[Path], labelled: list[Path], by: Unit, seed: int
 ) -> Classifier:
     """Train a classifier on labelled documents, or on good ones and their damaged copies."""
     from headlight.model.data.documents import size_of
@@ -308,7 +308,7 @@ def _train(
 
 
 def _study(
-    corpora: list[list[Path]], by: Any, out: Path, n_topics: int, seed: int
+    corpora: list[list[Path]], by: Unit, out: Path, n_topics: int, seed: int
 ) -> dict[str, Any]:
     """Fit topics to one or two corpora, write those of each document, and return the figures."""
     from headlight.model.data.documents import stream_documents

@@ -50,7 +50,7 @@ class Errors:
             logger.exception("an unexpected exception")
             if response.is_started:
                 raise
-            await errors.unexpected().response()(scope, receive, send)
+            await errors.internal_error().response()(scope, receive, send)
 
 
 class _Body:

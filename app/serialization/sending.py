@@ -18,7 +18,7 @@ from fastapi.sse import format_sse_event
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from headlight.errors import Problem, refusal, unexpected
+from headlight.errors import Problem, internal_error, service_unavailable
 from headlight.serialization.negotiation import LIBRARIES, SAFETENSORS, ResponseFormat
 from headlight.serialization.trace import Answer, Sendable, sent_arrays
 
@@ -113,7 +113,7 @@ class Outgoing:
             )
             limits = {"limit": self.limit, "actual": self.n_bytes + n_bytes}
             kind = "too-many-outgoing-bytes"
-            raise refusal(kind, why, **limits)
+            raise service_unavailable(kind, why, **limits)
         return Reservation(self, n_bytes)
 
 
@@ -186,7 +186,7 @@ async def _ending_with_error(events: AsyncGenerator[bytes]) -> AsyncGenerator[by
         yield encode_event("error", problem.document())
     except Exception:
         logger.exception("a stream broke off")
-        yield encode_event("error", unexpected().document())
+        yield encode_event("error", internal_error().document())
 
 
 class EventStream(StreamingResponse):

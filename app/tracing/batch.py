@@ -27,7 +27,7 @@ from headlight.model.tracing import (
 )
 from headlight.serialization.trace import Analysis, Answer
 from headlight.tracing.analyses import analyse, choices_of, n_predictions
-from headlight.tracing.edits import Kept, require_finite, with_sources
+from headlight.tracing.edits import FindTrace, require_finite, with_sources
 from headlight.tracing.jobs import TraceJob, model_errors_as_problems
 
 Solved = tuple[int, Answer | Exception]
@@ -42,7 +42,7 @@ def solve(
     checkpoint: Served,
     jobs: Sequence[TraceJob],
     max_elements: int,
-    kept: Kept = lambda _: None,
+    find_trace: FindTrace = lambda _: None,
     on_progress: Callable[[float], object] | None = None,
     *,
     is_total: bool = False,
@@ -51,13 +51,13 @@ def solve(
 
     A failure of one job hits no other. The jobs are of equal `batch_key`, and `max_elements` are
     the most numbers that one answer, or one pass, may hold, or all answers together if `is_total`.
-    `kept` finds a trace by its id; `on_progress` is called with the share of a pass with maps or
-    rows that is done.
+    `find_trace` finds a kept trace by its id; `on_progress` is called with the share of a pass with
+    maps or rows that is done.
     """
     batch = _Batch(checkpoint, jobs, max_elements, is_total=is_total)
     if jobs[0].takes_values:
         try:
-            batch.take_values(kept)
+            batch.take_values(find_trace)
         except Exception as failure:
             yield from ((index, failure) for index in range(len(jobs)))
             return
@@ -88,7 +88,7 @@ class _Batch:
         self.inputs: dict[int, ModelInput] = {}
         self.sizes: dict[int, int] = {}
 
-    def take_values(self, kept: Kept) -> None:
+    def take_values(self, find_trace: FindTrace) -> None:
         """Take the values of edits from other traces; jobs of one spec have the same edits."""
         with model_errors_as_problems():
             self.spec = with_sources(
@@ -96,7 +96,7 @@ class _Batch:
                 self.jobs[0].request.edits or (),
                 self.checkpoint,
                 max_elements=self.max_elements,
-                kept=kept,
+                find_trace=find_trace,
             )
 
     def tokenize(self) -> Iterator[Solved]:

@@ -40,8 +40,8 @@ from headlight.schemas.edits import (
 )
 from headlight.serialization.trace import MASKED_SITES, Answer
 
-Kept = Callable[[str], Answer | None]
-"""The trace of an id, if it is kept."""
+FindTrace = Callable[[str], Answer | None]
+"""Finds a trace by its id, if it is kept."""
 
 
 def intervention_of(edit: EditRequest) -> Intervention:
@@ -81,7 +81,7 @@ def with_sources(
     checkpoint: Served,
     *,
     max_elements: int,
-    kept: Kept,
+    find_trace: FindTrace,
 ) -> PassSpec:
     """The spec with the values that edits take from other traces; each text is read once.
 
@@ -90,7 +90,7 @@ def with_sources(
         edits: of the request.
         checkpoint: the model.
         max_elements: the most numbers that may be captured of one text.
-        kept: finds a trace by its id.
+        find_trace: finds a kept trace by its id.
 
     Raises:
         Problem: a trace is not kept, or a text is too long.
@@ -106,7 +106,7 @@ def with_sources(
         assert isinstance(bound, SiteEdit)
         key = source.text, source.target
         if source.trace is not None:
-            trace = _kept_trace(source.trace, checkpoint, kept)
+            trace = _kept_trace(source.trace, checkpoint, find_trace)
         else:
             if key not in read:
                 read[key] = _source_trace(source, edits, checkpoint, max_elements)
@@ -122,8 +122,8 @@ def with_sources(
     return replace(spec, interventions=tuple(found))
 
 
-def _kept_trace(trace_id: str, checkpoint: Served, kept: Kept) -> Trace:
-    answer = kept(trace_id)
+def _kept_trace(trace_id: str, checkpoint: Served, find_trace: FindTrace) -> Trace:
+    answer = find_trace(trace_id)
     if answer is None:
         detail = f"the trace '{trace_id}', to take values from, is not kept here; send its text"
         raise Problem(422, "unknown-trace", detail)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headlight.engine import Job
-from headlight.errors import Problem, over_limit, refusal
+from headlight.errors import Problem, over_limit, service_unavailable
 from headlight.model.generation import (
     Continuation,
     GeneratedToken,
@@ -27,7 +27,7 @@ from headlight.registry import Registry
 from headlight.schemas.generation import GenerateRequest
 from headlight.serialization.sending import encode_event
 from headlight.settings import Settings
-from headlight.tracing.edits import Kept, intervention_of, not_finite, with_sources
+from headlight.tracing.edits import FindTrace, intervention_of, not_finite, with_sources
 from headlight.tracing.jobs import check_texts, model_errors_as_problems
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
@@ -211,10 +211,10 @@ def advance(generations: list[Generation]) -> Iterator[tuple[int, bytes | Except
 class Generator:
     """Answers requests to generate; every call blocks, so it belongs off the event loop."""
 
-    def __init__(self, registry: Registry, settings: Settings, kept: Kept = lambda _: None) -> None:
+    def __init__(self, registry: Registry, settings: Settings, find_trace: FindTrace) -> None:
         self.registry = registry
         self.settings = settings
-        self.kept = kept
+        self.find_trace = find_trace
 
     def begin(self, request: GenerateRequest) -> tuple[Generation, bytes]:
         """Check a request and generate the first token: its events so far.
@@ -253,7 +253,7 @@ class Generator:
             heads=request.heads,
             interventions=[intervention_of(edit) for edit in edits],
         )
-        spec = with_sources(spec, edits, checkpoint, max_elements=limit, kept=self.kept)
+        spec = with_sources(spec, edits, checkpoint, max_elements=limit, find_trace=self.find_trace)
         most = checkpoint.config.max_tokens
         growing = [
             for_generation(one, n_prompt, most) if isinstance(one, SiteEdit) else one
@@ -343,7 +343,7 @@ class Streams:
             Problem: 503 with Retry-After, all places are taken.
         """
         if self.n_open >= self.limit:
-            raise refusal(
+            raise service_unavailable(
                 "too-many-streams",
                 f"{self.n_open} texts are being generated already",
                 limit=self.limit,

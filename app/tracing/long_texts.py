@@ -18,7 +18,7 @@ from anyio import CapacityLimiter
 from cachetools import LRUCache
 
 from headlight.engine import ClientDisconnected, ClientLeft, unless_client_leaves
-from headlight.errors import Problem, echo, over_limit, refusal
+from headlight.errors import Problem, echo, over_limit, service_unavailable
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.observation import bin_width
 from headlight.model.trace import NamedArray, Tiles
@@ -50,7 +50,9 @@ class LongTexts:
         """
         if self.n_open >= self.places:
             why = f"{self.n_open} long texts are being read already"
-            raise refusal("too-many-long-texts", why, limit=self.places, actual=self.n_open)
+            raise service_unavailable(
+                "too-many-long-texts", why, limit=self.places, actual=self.n_open
+            )
         is_left = threading.Event()
         self.n_open += 1
         run = partial(self._cancellable, work, is_left)
