@@ -77,8 +77,8 @@ def stream_documents(paths: Iterable[Path], unit: Unit = "document") -> Iterator
     """
     for path in corpus_files(paths):
         is_empty = True
-        read = _of_json_lines if path.suffix.lower() == JSON_LINES else _of_text
-        for document in read(path, unit):
+        is_json = path.suffix.lower() == JSON_LINES
+        for document in _of_json_lines(path) if is_json else _of_text(path, unit):
             is_empty = False
             yield document
         if is_empty:
@@ -156,7 +156,7 @@ def _decoded(raw: bytes, path: Path, number: int) -> str:
         ) from error
 
 
-def _of_json_lines(path: Path, unit: Unit) -> Iterator[Document]:  # noqa: ARG001
+def _of_json_lines(path: Path) -> Iterator[Document]:
     for line in _lines(path):
         if line.text.strip():
             members = parse_line(line.text, ["text"], f"{path}, line {line.number}")

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headlight.model.training.config import require
 from headlight.model.training.corpus import SentencePair
 
 WORD = re.compile(r"[^\W\d_]+")
@@ -64,8 +65,7 @@ class AugmentationConfig:
 
     def __post_init__(self) -> None:
         for name, share in vars(self).items():
-            if not 0 <= share <= 1:
-                raise ValueError(f"{name} ({share}) must lie in [0, 1]")
+            require(self, name, 0 <= share <= 1, "lie in [0, 1]")
         if self.lowered + self.unstopped + self.capitals > 1:
             raise ValueError("lowered, unstopped and capitals must add up to at most 1")
 

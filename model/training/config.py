@@ -82,22 +82,31 @@ class LoopConfig:
 
     def __post_init__(self) -> None:
         for name in ("steps", "accumulate", "validate_every", "save_every", "averaged"):
-            self._require(name, getattr(self, name) >= 1, "be at least 1")
+            require(self, name, getattr(self, name) >= 1, "be at least 1")
         for name in ("steps", "seed", "warmup"):
-            self._require(name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
+            require(self, name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
         for name in ("learning_rate", "adam_share", "clip", "temperature"):
-            self._require(name, getattr(self, name) > 0, "be positive")
+            require(self, name, getattr(self, name) > 0, "be positive")
         for name in ("weight_decay", "balance_weight"):
-            self._require(name, getattr(self, name) >= 0, "be at least 0")
-        self._require("decay", 0 <= self.decay <= 1, "lie in [0, 1]")
-        self._require("teacher_weight", 0 <= self.teacher_weight <= 1, "lie in [0, 1]")
-        self._require("smoothing", 0 <= self.smoothing < 1, "lie in [0, 1)")
+            require(self, name, getattr(self, name) >= 0, "be at least 0")
+        require(self, "decay", 0 <= self.decay <= 1, "lie in [0, 1]")
+        require(self, "teacher_weight", 0 <= self.teacher_weight <= 1, "lie in [0, 1]")
+        require(self, "smoothing", 0 <= self.smoothing < 1, "lie in [0, 1)")
         require_known("optimizer", self.optimizer, OPTIMIZERS)
         require_known("schedule", self.schedule, tuple(SCHEDULES))
 
-    def _require(self, name: str, is_met: bool, rule: str) -> None:
-        if not is_met:
-            raise ValueError(f"{name} ({getattr(self, name)}) must {rule}")
+
+def require(settings: object, name: str, is_met: bool, rule: str) -> None:
+    """Raise ValueError if a setting breaks its rule; the message names it, its value and the rule.
+
+    Args:
+        settings: that have it.
+        name: of the setting.
+        is_met: whether the rule is met.
+        rule: what the setting must do, as "be at least 1".
+    """
+    if not is_met:
+        raise ValueError(f"{name} ({getattr(settings, name)}) must {rule}")
 
 
 def _none(*_: Any) -> list[Any]:  # called like every recipe's

@@ -34,7 +34,7 @@ from headlight.model.training.chains import (
     solve,
     write_chains,
 )
-from headlight.model.training.config import LoopConfig
+from headlight.model.training.config import LoopConfig, require
 from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import STATE, Loop, StepReport
 from headlight.model.training.optimizers import OPTIMIZERS, make_optimizers
@@ -111,20 +111,16 @@ class ReinforcementConfig:
 
     def __post_init__(self) -> None:
         for name in ("problems", "chains", "draws", "updates", "cycle"):
-            self._require(name, 1 <= getattr(self, name) <= 2**16, "lie between 1 and 65,536")
+            require(self, name, 1 <= getattr(self, name) <= 2**16, "lie between 1 and 65,536")
         for name in ("imitation", "clip", "kl", "process"):
-            self._require(name, getattr(self, name) >= 0, "be at least 0")
+            require(self, name, getattr(self, name) >= 0, "be at least 0")
         for name in ("rate", "temperature"):
-            self._require(name, getattr(self, name) > 0, "be positive")
-        self._require("negative", 0 <= self.negative <= 1, "lie in [0, 1]")
+            require(self, name, getattr(self, name) > 0, "be positive")
+        require(self, "negative", 0 <= self.negative <= 1, "lie in [0, 1]")
         require_known("method", self.method, METHODS)
         require_known("baseline", self.baseline, BASELINES)
         require_known("optimizer", self.optimizer, OPTIMIZERS)
         require_known("divisor", self.divisor, DIVISORS)
-
-    def _require(self, name: str, is_met: bool, rule: str) -> None:
-        if not is_met:
-            raise ValueError(f"{name} ({getattr(self, name)}) must {rule}")
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from torch import Tensor
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of, prepend
-from headlight.model.training.config import LoopConfig, Recipe
+from headlight.model.training.config import LoopConfig, Recipe, require
 from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
 
 HIDDEN = 0.8
@@ -130,10 +130,8 @@ class FillConfig:
             raise ValueError(
                 f"batch_tokens ({self.batch_tokens}) must hold one row of {max(self.lengths)}"
             )
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share ({self.share}) must be above 0 and at most 1")
-        if self.held_out < 1:
-            raise ValueError(f"held_out ({self.held_out}) must be at least 1")
+        require(self, "share", 0 < self.share <= 1, "be above 0 and at most 1")
+        require(self, "held_out", self.held_out >= 1, "be at least 1")
 
 
 class FillBatches:

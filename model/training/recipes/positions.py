@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows
-from headlight.model.training.config import LoopConfig, Recipe
+from headlight.model.training.config import LoopConfig, Recipe, require
 from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
 
 CONFIG = TransformerConfig(
@@ -47,8 +47,7 @@ class PositionsConfig:
 
     def __post_init__(self) -> None:
         for name, least in (("tokens", 2), ("count", 1), ("held_out", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be at least {least}")
+            require(self, name, getattr(self, name) >= least, f"be at least {least}")
 
 
 class PositionsBatches:

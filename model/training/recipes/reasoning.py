@@ -20,7 +20,7 @@ from headlight.model.config import TransformerConfig, require_known
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.arithmetic import FORMS, Problem, single_products, split
 from headlight.model.training.batches import Batch, generator_of
-from headlight.model.training.config import BATCH_SETTINGS, LoopConfig, Recipe
+from headlight.model.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.reinforcement import ReasoningLoop, ReinforcementConfig
 
@@ -57,8 +57,8 @@ class ReasoningConfig(ReinforcementConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require("count", 1 <= self.count <= 2**16, "lie between 1 and 65,536")
-        self._require("curriculum", self.curriculum >= 0, "be at least 0")
+        require(self, "count", 1 <= self.count <= 2**16, "lie between 1 and 65,536")
+        require(self, "curriculum", self.curriculum >= 0, "be at least 0")
         require_known("form", self.form, FORMS)
 
 

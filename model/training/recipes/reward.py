@@ -17,7 +17,7 @@ import torch
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, generator_of, is_held_out
-from headlight.model.training.config import LoopConfig, Recipe
+from headlight.model.training.config import LoopConfig, Recipe, require
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.preference import (
     Comparison,
@@ -43,10 +43,8 @@ class RewardConfig:
     held_out: float = 0.15
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError(f"count ({self.count}) must be at least 1")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"held_out ({self.held_out}) must lie in (0, 1)")
+        require(self, "count", self.count >= 1, "be at least 1")
+        require(self, "held_out", 0 < self.held_out < 1, "lie in (0, 1)")
 
 
 def divide(

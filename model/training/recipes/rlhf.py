@@ -27,7 +27,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of
-from headlight.model.training.config import BATCH_SETTINGS, LoopConfig, Recipe
+from headlight.model.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.model.training.corpus import TokenStream, lines, read_documents
 from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import Loop, StepReport
@@ -76,12 +76,9 @@ class RlhfConfig:
     def __post_init__(self) -> None:
         least = {"prompts": 1, "answers": 2, "n_prompt": 1, "n_answer": 2, "held_out": 1}
         for name, number in least.items():
-            if getattr(self, name) < number:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be at least {number}")
-        if self.kl < 0:
-            raise ValueError(f"kl ({self.kl}) must be at least 0")
-        if not self.kl_bound > 0:
-            raise ValueError(f"kl_bound ({self.kl_bound}) must be positive")
+            require(self, name, getattr(self, name) >= number, f"be at least {number}")
+        require(self, "kl", self.kl >= 0, "be at least 0")
+        require(self, "kl_bound", self.kl_bound > 0, "be positive")
 
 
 class RlhfBatches:

@@ -23,7 +23,7 @@ from torch import Tensor
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of, repeated_rows
-from headlight.model.training.config import LoopConfig, Recipe
+from headlight.model.training.config import LoopConfig, Recipe, require
 from headlight.model.training.corpus import TokenStream, lines, read_documents
 from headlight.model.training.loop import Loop
 from headlight.model.transformer import Prediction, Transformer
@@ -100,13 +100,10 @@ class StoriesConfig:
                     f"{stage} must have at least 1 step, and from 0 to {MAX_ROWS} rows of a kind"
                 )
         for name in ("held_out", "copying_heads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be at least 1")
+            require(self, name, getattr(self, name) >= 1, "be at least 1")
         for name in ("token_share_weight", "token_share_bound"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be at least 0")
-        if not 0 <= self.head_dropout < 1:
-            raise ValueError(f"head_dropout ({self.head_dropout}) must lie in [0, 1)")
+            require(self, name, getattr(self, name) >= 0, "be at least 0")
+        require(self, "head_dropout", 0 <= self.head_dropout < 1, "lie in [0, 1)")
 
     def steps_without_text(self, steps: int) -> list[range]:
         """Return the steps of a run, counted from 1, that read no row of text."""

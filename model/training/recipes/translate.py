@@ -21,7 +21,7 @@ from headlight.model.training.batches import (
     encode_pairs,
     is_held_out,
 )
-from headlight.model.training.config import LoopConfig, Recipe
+from headlight.model.training.config import LoopConfig, Recipe, require
 from headlight.model.training.corpus import CorpusError, SentencePair, read_pairs
 
 CONFIG = TransformerConfig(
@@ -53,10 +53,8 @@ class TranslateConfig:
     augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
 
     def __post_init__(self) -> None:
-        if self.batch_tokens < 1:
-            raise ValueError(f"batch_tokens ({self.batch_tokens}) must be at least 1")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"held_out ({self.held_out}) must lie between 0 and 1")
+        require(self, "batch_tokens", self.batch_tokens >= 1, "be at least 1")
+        require(self, "held_out", 0 < self.held_out < 1, "lie between 0 and 1")
 
 
 class TranslateBatches:
