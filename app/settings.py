@@ -374,6 +374,115 @@ def warnings_of(names: Iterable[str]) -> Iterator[str]:
         yield f"{name} sets nothing; {way_out}"
 
 
+def _fixed(
+    value: float | dict[str, int], unit: str, reason: str, refusal: str = "422 invalid-request"
+) -> Limit:
+    return Limit(value=value, unit=unit, reason=reason, refusal=refusal, env=None)
+
+
+FIXED_LIMITS = {
+    "max_header_bytes": _fixed(
+        MAX_HEADER_BYTES,
+        "bytes",
+        "A request's target and headers together: several times what a browser sends with all "
+        "the cookies of a domain.",
+        "431 headers-too-large",
+    ),
+    "body_seconds": _fixed(
+        BODY_SECONDS,
+        "seconds",
+        "How long a request's body may take to arrive: any line is fast enough.",
+        "408 body-too-slow",
+    ),
+    "max_outgoing_bytes": _fixed(
+        MAX_OUTGOING_BYTES,
+        "bytes",
+        "Memory for all responses from their encoding until their clients have read them. "
+        "JSON reserves 17 bytes for each number until its length is known, so three responses "
+        "of 8 million numbers fit, and many smaller ones. A single larger response is allowed "
+        "when nothing else is in flight.",
+        "503 too-many-outgoing-bytes",
+    ),
+    "max_experiments": _fixed(
+        MAX_EXPERIMENTS,
+        "experiments",
+        "Experiments of more than a few seconds that run at one time, each on a thread of its "
+        "own, not on the inference thread.",
+        "503 too-many-experiments",
+    ),
+    "experiment_seconds": _fixed(
+        EXPERIMENT_SECONDS,
+        "seconds",
+        "How long an experiment may take before it is stopped; one that is estimated to take "
+        "longer on one core is rejected at once.",
+        "504 too-slow",
+    ),
+    "max_long_texts": _fixed(
+        MAX_LONG_TEXTS,
+        "texts",
+        "Texts longer than max_characters that are read or wait; they are read one after "
+        "another, on a thread of their own, not on the inference thread.",
+        "503 too-many-long-texts",
+    ),
+    "max_globs": _fixed(edits.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
+    "max_glob_characters": _fixed(
+        edits.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
+    ),
+    "max_model_id_characters": _fixed(
+        traces.MAX_MODEL_ID_CHARACTERS, "characters", "Longer than any model's id."
+    ),
+    "max_analyses": _fixed(
+        traces.MAX_ANALYSES,
+        "analyses",
+        "Several times as many as there are; one that is named twice is computed once.",
+    ),
+    "max_positional_size": _fixed(
+        traces.MAX_POSITIONAL_SIZE,
+        "positions, dimensions or heads",
+        "Longer and wider than any encoding in use; max_cells limits their product.",
+    ),
+    "max_alternatives": _fixed(
+        generation.MAX_ALTERNATIVES, "tokens", "More than a reader compares at one step."
+    ),
+    "max_numbers": _fixed(
+        edits.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
+    ),
+    "max_edits": _fixed(edits.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."),
+    "max_texts": _fixed(
+        traces.MAX_TEXTS, "texts", "As many as two passes read; max_cells limits all together."
+    ),
+    "max_ids": _fixed(edits.MAX_IDS, "token ids", "Longer than any text a model here reads."),
+    "max_positions": _fixed(
+        edits.MAX_POSITIONS, "positions", "Of one edit: as many as a long text has tokens."
+    ),
+    "max_resolution": _fixed(
+        traces.MAX_RESOLUTION, "bins", "A side of a map: as many as a screen shows."
+    ),
+    "max_queries": _fixed(
+        traces.MAX_QUERIES, "queries", "Of the exact rows of one trace; max_cells limits them."
+    ),
+    "max_tile_bins": _fixed(
+        traces.MAX_TILE_BINS, "bins", "A side of a tile, so that a row of a book fits."
+    ),
+    "max_tile_cells": _fixed(
+        traces.MAX_TILE_CELLS,
+        "cells",
+        "The weights that one tile pools, about half a second's work; beyond, the maps of the "
+        "trace are as good.",
+        "422 too-many-tile-cells",
+    ),
+    "max_edited_tokens": _fixed(
+        analyses.MAX_EDITED_TOKENS,
+        "tokens",
+        "Of all passes with an edit that one analysis runs together: patching puts in one "
+        "activation at a time, so its passes grow with the length of the text, and their "
+        "tokens with its square.",
+        "422 too-many-edited-tokens",
+    ),
+    "max_values": _fixed(edits.MAX_VALUES, "numbers", "Of one edit; more come from another trace."),
+}
+
+
 def limits_of(
     settings: Settings, max_tokens: Mapping[str, int], memory_bytes: int | None = None
 ) -> dict[str, Limit]:
@@ -384,130 +493,20 @@ def limits_of(
         max_tokens: the longest text of each model.
         memory_bytes: what the models may take, if the settings leave it to the machine.
     """
-
-    def fixed(
-        value: float | dict[str, int], unit: str, reason: str, refusal: str = "422 invalid-request"
-    ) -> Limit:
-        return Limit(value=value, unit=unit, reason=reason, refusal=refusal, env=None)
-
     found = settings.limits()
     if memory_bytes is not None:
         found["memory_bytes"] = replace(found["memory_bytes"], value=memory_bytes)
-    return found | {
-        "max_body_bytes": fixed(
-            settings.max_body_bytes,
-            "bytes",
-            "Two texts of the most characters written as 12-byte escapes, or a long text as UTF-8, "
-            "and the options.",
-            "413 body-too-large",
-        ),
-        "max_header_bytes": fixed(
-            MAX_HEADER_BYTES,
-            "bytes",
-            "A request's target and headers together: several times what a browser sends with all "
-            "the cookies of a domain.",
-            "431 headers-too-large",
-        ),
-        "body_seconds": fixed(
-            BODY_SECONDS,
-            "seconds",
-            "How long a request's body may take to arrive: any line is fast enough.",
-            "408 body-too-slow",
-        ),
-        "max_outgoing_bytes": fixed(
-            MAX_OUTGOING_BYTES,
-            "bytes",
-            "Memory for all responses from their encoding until their clients have read them. "
-            "JSON reserves 17 bytes for each number until its length is known, so three responses "
-            "of 8 million numbers fit, and many smaller ones. A single larger response is allowed "
-            "when nothing else is in flight.",
-            "503 too-many-outgoing-bytes",
-        ),
-        "max_experiments": fixed(
-            MAX_EXPERIMENTS,
-            "experiments",
-            "Experiments of more than a few seconds that run at one time, each on a thread of its "
-            "own, not on the inference thread.",
-            "503 too-many-experiments",
-        ),
-        "experiment_seconds": fixed(
-            EXPERIMENT_SECONDS,
-            "seconds",
-            "How long an experiment may take before it is stopped; one that is estimated to take "
-            "longer on one core is rejected at once.",
-            "504 too-slow",
-        ),
-        "max_long_texts": fixed(
-            MAX_LONG_TEXTS,
-            "texts",
-            "Texts longer than max_characters that are read or wait; they are read one after "
-            "another, on a thread of their own, not on the inference thread.",
-            "503 too-many-long-texts",
-        ),
-        "max_globs": fixed(edits.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
-        "max_glob_characters": fixed(
-            edits.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
-        ),
-        "max_model_id_characters": fixed(
-            traces.MAX_MODEL_ID_CHARACTERS, "characters", "Longer than any model's id."
-        ),
-        "max_analyses": fixed(
-            traces.MAX_ANALYSES,
-            "analyses",
-            "Several times as many as there are; one that is named twice is computed once.",
-        ),
-        "max_positional_size": fixed(
-            traces.MAX_POSITIONAL_SIZE,
-            "positions, dimensions or heads",
-            "Longer and wider than any encoding in use; max_cells limits their product.",
-        ),
-        "max_alternatives": fixed(
-            generation.MAX_ALTERNATIVES, "tokens", "More than a reader compares at one step."
-        ),
-        "max_numbers": fixed(
-            edits.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
-        ),
-        "max_edits": fixed(
-            edits.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."
-        ),
-        "max_texts": fixed(
-            traces.MAX_TEXTS, "texts", "As many as two passes read; max_cells limits all together."
-        ),
-        "max_ids": fixed(edits.MAX_IDS, "token ids", "Longer than any text a model here reads."),
-        "max_positions": fixed(
-            edits.MAX_POSITIONS, "positions", "Of one edit: as many as a long text has tokens."
-        ),
-        "max_resolution": fixed(
-            traces.MAX_RESOLUTION, "bins", "A side of a map: as many as a screen shows."
-        ),
-        "max_queries": fixed(
-            traces.MAX_QUERIES, "queries", "Of the exact rows of one trace; max_cells limits them."
-        ),
-        "max_tile_bins": fixed(
-            traces.MAX_TILE_BINS, "bins", "A side of a tile, so that a row of a book fits."
-        ),
-        "max_tile_cells": fixed(
-            traces.MAX_TILE_CELLS,
-            "cells",
-            "The weights that one tile pools, about half a second's work; beyond, the maps of the "
-            "trace are as good.",
-            "422 too-many-tile-cells",
-        ),
-        "max_edited_tokens": fixed(
-            analyses.MAX_EDITED_TOKENS,
-            "tokens",
-            "Of all passes with an edit that one analysis runs together: patching puts in one "
-            "activation at a time, so its passes grow with the length of the text, and their "
-            "tokens with its square.",
-            "422 too-many-edited-tokens",
-        ),
-        "max_values": fixed(
-            edits.MAX_VALUES, "numbers", "Of one edit; more come from another trace."
-        ),
-        "max_tokens": fixed(
-            dict(max_tokens),
-            "tokens",
-            "The longest text that each model reads, start token included.",
-            "422 too-many-tokens",
-        ),
-    }
+    body = _fixed(
+        settings.max_body_bytes,
+        "bytes",
+        "Two texts of the most characters written as 12-byte escapes, or a long text as UTF-8, "
+        "and the options.",
+        "413 body-too-large",
+    )
+    tokens = _fixed(
+        dict(max_tokens),
+        "tokens",
+        "The longest text that each model reads, start token included.",
+        "422 too-many-tokens",
+    )
+    return {**found, "max_body_bytes": body, **FIXED_LIMITS, "max_tokens": tokens}
