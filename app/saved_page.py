@@ -37,8 +37,9 @@ from headlight.model.sites import layer_of
 from headlight.model.trace import Token
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
+from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import SAFETENSORS, ResponseFormat
+from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.trace import Analysis, Answer, Arrays, encode
 from headlight.settings import HOME, Settings
 from headlight.static_files import modules_of, resolved

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from headlight.client.errors import UnreadableAnswer, problem_error
 from headlight.model import trace
 from headlight.model.trace import NamedArray, Token
+from headlight.schemas import LOWER_TRIANGLE
 from headlight.schemas.experiments import (
     ArrayAnswer,
     ExperimentEnded,
@@ -32,7 +33,6 @@ EventKinds: TypeAlias = Mapping[str, type[Event]]
 _PREFIX = "analyses."
 _FIELDS = ("id", "model", "revision", "precision", "text", "target")
 _HEADER_BYTES = 8
-_LOWER_TRIANGLE = "lower-triangle"
 _TOKENS = TypeAdapter(tuple[Token, ...])
 
 GENERATION: EventKinds = {"start": Started, "token": TokenWritten, "end": Ended}
@@ -319,7 +319,7 @@ def _restored(
     triangle = array if scale is None else array * np.float32(scale)
     if packed is None:
         return triangle
-    if packed["packed"] != _LOWER_TRIANGLE:
+    if packed["packed"] != LOWER_TRIANGLE:
         raise ValueError(f"an array is packed as {packed['packed']!r}; a newer client can read it")
     fill = -np.inf if packed["fill"] is None else packed["fill"]
     whole = np.full(packed["shape"], fill, triangle.dtype)

@@ -28,15 +28,12 @@ from headlight.client.decode import (
     read_traces,
 )
 from headlight.model.trace import NamedArray
-from headlight.schemas import LimitAnswer
+from headlight.schemas import EVENT_STREAM, JSON, SAFETENSORS, LimitAnswer
 from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
 from headlight.schemas.models import ModelAnswer, ModelsAnswer
 from headlight.schemas.traces import DType, Scheme, TokenAnswer, TokenizeAnswer
 
 BASE = "/api/v1"
-JSON = "application/json"
-SAFETENSORS = "application/x-safetensors"
-EVENT_STREAM = "text/event-stream"
 
 Answer = TypeVar("Answer")
 Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]

@@ -43,8 +43,9 @@ from headlight.commands.parsing import (
 from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
+from headlight.schemas import JSON, SAFETENSORS
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import JSON, SAFETENSORS, ResponseFormat
+from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.trace import encode
 from headlight.settings import Settings, variable_of
 from headlight.tracing.service import trace_now

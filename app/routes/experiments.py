@@ -12,6 +12,7 @@ from headlight.errors import InvalidMembers, Problem, described, echo, server_st
 from headlight.experiments import Run, description
 from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
 from headlight.routes.strict_json import JsonRoute
+from headlight.schemas import EVENT_STREAM, JSON
 from headlight.schemas.experiments import (
     ExperimentAnswer,
     ExperimentEvent,
@@ -21,8 +22,8 @@ from headlight.schemas.experiments import (
     QuantityAnswer,
     SourceAnswer,
 )
-from headlight.serialization.negotiation import JSON, negotiate
-from headlight.serialization.sending import EVENT_STREAM, EVENTS, EventStream, encode_event
+from headlight.serialization.negotiation import negotiate
+from headlight.serialization.sending import EVENTS, EventStream, encode_event
 from headlight.services import Services, ServicesDep, client_left
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute)

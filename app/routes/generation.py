@@ -9,9 +9,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from headlight.errors import described
 from headlight.routes.strict_json import JsonRoute
+from headlight.schemas import EVENT_STREAM
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.negotiation import negotiate
-from headlight.serialization.sending import EVENT_STREAM, EVENTS, EventStream
+from headlight.serialization.sending import EVENTS, EventStream
 from headlight.services import Services, ServicesDep, client_left
 from headlight.tracing.generation import Generation
 

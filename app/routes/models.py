@@ -18,6 +18,7 @@ from headlight.model.card import CLAIMS, ModelCard, measured_claim
 from headlight.model.head_profiles import head_labels
 from headlight.model.served import Description, Weight
 from headlight.registry import ModelStatus, Registry
+from headlight.schemas import SAFETENSORS
 from headlight.schemas.edits import MAX_GLOBS, Glob
 from headlight.schemas.models import (
     ClaimAnswer,
@@ -35,7 +36,6 @@ from headlight.schemas.models import (
 from headlight.serialization.negotiation import (
     FILE,
     NOT_MODIFIED,
-    SAFETENSORS,
     TAG,
     content_tag,
     negotiate,

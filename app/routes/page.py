@@ -16,8 +16,9 @@ from markupsafe import Markup
 from headlight.errors import Problem, described
 from headlight.model.card import flatten, to_markdown
 from headlight.routes.models import model_answer
+from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import SAFETENSORS, ResponseFormat
+from headlight.serialization.negotiation import ResponseFormat
 from headlight.services import ServicesDep, client_left
 from headlight.settings import HOME
 from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, THEME_SCRIPT, modules_of

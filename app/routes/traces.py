@@ -14,6 +14,7 @@ from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, typed_tokens
 from headlight.registry import Registry
 from headlight.routes.strict_json import JsonRoute
+from headlight.schemas import EVENT_STREAM
 from headlight.schemas.traces import (
     TileAnswer,
     TileRequest,
@@ -36,12 +37,7 @@ from headlight.serialization.negotiation import (
     negotiate_format,
     not_modified,
 )
-from headlight.serialization.sending import (
-    EVENT_STREAM,
-    EVENTS,
-    EventStream,
-    encode_event,
-)
+from headlight.serialization.sending import EVENTS, EventStream, encode_event
 from headlight.services import Services, ServicesDep, client_left
 from headlight.tracing.jobs import TraceJob, check_texts, model_errors_as_problems
 from headlight.tracing.long_texts import tile_answer

@@ -9,6 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+JSON = "application/json"
+SAFETENSORS = "application/x-safetensors"
+EVENT_STREAM = "text/event-stream"
+LOWER_TRIANGLE = "lower-triangle"
+
 Kind = TypeVar("Kind")
 Data = TypeVar("Data")
 

@@ -27,12 +27,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headlight.errors import Problem, echo
+from headlight.schemas import JSON, SAFETENSORS
 from headlight.schemas.traces import DType
 
 Coding = Literal["identity", "zstd", "br", "gzip"]
 
-JSON = "application/json"
-SAFETENSORS = "application/x-safetensors"
 MEDIA_TYPES = (JSON, SAFETENSORS)
 
 CODINGS: tuple[Coding, ...] = ("zstd", "br", "gzip")
@@ -53,8 +52,6 @@ N_CACHED_HEADERS = 64
 
 LIBRARIES = f"{zstandard.ZSTD_VERSION} {brotli.__version__} {zlib.ZLIB_RUNTIME_VERSION}"
 """The versions that, with the level, decide the compressed bytes."""
-
-LOWER_TRIANGLE = "lower-triangle"
 
 FILE = {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}
 TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}

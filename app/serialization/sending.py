@@ -19,12 +19,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from headlight.errors import Problem, internal_error, service_unavailable
-from headlight.serialization.negotiation import LIBRARIES, SAFETENSORS, ResponseFormat
+from headlight.schemas import EVENT_STREAM, SAFETENSORS
+from headlight.serialization.negotiation import LIBRARIES, ResponseFormat
 from headlight.serialization.trace import Answer, Sendable, sent_arrays
 
 logger = logging.getLogger(__name__)
 
-EVENT_STREAM = "text/event-stream"
 EVENTS = {EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}}}
 """The content of a stream, for the documentation of its route."""
 # An event is of use at once or not at all: no cache may keep it, no proxy may collect several.

@@ -24,13 +24,8 @@ from numpy.typing import NDArray
 from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
-from headlight.serialization.negotiation import (
-    LOWER_TRIANGLE,
-    SAFETENSORS,
-    ResponseFormat,
-    compressed,
-    pack,
-)
+from headlight.schemas import LOWER_TRIANGLE, SAFETENSORS
+from headlight.serialization.negotiation import ResponseFormat, compressed, pack
 
 UINT16_SCALE = 1 / 65535
 MASKED_SITES = (".scores", ".router_logits")

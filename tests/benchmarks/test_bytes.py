@@ -20,8 +20,9 @@ from headlight.model.checkpoint import save
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
+from headlight.schemas import JSON, SAFETENSORS
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import JSON, SAFETENSORS, Coding, ResponseFormat
+from headlight.serialization.negotiation import Coding, ResponseFormat
 from headlight.serialization.trace import Answer, encode
 from headlight.services import Services
 from headlight.settings import Settings

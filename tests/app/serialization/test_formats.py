@@ -13,14 +13,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
-from headlight.serialization.negotiation import (
-    JSON,
-    MEDIA_TYPES,
-    SAFETENSORS,
-    SMALL,
-    compressed,
-    pack,
-)
+from headlight.schemas import JSON, SAFETENSORS
+from headlight.serialization.negotiation import MEDIA_TYPES, SMALL, compressed, pack
 
 DECODERS = {
     "identity": lambda content: content,

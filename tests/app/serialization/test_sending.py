@@ -15,8 +15,9 @@ from hypothesis.extra import numpy as arrays
 
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
+from headlight.schemas import SAFETENSORS
 from headlight.serialization import sending
-from headlight.serialization.negotiation import MEDIA_TYPES, SAFETENSORS, ResponseFormat
+from headlight.serialization.negotiation import MEDIA_TYPES, ResponseFormat
 from headlight.serialization.sending import (
     CHUNK_BYTES,
     UNREAD_BYTES,

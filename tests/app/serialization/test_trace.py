@@ -9,7 +9,8 @@ import safetensors.numpy
 
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
-from headlight.serialization.negotiation import JSON, SAFETENSORS, ResponseFormat
+from headlight.schemas import JSON, SAFETENSORS
+from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.trace import (
     FILE_CHUNK_BYTES,
     JSON_CHUNK_ELEMENTS,
