@@ -5,7 +5,7 @@
 
 import { percent } from './format.js';
 import { labelledHeads, placeOf, strongestHeads, tokensOf, weightsAt } from './attention.js';
-import { nameOf } from './text.js';
+import { byteRangeOf, nameOf } from './text.js';
 import { highestIn, matrixAt, rowOf } from './trace.js';
 import { isMask } from './words.js';
 
@@ -250,12 +250,12 @@ const nth = ({ ordinal, name }) => (ordinal ? `the ${ordinal}${name}` : name);
 /** @type {Record<string, (query: Word, key: Word, of: {distance: number, isBefore: boolean, head: string}) => string>} */
 const SAID = {
   induction: (query, key, { head }) =>
-    `At ${nth(query)}, ${head} looks back to ${key.name}, which followed it before`,
+    `At ${nth(query)}, ${head} looks back to ${key.name}, which followed ${query.noun === 'byte' ? 'the same byte' : 'it'} before`,
   previous: (query, key, { head }) =>
     `At ${query.name}, ${head} looks at the token before, ${key.name}`,
   next: (query, key, { head }) => `At ${query.name}, ${head} looks at the token after, ${key.name}`,
   same_token: (query, _, { head }) =>
-    `At ${nth(query)}, ${head} looks at the same ${query.ordinal ? 'word' : 'letters'} elsewhere`,
+    `At ${nth(query)}, ${head} looks at the same ${query.noun} elsewhere`,
   current: (query, _, { head }) => `At ${query.name}, ${head} looks at the token itself`,
   sink: (query, key, { head }) =>
     `At ${query.name}, ${head} looks at ${key.name}, the start of the text`,
@@ -282,26 +282,33 @@ function relationOf(trace, place, query, key) {
   return tokens[key].id === tokens[query].id ? 'same_token' : 'other';
 }
 
-/** @typedef {{name: string, ordinal: string}} Word in quotation marks; `second `, if it stands there more than once */
+/** @typedef {{name: string, ordinal: string, noun: string}} Word in quotation marks; `second `, if it stands there more than once */
 
 const ORDINALS = ['first ', 'second ', 'third ', 'fourth ', 'fifth '];
 
+const NUMBER = /^\p{N}+$/u;
+/** Scripts without spaces between words, of which a “word” is a whole clause. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
+
 /**
- * The word that a token belongs to, and which of its occurrences this is.
+ * The word that a token belongs to, and which of its occurrences this is; of a number the digit, and
+ * of a script without spaces the token, since they stand alone in the drawing.
  * @param {Token[]} tokens
  * @param {string[]} names of the words
  * @param {number} index
  * @returns {Word}
  */
 function wordAt(tokens, names, index) {
+  const name = `“${names[index]}”`;
+  const piece = `“${tokens[index].part?.whole ?? nameOf(tokens[index])}”`;
+  if (piece !== name && NUMBER.test(names[index]))
+    return { name: `${piece} of ${name}`, ordinal: '', noun: 'digit' };
+  if (UNSPACED.test(names[index])) return { name: piece, ordinal: '', noun: 'letters' };
   /** @param {number} at */
   const placeOf = (at) => tokens[at].word ?? `at ${at}`;
   const places = new Set(names.flatMap((name, at) => (name === names[index] ? [placeOf(at)] : [])));
   const before = [...places].indexOf(placeOf(index));
-  return {
-    name: `“${names[index]}”`,
-    ordinal: places.size > 1 ? (ORDINALS[before] ?? 'last ') : '',
-  };
+  return { name, ordinal: places.size > 1 ? (ORDINALS[before] ?? 'last ') : '', noun: 'word' };
 }
 
 /**
@@ -311,7 +318,10 @@ function wordAt(tokens, names, index) {
  * @returns {Word}
  */
 function pieceAt(tokens, index) {
-  return { name: `“${nameOf(tokens[index])}”`, ordinal: '' };
+  const { part } = tokens[index];
+  if (part) return { name: `${byteRangeOf(part)} of “${part.whole}”`, ordinal: '', noun: 'byte' };
+  const name = nameOf(tokens[index]);
+  return { name: `“${name}”`, ordinal: '', noun: NUMBER.test(name) ? 'digit' : 'letters' };
 }
 
 /**
@@ -345,7 +355,7 @@ function nameOfWord(pieces, text) {
   if (first.is_special) return first.text;
   const isOfBytes = text !== '' && pieces.some(({ part }) => part);
   const joined = isOfBytes
-    ? text.slice(first.start, pieces.at(-1)?.end)
+    ? [...text].slice(first.start, pieces.at(-1)?.end).join('')
     : pieces.map((piece) => piece.text).join('');
   const whole = joined.trim().replace(/'(?=\p{L})/gu, '’');
   if (!/[\p{L}\p{N}]/u.test(whole)) return whole || first.text;

@@ -79,8 +79,10 @@ export function createTour(starter, stops, { onView }) {
   function place() {
     if (at < 0 || !target) return;
     const box = target.getBoundingClientRect();
+    const { beside } = stops[at];
+    const free = (beside && document.querySelector(beside)) || target;
     const size = { width: card.offsetWidth, height: card.offsetHeight };
-    const { left, top } = placeBeside(box, size, {
+    const { left, top } = placeBeside(free.getBoundingClientRect(), size, {
       width: document.documentElement.clientWidth,
       height: window.innerHeight,
     });
@@ -144,6 +146,7 @@ function reveal(target) {
  * @property {string} id
  * @property {string} [view] that is opened for it
  * @property {string} target a selector of the part that is pointed at
+ * @property {string} [beside] of the part that the card does not cover, if it is another
  * @property {string} title
  * @property {string} text
  */
@@ -153,6 +156,7 @@ const STOPS = [
   {
     id: 'sentence',
     target: '.composer-line',
+    beside: '.composer-foot',
     title: 'Type a sentence',
     text: 'A small transformer reads it as you type. Each example below the box shows something that one part of a model has learnt.',
   },
@@ -166,14 +170,14 @@ const STOPS = [
     id: 'model',
     target: '#map',
     title: 'The model as a map',
-    text: 'The text enters at the top and the prediction leaves at the bottom. Each small box is an attention head or an expert; the darker, the larger its share in this pass. Choose one to see what it does.',
+    text: 'It leads from the text to the prediction. Each small box is an attention head or an expert; the stronger its colour, the larger its share in this pass. Choose one to see what it does.',
   },
   {
     id: 'heads',
     view: 'attention',
     target: '#view-attention .heads',
     title: 'Every head at a glance',
-    text: 'Each small map is one head: which tokens attend to which. A diagonal line is attention to the token before, a vertical one attention to one token. Choose a map to enlarge it.',
+    text: 'Each small map is one head: which tokens attend to which. The long diagonal is attention to the token itself, the line beside it attention to its neighbour, a vertical line attention to one token. Choose a map to enlarge it.',
   },
   {
     id: 'map',
@@ -187,7 +191,7 @@ const STOPS = [
     view: 'why',
     target: '#view-why .panel',
     title: 'Why a weight has its value',
-    text: 'The arithmetic of one weight, with the numbers of this pass: the dot product of query and key, scaled, then the softmax over all keys.',
+    text: 'The arithmetic of one weight, with the numbers of this pass: the dot product of query and key, scaled, then the softmax over the keys that the query sees.',
   },
   {
     id: 'experts',

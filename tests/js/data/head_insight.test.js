@@ -136,6 +136,38 @@ test('a piece that repeats within different words is told as a piece', () => {
   match(said(trace, 1, 5), /^At “day”, head 1 of layer 0 looks at the same letters elsewhere/);
 });
 
+test('a digit is told of its number, and a letter of a script without spaces alone', () => {
+  const words = ['<s>', '9', '4', '*', '2', '3', '我', '喜'];
+  const trace = traceOf(words, [
+    [
+      [5, 1, 0.9],
+      [7, 4, 0.9],
+    ],
+  ]);
+  const places = [null, 0, 0, 1, 2, 2, 3, 3];
+  const tokens = trace.tokens.map((token, at) => ({ ...token, word: places[at] }));
+  match(said({ ...trace, tokens }, 0, 5), /^At “3” of “23”, .* at “9” of “94”, 4 tokens back/);
+  match(said({ ...trace, tokens }, 0, 7), /^At “喜”, .* at “2” of “23”/);
+});
+
+test('a byte that repeats is told as a byte of its letter', () => {
+  const bytes = ['<s>', '\\xf0', '\\xa9', ' ', '\\xf0', '\\xa6'];
+  const trace = traceOf(bytes, [[[4, 2, 0.9]]]);
+  const tokens = trace.tokens.map((token, at) => ({
+    ...token,
+    start: [0, 0, 0, 1, 2, 2][at],
+    end: [0, 1, 1, 2, 3, 3][at],
+    word: [null, 0, 0, 0, 1, 1][at],
+    part: [0, 3].includes(at)
+      ? null
+      : { whole: at < 3 ? '👩' : '👦', from: ((at - 1) % 3) + 1, to: ((at - 1) % 3) + 1, of: 2 },
+  }));
+  match(
+    said({ ...trace, tokens, text: '👩 👦' }, 0, 4),
+    /^At byte 1 of 2 of “👦”, .* to byte 2 of 2 of “👩”, which followed the same byte before/,
+  );
+});
+
 test('of a common head the row of a word is told, not a full stop that rests on the first token', () => {
   const resting = traceOf(KING, [[[3, 2, 0.3]]], ['sink']);
   deepEqual(telling(resting), { layer: 0, head: 0, query: 3 });

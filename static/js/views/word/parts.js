@@ -255,7 +255,8 @@ export function strongestSources(rows, most) {
 /** @typedef {{reader: HeadAt|null, head: HeadAt|null, token: number|null, difference: number, probability: number}} Edge */
 
 /**
- * The edges of the strongest path as bars: by how much the logit difference falls without each.
+ * The strongest path as bars: by how much the logit difference falls with its last head switched
+ * off, and without each edge before it.
  * @param {{edges: Edge[], difference: number, probability: number}} found
  * @param {Token[]} tokens that the decoder, or the only stack, reads
  * @param {Token[]} sources
@@ -268,7 +269,7 @@ export function pathParts(found, tokens, sources) {
       reader !== null &&
       (reader.path.includes('cross_attention') || reader.path.startsWith('encoder'));
     const from = head ? headName(head, isPair) : named(readsSource ? sources : tokens, token ?? 0);
-    const to = reader ? headName(reader, isPair) : 'the prediction';
+    const to = reader ? headName(reader, isPair) : '';
     const short = [head ?? null, reader].map((one) => one && shortName(one));
     const where = head && {
       layer: Number(head.path.split('.')[2]),
@@ -278,9 +279,12 @@ export function pathParts(found, tokens, sources) {
     const source = from.replace(/ at \d+$/, '');
     const left = `${percent(found.probability)} → ${percent(probability)}`;
     return {
-      label: `${source} → ${to}`.replaceAll('cross-attention ', 'cross '),
-      short: `${short[0] ?? source} → ${short[1] ?? 'word'}`,
-      name: `${from} → ${to}, cut: ${left}`,
+      label: (reader ? `${source} → ${to}` : `${source}, switched off`).replaceAll(
+        'cross-attention ',
+        'cross ',
+      ),
+      short: reader ? `${short[0] ?? source} → ${short[1]}` : `${short[0]} off`,
+      name: `${reader ? `${from} → ${to}, cut` : `${from}, switched off`}: ${left}`,
       from,
       value: found.difference - difference,
       written: `${withSign(found.difference - difference)} · ${left}`,

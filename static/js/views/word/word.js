@@ -53,7 +53,10 @@ const TERMS = {
       'edge',
       'what one part reads of another; without it, the reader sees the text as if the other had written nothing there',
     ],
-    ['strongest', 'the edge without which the difference falls most, found by trying each'],
+    [
+      'strongest',
+      'the head, then the edge to it, without which the difference falls most, found by trying each',
+    ],
   ],
   patching: [
     ['activation', 'a vector that the model computes on its way, at one place of one layer'],
@@ -139,8 +142,8 @@ function pathInWords(trace, found) {
     .rows(found, trace)
     .map(({ from = '' }) => from);
   return [
-    `${preposition} ${named(tokens, found.position)}, “${token}” has ${percent(found.probability)}. It rests most on this path: ${stops.reverse().join(' → ')} → the prediction.`,
-    `A bar is one edge of the path, cut: the logits by which “${token}” then loses ground to “${against}”, and its probability before and after.`,
+    `${preposition} ${named(tokens, found.position)}, “${token}” has ${percent(found.probability)}. The strongest path found, step by step: ${stops.reverse().join(' → ')} → the prediction.`,
+    `The first bar switches the last head off, each other one cuts an edge of the path: the logits by which “${token}” then loses ground to “${against}”, and its probability before and after. Unlike in “Parts”, what later parts make of the loss counts too.`,
   ];
 }
 
@@ -152,13 +155,22 @@ function pathInWords(trace, found) {
  */
 function contributions(trace, found) {
   const [token, against] = tokensIn(found);
-  const [part, head] = [partsOf(found, trace.card), headsOf(found)].map(extremesOf);
-  /** @param {Part|undefined} one @param {Part|undefined} ofHeads */
-  const both = (one, ofHeads) =>
-    [one && sized(one), ofHeads && `among the heads ${sized(ofHeads)}`].filter(Boolean).join(', ');
+  const all = partsOf(found, trace.card);
+  const [part, head] = [all, headsOf(found)].map(extremesOf);
+  const bias = all.find(({ label }) => label === NAMES.bias[0]);
+  /** The bias, where its bar is longer than that of any part. @param {Part|undefined} one */
+  const apart = (one, sign = 1) =>
+    bias && bias.value * sign > (one?.value ?? 0) * sign
+      ? `${one ? 'apart from ' : ''}${sized(bias)}`
+      : '';
+  /** @param {string} aside @param {Part|undefined} one @param {Part|undefined} ofHeads */
+  const both = (aside, one, ofHeads) =>
+    [aside, one && sized(one), ofHeads && `of single heads, ${sized(ofHeads)}`]
+      .filter(Boolean)
+      .join(', ');
   const sides = [
-    [token, both(part.most, head.most)],
-    [against, both(part.least, head.least)],
+    [token, both(apart(part.most), part.most, head.most)],
+    [against, both(apart(part.least, -1), part.least, head.least)],
   ].flatMap(([name, what]) => (what ? [`for “${name}”: ${what}`] : []));
   const texts = [tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')];
   const sources = strongestSources(sourcesOf(found, texts[0], texts[1]), MOST_SOURCES).map(
@@ -170,7 +182,7 @@ function contributions(trace, found) {
   return [
     sides.length > 0 ? `Most ${sides.join('; most ')}.` : '',
     sources.length > 0
-      ? `The heads fetched most from ${enumerated(sources)}, where + speaks for “${token}”.`
+      ? `The heads fetched most from ${enumerated(sources)}, where + favours “${token}”.`
       : '',
   ].filter(Boolean);
 }
@@ -189,7 +201,7 @@ function tokensIn({ token, against }) {
 
 /** @type {Record<string, string>} */
 const HELP = {
-  path: 'From the prediction back to a token: at each step the edge whose loss hurts most, measured by a pass without it. “layer 0, head 4 → layer 1, head 2” stands for what the first head writes and the second reads.',
+  path: 'From the prediction back to a token: first the head whose loss hurts most, then the edge to it, measured by a pass without it. “layer 0, head 4 → layer 1, head 2” stands for what the first head writes and the second reads.',
   patching:
     'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:
@@ -266,7 +278,7 @@ function figure(trace, state) {
   const { title, help: meaning, rows } = chartOf(state.chart ?? 'layers');
   const parts = rows(found, trace);
   const help = SUMMED.includes(state.chart ?? 'layers')
-    ? `${meaning} ${sumSaid(parts, differenceOf(found))}`
+    ? `${meaning} They sum to ${withSign(differenceOf(found))}.`
     : meaning;
   const [token, against] = tokensIn(found);
   return {
@@ -276,20 +288,6 @@ function figure(trace, state) {
     ...signedBars(parts, { title: 'logits', ends: [`for “${against}”`, `for “${token}”`] }, state),
     grid: gridOf(trace, state, { found, parts, title }),
   };
-}
-
-/**
- * The sum of the parts, and that of the numbers as they are printed, if rounding makes it another.
- * @param {Part[]} parts
- * @param {number} difference
- */
-export function sumSaid(parts, difference) {
-  const printed = parts.reduce((sum, { value }) => sum + Math.round(value * 100), 0) / 100;
-  const whole = withSign(difference);
-  const other = withSign(printed);
-  return whole === other
-    ? `They sum to ${whole}.`
-    : `They sum to ${whole}; rounded as printed, to ${other}.`;
 }
 
 /**

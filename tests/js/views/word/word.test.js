@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { sumSaid, word } from '../../../../static/js/views/word/word.js';
+import { word } from '../../../../static/js/views/word/word.js';
 import { FRAME, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
@@ -134,11 +134,20 @@ test('the answer names the most for and the most against, by sign, and the sourc
   );
   equal(
     parts,
-    'Most for “·saw”: the experts of layer 1 (+3.00), among the heads layer 0, head 0 (+3.00); ' +
-      'most for “<i>&”: the feed-forward network of layer 0 (−2.00), among the heads layer 0, head 1 (−2.00).',
+    'Most for “·saw”: the experts of layer 1 (+3.00), of single heads, layer 0, head 0 (+3.00); ' +
+      'most for “<i>&”: the feed-forward network of layer 0 (−2.00), of single heads, layer 0, head 1 (−2.00).',
   );
-  equal(sources, 'The heads fetched most from “it” at 1 (+1.00), where + speaks for “·saw”.');
+  equal(sources, 'The heads fetched most from “it” at 1 (+1.00), where + favours “·saw”.');
   deepEqual(more, []);
+});
+
+test('a bias whose bar is the longest is named, and only on its side', () => {
+  const trace = withCard(sampleTrace());
+  const attribution = found();
+  attribution.parts.data[6] = 4;
+  const said = plain(word.wording(trace, stateOf(trace, { attribution })).answer[1]);
+  match(said, /“·saw”: apart from the bias of the last norm \(\+4\.00\), the experts of layer 1/);
+  equal(said.match(/bias/g).length, 1);
 });
 
 test('without a part against the token, the answer names none', () => {
@@ -218,7 +227,7 @@ test('the path lists its edges, each with what is left without it', () => {
   ]);
   deepEqual(word.route(trace, state), [], 'only the path is drawn on the map');
   const labels = figures[0].layout.yaxis.ticktext;
-  equal(labels[0], 'layer 1, head 1 → the prediction');
+  equal(labels[0], 'layer 1, head 1, switched off');
   match(labels[1], /→ layer 1, head 1$/);
   const [narrow] = figuresOf(trace, { ...state, word_show: 'path', width: 358 });
   match(narrow.layout.yaxis.ticktext[1], /→ L1 H1$/);
@@ -247,15 +256,6 @@ test('a head of a path opens in its own stack', () => {
   const [figure] = figuresOf(trace, answered(trace, 'strongest_path', of, { word_show: 'path' }));
   const opened = [0, 1].map((row) => figure.grid.choose(row, 0).where);
   deepEqual(opened, ['cross', 'encoder']);
-});
-
-test('a sum whose printed parts round to another is said', () => {
-  const part = (value) => ({ label: '', name: '', value });
-  equal(sumSaid([part(1.5), part(0.25)], 1.75), 'They sum to +1.75.');
-  equal(
-    sumSaid([part(0.004), part(0.004), part(1)], 1.008),
-    'They sum to +1.01; rounded as printed, to +1.00.',
-  );
 });
 
 test('patching asks for a second sentence, and maps the shares', () => {
