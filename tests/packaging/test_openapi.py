@@ -346,14 +346,17 @@ def test_every_example_is_what_the_models_answer(asked):
         raise
 
 
-def test_the_committed_description_is_that_of_the_code(asked):
-    assert json.loads(DOCUMENT.read_text()) == json.loads(described()), STALE
-
-
 @pytest.fixture(scope="module")
-def document(asked):
+def document(request):
+    """The description of the code, with the examples that are committed or just renewed."""
+    if RENEW:
+        request.getfixturevalue("asked")
     found: dict[str, Any] = json.loads(described())
     return found
+
+
+def test_the_committed_description_is_that_of_the_code(document):
+    assert json.loads(DOCUMENT.read_text()) == document, STALE
 
 
 def contents(document):

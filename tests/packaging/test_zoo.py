@@ -38,7 +38,7 @@ SHIPPED = {
 @pytest.fixture(scope="module")
 def client():
     """A server of the models that ship, as `headlight serve` makes it."""
-    app = create_app(Settings(models_dir=None, queue_seconds=100))
+    app = create_app(Settings(models_dir=None, queue_seconds=100, work_seconds=100))
     with TestClient(app, base_url="http://localhost") as client:
         yield client
 
@@ -59,6 +59,7 @@ def test_a_shipped_model_gives_what_its_card_lists(model, client):
     analyses = set(card["analyses"]) - {"patching"}  # needs another text of as many tokens
     asked = {"model": model, "text": card["examples"][0]["text"], "analyses": sorted(analyses)}
     answer = client.post("/api/v1/trace", json=asked)
+    assert answer.status_code == 200, answer.text
     assert set(answer.json()["analyses"]) == analyses
 
 

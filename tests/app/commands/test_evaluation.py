@@ -11,7 +11,7 @@ from headlight.cli import app
 from headlight.model.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint import ZOO, load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
-from headlight.model.evaluation import translate
+from headlight.model.evaluation import minimal_pairs, robustness, translate
 from headlight.model.evaluation.figures import sample_figures
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.tokenizer import train_tokenizer
@@ -38,8 +38,10 @@ SMALL = TransformerConfig(
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty working directory, so that messages hold short paths."""
+    """An empty working directory, so that messages hold short paths; little is measured."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
+    monkeypatch.setattr(robustness, "N_BLANKS", 20)
     monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
     return tmp_path
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from headlight.model.evaluation import stories
 from headlight.model.evaluation.minimal_pairs import MinimalPair
 from headlight.model.evaluation.stories import (
     OPENINGS,
@@ -246,7 +247,8 @@ def test_the_rows_are_a_random_segment_twice(checkpoint):
     assert of_words[:, 1:].unique().tolist() == words
 
 
-def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint):
+def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint, monkeypatch):
+    monkeypatch.setattr(stories, "N_CONTINUED", 8)
     registry = (STATIC / "js/views/registry.js").read_text()
     standard = {
         name: float(value)
@@ -264,7 +266,8 @@ def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint):
     assert len(set(found.values())) == len(found) == 10
 
 
-def test_settings_of_sampling_are_compared_with_the_text(make_checkpoint):
+def test_settings_of_sampling_are_compared_with_the_text(make_checkpoint, monkeypatch):
+    monkeypatch.setattr(stories, "N_PARAGRAPHS", 3)
     checkpoint = make_checkpoint(moe=None, max_tokens=200)
     repeated = "Once upon a time there was a fox. " * 30
     found = sampling_figures(checkpoint, [repeated], [repeated])
