@@ -20,9 +20,6 @@ from headlight.model.attention import (
 from headlight.model.config import POSITIONALS
 from headlight.model.positions import alibi_bias, rotate
 
-# "the quick brown fox jumps over", three numbers a word
-
-
 # --- why the scores are divided by √d_k -----------------------------------------------------------
 
 

@@ -25,7 +25,6 @@ from headlight.model.sites import Site
 from headlight.model.tracing import trace
 from headlight.model.transformer import Transformer
 
-FILES = ["CARD.md", "config.json", "model.safetensors", "tokenizer.json"]
 SCALE, ROUTER = "decoder.norm.scale", "decoder.layers.1.experts.router.weight"
 WEIGHTS = "model.safetensors"
 
@@ -147,14 +146,6 @@ def test_the_revision_does_not_depend_on_how_lines_end(make_folder):
 
 
 # --- damaged folders ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00"])
-def test_a_missing_empty_or_binary_file_is_named(make_folder, file, content):
-    folder = make_folder()
-    (folder / file).unlink() if content is None else (folder / file).write_bytes(content)
-    fails(folder, file)
 
 
 def test_a_missing_folder_is_named(tmp_path):

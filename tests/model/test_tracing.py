@@ -24,17 +24,6 @@ from headlight.model.translation import translate
 SENTENCE = "The cat chased the mouse."
 
 
-def test_the_default_is_attention_positions_and_routing(checkpoint):
-    assert list(trace(checkpoint, SENTENCE).tensors) == [
-        "decoder.embedding.positional",
-        "decoder.layers.0.self_attention.weights",
-        "decoder.layers.1.self_attention.weights",
-        "decoder.layers.1.experts.router_probs",
-        "decoder.layers.1.experts.expert_indices",
-        "decoder.layers.1.experts.expert_weights",
-    ]
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_the_name_of_a_model_is_not_a_loaded_model():
     with pytest.raises(TypeError, match=re.escape('load("stories")')):

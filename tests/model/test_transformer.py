@@ -243,38 +243,6 @@ def test_a_decoder_beside_an_encoder_sees_all_of_the_source_and_its_own_past(
     assert moved(before, after)[3:] == [True] * 3
 
 
-# --- padding --------------------------------------------------------------------------------------
-
-LENGTHS, TARGET_LENGTHS = (11, 7, 1), (2, 6, 4)
-
-
-def cut(captured, site, row, shape):
-    """Of one row of a batch, what lies inside a smaller shape."""
-    return captured[site][row][tuple(slice(size) for size in shape)]
-
-
-@every_kind
-@every_scheme
-@pytest.mark.parametrize("is_watched", [True, False])
-def test_a_padded_row_gets_the_numbers_it_gets_alone(make_model, kind, positional, is_watched):
-    model = make_model(kind=kind, positional=positional, n_kv_heads=2)
-    generator = torch.Generator().manual_seed(3)
-    ids, target = (torch.randint(300, (3, size), generator=generator) for size in (11, 6))
-    is_token = torch.arange(11) < torch.tensor(LENGTHS)[:, None]
-    has_target = kind == "encoder-decoder"
-    sites = ["*.residual.after", "logits", *(["*.weights", "*.router_probs"] if is_watched else [])]
-    with model.capture(sites) as together:
-        model(ids, target if has_target else None, is_token=is_token)
-    for row, (length, target_length) in enumerate(zip(LENGTHS, TARGET_LENGTHS, strict=True)):
-        own_target = target[row : row + 1, :target_length] if has_target else None
-        with model.capture(sites) as alone:
-            model(ids[row : row + 1, :length], own_target)
-        assert len(alone) == len(together)
-        for site, tensor in alone.items():
-            inside = cut(together, site, row, tensor.shape[1:])
-            torch.testing.assert_close(inside, tensor[0], rtol=0, atol=1e-5, msg=site)
-
-
 # --- length, dropout, errors ----------------------------------------------------------------------
 
 

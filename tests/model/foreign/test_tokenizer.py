@@ -130,7 +130,7 @@ def tokenizer(request):
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_offsets_lie_in_the_text_and_in_order(tokenizer, text):
+def test_offsets_lie_in_the_text_in_order_and_words_are_its_words(tokenizer, text):
     tokens = tokenizer.encode(text)
     assert tokens[0].is_special
     assert tokens[-1].is_special
@@ -141,11 +141,7 @@ def test_offsets_lie_in_the_text_and_in_order(tokenizer, text):
     covered = {place for token in tokens for place in range(token.start, token.end)}
     letters = {place for place, sign in enumerate(text) if sign.isalnum()}
     assert letters <= covered
-
-
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_words_are_those_of_the_text(tokenizer, text):
-    tokens = [token for token in tokenizer.encode(text) if not token.is_special]
+    tokens = [token for token in tokens if not token.is_special]
     spans = [found.span() for found in re.finditer(r"\w+|[^\w\s]", text)]
     words = [token.word for token in tokens if token.word is not None]
     assert words == sorted(words)

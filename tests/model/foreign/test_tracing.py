@@ -191,25 +191,6 @@ def test_queries_are_rotated_by_the_speeds_of_the_card(kind):
     torch.testing.assert_close(after[..., rotation.second], second * cos + first * sin)
 
 
-def test_tokens_have_offsets_and_words_of_the_text(served):
-    text = "A cat,\tnaïve — 👩‍👩‍👧 and </s> or 猫です"
-    tokens = served("gpt2").tokenizer.encode(text)
-    assert all(0 <= token.start <= token.end <= len(text) for token in tokens)
-    starts = [token.start for token in tokens]
-    assert starts == sorted(starts)
-    assert "".join(text[one.start : one.end] for one in tokens if one.end > one.start)
-    assert not any(token.is_special for token in tokens), "a typed </s> is text"
-    words = [token.word for token in tokens if token.word is not None]
-    assert words == sorted(words)
-
-
-def test_a_mask_in_the_text_is_the_mask(served):
-    tokenizer = served("bert").tokenizer
-    tokens = tokenizer.encode("The [MASK] sat")
-    (mask,) = [token for token in tokens if token.id == tokenizer.mask_id]
-    assert (mask.start, mask.end, mask.is_special) == (4, 10, True)
-
-
 @pytest.mark.slow
 def test_transformers_is_not_imported_for_a_model_that_ships():
     program = (
