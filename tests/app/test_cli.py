@@ -12,17 +12,11 @@ import pytest
     "words",
     [
         [],
-        ["sing"],
         ["trace"],
         ["trace", "a", "--sing"],
-        ["trace", "a", "--layers", "x"],
         ["train", "novels", "--out", "o"],
-        ["train", "stories"],
         ["evaluate"],
         ["models", "a"],
-        ["limits", "--sing"],
-        ["settings", "--sing"],
-        ["serve", "--port", "-1"],
     ],
     ids=" ".join,
 )

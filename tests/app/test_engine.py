@@ -127,7 +127,8 @@ def test_work_that_has_begun_may_take_longer_than_the_queue_allows(engine):
     assert asyncio.run(engine.run(lambda: threading.Event().wait(0.2) or "done")) == "done"
 
 
-def test_work_of_a_client_that_left_is_dropped_and_its_place_is_free(engine, gate):
+@pytest.mark.parametrize("way", ["leaves", "is cancelled"])
+def test_work_is_dropped_and_its_place_is_free_when_its_client(engine, gate, way):
     ran = []
 
     async def leave():
@@ -135,8 +136,8 @@ def test_work_of_a_client_that_left_is_dropped_and_its_place_is_free(engine, gat
         left = asyncio.Event()
         second = asyncio.ensure_future(engine.run(lambda: ran.append(1), client_left=left.wait))
         await asyncio.sleep(0.05)
-        left.set()
-        with pytest.raises(ClientDisconnected):
+        left.set() if way == "leaves" else second.cancel()
+        with pytest.raises((ClientDisconnected, asyncio.CancelledError)):
             await second
         third = await start(engine, lambda: "third")
         gate.set()
@@ -144,23 +145,6 @@ def test_work_of_a_client_that_left_is_dropped_and_its_place_is_free(engine, gat
         return await third
 
     assert asyncio.run(leave()) == "third"
-    assert ran == []
-
-
-def test_cancelling_who_waits_drops_the_work(engine, gate):
-    ran = []
-
-    async def cancel():
-        first = await start(engine, gate.wait)
-        second = await start(engine, lambda: ran.append(1))
-        second.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await second
-        gate.set()
-        await first
-        await engine.run(lambda: None)
-
-    asyncio.run(cancel())
     assert ran == []
 
 

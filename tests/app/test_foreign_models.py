@@ -259,9 +259,6 @@ def written(answer):
     return [json.loads(data[6:]) for event, data in events if event == "event: token"]
 
 
-CHOSEN = ("ids", "chosen_logits", "chosen_probabilities", "chosen_ranks")
-
-
 def test_a_running_server_lists_what_is_added_and_forgets_what_is_removed(
     client_with, models_dir, tmp_path
 ):

@@ -183,6 +183,8 @@ def test_more_than_a_limit_allows_is_refused_as_it_says(servers, problem, name):
     status, kind = LIMITS[name].refusal.split()
     answer = PROBES[name](servers)
     body = json.loads(answer.content)
+    if name in ("max_streams", "queue_length", "queue_seconds", "max_outgoing_bytes"):
+        assert answer.headers["retry-after"] == "1"
     assert (str(answer.status_code), body["type"].rpartition(":")[2]) == (status, kind)
     if LIMITS[name].env is None and "limit" in body and name != "max_outgoing_bytes":
         assert body["limit"] in (LIMITS[name].value, 64), "64: the tokens of the tests' models"

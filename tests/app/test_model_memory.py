@@ -5,6 +5,7 @@ import threading
 import pytest
 import torch
 
+from headlight import registry as registry_module
 from headlight.errors import Problem
 from headlight.model_memory import ModelMemory, NoRoom, budget_of, in_gb, pass_bytes_of
 from headlight.registry import Registry
@@ -137,9 +138,16 @@ def test_a_model_that_waits_for_others_is_refused_for_now(zoo):
     assert found.checkpoint("dense").id == "dense"
 
 
-def test_many_threads_load_each_model_once_and_stay_within_the_budget(zoo):
+def test_many_threads_load_each_model_once_and_stay_within_the_budget(zoo, monkeypatch):
+    real, may_load, loads, got = registry_module.load, threading.Event(), [], []
+
+    def load(folder, **options):
+        loads.append(folder.name)
+        may_load.wait(0.2)
+        return real(folder, **options)
+
+    monkeypatch.setattr(registry_module, "load", load)
     found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(10**8))
-    got = []
     threads = [
         threading.Thread(target=lambda name=name: got.append(found.checkpoint(name)))
         for name in ["tiny", "dense"] * 4
@@ -148,4 +156,4 @@ def test_many_threads_load_each_model_once_and_stay_within_the_budget(zoo):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(one) for one in got}) == 2
+    assert len({id(one) for one in got}) == len(loads) == 2

@@ -1,7 +1,6 @@
 """Models are an allow-list of folders; a damaged one is named, and the others go on."""
 
 import shutil
-import threading
 
 import pytest
 import torch
@@ -29,22 +28,6 @@ def test_models_are_described_without_loading_weights(zoo, model_ids, monkeypatc
     assert found.describe("dense").config.moe is None
 
 
-def test_weights_are_loaded_once_when_they_are_first_asked_for(zoo, monkeypatch):
-    loads = []
-    real = registry_module.load
-    monkeypatch.setattr(
-        registry_module, "load", lambda *args, **more: loads.append(args) or real(*args, **more)
-    )
-    found = Registry([zoo], default="tiny", device=CPU)
-    threads = [threading.Thread(target=found.checkpoint) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found.checkpoint() is found.checkpoint("tiny")
-    assert len(loads) == 1
-
-
 def test_an_unfinished_run_is_not_called_damaged(parent, zoo):
     run = shutil.copytree(zoo / "tiny", parent / "run")
     (run / "run.json").write_text("{}")
@@ -52,20 +35,6 @@ def test_an_unfinished_run_is_not_called_damaged(parent, zoo):
     reason = Registry([parent], default="sound", device=CPU).unavailable["run"]
     assert "not finished" in reason
     assert "damaged" not in reason
-
-
-def test_damaged_weights_are_found_at_loading_and_reported_from_then_on(parent, zoo):
-    broken = shutil.copytree(zoo / "tiny", parent / "broken")
-    weights = bytearray((broken / "model.safetensors").read_bytes())
-    weights[-4:] = b"\xff\xff\xff\xff"  # a float that is none
-    (broken / "model.safetensors").write_bytes(weights)
-    found = Registry([parent], default="sound", device=CPU)
-    assert "broken" in found.descriptions
-    for _ in range(2):
-        with pytest.raises(Problem, match="the model 'broken' cannot be used"):
-            found.checkpoint("broken")
-    assert "broken" not in found.descriptions
-    assert found.checkpoint().id == "sound"
 
 
 def test_a_model_that_the_device_cannot_hold_is_named_and_the_others_go_on(
@@ -97,20 +66,6 @@ def _raise(error):
         raise error
 
     return load
-
-
-def test_an_unknown_model_is_refused_with_those_that_exist(zoo):
-    with pytest.raises(
-        Problem, match="there is no model 'gpt'; the models are dense, fi"
-    ) as caught:
-        Registry([zoo], default="tiny", device=CPU).describe("gpt")
-    assert caught.value.status_code == 404
-
-
-@pytest.mark.parametrize("model", ["../zoo/tiny", "tiny/", "", ".", "tiny\x00"])
-def test_what_a_client_sends_never_becomes_a_path(zoo, model):
-    with pytest.raises(Problem, match="there is no model"):
-        Registry([zoo], default="tiny", device=CPU).checkpoint(model)
 
 
 def test_a_directory_of_ones_own_adds_models_and_replaces_none(zoo, model_ids, tmp_path, caplog):

@@ -11,21 +11,10 @@ from headlight.settings import OTHER_VARIABLES, Settings, variable_of, warnings_
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_environment_sets_a_limit(monkeypatch):
-    monkeypatch.setenv("HEADLIGHT_MAX_CELLS", "123")
-    assert Settings().max_cells == 123
-    assert Settings().limits()["max_cells"].value == 123
-
-
 def test_an_empty_variable_sets_nothing(monkeypatch):
     monkeypatch.setenv("HEADLIGHT_MODELS_DIR", "")
     monkeypatch.setenv("HEADLIGHT_DEVICE", "")
     assert (Settings().models_dir, Settings().device) == (None, "auto")
-
-
-def test_an_argument_overrides_the_environment(monkeypatch):
-    monkeypatch.setenv("HEADLIGHT_DEVICE", "cuda")
-    assert Settings(device="cpu").device == "cpu"
 
 
 @pytest.mark.parametrize(

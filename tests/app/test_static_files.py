@@ -51,12 +51,6 @@ def test_a_picture_is_sent_as_it_is(client):
     assert "content-encoding" not in response.headers
 
 
-@pytest.mark.parametrize("path", ["no.js", "js", "../app/main.py", "js/..%2f..%2fapp%2fmain.py"])
-def test_nothing_else_is_found(client, problem, path):
-    problem(client.get(f"{STATIC_URL}/{path}"), 404, "not-found")
-    problem(client.get(f"/static/000000000000/{path}"), 404, "not-found")
-
-
 def test_a_browser_that_refuses_every_coding_is_told_so(client, problem):
     headers = {"accept-encoding": "deflate, identity;q=0"}
     response = client.get(f"{STATIC_URL}/js/main.js", headers=headers)

@@ -158,6 +158,7 @@ REJECTED = {
             ),
         )
     },
+    "a file of another release": (404, "not-found", get("/static/000000000000/js/main.js")),
     "more positions than an answer holds": (
         422,
         "too-many-cells",

@@ -34,13 +34,6 @@ def test_a_server_is_alive_but_not_ready_while_its_model_loads(settings, problem
         may_load.set()
 
 
-def test_a_server_without_its_default_model_says_why_it_is_not_ready(client_with, problem):
-    client = client_with(default_model="gone")
-    while "being loaded" in (response := client.get("/readyz")).text:
-        pass
-    assert "there is no model 'gone'" in problem(response, 503, "not-ready")["detail"]
-
-
 def test_the_page_loads_nothing_from_another_host_and_has_no_inline_script(client):
     page = client.get("/docs")
     assert page.status_code == 200

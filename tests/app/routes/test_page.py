@@ -1,4 +1,4 @@
-"""GET / and GET /experiments: the pages."""
+"""GET /, GET /experiments and the card of a model: the pages."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from headlight.static_files import PLOTLY_URL, STATIC_URL, THEME_SCRIPT
 
 
-@pytest.fixture(params=["/", "/experiments"])
+@pytest.fixture(params=["/", "/experiments", "/models/tiny/card"])
 def path(request):
     return request.param
 
@@ -22,7 +22,7 @@ def test_a_page_is_html_that_is_revalidated(client, path):
 
 def test_everything_a_page_names_comes_from_this_server(client, path):
     named = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]+)"', client.get(path).text)
-    assert PLOTLY_URL in named
+    assert (PLOTLY_URL in named) == (path != "/models/tiny/card")
     for file in named:
         assert file.startswith("/")
         response = client.get(file)

@@ -75,43 +75,28 @@ def test_the_order_of_edits_of_a_site_decides_and_names_the_trace(client):
     assert not np.allclose(logits(one), logits(two), atol=1e-4)
 
 
-HEADS, TEXT_OF = {"site": CONTEXT, "value": 0}, {"text": OTHER, "positions": [1, 2]}
+HEADS = {"site": CONTEXT, "value": 0}
 
 
 @pytest.mark.parametrize(
     ("edit", "kind"),
     [
         ({"site": "nowhere", "value": 0}, "unknown-site"),
-        ({"site": "*.residual.after", "value": 0}, "impossible-edit"),
-        ({"site": "decoder.layers.1.experts.expert_indices", "value": 0}, "impossible-edit"),
-        ({"value": 0, "heads": [0]}, "impossible-edit"),
         (HEADS | {"heads": [4]}, "unknown-head"),
         (HEADS | {"positions": [64]}, "unknown-position"),
-        (HEADS | {"positions": [1, 1]}, "unknown-position"),
         ({"kind": "add", "value": [1, 2, 3]}, "impossible-edit"),
-        ({"kind": "mean", "over": "heads"}, "impossible-edit"),
         ({"from": {"text": OTHER + " aloud"}}, "impossible-edit"),
         ({"from": {"text": " "}}, "empty-text"),
-        ({"from": {"text": "a" * 5000}}, "too-many-characters"),
         ({"from": {"trace": "0" * 32}}, "unknown-trace"),
         ({"positions": [1], "from": {"text": "a", "target": "b"}}, "no-target"),
-        ({"positions": [1], "from": TEXT_OF}, "impossible-edit"),
         ({}, "invalid-request"),
         ({"value": 1, "from": {"text": "a"}}, "invalid-request"),
         ({"from": {}}, "invalid-request"),
         ({"from": {"text": "a", "trace": "0" * 32}}, "invalid-request"),
-        ({"from": {"trace": "x"}}, "invalid-request"),
         ({"value": True}, "invalid-request"),
         ({"value": "1"}, "invalid-request"),
         ({"value": [[1], [2, 3]]}, "invalid-request"),
-        ({"value": [[[[[1]]]]]}, "invalid-request"),
-        ({"value": []}, "invalid-request"),
-        ({"value": 1e7}, "invalid-request"),
-        ({"kind": "add"}, "invalid-request"),
         ({"kind": "mean", "value": 1}, "invalid-request"),
-        ({"kind": "mean", "over": "layers"}, "invalid-request"),
-        ({"kind": "scale", "value": 1, "positions": []}, "invalid-request"),
-        ({"kind": "scale", "value": 1, "positions": [-1]}, "invalid-request"),
     ],
 )
 @pytest.mark.parametrize("path", ["trace", "generate"])

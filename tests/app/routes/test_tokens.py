@@ -29,26 +29,6 @@ def test_a_text_longer_than_the_model_reads_is_still_cut(client):
     assert len(tokenize(client, text="z" * 100).json()["tokens"]) == 101
 
 
-def test_a_mask_is_one_special_token_where_the_model_knows_it(client):
-    text = "the [MASK] sat"
-    tokens = tokenize(client, text=text, model="filler").json()["tokens"]
-    mask = next(token for token in tokens if token["text"] == "[MASK]")
-    assert mask["is_special"]
-    assert mask["word"] is None
-    assert text[mask["start"] : mask["end"]] == " [MASK]"
-    assert [token["word"] for token in tokens if not token["is_special"]] == [0, 1]
-
-
-def test_a_mask_is_text_to_the_other_models(client):
-    tokens = tokenize(client, text="the [MASK] sat", model="tiny").json()["tokens"]
-    assert [token["text"] for token in tokens if token["is_special"]] == ["<s>"]
-    assert "".join(token["text"] for token in tokens[1:]) == "the [MASK] sat"
-
-
-def test_a_long_text_is_refused(client, problem):
-    assert problem(tokenize(client, text="a" * 5000), 422, "too-many-characters")["limit"] == 4000
-
-
 def test_tokens_do_not_wait_for_a_pass(client):
     engine = client.app.state.services.engine
     gate = threading.Event()

@@ -1,7 +1,6 @@
 """POST /api/v1/trace: what is asked for, in the form it is asked for."""
 
 import asyncio
-import itertools
 
 import httpx
 import numpy as np
@@ -42,23 +41,6 @@ def test_the_default_holds_attention_positions_routing_and_the_next_token(client
     assert body["target_tokens"] is None
     assert body["heads"] is None
     assert {"tokenize_ms", "forward_ms", "analyses_ms"} <= set(body["timings"])
-
-
-def test_the_numbers_are_those_of_a_direct_computation(client, tiny, from_json):
-    expected = tracing.trace(tiny, TEXT)
-    body = post(client).json()
-    found = from_json(body)
-    assert found.keys() == expected.tensors.keys()
-    for site, array in expected.tensors.items():
-        assert body["tensors"][site]["axes"] == list(array.axes)
-        np.testing.assert_array_equal(found[site], array.data)
-
-
-def test_masked_scores_are_null_and_nothing_else_is(client):
-    scores = post(client, capture=["*.scores"]).json()["tensors"][SCORES.format(0)]["data"]
-    for query, row in itertools.chain.from_iterable(enumerate(head) for head in scores):
-        assert all(number is not None for number in row[: query + 1])
-        assert all(number is None for number in row[query + 1 :])
 
 
 ENCODER, DECODER = (f"{stack}.layers.{{}}.self_attention.weights" for stack in STACKS)
@@ -147,20 +129,11 @@ def test_a_translation_is_made_without_the_edits_so_that_both_passes_read_the_sa
     [
         ({}, "edits.0"),
         ({"kind": "head_off"}, "edits.0"),
-        ({"kind": "<b>"}, "edits.0"),
         ("no_scaling", "edits.0"),
         ({"kind": "heads_off"}, "edits.0.heads"),
-        ({"kind": "heads_off", "heads": []}, "edits.0.heads"),
-        ({"kind": "heads_off", "heads": [-1]}, "edits.0.heads.0"),
         ({"kind": "heads_off", "heads": ["0"]}, "edits.0.heads.0"),
         ({"kind": "heads_off", "heads": [0], "where": "left"}, "edits.0.where"),
-        ({"kind": "no_scaling", "layer": "0"}, "edits.0.layer"),
         ({"kind": "no_scaling", "heads": [0]}, "edits.0.heads"),
-        ({"kind": "experts_off", "experts": [0], "where": "cross"}, "edits.0.where"),
-        ({"kind": "temperature"}, "edits.0.value"),
-        ({"kind": "temperature", "value": 0}, "edits.0.value"),
-        ({"kind": "temperature", "value": -2.5}, "edits.0.value"),
-        ({"kind": "temperature", "value": 1e9}, "edits.0.value"),
         ({"kind": "temperature", "value": "2"}, "edits.0.value"),
     ],
 )
@@ -172,35 +145,22 @@ def test_a_wrong_member_of_an_edit_is_named(client, problem, edit, field):
 @pytest.mark.parametrize(
     ("options", "kind", "members"),
     [
-        ({"text": ""}, "empty-text", {}),
         ({"text": "\n\t \u3000"}, "empty-text", {}),
         ({"text": "a" * 4001}, "too-many-characters", {"limit": 4000, "actual": 4001}),
         ({"text": "zq" * 50}, "too-many-tokens", {"limit": 64, "actual": 101}),
         ({"model": "../tiny"}, "unknown-model", {}),
         ({"capture": ["decoder.layer.*"]}, "unknown-site", {}),
-        ({"model": "dense", "capture": ["*.router_probs"]}, "unknown-site", {}),
         ({"layers": [2]}, "unknown-layer", {}),
         ({"heads": [0, 4]}, "unknown-head", {}),
-        ({"model": "tiny", "target": "le chat"}, "no-target", {}),
         ({"model": "filler", "target": "le chat"}, "no-target", {}),
-        (TRANSLATE | {"target": ""}, "empty-text", {}),
         (TRANSLATE | {"target": "\n \u3000"}, "empty-text", {}),
         (TRANSLATE | {"target": "a" * 4001}, "too-many-characters", {"actual": 4001}),
         (TRANSLATE | {"target": "zq" * 50}, "too-many-tokens", {"limit": 64, "actual": 101}),
         ({"analyses": ["next_token", "alignment"]}, "no-such-analysis", {}),
-        ({"model": "dense", "analyses": ["routing"]}, "no-such-analysis", {}),
-        ({"model": "filler", "analyses": ["alignment"]}, "no-such-analysis", {}),
         ({"edits": [NO_SCALING] * 17}, "invalid-request", {"limit": 16, "actual": 17}),
         ({"edits": [NO_SCALING | {"layer": 7}]}, "unknown-layer", {}),
-        ({"edits": [{"kind": "heads_off", "heads": [4]}]}, "unknown-head", {}),
         ({"edits": [{"kind": "experts_off", "experts": [4]}]}, "unknown-expert", {}),
-        ({"edits": [{"kind": "experts_off", "experts": [0, 1, 2]}]}, "impossible-edit", {}),
         ({"edits": [NO_SCALING | {"where": "cross"}]}, "impossible-edit", {}),
-        (
-            {"model": "dense", "edits": [{"kind": "experts_off", "experts": [0]}]},
-            "impossible-edit",
-            {},
-        ),
     ],
 )
 def test_an_impossible_request_is_rejected(client, problem, options, kind, members):
@@ -227,28 +187,11 @@ def test_too_many_cells_are_refused_with_limit_and_actual(client_with, problem):
     [
         ({"text": 5}, "text"),
         ({"text": None}, "text"),
-        ({"text": ["a"]}, "text"),
-        ({"model": 1}, "model"),
-        ({"model": "m" * 65}, "model"),
         ({"capture": "*.weights"}, "capture"),
-        ({"capture": [""]}, "capture.0"),
-        ({"capture": ["*" * 201]}, "capture.0"),
-        ({"capture": ["*"] * 65}, "capture"),
         ({"layers": [1.0]}, "layers.0"),
-        ({"layers": ["1"]}, "layers.0"),
         ({"layers": [True]}, "layers.0"),
-        ({"layers": [-1]}, "layers.0"),
-        ({"layers": [2**31]}, "layers.0"),
         ({"layers": [2**70]}, "layers.0"),
-        ({"layers": []}, "layers"),
-        ({"heads": []}, "heads"),
-        ({"analyses": ["tarot"]}, "analyses.0"),
         ({"analyses": ["next_token", "<b>"]}, "analyses.1"),
-        ({"analyses": "rollout"}, "analyses"),
-        ({"analyses": ["rollout"] * 65}, "analyses"),
-        ({"target": 5}, "target"),
-        ({"target": ["le chat"]}, "target"),
-        ({"dtype": "float64"}, "dtype"),
         ({"kapture": []}, "kapture"),
     ],
 )
