@@ -2,6 +2,8 @@
  * A small trace, and the bytes it would come as.
  */
 
+import { ok } from 'node:assert/strict';
+
 const LAYERS = 2;
 const HEADS = 2;
 const EXPERTS = 4;
@@ -18,6 +20,9 @@ const COUNT = TOKENS.length;
 
 /** A text without the marks that isolate its direction. */
 export const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+
+export const near = (found, wanted, within = 1e-6) =>
+  ok(Math.abs(found - wanted) <= within, `${found} is not ${wanted}`);
 
 /** Colours need no browser here. */
 export const PALETTE = {

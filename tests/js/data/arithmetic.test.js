@@ -26,6 +26,7 @@ import {
   small,
   tick,
 } from '../../../static/js/data/format.js';
+import { near } from '../sample.js';
 
 test('an amount has the digits that count', () => {
   deepEqual(
@@ -131,8 +132,6 @@ test('the highest value skips hidden cells, and the first of equals wins', () =>
   equal(highestIn([NaN, NaN]), 0);
 });
 
-const near = (found, wanted) => ok(Math.abs(found - wanted) < 1e-12, `${found} is not ${wanted}`);
-
 test('softmax sums to 1 and overflows nowhere', () => {
   const found = softmax([1000, 1000 + Math.log(3)]);
   near(found[0], 0.25);
@@ -168,9 +167,7 @@ test('the divergence counts bits', () => {
 const WIDTH = 8;
 const close = (found, expected, within = 1e-12) => {
   equal(found.length, expected.length);
-  found.forEach((value, index) =>
-    ok(Math.abs(value - expected[index]) < within, `${index}: ${value} is not ${expected[index]}`),
-  );
+  found.forEach((value, index) => near(value, expected[index], within));
 };
 
 /** PE(p) by the paper's formula, in float32 as a model sends it. */

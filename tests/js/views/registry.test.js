@@ -11,7 +11,7 @@ import {
 import { csvOf } from '../../../static/js/ui/exports.js';
 import { entryOf, lackOf, request, VIEWS } from '../../../static/js/views/registry.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from './view_contract.js';
+import { assertContract, assertFits, WIDTHS } from './view_contract.js';
 
 /** Without answers a view that asks for more says that it waits. */
 const drawn = (figures) => figures.filter(({ notice }) => !notice);
@@ -33,24 +33,13 @@ for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {
     equal(JSON.stringify([trace, FRAME]), before);
   });
 
-  test(`${view.id}: every figure has a summary, and every cell a description`, () => {
-    for (const figure of figuresOf(view, sampleTrace())) {
-      if (figure.notice) ok(figure.title && figure.notice);
-      else assertReadable(figure);
-    }
-  });
-
-  test(`${view.id}: no token reaches Plotly as markup`, () => {
-    assertNoMarkup(drawn(figuresOf(view, sampleTrace())));
-  });
-
-  test(`${view.id}: axes count cells, so that equal tokens stay apart`, () => {
-    drawn(figuresOf(view, sampleTrace())).forEach(assertAxesCount);
-  });
-
-  test(`${view.id}: fits the width it is given, at 256 tokens too`, () => {
+  test(`${view.id}: keeps the contract, at 256 tokens too`, () => {
     const long = longTrace(256);
-    for (const width of [358, 820, 1360]) {
+    for (const width of WIDTHS) {
+      const figures = figuresOf(view, sampleTrace(), { width });
+      for (const { notice, title } of figures) if (notice) ok(title);
+      const seen = drawn(figures);
+      if (seen.length > 0) assertContract(seen, width);
       for (const figure of drawn(figuresOf(view, long, { width, layer: 1 })))
         assertFits(figure, width);
     }

@@ -25,7 +25,7 @@ export function assertReadable(figure) {
 }
 
 /** Tokens of the sample hold tags; Plotly would read them. */
-export function assertNoMarkup(figures) {
+function assertNoMarkup(figures) {
   const text = JSON.stringify(figures.map(({ data, layout }) => [data, layout]));
   ok(
     !text.includes('<b>') && !text.includes('<s>') && !text.includes('<i>'),
@@ -35,7 +35,7 @@ export function assertNoMarkup(figures) {
 }
 
 /** Axes count cells, so that equal tokens stay apart. */
-export function assertAxesCount({ layout }) {
+function assertAxesCount({ layout }) {
   for (const axis of [layout.xaxis, layout.yaxis].filter(Boolean)) {
     if (axis.tickmode === 'array') ok(axis.tickvals.every(Number.isInteger));
   }

@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import {
@@ -10,7 +10,7 @@ import {
 import { nextChange } from '../../../../static/js/views/compare/next_token.js';
 import { picturesOf, runFigure } from '../../../../static/js/views/compare/models.js';
 import { commonPairs, editsOf } from '../../../../static/js/views/compare/sides.js';
-import { PALETTE, sampleTrace } from '../../sample.js';
+import { near, PALETTE, sampleTrace } from '../../sample.js';
 
 const WISH = {
   kind: 'heads',
@@ -82,7 +82,7 @@ test('the attention moved in a head matches its matrix of changes', () => {
       weightsSeen({ tensors: { [site]: array } }, site, head),
     );
     const moved = meanMoved(difference(from, to, pairs, pairs));
-    ok(Math.abs(movedIn(a, b, head, pairs, pairs) - moved) < 1e-12);
+    near(movedIn(a, b, head, pairs, pairs), moved, 1e-12);
   }
 });
 
@@ -105,8 +105,6 @@ function seen(probabilities, { texts = TEXTS, most = 2 } = {}) {
     query: 0,
   };
 }
-
-const near = (found, wanted) => ok(Math.abs(found - wanted) < 1e-9, `${found} is not ${wanted}`);
 
 test('tokens of either list have both probabilities, those too that one list leaves out', () => {
   const { tokens, moved } = nextChange(seen([0.6, 0.3, 0.1, 0]), seen([0.1, 0.2, 0.3, 0.4]), 9);

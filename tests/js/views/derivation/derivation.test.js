@@ -10,13 +10,11 @@ import {
   softmaxFormula,
   termsOf,
 } from '../../../../static/js/views/derivation/derivation.js';
+import { near } from '../../sample.js';
 import { headTrace } from './sample.js';
 
 const SELF = 'decoder.layers.1.self_attention';
 const CROSS = 'decoder.layers.1.cross_attention';
-
-const close = (found, expected, within = 1e-12) =>
-  ok(Math.abs(found - expected) <= within, `${found} is not ${expected}`);
 
 /** Two queries, two keys, two dimensions, by hand. */
 function handMade(path) {
@@ -42,12 +40,12 @@ test('a cell by hand: products, scale, softmax, values', () => {
   });
   deepEqual([...products], [6, 0]);
   deepEqual([...row.products], [6, -1]);
-  close(divisor, Math.SQRT2);
-  close(row.scores[0], 6 / Math.SQRT2);
+  near(divisor, Math.SQRT2);
+  near(row.scores[0], 6 / Math.SQRT2);
   const weight = 1 / (1 + Math.exp(-7 / Math.SQRT2));
-  close(row.weights[0], weight);
-  close(weighted[0], 10 * weight);
-  close(context[1], 100 * (1 - weight));
+  near(row.weights[0], weight);
+  near(weighted[0], 10 * weight);
+  near(context[1], 100 * (1 - weight));
 });
 
 test('scaling can be left out, and a temperature divides the scores', () => {
@@ -97,7 +95,7 @@ for (const [positional, path] of [
         equal(derivation.isTurned, positional === 'rotary' && path === SELF);
         for (const [name, off] of Object.entries(differences(derivation, trace, path)))
           ok(off < 1e-5, `${name} of ${query}, ${key}: ${off}`);
-        close(
+        near(
           derivation.row.weights.reduce((sum, weight) => sum + weight, 0),
           1,
         );
@@ -180,7 +178,7 @@ for (const [name, terms, options] of [
         const { score, weight } = differences(found, trace, SELF);
         ok(score < 1e-12 && weight < 1e-12, `${query}, ${key}: ${score}, ${weight}`);
         const whole = found.row.weights.reduce((sum, one) => sum + one, found.row.sinkWeight);
-        close(whole, 1);
+        near(whole, 1);
       }
     }
   });
@@ -212,9 +210,9 @@ test('a wrong number shows in the differences', () => {
   trace.tensors[`${SELF}.context`].data[4 * 4 + 3] += 0.125;
   const off = (cell) => differences(derive(trace, SELF, cell), trace, SELF);
   const { score, weight, context } = off({ query: 4, key: 1 });
-  close(score, 0.5, 1e-5);
-  close(weight, 0.25, 1e-5);
-  close(context, 0.125, 1e-5);
+  near(score, 0.5, 1e-5);
+  near(weight, 0.25, 1e-5);
+  near(context, 0.125, 1e-5);
   equal(off({ query: 1, key: 2 }).score, 0, 'two hidden cells do not differ');
 });
 
@@ -225,11 +223,9 @@ test('a head’s share of the output is its length along the output’s directio
     analyses: { head_outputs: { [SELF]: array([3, 0], 1, 1, 2) } },
   };
   const { share, cosine } = shareOf(trace, SELF, 0);
-  close(share, 9 / 25);
-  close(cosine, 3 / 5);
+  near(share, 9 / 25);
+  near(cosine, 3 / 5);
 });
-
-const PATH = 'decoder.layers.1.self_attention';
 
 const said = (lines) => lines.map(spoken);
 
@@ -242,11 +238,11 @@ function byHand({ bias, ...softmax } = {}, query = 1, key = 0) {
     data,
   });
   const tensors = {
-    [`${PATH}.queries`]: vectors('query', [0, 0, 0, 0, 1, 2, 3, 0]),
-    [`${PATH}.keys`]: vectors('key', [1, 2, 1, 9, 0, 1, 0, 9]),
-    [`${PATH}.values`]: vectors('key', [3, 4, 0, 0, 0, 0, 0, 0]),
+    [`${SELF}.queries`]: vectors('query', [0, 0, 0, 0, 1, 2, 3, 0]),
+    [`${SELF}.keys`]: vectors('key', [1, 2, 1, 9, 0, 1, 0, 9]),
+    [`${SELF}.values`]: vectors('key', [3, 4, 0, 0, 0, 0, 0, 0]),
     ...(bias && {
-      [`${PATH}.bias`]: {
+      [`${SELF}.bias`]: {
         axes: ['head', 'query', 'key'],
         shape: [1, 2, 2],
         scale: 1,
@@ -254,7 +250,7 @@ function byHand({ bias, ...softmax } = {}, query = 1, key = 0) {
       },
     }),
   };
-  return derive({ tensors }, PATH, { query, key }, softmax);
+  return derive({ tensors }, SELF, { query, key }, softmax);
 }
 
 test('the score is the product over √d, with bias and temperature', () => {
@@ -280,7 +276,7 @@ test('the score is the product over √d, with bias and temperature', () => {
 });
 
 test('a cap, a divisor and a sink stand in the formulas', () => {
-  const terms = { ...termsOf(undefined, PATH, 0), scale: 1 / 16, softcap: 2, sink: 0.5, window: 1 };
+  const terms = { ...termsOf(undefined, SELF, 0), scale: 1 / 16, softcap: 2, sink: 0.5, window: 1 };
   deepEqual(said(scoreFormula(byHand({ terms }, 1, 1))).slice(0, 2), [
     'x equals q times k over c',
     'equals 2.000 over 16.0000 equals 0.125',

@@ -14,6 +14,7 @@ import {
   figuresOf,
   FRAME,
   longTrace,
+  near,
   pairTrace,
   plain,
   sampleTrace,
@@ -224,8 +225,6 @@ test('route and specialities keep the contract, at 256 tokens too', () => {
 });
 
 const BOX = { across: 600, down: 300, thickness: 20, pad: 10 };
-const near = (value, expected) =>
-  ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
 const sum = (links) => links.reduce((total, { value }) => total + value, 0);
 
 for (const emphasis of [1, 3]) {
@@ -275,9 +274,6 @@ test('the height of nodes is their value; they do not overlap and fill the heigh
   deepEqual([boxes[0].x0, boxes.at(-1).x1], [0, 600]);
 });
 
-const close = (value, expected) =>
-  ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
-
 test('the balance loss is n times the sum of load and mean probability, by hand', () => {
   const { balanceLoss, load, entropies, mostEntropy, meanEntropy } = routingOf(
     sampleTrace().tensors,
@@ -285,7 +281,7 @@ test('the balance loss is n times the sum of load and mean probability, by hand'
   );
   deepEqual(load, [0.5, 0.5, 0, 0]);
   ok(Math.abs(balanceLoss - 4 * (0.5 * 0.5 + 0.5 * 0.3)) < 1e-6);
-  close(mostEntropy, 2);
+  near(mostEntropy, 2);
   for (const entropy of entropies)
     ok(Math.abs(entropy - meanEntropy) < 1e-12 && entropy > 1 && entropy < mostEntropy);
 });
@@ -301,8 +297,8 @@ test('the balance loss is 1 for even load, and the number of experts if one take
       },
       0,
     ).balanceLoss;
-  close(routed(new Float64Array(16).fill(0.25), [0, 1, 2, 3]), 1);
-  close(
+  near(routed(new Float64Array(16).fill(0.25), [0, 1, 2, 3]), 1);
+  near(
     routed(
       Float64Array.from({ length: 16 }, (_, at) => (at % 4 === 2 ? 1 : 0)),
       [2, 2, 2, 2],
@@ -319,21 +315,21 @@ test('the flow between layers is weight times weight and conserves each expertâ€
     return rank < 0 ? 0 : [WEIGHTS[layer][token], 1 - WEIGHTS[layer][token]][rank];
   };
   const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
-  close(data[1], total(CHOSEN[0].map((_, token) => share(0, token, 0) * share(1, token, 1))));
+  near(data[1], total(CHOSEN[0].map((_, token) => share(0, token, 0) * share(1, token, 1))));
   const experts = [0, 1, 2, 3];
   for (const expert of experts) {
     const row = data.slice(expert * columns, (expert + 1) * columns);
-    close(total(row), weightByExpert(from)[expert]);
+    near(total(row), weightByExpert(from)[expert]);
     const column = experts.map((other) => data[other * columns + expert]);
-    close(total(column), weightByExpert(to)[expert]);
+    near(total(column), weightByExpert(to)[expert]);
   }
 });
 
 test('the path of a token overlaps fully with itself, and with another by the smaller weights', () => {
   const stages = stagesOf(routedTrace());
   const shared = pathOverlap(stages, 1);
-  close(shared[1], 1);
-  close(shared[0], (0.6 + 0.25 + 0) / 2);
-  close(shared[2], (0 + 0.625 + 0.05) / 2);
-  close(pathOverlap(stages, 0)[1], shared[0]);
+  near(shared[1], 1);
+  near(shared[0], (0.6 + 0.25 + 0) / 2);
+  near(shared[2], (0 + 0.625 + 0.05) / 2);
+  near(pathOverlap(stages, 0)[1], shared[0]);
 });

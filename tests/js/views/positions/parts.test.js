@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { Problem } from '../../../../static/js/api/calls.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
-import { tensor, figuresOf, FRAME, sampleTrace, schemeTrace, TOKENS } from '../../sample.js';
+import { figuresOf, FRAME, near, sampleTrace, schemeTrace, tensor, TOKENS } from '../../sample.js';
 import { WIDTHS, assertContract, assertFits, assertReadable } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
@@ -19,8 +19,6 @@ const withCard = (trace) => ({ ...trace, card: { ...CARD, ...trace.card } });
 const show = (part, more = {}) => ({ positions_show: part, ...more });
 const controlsOf = (trace, state) => positions.controls(trace, { ...FRAME, ...state });
 const named = (controls, name) => controls.find((control) => control.name === name);
-const close = (found, expected, within = 1e-6) =>
-  ok(Math.abs(found - expected) < within, `${found} is not ${expected}`);
 
 const twin = (positional, more = {}) => ({
   ...CARD,
@@ -107,12 +105,12 @@ test('lines: the dots are what was captured, and lie on the formula', () => {
   const state = show('waves', { positions_dimensions: [0, 3], positions_dimension: 2 });
   const [waves, similarity] = figuresOf(positions, sinusoidal(), state);
   deepEqual(waves.grid.rowLabels, ['0', '2', '3']);
-  close(waves.grid.value(0, 3), Math.sin(3));
-  close(waves.grid.value(2, 4), Math.cos(0.04));
+  near(waves.grid.value(0, 3), Math.sin(3));
+  near(waves.grid.value(2, 4), Math.cos(0.04));
   match(waves.facts[0][1], /^\d\.\d·10⁻[⁸⁹]/);
   equal(similarity.grid.rowLabels.join(), 'mean,least,greatest');
-  close(similarity.grid.value(0, 3), (Math.cos(3) + Math.cos(0.03)) / 2);
-  close(similarity.grid.value(2, 3) - similarity.grid.value(1, 3), 0);
+  near(similarity.grid.value(0, 3), (Math.cos(3) + Math.cos(0.03)) / 2);
+  near(similarity.grid.value(2, 3) - similarity.grid.value(1, 3), 0);
 });
 
 test('lines of a learned encoding claim no formula, odd widths too', () => {
@@ -140,14 +138,14 @@ test('rotation: R(k)·PE(p) is PE(p + k), and the page says how exactly', () => 
   const state = show('rotation', { positions_shift: 2, query: 1, positions_pairs: [0, 1] });
   const [circles, blocks] = figuresOf(positions, sinusoidal(), state);
   equal(circles.title, 'R(2) carries position 1 to 3');
-  close(circles.grid.value(0, 2), Math.sin(3));
-  close(circles.grid.value(0, 3), Math.cos(3));
+  near(circles.grid.value(0, 2), Math.sin(3));
+  near(circles.grid.value(0, 3), Math.cos(3));
   ok(circles.grid.value(0, 6) < 1e-6);
   match(circles.facts[0][1], /·10⁻[⁷⁸⁹]$/);
   equal(circles.facts[1][1], '3 positions × 2 pairs');
-  close(blocks.grid.value(0, 0), Math.cos(2));
-  close(blocks.grid.value(0, 2), -Math.sin(2));
-  close(blocks.grid.value(1, 1), Math.sin(0.02));
+  near(blocks.grid.value(0, 0), Math.cos(2));
+  near(blocks.grid.value(0, 2), -Math.sin(2));
+  near(blocks.grid.value(1, 1), Math.sin(0.02));
   for (const [positions_shift, to] of Object.entries({ 99: 4, 0: 1 })) {
     const clamped = show('rotation', { positions_shift: Number(positions_shift), query: 0 });
     match(figuresOf(positions, sinusoidal(), clamped)[0].title, new RegExp(`0 to ${to}$`));
@@ -162,8 +160,8 @@ test('rotation: one wrong number shows', () => {
   const first = show('rotation', { query: 0, positions_pairs: [0] });
   const [{ grid }] = figuresOf(positions, trace, first);
   equal(grid.value(0, 5), 0, 'what was captured is shown as it is');
-  close(grid.value(0, 3), Math.cos(3));
-  close(grid.value(0, 6), Math.abs(Math.cos(3)));
+  near(grid.value(0, 3), Math.cos(3));
+  near(grid.value(0, 6), Math.abs(Math.cos(3)));
 });
 
 test('rotation: every number of a circle has its place, and points are found where they are drawn', () => {
@@ -186,11 +184,11 @@ test('rotation of rotary: queries are turned as captured, by the position they s
   const state = show('rotation', { query: 3, positions_pairs: [0] });
   const [circles, blocks] = figuresOf(positions, withCard(schemeTrace('rotary')), state);
   const { value } = circles.grid;
-  close(value(0, 0), 2);
-  close(value(0, 2), 2 * Math.cos(3));
-  close(value(0, 4), 2 * Math.cos(3));
+  near(value(0, 0), 2);
+  near(value(0, 2), 2 * Math.cos(3));
+  near(value(0, 4), 2 * Math.cos(3));
   ok(value(0, 6) < 1e-6);
-  close(blocks.grid.value(0, 1), -Math.sin(3));
+  near(blocks.grid.value(0, 1), -Math.sin(3));
   deepEqual(circles.grid.request.heads, [0]);
 });
 
@@ -214,14 +212,14 @@ test('rotation of another model: its own pairs, speeds and factor, with the form
   };
   const other = { ...trace, card: { ...trace.card, rotation } };
   const [{ grid, facts }] = figuresOf(positions, other, show('rotation', { query: 3 }));
-  close(grid.value(0, 2), 3 * Math.cos(3));
+  near(grid.value(0, 2), 3 * Math.cos(3));
   ok(grid.value(0, 6) < 1e-6 && grid.value(1, 6) < 1e-6);
   deepEqual(facts.slice(2), [
     ['Speed of pair i', 'from 10,000^(−i/2) radians per position, scaled'],
     ['Scaling', 'yarn, factor 4'],
     ['Factor of the rotated numbers', '1.5'],
   ]);
-  close(figuresOf(positions, other, show('encoding'))[1].grid.value(3, 0), Math.cos(3));
+  near(figuresOf(positions, other, show('encoding'))[1].grid.value(3, 0), Math.cos(3));
   const unknown = { ...trace, card: { ...trace.card, architecture: 'X', rotation: null } };
   for (const part of ['waves', 'rotation']) ok(figuresOf(positions, unknown, show(part))[0].notice);
 });
@@ -327,11 +325,11 @@ test('twins: the same axes in all', () => {
   ok(alibi.notice);
   deepEqual(sine.layout.xaxis.range, rotary.layout.xaxis.range);
   deepEqual(rotary.layout.annotations, sine.layout.annotations);
-  close(rotary.grid.value(1, 0), 0.45);
+  near(rotary.grid.value(1, 0), 0.45);
   ok(Number.isNaN(rotary.grid.value(0, 2)));
   equal(rotary.grid.request.model, 'positions-rotary');
   const log = show('twins', { cards: [twin('rotary')], positions_scale: 'log' });
   log.answers = { 'positions-rotary': byDistance([1, 0.1, 0.01]) };
   const { y } = figuresOf(positions, sinusoidal(), log)[0].data.at(-1);
-  close(y[1] - y[0], y[2] - y[1]);
+  near(y[1] - y[0], y[2] - y[1]);
 });

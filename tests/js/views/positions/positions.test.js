@@ -93,21 +93,6 @@ test('it is symmetric and 1 on the diagonal, and a row of zeros is like nothing'
   equal(data[15], 0);
 });
 
-test('sinusoidal positions are as alike as their distance says, wherever they stand', () => {
-  const width = 32;
-  const data = new Float64Array(40 * width);
-  for (let p = 0; p < 40; p += 1) {
-    for (let i = 0; i < width; i += 2) {
-      const angle = p / 10000 ** (i / width);
-      data[p * width + i] = Math.sin(angle);
-      data[p * width + i + 1] = Math.cos(angle);
-    }
-  }
-  const cosines = cosineSimilarity({ rows: 40, columns: width, data }).data;
-  for (const distance of [1, 5, 20])
-    ok(Math.abs(cosines[distance] - cosines[10 * 40 + 10 + distance]) < 1e-9);
-});
-
 test('by distance: mean, least and greatest of all pairs so far apart', () => {
   const cosines = {
     rows: 3,
