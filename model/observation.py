@@ -295,7 +295,9 @@ def mean_distance(weights: Tensor, at: Block, to: Block, share: Tensor | None = 
     return found
 
 
+# A tensor made in inference mode could not be kept for a pass that has a gradient.
 @lru_cache(maxsize=4)
+@torch.inference_mode(False)
 def _near(n_rows: int, left: int, right: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """|i − j| of the rows 0 … n−1 at the keys of a block beside them."""
     queries = torch.arange(n_rows, device=device, dtype=dtype)

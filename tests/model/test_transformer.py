@@ -189,6 +189,15 @@ def test_scores_can_be_recomputed_from_what_was_captured_beside_them(
         torch.testing.assert_close(captured[f"{at}.context"], context, rtol=0, atol=1e-5, msg=at)
 
 
+def test_a_pass_has_a_gradient_after_one_that_has_none(make_model, ids):
+    model = make_model()
+    with torch.inference_mode(), model.capture(["*.mean_distance"]):
+        model(ids[:, :9])
+    with model.capture(["*.mean_distance"]) as captured:
+        model(ids[:, :9])
+    assert all(distances.requires_grad for distances in captured.values())
+
+
 # --- who sees what --------------------------------------------------------------------------------
 
 
