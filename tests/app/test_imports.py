@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from headlight.foreign_models import load_checked
 from tests.tiny_checkpoints import save_checkpoint
 
@@ -24,10 +26,10 @@ import torch
 from headlight.foreign_models import load_checked
 load_checked(Path(sys.argv[1]), Path(sys.argv[2]), is_alone=True)
 loaded = sorted(sys.modules)
-assert torch.compile(lambda one: one + 1, backend="eager")(torch.ones(1)).item() == 2
 assert torch.distributed.is_available()
 print(json.dumps(loaded))
 """
+COMPILE = 'assert torch.compile(lambda one: one + 1, backend="eager")(torch.ones(1)).item() == 2'
 # PyTorch's compiler alone takes as long to load as everything that a server needs.
 HEAVY = {
     "httpx",
@@ -59,9 +61,20 @@ def test_serving_a_trace_loads_nothing_heavy_that_it_does_not_need(zoo):
     assert loaded & HEAVY == set()
 
 
-def test_a_server_loads_a_checked_model_without_the_compiler(tmp_path):
-    folder, checks = save_checkpoint("gpt2", tmp_path / "gpt2"), tmp_path / "checks"
-    load_checked(folder, checks)
-    loaded = modules_after(ALONE, str(folder), str(checks))
+@pytest.fixture
+def checked(tmp_path):
+    """A folder with another library's model, and that of its checks."""
+    found = save_checkpoint("gpt2", tmp_path / "gpt2"), tmp_path / "checks"
+    load_checked(*found)
+    return map(str, found)
+
+
+def test_a_server_loads_a_checked_model_without_the_compiler(checked):
+    loaded = modules_after(ALONE, *checked)
     assert "transformers" in loaded
     assert loaded & (HEAVY - {"transformers", "httpx"}) == set()
+
+
+@pytest.mark.slow
+def test_the_compiler_can_be_loaded_later(checked):
+    assert "torch._dynamo" not in modules_after(ALONE + COMPILE, *checked)

@@ -37,7 +37,8 @@ def test_the_figures_are_those_of_the_copy_in_a_file(tmp_path, checkpoint, token
     assert found["bits_8"]["bits_per_byte"] != found["bits_3"]["bits_per_byte"]
 
 
-def test_a_model_of_each_recipe_is_measured_by_its_own_figure(tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_a_model_of_each_recipe_is_measured_by_its_own_figure(monkeypatch):
     monkeypatch.setattr("headlight.model.evaluation.quantization.N_PASSES", 1)
     monkeypatch.setattr("headlight.model.evaluation.reasoning.split", _few_problems)
     found = measure_bits(load(ZOO / "sums"), Evidence(), [4])
@@ -45,13 +46,13 @@ def test_a_model_of_each_recipe_is_measured_by_its_own_figure(tmp_path, monkeypa
     assert found["float"]["right"] == pytest.approx(told, abs=0.2)
     found = measure_bits(load(ZOO / "stories-reward"), Evidence(), [2])
     assert found["float"]["accuracy"] > 0.02 + found["bits_2"]["accuracy"]
-    with pytest.raises(ValueError, match="measured on problems, not files"):
-        measure_bits(load(ZOO / "sums"), Evidence(text=(tmp_path,)), [4])
 
 
 def test_other_files_and_quantized_models_are_rejected(tmp_path, checkpoint, tokenizer, card):
     with pytest.raises(ValueError, match="fewer bits are measured on a text"):
         measure_bits(checkpoint, Evidence(corpus=(tmp_path,)), [4])
+    with pytest.raises(ValueError, match="measured on problems, not files"):
+        measure_bits(load(ZOO / "sums"), Evidence(text=(tmp_path,)), [4])
     save(tmp_path / "q", checkpoint.model, tokenizer, card, quantization=StoredQuantization(bits=6))
     with pytest.raises(ValueError, match="'q' is quantized already"):
         evaluate(load(tmp_path / "q"), lambda one: {}, [4])
