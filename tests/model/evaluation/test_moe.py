@@ -9,6 +9,7 @@ import torch
 from headlight.model.evaluation.moe import (
     KINDS,
     TokenKinds,
+    count_taken,
     expert_tokens,
     load_entropy,
     lower_end,
@@ -113,15 +114,15 @@ def test_rows_are_spread_over_the_whole_text(checkpoint, monkeypatch):
     all_rows = all_rows[: len(all_rows) // length * length].view(-1, length)
     read: list[torch.Tensor] = []
 
-    def record(logits):
-        read.append(logits)
-        return logits
+    def record(checkpoint, rows):
+        read.append(rows)
+        return count_taken(checkpoint, rows)
 
-    with checkpoint.model.edit(LOGITS, record):
-        found = expert_tokens(checkpoint, DOCUMENTS, n_tokens=2 * length)
-    assert len(all_rows) > 3
+    monkeypatch.setattr("headlight.model.evaluation.moe.count_taken", record)
+    found = expert_tokens(checkpoint, DOCUMENTS, n_tokens=2 * length)
     assert found["tokens"] == 2 * length
-    assert sum(len(batch) for batch in read) == 2
+    assert len(all_rows) > 3
+    assert read[0].equal(all_rows[[0, len(all_rows) // 2]])
 
 
 @pytest.mark.parametrize("changes", [{"moe": None}, {"kind": "encoder-decoder"}])
