@@ -129,17 +129,6 @@ def run_python(script):
     return done.stdout
 
 
-def answers_of(reader, panel=0):
-    """The server's answers to the copied curl command and to the copied script."""
-    words = shlex.split(reader.copy("curl", panel))
-    assert words[0] == "curl"
-    by_curl = httpx.post(words[2], content=words[-1], headers=dict([words[4].split(": ")]))
-    script = reader.copy("Python", panel)
-    printed = run_python(script)
-    answer = run_python(script + "\nprint('---')\nprint(json.dumps(trace))").split("---\n")[1]
-    return by_curl.json(), json.loads(answer), printed
-
-
 def shown_by(script):
     """The numbers that a script computes, and its output."""
     out = run_python(script + "\nprint('---')\nprint(json.dumps(shown))")
@@ -205,5 +194,8 @@ def test_code_asks_for_both_sides_of_a_comparison_and_python_takes_the_differenc
 def test_code_carries_a_text_that_is_hard_to_quote(writer):
     text = """it's "quoted" \\n $HOME `id` <b> {x} %s é 猫 \u202e"""
     writer.open(text=text)
-    by_curl, by_python, _ = answers_of(writer)
-    assert by_curl["text"] == by_python["text"] == text
+    words = shlex.split(writer.copy("curl"))
+    assert words[0] == "curl"
+    by_curl = httpx.post(words[2], content=words[-1], headers=dict([words[4].split(": ")]))
+    by_python = run_python(writer.copy("Python") + "\nprint('---')\nprint(json.dumps(trace))")
+    assert by_curl.json()["text"] == json.loads(by_python.split("---\n")[1])["text"] == text
