@@ -19,6 +19,7 @@ from headlight.model.tracing import trace
 from headlight.settings import Settings
 from tests.app.conftest import client_of
 from tests.app.connections import wait_for
+from tests.app.reading import written_tokens
 from tests.tiny_checkpoints import ARCHITECTURES, save_checkpoint
 
 LIST = """
@@ -242,7 +243,7 @@ def numbers(answer, site="logits"):
 def test_generation_returns_every_site_of_a_token(client_with, tmp_path, name):
     client = client_with(model_folders=(str(save_checkpoint(name, tmp_path / name)),))
     asked = {"model": name, "text": TEXT, "capture": ["*"], "temperature": 0, "n_tokens": 3}
-    found = written(client.post("/api/v1/generate", json=asked))
+    found = written_tokens(client.post("/api/v1/generate", json=asked))
     assert len(found) == 3
     sites = {site["name"] for site in client.get(f"/api/v1/models/{name}").json()["sites"]}
     assert set(found[0]["tensors"]) == sites
@@ -252,11 +253,6 @@ def test_generation_returns_every_site_of_a_token(client_with, tmp_path, name):
             expected = numbers(whole, site).take(-1, axes.index("query"))
             data = np.array(tensor["data"], dtype=np.float32)
             np.testing.assert_allclose(data, expected, atol=2e-4, err_msg=site)
-
-
-def written(answer):
-    events = [block.split("\n") for block in answer.text.strip().split("\n\n")]
-    return [json.loads(data[6:]) for event, data in events if event == "event: token"]
 
 
 def test_a_running_server_lists_what_is_added_and_forgets_what_is_removed(

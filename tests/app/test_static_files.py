@@ -1,48 +1,34 @@
 """Files for the browser come from installed packages, under a hash, compressed and for good."""
 
-import gzip
-
-import brotli
 import pytest
-import zstandard
 
 from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC, STATIC_URL, package_dir
+from tests.app.reading import DECODERS, raw_get
 
 FILES = {
     PLOTLY_URL: STATIC / "vendor" / "plotly" / "plotly.min.js",
     f"{STATIC_URL}/js/main.js": STATIC / "js" / "main.js",
     f"{DOCS_URL}/swagger-ui.css": package_dir("fastapi_swagger") / "resources" / "swagger-ui.css",
 }
-DECODERS = {
-    "zstd": lambda content: zstandard.ZstdDecompressor().decompressobj().decompress(content),
-    "br": brotli.decompress,
-    "gzip": gzip.decompress,
-}
-
-
-def raw_get(client, path, coding):
-    """The response and its bytes as they were sent."""
-    with client.stream("GET", path, headers={"accept-encoding": coding}) as response:
-        return response, b"".join(response.iter_raw())
 
 
 @pytest.mark.parametrize("url", FILES)
 def test_a_file_comes_in_each_coding_and_is_cached_for_good(client, url):
     expected = FILES[url].read_bytes()
-    plain, raw = raw_get(client, url, "identity")
+    plain, raw = raw_get(client, url, accept_encoding="identity")
     assert raw == expected
     assert plain.headers["content-type"].startswith("text/")
-    for coding, decode in DECODERS.items():
-        response, raw = raw_get(client, url, coding)
+    for coding in ("zstd", "br", "gzip"):
+        response, raw = raw_get(client, url, accept_encoding=coding)
         assert response.headers["content-encoding"] == coding
         assert response.headers["vary"] == "Accept-Encoding"
         assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert len(raw) < len(expected)
-        assert decode(raw) == expected
+        assert DECODERS[coding](raw) == expected
 
 
 def test_plotly_is_small_on_the_wire(client):
-    assert len(raw_get(client, PLOTLY_URL, "br")[1]) < 450_000
+    assert len(raw_get(client, PLOTLY_URL, accept_encoding="br")[1]) < 450_000
 
 
 def test_a_picture_is_sent_as_it_is(client):

@@ -21,6 +21,7 @@ from fastapi.testclient import TestClient
 from headlight.errors import Problem
 from headlight.main import EXAMPLES, create_app, examples, operations_of
 from headlight.settings import Settings
+from tests.app.reading import events_of
 
 RENEW = "HEADLIGHT_RENEW_OPENAPI" in os.environ
 DOCUMENT = EXAMPLES.with_name("openapi.json")
@@ -244,11 +245,8 @@ def ran(server, name, summary, body):
 
 def events(server, path, name, summary, body):
     """A request of events, and an example of each kind of event."""
-    lines = server.post(path, json=body, headers={"accept": EVENTS}).text.splitlines()
-    names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
-    data = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
     yield name, {"summary": summary, "request": body}
-    for event, found in zip(names, data, strict=True):
+    for event, found in events_of(server.post(path, json=body, headers={"accept": EVENTS})):
         sent = {"event": event, "data": json.dumps(rounded(found), ensure_ascii=False)}
         yield event, {"summary": f"The event {event}", EVENTS: sent}
 

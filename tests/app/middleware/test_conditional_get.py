@@ -3,28 +3,15 @@
 import asyncio
 import gzip
 
-import brotli
 import pytest
-import zstandard
 from fastapi.routing import iter_route_contexts
 
 from headlight.middleware.conditional_get import QUICK_BYTES, ConditionalGet
 from headlight.serialization.negotiation import content_tag
+from tests.app.reading import DECODERS, raw_get
 
-DECODERS = {
-    "identity": bytes,
-    "gzip": gzip.decompress,
-    "br": brotli.decompress,
-    "zstd": lambda content: zstandard.ZstdDecompressor().decompressobj().decompress(content),
-}
 PATHS = ["/api/v1/models/tiny", "/api/v1/limits", "/openapi.json", "/"]
 BODY = {"type": "http.response.body", "body": b"x" * 5_000}
-
-
-def raw_get(client, path, **headers):
-    headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    with client.stream("GET", path, headers=headers) as response:
-        return response, b"".join(response.iter_raw())
 
 
 @pytest.mark.parametrize("path", PATHS)

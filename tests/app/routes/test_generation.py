@@ -25,22 +25,10 @@ from headlight.schemas.generation import GenerationEvent
 from headlight.serialization.sending import EventStream
 from headlight.tracing import generation as streaming
 from tests.app.connections import connect, raw_post, wait_for
+from tests.app.reading import events_of, written_tokens
 
 TEXT = "the cat sat on the mat"
 DECODERS = ["dense", "slanted", "tiny", "turning"]
-
-
-def events_of(content):
-    """The events of a stream: [(name, data)]."""
-    blocks = content.decode().split("\n\n")
-    assert blocks.pop() == ""
-    events = []
-    for block in blocks:
-        event, data = block.split("\n")
-        assert event.startswith("event: ")
-        assert data.startswith("data: ")
-        events.append((event[7:], json.loads(data[6:])))
-    return events
 
 
 def post(client, text=TEXT, n_tokens=6, **options):
@@ -51,8 +39,7 @@ def post(client, text=TEXT, n_tokens=6, **options):
 def read(client, *args, **options):
     """The data of every token event, and of the end event."""
     answer = post(client, *args, **options)
-    assert answer.status_code == 200, answer.text
-    start, *tokens, end = events_of(answer.content)
+    start, *tokens, end = events_of(answer)
     assert (start[0], end[0]) == ("start", "end")
     assert {name for name, _ in tokens} <= {"token"}
     return [data for _, data in tokens], end[1]
@@ -95,7 +82,7 @@ def test_the_tokens_are_those_of_a_direct_computation(client, tiny, options):
 
 
 def test_the_start_tells_the_model_and_the_tokens_of_the_text(client, tiny):
-    name, data = events_of(post(client).content)[0]
+    name, data = events_of(post(client))[0]
     assert name == "start"
     assert data["model"] == "tiny"
     assert data["revision"] == tiny.description.revision
@@ -185,7 +172,7 @@ def test_the_end_says_why(client, tiny):
 
 def test_events_are_what_the_documentation_says(client):
     event = TypeAdapter(GenerationEvent)
-    found = events_of(post(client).content)
+    found = events_of(post(client))
     assert {name for name, _ in found} == {"start", "token", "end"}
     for name, data in found:
         text = json.dumps({"event": name, "data": data})
@@ -298,7 +285,7 @@ def test_what_goes_wrong_later_is_an_event(client, monkeypatch, error, kind):
         return real(text, *found)
 
     monkeypatch.setattr(generation.Continuation, "take", break_off)
-    found = events_of(post(client).content)
+    found = events_of(post(client))
     assert [name for name, _ in found] == ["start", "token", "token", "error"]
     assert found[-1][1]["type"] == f"urn:headlight:problem:{kind}"
     TypeAdapter(GenerationEvent).validate_python({"event": "error", "data": found[-1][1]})
@@ -444,7 +431,7 @@ def test_streams_end_by_themselves_when_the_server_is_told_to_stop(serving, sett
             answer = pool.submit(httpx.post, url, json=body, timeout=20)
             wait_for(lambda: len(begun) == 2)
             pool.submit(release_when_stopping, server.services.streams, permits)
-        *_, token, end = events_of(answer.result().content)
+        *_, token, end = events_of(answer.result())
     assert token[0] == "token"
     assert end == ("end", {**end[1], "reason": "server_stopping", "n_tokens": 2})
 
@@ -452,10 +439,6 @@ def test_streams_end_by_themselves_when_the_server_is_told_to_stop(serving, sett
 def release_when_stopping(streams, permits):
     wait_for(lambda: streams.is_stopping)
     permits.release()
-
-
-def tokens_of(content):
-    return [data for name, data in events_of(content) if name == "token"]
 
 
 def test_open_streams_share_a_pass(server, monkeypatch):
@@ -489,4 +472,4 @@ def test_open_streams_share_a_pass(server, monkeypatch):
 
 def read_slowly(server, text):
     body = {"text": text, "n_tokens": 20}
-    return tokens_of(httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=60).content)
+    return written_tokens(httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=60))

@@ -1,13 +1,12 @@
 """Maps, rows and tiles of texts of any length, over HTTP."""
 
-import json
-
 import numpy as np
 import pytest
 from safetensors.numpy import load
 
 from headlight.client.decode import read_trace
 from tests.app.conftest import client_of
+from tests.app.reading import events_of
 
 FILE = {"accept": "application/x-safetensors"}
 EVENTS = {"accept": "text/event-stream"}
@@ -139,13 +138,6 @@ def test_queries_and_keys_that_do_not_fit_are_not_kept(client_with, problem):
     answer = client.post("/api/v1/trace", json={"text": TEXT, "resolution": 4}).json()
     assert answer["tiles"] == []
     problem(tile(client, answer["id"]), 404, "unknown-trace")
-
-
-def events_of(answer):
-    lines = answer.text.splitlines()
-    names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
-    data = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
-    return list(zip(names, data, strict=True))
 
 
 @pytest.mark.parametrize("n_times", [1, 20])

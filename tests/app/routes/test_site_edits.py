@@ -1,12 +1,11 @@
 """Edits of sites over REST equal the same edits in process."""
 
-import json
-
 import numpy as np
 import pytest
 
 from headlight.model.site_edit import SiteEdit
 from headlight.model.tracing import trace
+from tests.app.reading import events_of
 
 STREAM = "decoder.layers.0.residual.after"
 CONTEXT = "decoder.layers.0.self_attention.context"
@@ -115,10 +114,8 @@ def test_edits_that_exceed_what_can_be_computed_are_a_problem_of_the_request(cli
 # --- generation -----------------------------------------------------------------------------------
 
 
-def events(answer):
-    assert answer.status_code == 200, answer.text
-    lines = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
-    return [json.loads(line) for line in lines]
+def data_of(answer):
+    return [data for _, data in events_of(answer)]
 
 
 def test_captures_and_edits_of_generation_are_those_of_a_trace_of_the_whole_text(client):
@@ -128,7 +125,7 @@ def test_captures_and_edits_of_generation_are_those_of_a_trace_of_the_whole_text
     ]
     sites = [STREAM, "decoder.layers.1.self_attention.scores", "logits"]
     options = {"edits": edits, "capture": sites}
-    start, *tokens, _ = events(post(client, "generate", n_tokens=4, temperature=0, **options))
+    start, *tokens, _ = data_of(post(client, "generate", n_tokens=4, temperature=0, **options))
     ids = [token["id"] for token in (*start["tokens"], *tokens)]
     whole = post(client, text=None, ids=ids, **options).json()["tensors"]
     for index, token in enumerate(tokens):
@@ -146,9 +143,9 @@ def test_captures_and_edits_of_generation_are_those_of_a_trace_of_the_whole_text
 
 def test_a_prompt_is_patched_by_another_prompt(client):
     edit = {"kind": "set", "site": "decoder.layers.1.residual.after", "from": {"text": TEXT}}
-    plain = events(post(client, "generate", n_tokens=1, temperature=0))
+    plain = data_of(post(client, "generate", n_tokens=1, temperature=0))
     ids = [3 + (token["id"] * 7) % 250 for token in plain[0]["tokens"]]
-    patched = events(
+    patched = data_of(
         post(client, "generate", text=None, ids=ids, n_tokens=1, temperature=0, edits=[edit])
     )
     assert patched[1]["id"] == plain[1]["id"]
@@ -174,4 +171,4 @@ def test_captures_of_generation_count_against_the_limit(client_with, problem):
     client = client_with(max_cells=2000)
     answer = post(client, "generate", n_tokens=10)
     assert problem(answer, 422, "too-many-cells")["actual"] == 10 * 300
-    assert events(post(client, "generate", n_tokens=1))[1]["tensors"].keys() == {"logits"}
+    assert data_of(post(client, "generate", n_tokens=1))[1]["tensors"].keys() == {"logits"}

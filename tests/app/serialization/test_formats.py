@@ -1,27 +1,19 @@
 """One trace in every form it can be sent in: over HTTP, whatever is asked for."""
 
-import gzip
 import json
 import time
 
-import brotli
 import numpy as np
 import pytest
 import safetensors.numpy
-import zstandard
 from hypothesis import HealthCheck, given
 from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
 from headlight.schemas import JSON, SAFETENSORS
 from headlight.serialization.negotiation import MEDIA_TYPES, SMALL, compressed, pack
+from tests.app.reading import DECODERS
 
-DECODERS = {
-    "identity": lambda content: content,
-    "zstd": lambda content: zstandard.ZstdDecompressor().decompressobj().decompress(content),
-    "br": brotli.decompress,
-    "gzip": gzip.decompress,
-}
 CONTENT = b'{"tokens":["a","b"]}' * 500
 PIECES = [CONTENT[:7], b"", CONTENT[7:4000], CONTENT[4000:]]
 HALF_A_STEP = 0.5 / 65535

@@ -1,6 +1,5 @@
 """The analyses a request may name: each is offered where the model has its sites, and is true."""
 
-import json
 from dataclasses import replace
 from typing import get_args
 
@@ -14,6 +13,7 @@ from headlight.model.checkpoint import load
 from headlight.schemas.analyses import AnalysisName
 from headlight.schemas.traces import TraceAnswer
 from headlight.tracing.analyses import ANALYSERS, analyse, available
+from tests.app.reading import written_tokens
 
 EVERY = (*get_args(AnalysisName),)
 WITHOUT = {
@@ -405,12 +405,7 @@ def test_the_probabilities_of_being_sampled_are_those_of_generate(client):
     found = post(client, "tiny", analyses=["next_token"], predictions={"top": 8, **sampling})
     told = found.json()["analyses"]["next_token"]
     body = {"model": "tiny", "text": TEXT, "n_tokens": 1, "n_alternatives": 8, **sampling}
-    events = client.post("/api/v1/generate", json=body).text
-    (token,) = [
-        json.loads(block.split("data: ", 1)[1])
-        for block in events.split("\n\n")
-        if block.startswith("event: token")
-    ]
+    (token,) = written_tokens(client.post("/api/v1/generate", json=body))
     expected = [one["probability"] for one in token["alternatives"]]
     assert array(told["sampled"])[-1] == pytest.approx(expected, abs=1e-6)
     assert told["ids"]["data"][-1] == [one["id"] for one in token["alternatives"]]
