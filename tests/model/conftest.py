@@ -110,12 +110,16 @@ def card():
 
 @pytest.fixture(scope="session")
 def make_folder(tmp_path_factory, make_model, tokenizer, card):
-    """The folder ``tiny`` of a saved random model: ``make_folder(seed=1, moe=None)``."""
+    """The folder ``tiny`` of a saved random model: ``make_folder(seed=1, moe=None)``.
 
-    def make(**changes):
+    Lines to ``learn`` give it a tokenizer of its own, with a mask.
+    """
+
+    def make(learn=None, **changes):
         folder = tmp_path_factory.mktemp("zoo") / "tiny"
-        model = make_model(**{"vocab_size": tokenizer.vocab_size, **changes})
-        save(folder, model, tokenizer, card, dtype=torch.float32)
+        own = train_tokenizer(learn, 300, has_mask=True) if learn else tokenizer
+        model = make_model(**{"vocab_size": own.vocab_size, **changes})
+        save(folder, model, own, card, dtype=torch.float32)
         return folder
 
     return make
@@ -124,7 +128,7 @@ def make_folder(tmp_path_factory, make_model, tokenizer, card):
 @pytest.fixture(scope="session")
 def make_checkpoint(make_folder):
     """A random model as `load` gives it, with its tokenizer."""
-    return lambda **changes: load(make_folder(**changes))
+    return lambda *learn, **changes: load(make_folder(*learn, **changes))
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,6 @@ from headlight.model.evaluation.minimal_pairs import MinimalPair
 from headlight.model.evaluation.moe import expert_tokens
 from headlight.model.evaluation.robustness import FORMS, robustness
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
-from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents
 from headlight.model.training.recipes.reward import RewardConfig
@@ -43,12 +42,8 @@ def make_named(make_folder):
     """A dense model whose card names a recipe: ``make_named("positions", kind="decoder")``."""
 
     def make(recipe=None, **changes):
-        folder = make_folder(**{"moe": None, "n_layers": 1, **changes})
-        if changes.get("kind") == "encoder":
-            tokenizer = train_tokenizer(["the cat saw a dog " * 3], 300, has_mask=True)
-            size = tokenizer.vocab_size
-            folder = make_folder(moe=None, n_layers=1, vocab_size=size, **changes)
-            (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+        learn = ["the cat saw a dog " * 3] if changes.get("kind") == "encoder" else None
+        folder = make_folder(learn, **{"moe": None, "n_layers": 1, **changes})
         path = folder / "CARD.md"
         training = {} if recipe is None else {"recipe": recipe}
         write_card(path, replace(read_card(path), training=training))

@@ -3,23 +3,18 @@
 import pytest
 import torch
 
-from headlight.model.checkpoint import load
 from headlight.model.evaluation import fill
 from headlight.model.evaluation.fill import BLANKS, evaluate, filled_blanks
-from headlight.model.tokenizer import MASK, train_tokenizer
+from headlight.model.tokenizer import MASK
 from headlight.model.training.corpus import CorpusError, read_lines
 
 WORDS = " the cat saw a dog"
 
 
 @pytest.fixture(scope="module")
-def encoder(make_folder):
+def encoder(make_checkpoint):
     """An encoder of 16 tokens in whose vocabulary the words of `WORDS` are tokens."""
-    tokenizer = train_tokenizer([f"{WORDS}\n"] * 20, 300, has_mask=True)
-    n_tokens = tokenizer.vocab_size
-    folder = make_folder(kind="encoder", moe=None, max_tokens=16, vocab_size=n_tokens)
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    return load(folder)
+    return make_checkpoint([f"{WORDS}\n"] * 20, kind="encoder", moe=None, max_tokens=16)
 
 
 def measure(encoder, documents, *answers, **options):

@@ -18,7 +18,6 @@ from headlight.model.evaluation.figures import rounded
 from headlight.model.evaluation.heads import key_sets, profile_heads, sentences_of
 from headlight.model.head_profiles import SHAPE
 from headlight.model.interventions import HeadAblation
-from headlight.model.tokenizer import train_tokenizer
 from headlight.model.trace import Token
 from headlight.model.tracing import trace
 from headlight.model.training.corpus import CorpusError, SentencePair
@@ -174,17 +173,13 @@ def test_a_profile_has_the_shape_that_is_stored(profile):
     assert {"subject", "antecedent", "repetition", "broad", "sink"} <= set(scores)
 
 
-def test_an_encoder_and_a_translator_have_profiles_too(make_folder):
-    tokenizer = train_tokenizer([TEXT] * 3, 300, has_mask=True)
-    size = tokenizer.vocab_size
-    folder = make_folder(kind="encoder", moe=None, vocab_size=size, max_tokens=96, n_layers=1)
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    found = profile_heads(load(folder), [TEXT])
+def test_an_encoder_and_a_translator_have_profiles_too(make_checkpoint):
+    small = {"moe": None, "max_tokens": 96, "n_layers": 1}
+    found = profile_heads(make_checkpoint([TEXT] * 3, kind="encoder", **small), [TEXT])
     assert "next" in found["attentions"]["encoder.layers.0.self_attention"][0]["scores"]
     assert found["bits_per_byte"] > 0
-    folder = make_folder(kind="encoder-decoder", moe=None, n_layers=1, max_tokens=96)
     pair = SentencePair("The lazy dog slept.", "Le chien dormait.")
-    found = profile_heads(load(folder), [pair])
+    found = profile_heads(make_checkpoint(kind="encoder-decoder", **small), [pair])
     assert "monotonic" in found["attentions"]["decoder.layers.0.cross_attention"][0]["scores"]
     encoder = found["attentions"]["encoder.layers.0.self_attention"][0]["scores"]
     decoder = found["attentions"]["decoder.layers.0.self_attention"][0]["scores"]

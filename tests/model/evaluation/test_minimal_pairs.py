@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 import torch
 
-from headlight.model.checkpoint import load
 from headlight.model.evaluation.minimal_pairs import (
     PAIRS_OF_PARADIGM,
     MinimalPair,
@@ -17,7 +16,6 @@ from headlight.model.evaluation.minimal_pairs import (
     read_pairs,
     sentence_log_probabilities,
 )
-from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError
 
 SENTENCES = ["The cat chased the mouse.", "A", "It was too tired to cross the street.", "Cats purr"]
@@ -40,11 +38,8 @@ def test_the_probability_of_a_sentence_is_that_of_its_tokens(checkpoint):
 
 
 @pytest.fixture(scope="module")
-def encoder(make_folder):
-    tokenizer = train_tokenizer([" the cat saw a dog\n"] * 20, 300, has_mask=True)
-    folder = make_folder(kind="encoder", moe=None, vocab_size=tokenizer.vocab_size)
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    return load(folder)
+def encoder(make_checkpoint):
+    return make_checkpoint([" the cat saw a dog\n"] * 20, kind="encoder", moe=None)
 
 
 def test_an_encoder_sums_the_probability_of_each_token_behind_a_mask(encoder):
