@@ -2,12 +2,12 @@
 
 import json
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
+from tests.app.connections import wait_for
 from tests.server_process import serving
 
 N_CLIENTS = 20
@@ -39,14 +39,6 @@ def break_down(checkpoint, jobs, *others, **options):
     return solve(checkpoint, jobs, *others, **options)
 service.solve = break_down
 """
-
-
-def wait_for(condition, seconds=20):
-    until = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return found
 
 
 def is_closed(server):
