@@ -128,10 +128,19 @@ export function whyOver({ tokens, card }, steps, most) {
   return '';
 }
 
-/** Figures and the address follow a run at this pace; the text itself shows every token. */
+/**
+ * The tokens that the page shows the numbers of: while more arrive, those that it last followed.
+ * @param {Writing} writing
+ * @param {ViewState} state
+ */
+export function followedSteps({ steps, isWriting }, { generate_path: path }) {
+  return isWriting ? steps.slice(0, path.length) : steps;
+}
+
+/** Figures, marks and the address follow a run at this pace; the text itself shows every token. */
 const FOLLOWING = 500;
 /** Slow drawings are drawn less often, so that most of the time is left for input. */
-const TIMES_AS_LONG = 8;
+const TIMES_AS_LONG = 4;
 const STOPPED = 'Stopped: the generated text has not been replayed.';
 
 /** @param {Step} step */
@@ -297,7 +306,8 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     status.textContent = statusOf(trace, writing);
     showProblem(writing);
     chips.show(tokens, trace.text);
-    mark(steps);
+    mark(followedSteps(writing, state));
+    if (writing.isWriting) chipList.scrollTop = chipList.scrollHeight;
   }
 
   /** The text takes the tint of the row that led to the chosen token. @param {Step[]} steps */
@@ -353,7 +363,10 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
       draw();
     },
 
-    state: () => ({ generation: writer.state() }),
+    state() {
+      const writing = writer.state();
+      return { generation: { ...writing, steps: followedSteps(writing, state) } };
+    },
 
     /** The view is left: pending requests are cancelled. */
     leave() {

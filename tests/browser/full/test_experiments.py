@@ -63,6 +63,27 @@ def test_a_stream_that_breaks_off_keeps_what_was_drawn(visit):
     expect(page.locator("#view-balance .panel").first).to_be_visible()
 
 
+def test_words_and_pictures_of_a_run_that_goes_on_are_of_one_step(visit):
+    reader = visit()
+    reader.page.goto(f"{reader.url}/experiments#experiment=balance&steps=400")
+    reader.page.locator("#view-balance .panel .main-svg").nth(10).wait_for(state="attached")
+    seen = reader.page.evaluate(
+        """() => new Promise((resolve) => {
+          const seen = new Set();
+          const look = () => {
+            const view = document.querySelector('#view-balance');
+            const words = [...(view?.querySelectorAll('.finding, .panel-help') ?? [])];
+            const steps = words.flatMap(({ textContent }) =>
+              textContent.match(/(?:After|at step) (\\d+)/)?.[1] ?? []);
+            if (steps.length > 2) seen.add(steps.join(' '));
+            if (seen.size > 8) resolve([...seen]); else requestAnimationFrame(look);
+          };
+          look();
+        })"""
+    )
+    assert [steps for steps in seen if len(set(steps.split())) > 1] == []
+
+
 def test_a_run_that_a_busy_server_refuses_is_shown_untrained(visit):
     reader = visit(allow="503")
     page = reader.page

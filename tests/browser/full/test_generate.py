@@ -115,6 +115,29 @@ def test_a_run_goes_on_until_it_is_stopped_and_says_so_once(reader, written):
     assert len(shown(reader)) == count, "stopped is stopped"
 
 
+def test_a_run_outlines_the_token_whose_panels_are_shown(reader):
+    reader.open(**VIEW)
+    button(reader, "Run").click()
+    wait_for_tokens(reader, 2)
+    seen = reader.page.evaluate(
+        """() => new Promise((resolve) => {
+          const seen = [];
+          const look = () => {
+            const view = document.querySelector('#view-generate');
+            const chips = [...view.querySelectorAll('.is-prose .chip')];
+            const at = chips.findIndex((chip) => chip.matches('[aria-selected=true]'));
+            const title = view.querySelector('.panel h2').textContent;
+            const token = chips[at - 1]?.textContent ?? '';
+            seen.push([at, title.match(/“\\W*(.*?)\\W*”/)[1], token.replace(/\\W/g, '')]);
+            if (chips.length > 45) resolve(seen); else requestAnimationFrame(look);
+          };
+          look();
+        })"""
+    )
+    assert len({at for at, _, _ in seen}) > 2, "it follows"
+    assert [look for look in seen if look[1] != look[2]] == []
+
+
 def test_typing_is_never_held_up_by_a_run_and_ends_it(reader):
     reader.open(**VIEW)
     aborted = []

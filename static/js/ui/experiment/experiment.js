@@ -266,14 +266,19 @@ export function createExperiment(description, view, { onLink, announce }) {
     };
   }
 
-  /** Shows the words and numbers at once, and after the next paint the pictures. */
+  /**
+   * Shows the words and numbers at once, and after the next paint the pictures; of a run that goes on,
+   * both together, so that they are of one step.
+   */
   async function draw() {
-    showNumbers();
+    const isGoingOn = isRunning();
+    if (!isGoingOn) showNumbers();
     isStale = isDrawing;
     if (isDrawing) return;
     isDrawing = true;
     section.classList.add('is-drawing');
     await painted();
+    if (isGoingOn) showNumbers();
     await showPictures();
     isDrawing = false;
     if (isStale) draw();
@@ -304,6 +309,7 @@ export function createExperiment(description, view, { onLink, announce }) {
         view.pictures(found),
         `${description.title}: ${valuesInWords(values)}`,
         changed(parameters, values),
+        isRunning(),
       );
     } catch (error) {
       fail(error);

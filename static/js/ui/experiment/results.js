@@ -41,11 +41,16 @@ export function createPictures(description, { onChoose, onRedraw, announce }) {
     });
   }
 
+  /** @param {Picture[]} pictures @returns {boolean} are their panels there already? */
+  function areArranged(pictures) {
+    return (
+      panels.length === pictures.length && panels.every((each, at) => each.id === pictures[at].id)
+    );
+  }
+
   /** Keeps the panels of pictures that stay. @param {Picture[]} pictures */
   function arrange(pictures) {
-    const isSame =
-      panels.length === pictures.length && panels.every((each, at) => each.id === pictures[at].id);
-    if (isSame) return;
+    if (areArranged(pictures)) return;
     const kept = new Map(panels.map((each) => [each.id, each]));
     panels = pictures.map(
       (picture) => kept.get(picture.id) ?? { id: picture.id, panel: makePanel() },
@@ -66,17 +71,20 @@ export function createPictures(description, { onChoose, onRedraw, announce }) {
     element: host,
 
     /**
-     * Draws the pictures in turn, so that the page answers between two of them.
+     * Draws the pictures in turn, so that the page answers between two of them; those of a run that
+     * goes on are drawn at once, so that all are of one step.
      * @param {Picture[]} pictures
      * @param {string} text the experiment and its parameters in words
      * @param {Values} body of the request that gives these numbers
+     * @param {boolean} isGoingOn
      */
-    async show(pictures, text, body) {
+    async show(pictures, text, body, isGoingOn) {
+      const isAtOnce = isGoingOn && areArranged(pictures);
       arrange(pictures);
       const size = { height: plotHeight(window.innerHeight), palette: palette() };
       for (const [at, picture] of pictures.entries()) {
         const { panel } = panels[at];
-        if (at > 0) await pause();
+        if (at > 0 && !isAtOnce) await pause();
         try {
           const figure = picture.draw({ ...size, width: Math.max(220, panel.width()) });
           const grid = { ...figure.grid, call: { path: experimentPath(id), body } };

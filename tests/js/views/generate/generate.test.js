@@ -2,7 +2,12 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlOf, callOf } from '../../../../static/js/data/request_code.js';
 import { standardsOf } from '../../../../static/js/state/state.js';
-import { isNatural, subjectOf, whyOver } from '../../../../static/js/ui/generation.js';
+import {
+  followedSteps,
+  isNatural,
+  subjectOf,
+  whyOver,
+} from '../../../../static/js/ui/generation.js';
 import { numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
 import { stepOf, stepsOf } from './sample.js';
@@ -185,4 +190,11 @@ test('the finished steps of a calculation are marked right and wrong', () => {
     ['= 40+7', '✗ wrong: 47, not 46'],
     ['= 46', '✗ wrong: 46, not 47'],
   ]);
+});
+
+test('while more tokens arrive, panels and marks are of those that were followed', () => {
+  const steps = stepsOf(PATH);
+  const state = { generate_path: [steps[0].id] };
+  deepEqual(followedSteps({ steps, isWriting: true }, state), steps.slice(0, 1));
+  deepEqual(followedSteps({ steps, isWriting: false }, state), steps);
 });
