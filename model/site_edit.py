@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headlight.model.observation import OBSERVED_AXES
 from headlight.model.sites import Site, match_sites, require_heads
 from headlight.model.trace import Trace
 
@@ -274,6 +275,12 @@ def bind(edit: SiteEdit, sites: Iterable[Site]) -> SiteEdit:
     if edit.site.endswith(_NUMBERED):
         raise ImpossibleIntervention(
             f"{edit.site} holds the numbers of experts, not amounts; edit router_logits instead"
+        )
+    path, _, part = edit.site.rpartition(".")
+    if part in OBSERVED_AXES:
+        raise ImpossibleIntervention(
+            f"{edit.site} is computed from the attention weights and nothing reads it; "
+            f"edit {path}.scores or {path}.weights instead"
         )
     if "head" not in site.axes and (edit.heads is not None or edit.over == "heads"):
         axes = " ".join(axis for axis in site.axes if axis != "batch")

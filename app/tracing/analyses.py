@@ -38,7 +38,7 @@ from headlight.model.served import Description, Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import NamedArray, Trace
 from headlight.model.tracing import ModelInput, PassSpec, run_batch, tokenize
-from headlight.schemas.analyses import MAX_EDITED_TOKENS, PatchingRequest
+from headlight.schemas.analyses import MAX_EDITED_TOKENS, AnalysisName, PatchingRequest
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.trace import Analysis
 
@@ -213,6 +213,28 @@ def available(description: Description) -> list[str]:
         if all(_matching(_known_sites(analyser, description), glob) for glob in analyser.needs)
         and analyser.reason_against(description) is None
     ]
+
+
+_READERS: dict[str, tuple[AnalysisName, ...]] = {
+    "predictions": ("next_token", "logit_lens"),
+    "logit_difference": ("logit_attribution", "strongest_path", "patching", "saliency"),
+    "patching": ("patching",),
+}
+
+
+def require_readers(request: TraceRequest) -> None:
+    """Check that an analysis that is asked for reads each option of analyses.
+
+    Raises:
+        Problem: 422.
+    """
+    for option, readers in _READERS.items():
+        if getattr(request, option) is None or set(readers) & set(request.wanted_analyses):
+            continue
+        *others, last = readers
+        names = f"{', '.join(others)} or {last}" if others else last
+        detail = f"{option} is read by no analysis that is asked for; ask for {names} in analyses"
+        raise Problem(422, "unread-option", detail)
 
 
 def require_no_edits(names: Sequence[str], edits: Sequence[Any] | None) -> None:

@@ -34,6 +34,7 @@ from headlight.schemas.traces import TokenizeRequest, TraceRequest
 from headlight.tracing.analyses import (
     derived_arrays,
     require_no_edits,
+    require_readers,
     sites_of,
 )
 from headlight.tracing.edits import (
@@ -134,6 +135,7 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
             resolution=request.resolution,
             queries=request.queries,
         )
+    require_readers(request)
     require_no_edits(request.wanted_analyses, request.edits)
     read = sites_of(
         request.wanted_analyses, description, request.layers, is_long=request.is_observed

@@ -81,6 +81,10 @@ HEADS = {"site": CONTEXT, "value": 0}
     ("edit", "kind"),
     [
         ({"site": "nowhere", "value": 0}, "unknown-site"),
+        *(
+            ({"site": f"decoder.layers.1.self_attention.{part}", "value": 0}, "impossible-edit")
+            for part in ("entropy", "first_token", "mean_distance", "logsumexp")
+        ),
         (HEADS | {"heads": [4]}, "unknown-head"),
         (HEADS | {"positions": [64]}, "unknown-position"),
         ({"kind": "add", "value": [1, 2, 3]}, "impossible-edit"),

@@ -338,6 +338,14 @@ def test_an_impossible_logit_difference_is_a_problem(client, asked, kind):
     assert explained(client, "tiny", 422, **asked)["type"].endswith(kind)
 
 
+@pytest.mark.parametrize("option", ["predictions", "logit_difference", "patching"])
+def test_an_option_that_no_analysis_reads_is_a_problem(client, option):
+    asked = {"analyses": ["rollout"], option: {"text": OTHER_TEXT} if option == "patching" else {}}
+    response = post(client, "tiny", **asked)
+    assert (response.status_code, response.json()["type"][22:]) == (422, "unread-option")
+    assert response.json()["detail"].startswith(f"{option} is read by no analysis")
+
+
 def test_a_model_that_normalises_its_writes_is_told_so(client):
     found = explained(client, "filler", 422)
     assert found["type"].endswith("no-such-analysis")
