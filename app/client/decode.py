@@ -44,7 +44,7 @@ EXPERIMENT: EventKinds = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analysis:
+class Analysis(Mapping[str, Any]):
     """The result of an analysis: arrays by name, and metadata such as `texts` or `labels`."""
 
     arrays: Mapping[str, NamedArray]
@@ -61,8 +61,19 @@ class Analysis:
     def __iter__(self) -> Iterator[str]:
         return iter((*self.arrays, *self.metadata))
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.arrays or name in self.metadata
+    def __len__(self) -> int:
+        return len(self.arrays) + len(self.metadata)
+
+
+class Analyses(dict[str, Analysis]):
+    """The analyses of a trace by name; the error of a missing one says how to get it."""
+
+    def __missing__(self, name: str) -> Analysis:
+        held = ", ".join(self) or "none"
+        raise KeyError(
+            f"there is no analysis {name!r}, ask for it with analyses=[{name!r}]; "
+            f"the analyses are {held}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -78,7 +89,7 @@ class Trace(trace.Trace):
     """
 
     id: str
-    analyses: Mapping[str, Analysis] = field(default_factory=dict)
+    analyses: Mapping[str, Analysis] = field(default_factory=Analyses)
 
 
 def _named(name: str, arrays: Mapping[str, NamedArray]) -> NDArray[np.generic]:
@@ -173,10 +184,10 @@ def _trace_of(arrays: Mapping[str, NamedArray], members: Mapping[str, Any]) -> T
         queries=tuple(members["queries"]) if members.get("queries") else None,
         timings={name.removesuffix("_ms"): took for name, took in members["timings"].items()},
         tensors={name: array for name, array in arrays.items() if not name.startswith(_PREFIX)},
-        analyses={
-            name: Analysis(arrays=_arrays_of(name, arrays), metadata=metadata)
+        analyses=Analyses(
+            (name, Analysis(arrays=_arrays_of(name, arrays), metadata=metadata))
             for name, metadata in members["analyses"].items()
-        },
+        ),
     )
 
 

@@ -86,7 +86,10 @@ def test_an_analysis_holds_arrays_and_metadata(headlight):
     assert found["next_token"]["probabilities"].shape == (n_tokens, 20)
     assert found["next_token"].arrays["ids"].axes == ("query", "rank")
     assert "induction" in found["head_labels"]["labels"]
-    assert set(found["next_token"]) == {"ids", "probabilities", "texts"}
+    assert set(dict(found["next_token"])) == {"ids", "probabilities", "texts"}
+    assert len(found["next_token"]) == 3
+    with pytest.raises(KeyError, match=r"analyses=\['rollout'\]; the analyses are .*head_labels"):
+        found["rollout"]
     with pytest.raises(
         KeyError, match="there is no 'odds'; the names are ids, probabilities, texts"
     ):
