@@ -78,9 +78,10 @@ def describe(folder: Path | str) -> Description:
     """
     folder = Path(folder)
     require_finished(folder)
+    require_file(folder, CONFIG, MAX_BYTES[CONFIG])
+    config, quantization = _read_config(folder)
     for name, max_bytes in MAX_BYTES.items():
         require_file(folder, name, max_bytes)
-    config, quantization = _read_config(folder)
     try:
         card = read_card(folder / CARD)
     except ValueError as error:
@@ -301,6 +302,8 @@ def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | 
         return TransformerConfig.from_dict(data), quantization
     except RecursionError as error:
         raise CheckpointError(f"{path}: nests too deeply") from error
+    except json.JSONDecodeError as error:
+        raise CheckpointError(f"{path} is not JSON: {error}") from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: {error}") from error
 

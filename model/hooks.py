@@ -131,6 +131,11 @@ class _Active:
             point.check(tensor, heads)
         for edit in edits:
             edited = edit(tensor)
+            if not isinstance(edited, Tensor):
+                raise ValueError(
+                    f"an edit returned {type(edited).__name__}, not a tensor; "
+                    "return the tensor, changed or not"
+                )
             if edited.shape != tensor.shape:
                 raise ValueError(
                     f"an edit turned shape {tuple(tensor.shape)} into {tuple(edited.shape)}; "

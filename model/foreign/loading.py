@@ -168,8 +168,9 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
             is_pair = bool(getattr(config, "is_encoder_decoder", False))
             return ("causal" if task == "seq2seq" and not is_pair else task), kind
     raise ForeignFolderError(
-        f"{folder.path / CONFIG}: {name or folder.model_type} is not a language model that "
-        "predicts tokens"
+        f"{folder.path / CONFIG}: {name or folder.model_type} is not a language model: it lacks "
+        "the output layer that predicts tokens, as base models and classifiers do; save the model "
+        "as …ForCausalLM, …LMHeadModel, …ForMaskedLM or …ForConditionalGeneration"
     )
 
 
@@ -246,4 +247,5 @@ def _require_complete(folder: ForeignFolder, info: Any) -> None:
 
 def _first_line(error: BaseException) -> str:
     text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:300]
+    first, *rest = map(str.strip, text.splitlines())
+    return " ".join([first, *rest[: first.endswith(":")]])[:300]

@@ -250,9 +250,22 @@ def test_an_edit_ends_with_its_block(model, ids):
     assert model(ids).logits.equal(before)
 
 
-def test_an_edit_that_changes_the_shape_is_an_error(model, ids):
-    message = exactly("an edit turned shape (2, 11, 300) into (2, 1, 300); an edit keeps the shape")
-    with model.edit("logits", lambda x: x[:, :1]), pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (
+            lambda x: x[:, :1],
+            "an edit turned shape (2, 11, 300) into (2, 1, 300); an edit keeps the shape",
+        ),
+        (
+            lambda _: None,
+            "an edit returned NoneType, not a tensor; return the tensor, changed or not",
+        ),
+    ],
+    ids=["another shape", "nothing"],
+)
+def test_an_edit_returns_a_tensor_of_the_same_shape(model, ids, edit, message):
+    with model.edit("logits", edit), pytest.raises(ValueError, match=exactly(message)):
         model(ids)
 
 

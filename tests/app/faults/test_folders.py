@@ -184,6 +184,13 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "a config of 10 MB": (text("config.json", "[" * 10**7), "10,000,000 bytes exceed"),
     "a config of 60,000 levels": (text("config.json", "[" * 60_000), "nests too deeply"),
     "a config of bytes": (text("config.json", b"\xff\xfe\x00"), "codec"),
+    "half a config, and no card": (
+        lambda folder: (
+            (folder / "CARD.md").unlink(),
+            (folder / "config.json").write_text('{"a":'),
+        ),
+        "config.json is not JSON",
+    ),
     "a config that says a size twice": (
         text("config.json", '{"n_layers": 1, "n_layers": 2}'),
         "n_layers",

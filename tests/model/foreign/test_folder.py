@@ -132,8 +132,9 @@ SPOILED = {
     "no tokenizer": (lambda it: (it / "tokenizer.json").unlink(), "tokenizer.json"),
     "a classifier": (
         lambda it: change_config(it, architectures=["GPT2ForSequenceClassification"]),
-        "not a language model",
+        "not a language model.* lacks the output layer .* save the model as …ForCausalLM",
     ),
+    "a size in words": (lambda it: change_config(it, n_head="four"), "'n_head': .*(got|str)"),
     "a link that leaves the folder": (
         lambda it: ((it / SINGLE).unlink(), (it / SINGLE).symlink_to("/etc/hostname")),
         "must not leave the folder",
