@@ -60,8 +60,11 @@ export const FRAME = {
 
 const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
 
+/** An array of a trace, of these numbers. */
+export const array = (axes, shape, data) => ({ axes, shape, scale: 1, data });
+
 /**
- * An array of a trace.
+ * An array of a trace, of numbers that are made.
  * @param {string[]} axes
  * @param {number[]} shape
  * @param {number | ((at: number) => number)} value of every element, or by its place
@@ -69,7 +72,11 @@ const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
  */
 export function tensor(axes, shape, value, Kind = Float32Array) {
   const of = typeof value === 'function' ? value : () => value;
-  return { axes, shape, scale: 1, data: Kind.from({ length: sizeOf(shape) }, (_, at) => of(at)) };
+  return array(
+    axes,
+    shape,
+    Kind.from({ length: sizeOf(shape) }, (_, at) => of(at)),
+  );
 }
 
 /** The first head looks at the token before, the second at the first token. */
@@ -167,7 +174,7 @@ function leaning(rows, columns, favourite) {
   const data = new Float32Array(HEADS * rows * columns).fill(0.3 / columns);
   for (let row = 0; row < HEADS * rows; row += 1)
     data[row * columns + favourite(row % rows)] += 0.7;
-  return { axes: ['head', 'query', 'key'], shape: [HEADS, rows, columns], scale: 1, data };
+  return array(['head', 'query', 'key'], [HEADS, rows, columns], data);
 }
 
 /** A trace of an encoder–decoder: the source of `sampleTrace`, and a target that goes along with it. */

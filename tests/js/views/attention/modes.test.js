@@ -5,7 +5,7 @@ import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/c
 import { highlightOf } from '../../../../static/js/plot/grid.js';
 import { attention } from '../../../../static/js/views/attention/attention.js';
 import { settingOf } from '../../../../static/js/views/attention/subject.js';
-import { FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
+import { array, FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
@@ -23,7 +23,7 @@ function square(value, { heads = 2, hidden = 0 } = {}) {
     ];
     return column > row ? hidden : value(row, column, head);
   });
-  return { axes: ['head', 'query', 'key'], shape: [heads, COUNT, COUNT], scale: 1, data };
+  return array(['head', 'query', 'key'], [heads, COUNT, COUNT], data);
 }
 
 const SCORES = square((row, column, head) => (head === 0 ? row - 2 * column : 8), {

@@ -4,7 +4,7 @@ import { standardsOf } from '../../../../static/js/state/state.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
 import { partnersOf } from '../../../../static/js/views/compare/heads.js';
 import { nameOfB } from '../../../../static/js/views/compare/sides.js';
-import { fillTrace, FRAME, sampleTrace, TOKENS, plain } from '../../sample.js';
+import { array, fillTrace, FRAME, plain, sampleTrace, tensor, TOKENS } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
 const CARD = {
@@ -20,12 +20,7 @@ const VOCABULARY = 10;
 const SITE = 'decoder.layers.1.self_attention.weights';
 
 function logits(count, value) {
-  return {
-    axes: ['query', 'vocab'],
-    shape: [count, VOCABULARY],
-    scale: 1,
-    data: Float32Array.from({ length: count * VOCABULARY }, (_, at) => value(at % VOCABULARY)),
-  };
+  return tensor(['query', 'vocab'], [count, VOCABULARY], (at) => value(at % VOCABULARY));
 }
 
 /** The sample, with logits of which token 6 is the likeliest. */
@@ -212,13 +207,12 @@ test('two models that cut a text differently are compared by its words', () => {
   const tokens = [TOKENS[0], piece('i', 0), piece('t', 1), ...TOKENS.slice(2)];
   const data = new Float32Array(2 * 36);
   for (let row = 0; row < 12; row += 1) data[row * 6 + (row % 6)] = 1;
-  const array = (data, ...shape) => ({ axes: [], shape, scale: 1, data });
   const next_token = {
-    ids: array(new Int32Array(6).fill(6), 6, 1),
-    probabilities: array(new Float32Array(6).fill(0.1), 6, 1),
+    ids: array([], [6, 1], new Int32Array(6).fill(6)),
+    probabilities: array([], [6, 1], new Float32Array(6).fill(0.1)),
     texts: Array(6).fill(['x']),
   };
-  const tensors = { [SITE]: array(data, 2, 6, 6), logits: logits(6, () => 0) };
+  const tensors = { [SITE]: array([], [2, 6, 6], data), logits: logits(6, () => 0) };
   const other = { model: 'other', card: OTHER, tokens, tensors, analyses: { next_token } };
   const answers = { before: before(), after: { trace: { ...traceB(), ...other } } };
   const { difference, next, ...others } = figures({ compare_with: 'model', answers });
@@ -307,12 +301,7 @@ test('a reward model rates the text of two models, token by token', () => {
   });
   const cards = [card, { ...rater, vocab_size: 301 }];
   ok(!('rated' in compare.asks(trace, { ...state, cards })), 'it reads other tokens');
-  const numbers = (...data) => ({
-    axes: ['query'],
-    shape: [5],
-    scale: 1,
-    data: Float32Array.from(data),
-  });
+  const numbers = (...data) => array(['query'], [5], Float32Array.from(data));
   const reward = { rewards: numbers(1, 3, 2, 2, 4), contributions: numbers(1, 2, -1, 0, 2) };
   const rated = { trace: { ...traceA(), model: 'rater', analyses: { reward } } };
   const answers = { before: before(), after: { trace: traceB() }, rated };

@@ -10,20 +10,17 @@ import {
   softmaxFormula,
   termsOf,
 } from '../../../../static/js/views/derivation/derivation.js';
-import { near } from '../../sample.js';
+import { array, near } from '../../sample.js';
 import { headTrace } from './sample.js';
 
 const SELF = 'decoder.layers.1.self_attention';
 const CROSS = 'decoder.layers.1.cross_attention';
 
+/** Two vectors of one head. */
+const vectors = (axis, data) => array(['head', axis, 'd_head'], [1, 2, data.length / 2], data);
+
 /** Two queries, two keys, two dimensions, by hand. */
 function handMade(path) {
-  const vectors = (axis, data) => ({
-    axes: ['head', axis, 'd_head'],
-    shape: [1, 2, 2],
-    scale: 1,
-    data,
-  });
   return {
     tensors: {
       [`${path}.queries`]: vectors('query', [1, 0, 3, 4]),
@@ -217,10 +214,9 @@ test('a wrong number shows in the differences', () => {
 });
 
 test('a head’s share of the output is its length along the output’s direction', () => {
-  const array = (data, ...shape) => ({ axes: shape.map(String), shape, data, scale: 1 });
   const trace = {
-    tensors: { [`${SELF}.output`]: array([3, 4], 1, 2) },
-    analyses: { head_outputs: { [SELF]: array([3, 0], 1, 1, 2) } },
+    tensors: { [`${SELF}.output`]: array(['query', 'd_model'], [1, 2], [3, 4]) },
+    analyses: { head_outputs: { [SELF]: array(['head', 'query', 'd_model'], [1, 1, 2], [3, 0]) } },
   };
   const { share, cosine } = shareOf(trace, SELF, 0);
   near(share, 9 / 25);
@@ -231,24 +227,11 @@ const said = (lines) => lines.map(spoken);
 
 /** One query, two keys, in four dimensions, by hand: q·k is 8 and 2. */
 function byHand({ bias, ...softmax } = {}, query = 1, key = 0) {
-  const vectors = (axis, data) => ({
-    axes: ['head', axis, 'd_head'],
-    shape: [1, 2, 4],
-    scale: 1,
-    data,
-  });
   const tensors = {
     [`${SELF}.queries`]: vectors('query', [0, 0, 0, 0, 1, 2, 3, 0]),
     [`${SELF}.keys`]: vectors('key', [1, 2, 1, 9, 0, 1, 0, 9]),
     [`${SELF}.values`]: vectors('key', [3, 4, 0, 0, 0, 0, 0, 0]),
-    ...(bias && {
-      [`${SELF}.bias`]: {
-        axes: ['head', 'query', 'key'],
-        shape: [1, 2, 2],
-        scale: 1,
-        data: [0, 0, bias, 0],
-      },
-    }),
+    ...(bias && { [`${SELF}.bias`]: array(['head', 'query', 'key'], [1, 2, 2], [0, 0, bias, 0]) }),
   };
   return derive({ tensors }, SELF, { query, key }, softmax);
 }

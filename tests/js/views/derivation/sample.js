@@ -3,7 +3,7 @@
  * a model in float32 makes of them, written down here a second time in plain loops.
  */
 
-import { pairTrace, sampleTrace, schemeTrace, TARGET_TOKENS, TOKENS } from '../../sample.js';
+import { array, pairTrace, sampleTrace, schemeTrace, TARGET_TOKENS, TOKENS } from '../../sample.js';
 
 const WIDTH = 4;
 const MODEL = 6;
@@ -11,7 +11,6 @@ const f = Math.fround;
 
 const drawn = (rows, columns, seed) =>
   Float32Array.from({ length: rows * columns }, (_, at) => 2 * Math.sin(seed + at * (1.3 + seed)));
-const array = (axes, shape, data) => ({ axes, shape, data, scale: 1 });
 
 function turnedRows(data, rows) {
   const turned = Float32Array.from(data);

@@ -11,6 +11,7 @@ import {
   weightByExpert,
 } from '../../../../static/js/views/experts/routing.js';
 import {
+  array,
   figuresOf,
   FRAME,
   longTrace,
@@ -287,13 +288,12 @@ test('the balance loss is n times the sum of load and mean probability, by hand'
 });
 
 test('the balance loss is 1 for even load, and the number of experts if one takes all', () => {
-  const named = (axes, columns, data) => ({ axes, shape: [4, columns], scale: 1, data });
   const routed = (probs, indices) =>
     routingOf(
       {
-        'decoder.layers.0.experts.router_probs': named(['query', 'expert'], 4, probs),
-        'decoder.layers.0.experts.expert_indices': named(['query', 'top_k'], 1, indices),
-        'decoder.layers.0.experts.expert_weights': named(['query', 'top_k'], 1, [1, 1, 1, 1]),
+        'decoder.layers.0.experts.router_probs': array(['query', 'expert'], [4, 4], probs),
+        'decoder.layers.0.experts.expert_indices': array(['query', 'top_k'], [4, 1], indices),
+        'decoder.layers.0.experts.expert_weights': array(['query', 'top_k'], [4, 1], [1, 1, 1, 1]),
       },
       0,
     ).balanceLoss;

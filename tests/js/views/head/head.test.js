@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { head } from '../../../../static/js/views/head/head.js';
-import { FRAME, sampleTrace } from '../../sample.js';
+import { array, FRAME, sampleTrace } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
 const PROFILE = {
@@ -81,8 +81,6 @@ test('its figure keeps what every figure keeps', () => {
 });
 
 // --- circuits ------------------------------------------------------------------------------------
-
-const array = (axes, shape, values) => ({ axes, shape, data: values, scale: 1 });
 
 /** Circuits in which token `n` writes and seeks the ids 10 n and 10 n + 1. */
 function circuitsOf(trace) {

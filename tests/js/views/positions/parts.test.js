@@ -2,7 +2,16 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { Problem } from '../../../../static/js/api/calls.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
-import { figuresOf, FRAME, near, sampleTrace, schemeTrace, tensor, TOKENS } from '../../sample.js';
+import {
+  array,
+  figuresOf,
+  FRAME,
+  near,
+  sampleTrace,
+  schemeTrace,
+  tensor,
+  TOKENS,
+} from '../../sample.js';
 import { WIDTHS, assertContract, assertFits, assertReadable } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
@@ -35,13 +44,8 @@ function byDistance(weights) {
   const data = Float32Array.from(
     [...weights, ...weights].map((weight, at) => (at < weights.length ? weight : weight / 2)),
   );
-  const curves = { axes: ['head', 'distance'], shape: [2, weights.length], scale: 1, data };
-  const distances = {
-    axes: ['distance'],
-    shape: [weights.length],
-    scale: 1,
-    data: Int32Array.from(weights, (_, at) => at),
-  };
+  const curves = array(['head', 'distance'], [2, weights.length], data);
+  const distances = tensor(['distance'], [weights.length], (at) => at, Int32Array);
   return {
     trace: {
       analyses: {
@@ -55,21 +59,12 @@ function byDistance(weights) {
   };
 }
 
-const flat = (rows, columns, value) => ({
-  axes: ['position', 'd_model'],
-  shape: [rows, columns],
-  scale: 1,
-  data: new Float32Array(rows * columns).fill(value),
-});
-const BIAS = {
-  axes: ['head', 'query', 'key'],
-  shape: [2, COUNT, COUNT],
-  scale: 1,
-  data: Float32Array.from(
-    { length: 2 * COUNT * COUNT },
-    (_, at) => -Math.abs((Math.floor(at / COUNT) % COUNT) - (at % COUNT)) / 2,
-  ),
-};
+const flat = (rows, columns, value) => tensor(['position', 'd_model'], [rows, columns], value);
+const BIAS = tensor(
+  ['head', 'query', 'key'],
+  [2, COUNT, COUNT],
+  (at) => -Math.abs((Math.floor(at / COUNT) % COUNT) - (at % COUNT)) / 2,
+);
 const ENCODINGS = {
   sinusoidal: { trace: { tensors: { encoding: flat(COUNT, 4, 0.5) } } },
   learned: { trace: { tensors: { encoding: flat(COUNT, 6, 2) } } },
