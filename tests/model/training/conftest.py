@@ -89,16 +89,25 @@ def run(corpus):
     )
 
 
+class StopError(Exception):
+    """An error that ends a run from outside, without warning."""
+
+
+def stop_at(step, loop):
+    """Run a loop until it is killed after a step."""
+
+    def listen(report):
+        if report.step == step:
+            raise StopError
+
+    with pytest.raises(StopError):
+        loop.run(listen)
+
+
 def require_equal_when_resumed(whole, stopped):
     """Check that a run which is killed in its third step and resumed ends with the same weights."""
     whole.run()
-
-    def kill(report):
-        if report.step == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped.run(kill)
+    stop_at(3, stopped)
     resumed = resume(stopped.out, device="cpu")
     assert resumed.step == 2
     resumed.run()

@@ -14,6 +14,7 @@ from headlight.model.checkpoint import CheckpointError
 from headlight.model.training.loop import METRICS, Diverged, StepReport, load_state, save_state
 from headlight.model.training.losses import token_losses
 from headlight.model.training.optimizers import make_optimizers
+from tests.model.training.conftest import stop_at
 
 
 def weights(loop):
@@ -28,23 +29,11 @@ def lines(loop):
     return [json.loads(line) for line in (loop.out / METRICS).read_text().splitlines()]
 
 
-class StopError(Exception):
-    """An error that ends a run from outside, without warning."""
-
-
 def repeat(loop, n_counted):
     """Let every batch be the first one, with so many targets of each row counted."""
     batch = loop.batches.batch(0)
     batch.is_counted[:] = torch.arange(12) < torch.tensor(n_counted)[:, None]
     loop.batches.batch = lambda step: batch  # type: ignore[method-assign]
-
-
-def fail_at(step):
-    def listen(report):
-        if report.step == step:
-            raise StopError
-
-    return listen
 
 
 def signal_at(step, number):
@@ -223,8 +212,7 @@ def test_a_killed_run_goes_on_from_its_last_save_to_exactly_the_same_weights(mak
     uninterrupted = make_loop("uninterrupted")
     uninterrupted.run()
     killed = make_loop("killed", save_every=2)
-    with pytest.raises(StopError):
-        killed.run(fail_at(5))
+    stop_at(5, killed)
     with (killed.out / METRICS).open("a") as file:
         file.write('{"step": 6, "lo')  # killed while it wrote a line
     resumed = make_loop("killed")
@@ -243,8 +231,7 @@ def test_signals_are_handled_as_before_once_a_run_has_ended(make_loop, number):
     make_loop(steps=1).run(lambda _: handlers.append(signal.getsignal(number)))
     assert handlers[0] != before
     assert signal.getsignal(number) == before
-    with pytest.raises(StopError):
-        make_loop("other").run(fail_at(1))
+    stop_at(1, make_loop("other"))
     assert signal.getsignal(number) == before
 
 

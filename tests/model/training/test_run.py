@@ -12,19 +12,7 @@ from headlight.model.card import ModelCard
 from headlight.model.checkpoint import CheckpointError, load, write_atomically
 from headlight.model.training.loop import METRICS, STATE
 from headlight.model.training.run import RECIPES, RUN, finish, make_run, read_run, resume, start
-
-
-class StopError(Exception):
-    """An error that ends a run from outside, without warning."""
-
-
-def stop_at(step, loop):
-    def listen(report):
-        if report.step == step:
-            raise StopError
-
-    with pytest.raises(StopError):
-        loop.run(listen)
+from tests.model.training.conftest import StopError, stop_at
 
 
 def weights(loop):
