@@ -16,7 +16,7 @@ from headlight.routes import experiments as routes
 from headlight.schemas.experiments import ExperimentEvent, ExperimentResult
 from headlight.settings import MAX_EXPERIMENTS
 from tests.app.connections import wait_for
-from tests.app.routes.test_generation import events_of
+from tests.app.reading import events_of
 
 PATH = "/api/v1/experiments"
 EVENTS = {"Accept": "text/event-stream"}
@@ -127,7 +127,7 @@ def test_masked_scores_are_null_and_booleans_and_texts_stay_what_they_are(client
 
 
 def test_frames_joined_are_the_result(client):
-    events = events_of(client.post(f"{PATH}/learn_task", json=TINY).content)
+    events = events_of(client.post(f"{PATH}/learn_task", json=TINY))
     assert [name for name, _ in events] == ["start", *["frame"] * 4, "end"]
     adapter = TypeAdapter(ExperimentEvent)
     for name, data in events:
@@ -258,7 +258,7 @@ def test_a_run_that_takes_too_long_is_stopped(client, endless, problem, monkeypa
     monkeypatch.setattr(client.app.state.services.experiments, "seconds", 0.2)
     response = client.post(f"{PATH}/endless", json={}, headers=JSON)
     assert "ask for less" in problem(response, 504, "too-slow")["detail"]
-    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}).content)
+    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}))
     assert (name, data["type"]) == ("error", "urn:headlight:problem:too-slow")
     assert made.n_running == 0
 
@@ -272,6 +272,6 @@ def test_an_error_in_an_experiment_ends_its_stream_with_an_event(client, monkeyp
     made.run = fail
     known = {"endless": made.experiment()}
     monkeypatch.setattr(routes, "known_experiments", lambda: known)
-    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}).content)
+    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}))
     assert (name, data["status"]) == ("error", 500)
     assert "secret" not in json.dumps(data)
