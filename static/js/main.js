@@ -320,6 +320,7 @@ async function read() {
   if (text.trim() === '') {
     drop();
     retrier.stop();
+    composer.translate(null);
     pageStatus.showNothing();
     return;
   }

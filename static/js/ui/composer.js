@@ -156,9 +156,9 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       surplus.scrollTop = box.scrollTop;
     },
 
-    /** @param {string|null} text the model's translation; null while it is pending */
+    /** @param {string|null} text the model's translation; null: there is none */
     translate(text) {
-      translated.textContent = text === '' ? 'empty: the model ended at once' : (text ?? '…');
+      translated.textContent = text === '' ? 'empty: the model ended at once' : (text ?? '–');
       translated.classList.toggle('is-nothing', !text);
     },
   };

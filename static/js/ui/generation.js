@@ -138,9 +138,14 @@ export function followedSteps({ steps, isWriting }, { generate_path: path }) {
 }
 
 /** Figures, marks and the address follow a run at this pace; the text itself shows every token. */
-const FOLLOWING = 500;
+const FOLLOWING = { least: 500, most: 2000 };
 /** Slow drawings are drawn less often, so that most of the time is left for input. */
 const TIMES_AS_LONG = 4;
+/** @param {number} took milliseconds of the last drawing */
+function paceAfter(took) {
+  return Math.min(FOLLOWING.most, Math.max(FOLLOWING.least, took * TIMES_AS_LONG));
+}
+
 const STOPPED = 'Stopped: the generated text has not been replayed.';
 
 /** @param {Step} step */
@@ -255,8 +260,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
       return;
     }
     draw();
-    if (timer === 0)
-      timer = setTimeout(follow, begun?.isNew ? 0 : Math.max(FOLLOWING, took * TIMES_AS_LONG));
+    if (timer === 0) timer = setTimeout(follow, begun?.isNew ? 0 : paceAfter(took));
   }
 
   function finish() {

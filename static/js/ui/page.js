@@ -34,6 +34,11 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     status.textContent = words;
   }
 
+  /** @param {boolean} isStale what is shown is of the text before */
+  function pale(isStale) {
+    for (const part of [results, byId('translation')]) part.classList.toggle('is-stale', isStale);
+  }
+
   return {
     /** @param {string} words how much was read */
     showResults(words) {
@@ -56,7 +61,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
         isKept ? results : null,
         isKept ? 'The results below are those of the previous text.' : '',
       );
-      results.classList.toggle('is-stale', isKept);
+      pale(isKept);
       notice.show(problem, goesOn);
     },
 
@@ -80,8 +85,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     waitForTrace(isWaiting) {
       waiting.forTrace = isWaiting;
       signal(waiting.forTrace || waiting.forAnswers);
-      for (const part of [results, byId('translation')])
-        part.classList.toggle('is-stale', isWaiting);
+      pale(isWaiting);
       status.classList.remove('is-loading');
       if (isWaiting && byId('notice').hidden) status.textContent = 'Reading…';
     },

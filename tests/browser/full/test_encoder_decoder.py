@@ -1,6 +1,9 @@
 """A translator: two sentences, three places of attention, and a translation of one's own."""
 
+import re
+
 import pytest
+from playwright.sync_api import expect
 
 TEXT = "the cat sat on the mat"
 OWN = "le chat dort"
@@ -73,6 +76,21 @@ def test_ones_own_translation_is_read_and_emptied_it_is_the_models_again(reader,
     with reader.reading_anew():
         reader.page.get_by_role("button", name="Back to the model’s").click()
     assert reader.page.input_value("#target") == ""
+
+
+def test_a_translation_does_not_stay_beside_another_sentence_as_if_it_were_its_own(visit):
+    reader = visit(allow="ERR_CONNECTION_REFUSED")
+    reader.open(**LINK)
+    translated = reader.page.locator("#translated")
+    before = translated.inner_text()
+    reader.page.route("**/api/v1/**", lambda route: route.abort("connectionrefused"))
+    reader.page.fill("#text", "the dog ran")
+    reader.page.locator("#notice").wait_for()
+    assert translated.inner_text() == before
+    expect(reader.page.locator("#translation")).to_have_class(re.compile("is-stale"))
+    reader.page.fill("#text", "")
+    reader.page.get_by_text("Nothing to read yet").wait_for()
+    expect(translated).to_have_text("–")
 
 
 def test_a_translation_that_is_too_long_is_refused_in_words_and_can_be_mended(visit):
