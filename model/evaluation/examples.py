@@ -61,7 +61,7 @@ NAMED = (
     ("Where is {}?", "Où est {} ?"),
 )
 QUESTIONS = ("Where are you going", "What is your name", "Who is there", "What do you want")
-Claim = Callable[[Checkpoint, Example, Sequence[str]], tuple[float, float, int]]
+Measure = Callable[[Checkpoint, Example, Sequence[str]], tuple[float, float, int]]
 
 
 def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -81,11 +81,12 @@ def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[s
     found = {}
     for title, example in checkpoint.description.card.examples.items():
         if isinstance(example, Example) and example.claim is not None:
-            if example.claim not in CLAIMS:
+            if example.claim not in MEASURES:
                 raise ValueError(
-                    f"the example '{title}' claims '{example.claim}'; known are {', '.join(CLAIMS)}"
+                    f"the example '{title}' claims '{example.claim}'; "
+                    f"known are {', '.join(MEASURES)}"
                 )
-            score, control, n = CLAIMS[example.claim](checkpoint, example, documents)
+            score, control, n = MEASURES[example.claim](checkpoint, example, documents)
             found[title] = {
                 "claim": example.claim,
                 "score": score,
@@ -232,7 +233,7 @@ def _name(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[f
     return float(np.mean(scores)), float(np.mean(controls)), len(scores)
 
 
-def _digits(role: str) -> Claim:
+def _digits(role: str) -> Measure:
     def measured(
         checkpoint: Checkpoint, example: Example, _: Sequence[str]
     ) -> tuple[float, float, int]:
@@ -348,7 +349,7 @@ def _both_sides(
     return whole[name], cut[name], whole["masked_words"]
 
 
-CLAIMS: Mapping[str, Claim] = {
+MEASURES: Mapping[str, Measure] = {
     "previous": _previous,
     "repetition": _repetition,
     "subject": _subject,

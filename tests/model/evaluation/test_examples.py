@@ -10,7 +10,7 @@ from headlight.model.card import Example
 from headlight.model.checkpoint import ZOO, load
 from headlight.model.evaluation import controlled_sentences, examples
 from headlight.model.evaluation.agreement import agreement_figures
-from headlight.model.evaluation.examples import CLAIMS, holds, measure_examples
+from headlight.model.evaluation.examples import MEASURES, holds, measure_examples
 from headlight.model.evaluation.reasoning import digit_heads
 from headlight.model.tracing import trace
 from headlight.model.training.arithmetic import split
@@ -82,7 +82,7 @@ def test_a_head_that_does_not_do_it_does_not_hold(stories):
 
 
 def test_every_claim_has_words_for_its_score_and_its_control():
-    assert CLAIMS.keys() == card.CLAIMS.keys()
+    assert MEASURES.keys() == card.CLAIMS.keys()
     assert card.CLAIMS.keys() > card.OF_WHAT_IS_RIGHT
 
 
@@ -123,7 +123,7 @@ def test_a_share_must_be_far_above_chance():
 
 def test_an_unknown_claim_is_refused(stories):
     wrong = claiming(stories, verb=replace(SUBJECT, claim="meaning"))
-    with pytest.raises(ValueError, match=f"known are {', '.join(CLAIMS)}"):
+    with pytest.raises(ValueError, match=f"known are {', '.join(MEASURES)}"):
         measure_examples(wrong, [])
 
 
