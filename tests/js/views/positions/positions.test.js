@@ -91,6 +91,8 @@ test('it is symmetric and 1 on the diagonal, and a row of zeros is like nothing'
     for (let b = 0; b < 4; b += 1) equal(data[a * 4 + b], data[b * 4 + a]);
   }
   equal(data[15], 0);
+  const byHand = cosineSimilarity({ rows: 2, columns: 2, data: Float64Array.of(1, 0, 3, 4) });
+  ok(Math.abs(byHand.data[1] - 0.6) < 1e-12);
 });
 
 test('by distance: mean, least and greatest of all pairs so far apart', () => {
