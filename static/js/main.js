@@ -391,6 +391,7 @@ function arrived(of) {
   normalize();
   address.rewrite(state);
   composer.translate(of.target);
+  composer.tellReading(of);
   sentence.show(of);
   show();
 }
@@ -416,6 +417,7 @@ function cancel() {
 /** Drops the trace and all pending requests. */
 function drop() {
   trace = null;
+  composer.tellReading(null);
   isBehind = false;
   want({});
   pageStatus.waitForAnswers(false);

@@ -94,7 +94,7 @@ export function offlineView(view, { holds, leadsTo }) {
    * @returns {Control|null}
    */
   const offered = (trace, state, control) => {
-    const { kind, name = '', value, options = [], most } = control;
+    const { kind, name = '', value, options = [], least, most } = control;
     const already = lacking(trace, state);
     /** @param {any} wanted */
     const isHeldWith = (wanted) =>
@@ -102,7 +102,8 @@ export function offlineView(view, { holds, leadsTo }) {
     if (kind === 'choice')
       return { ...control, options: options.filter(({ id }) => id === value || isHeldWith(id)) };
     if (kind === 'flag') return isHeldWith(!value) ? control : null;
-    if (kind === 'number' || kind === 'integer') return isHeldWith(most) ? control : null;
+    if (kind === 'number' || kind === 'integer')
+      return [least, most].every(isHeldWith) ? control : null;
     return kind === 'text' ? null : control;
   };
   return {

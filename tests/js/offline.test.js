@@ -14,11 +14,12 @@ const PAGE = {
 const VIEW = {
   id: 'any',
   fields: { typed: { standard: '' } },
-  asks: (_, { what, which, isOther, degree, typed }) => ({
+  asks: (_, { what, which, isOther, degree, share, typed }) => ({
     ...(what === 'scores' && { numbers: { analyses: ['scores'] } }),
     ...(which === 'rollout' && { more: { analyses: ['rollout'] } }),
     ...(isOther && { other: { analyses: ['other'] } }),
     ...(degree !== undefined && degree !== 1 && { other: { analyses: ['other'] } }),
+    ...(share < 1 && { other: { analyses: ['other'] } }),
     ...(what === 'patching' && typed !== '' && { other: { analyses: ['patching'] } }),
   }),
   controls: (_, { what }) => [
@@ -31,7 +32,8 @@ const VIEW = {
     { kind: 'choice', name: 'which', options: [{ id: 'head' }, { id: 'rollout' }] },
     { kind: 'flag', name: 'words' },
     { kind: 'flag', name: 'isOther' },
-    { kind: 'number', name: 'degree', most: 5 },
+    { kind: 'number', name: 'degree', least: 0, most: 5 },
+    { kind: 'number', name: 'share', least: 0, most: 1 },
     { kind: 'text', name: 'typed' },
   ],
   figure: () => ({

@@ -8,7 +8,7 @@ import { counted, grouped, inBytes, percent, rounded, share, shortShare } from '
 import { MASK } from '../data/words.js';
 import { button, chooseFile, element, partOf, readTextFile } from './dom.js';
 
-/** @import { Card, Example } from '../data/trace.js' */
+/** @import { Card, Example, Token, Trace } from '../data/trace.js' */
 
 const PAUSE = 250;
 /** Characters up to which the box shows the whole text: two lines, or one of a phone. */
@@ -77,6 +77,16 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
     surplus.hidden = true;
     box.classList.remove('is-marked');
   }
+  /** @param {Example} example @param {HTMLElement} button */
+  function press(example, button) {
+    mark(button);
+    onExample(example);
+  }
+  /** Several examples may be of one text. @param {HTMLElement|undefined} pressed */
+  function mark(pressed) {
+    for (const button of examples.querySelectorAll('button'))
+      button.ariaPressed = String(button === pressed);
+  }
   function leftOut() {
     const back = () => {
       box.value = cut.whole;
@@ -133,16 +143,21 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       );
       exact.textContent = exactness(card);
       exact.hidden = exact.textContent === '';
-      reads.textContent = readInText(text, card.normalization);
-      reads.hidden = reads.textContent === '';
-      reads.title = `${modelName(card)} was trained without these characters, so its tokenizer replaces them.`;
       if (offered !== card.id)
-        examples.replaceChildren(
-          ...card.examples.map((example) => exampleButton(example, onExample)),
-        );
+        examples.replaceChildren(...card.examples.map((example) => exampleButton(example, press)));
       offered = card.id;
-      for (const button of examples.querySelectorAll('button'))
-        button.setAttribute('aria-pressed', String(button.dataset.text === text));
+      const alike = [...examples.querySelectorAll('button')].filter(
+        (button) => button.dataset.text === text,
+      );
+      mark(alike.find((button) => button.ariaPressed === 'true') ?? alike[0]);
+    },
+
+    /** What of the text the model reads otherwise than it is typed. @param {Trace|null} trace */
+    tellReading(trace) {
+      reads.textContent = trace ? readInText(trace, trace.card?.normalization) : '';
+      reads.hidden = reads.textContent === '';
+      reads.title =
+        'The vocabulary has no tokens for these characters: they are replaced, or read byte by byte.';
     },
 
     /** Marks what of the text does not fit. @param {number} length of what does */
@@ -258,12 +273,17 @@ function damaged(unavailable) {
 /**
  * With the score of what the example claims, and its control.
  * @param {Example} example
- * @param {(example: Example) => void} onExample
+ * @param {(example: Example, button: HTMLElement) => void} onExample
  */
 function exampleButton(example, onExample) {
   const { title, text, claim } = example;
   const measured = claimInWords(claim);
-  const options = { type: 'button', 'data-text': text, onclick: () => onExample(example) };
+  const options = {
+    type: 'button',
+    'data-text': text,
+    /** @param {Event} event */
+    onclick: ({ currentTarget }) => onExample(example, /** @type {HTMLElement} */ (currentTarget)),
+  };
   if (!claim) return element('button', { ...options, title: text }, title);
   return element(
     'button',
@@ -396,20 +416,30 @@ function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) 
   return [...read, ...(lowers ? ['a text in capitals as small letters'] : [])].join('; ');
 }
 
+const MOST_SPELLED = 3;
+
 /**
- * The characters of a text that the tokenizer reads as others.
+ * The characters of a text that the tokenizer reads as others, and those that it spells in bytes.
  *
- * @param {string} text
+ * @param {{text: string, tokens?: Pick<Token, 'part'>[]}} read
  * @param {import('../data/trace.js').Normalization} [normalization]
  * @returns {string} empty if it reads the text as it is
  */
-export function readInText(text, { replacements, lowers_capitals: lowers } = NOTHING_CHANGED) {
+export function readInText(
+  { text, tokens = [] },
+  { replacements, lowers_capitals: lowers } = NOTHING_CHANGED,
+) {
   const read = replacements.flatMap(({ characters, text: as }) => {
     const typed = [...characters].filter((one) => one.trim() && text.includes(one));
     return typed.length > 0 ? [`${typed.join(' ')} as ${as}`] : [];
   });
   const isUpper = text === text.toUpperCase() && text !== text.toLowerCase();
   if (lowers && isUpper && /\p{L}{2}/u.test(text)) read.push('capitals as small letters');
+  const spelled = [...new Set(tokens.flatMap(({ part }) => part?.whole ?? []))];
+  if (spelled.length > 0)
+    read.push(
+      `${spelled.slice(0, MOST_SPELLED).join(' ')}${spelled.length > MOST_SPELLED ? ' …' : ''} as bytes`,
+    );
   return read.length > 0 ? `reads ${read.join(', ')}` : '';
 }
 

@@ -214,12 +214,12 @@ function createExports(subject, announce) {
     clearTimeout(timer);
     said.textContent = '';
   };
-  /** @param {string} message */
-  const tell = (message) => {
+  /** @param {string} message @param {number} [time] for which it stays */
+  const tell = (message, time = TELLING) => {
     quiet();
     announce(message);
     said.textContent = message;
-    timer = setTimeout(quiet, TELLING);
+    if (time < Infinity) timer = setTimeout(quiet, time);
   };
   /** @param {(exports: Exports, of: Subject) => Promise<string>} act */
   const acting = (act) => async () => {
@@ -266,8 +266,11 @@ function createExports(subject, announce) {
             ),
             item(
               'Whole page',
-              'all views of this text except Patching, Generate, Compare and Overview (of a long text: the Overview), opens offline',
-              (exports, of) => exports.saveWhole(of),
+              'every view of this text that needs no server, as one file; of a long text its Overview',
+              (exports, of) => {
+                tell('Making the page…', Infinity);
+                return exports.saveWhole(of);
+              },
             ),
           ]),
       item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),

@@ -1,6 +1,7 @@
 """The page on a phone: labels, touch, and turning it."""
 
 import pytest
+from playwright.sync_api import expect
 
 TEXT = "The animal did not cross the street because it was too tired."
 
@@ -38,6 +39,9 @@ def test_turning_the_phone_turns_the_experts_and_keeps_the_token(phone):
     phone.view.locator(".xtick text", has_text="animal").first.wait_for()
     assert labels(phone, "x")[: len(phone.chips)] == [chip.strip("·") for chip in phone.chips]
     assert phone.readout.startswith("“did” goes through expert")
+    phone.page.mouse.wheel(0, 500)
+    for covering in ("#sentence", "#map"):
+        expect(phone.page.locator(covering)).not_to_be_in_viewport()
 
 
 def test_the_map_is_a_low_bar_and_further_links_are_a_menu(phone):

@@ -38,14 +38,19 @@ const NORMALIZATION = {
 };
 
 test('the characters of a text that are read as others are named, and no more of them', () => {
-  const read = (/** @type {string} */ text) => readInText(text, NORMALIZATION);
+  const read = (/** @type {string} */ text) => readInText({ text }, NORMALIZATION);
   assert.equal(read("I don't."), '');
   assert.equal(read('“I don’t,” she said.'), `reads ’ as ', “ ” as "`);
   assert.equal(read('a\u00a0b'), '');
   assert.equal(read('I’M HERE'), "reads ’ as ', capitals as small letters");
   assert.equal(read('I'), '');
   assert.equal(read('12:30 日本'), '');
-  assert.equal(readInText('“HERE”'), '');
+  assert.equal(readInText({ text: '“HERE”' }), '');
+  const tokens = [...'a我喜歡吃'].map((whole) => ({ part: whole === 'a' ? null : { whole } }));
+  const spelled = (count) => readInText({ text: '', tokens: tokens.slice(0, count) });
+  assert.equal(spelled(1), '');
+  assert.equal(spelled(2), 'reads 我 as bytes');
+  assert.equal(spelled(5), 'reads 我 喜 歡 … as bytes');
 });
 
 test('the status says how much could be read, unless there is no end', () => {

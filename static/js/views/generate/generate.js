@@ -85,8 +85,13 @@ function controls(trace, state) {
 
 /** @param {Trace} trace @param {ViewState} state */
 function panels(trace, state) {
-  if (!isWritable(trace) || !state.generation?.steps.length) return [{ id: '', state: {} }];
-  return ['choices', 'row', 'experts'].map((id) => ({ id, state: { generate_part: id } }));
+  /** @type {Step[]} */
+  const steps = state.generation?.steps ?? [];
+  if (!isWritable(trace) || steps.length === 0) return [{ id: '', state: {} }];
+  const parts = steps.some(({ experts: routed }) => routed)
+    ? ['choices', 'row', 'experts']
+    : ['choices', 'row'];
+  return parts.map((id) => ({ id, state: { generate_part: id } }));
 }
 
 /**
@@ -180,7 +185,7 @@ function choices(subject) {
       ? 'The alternatives; the chosen token is green.'
       : 'The alternatives; the chosen token is green. The thin line is the model’s own probability, before temperature, top-k and top-p.',
     summary: `The ${bars.length} likeliest tokens where ${written} was written.`,
-    facts: [...factsOf(step, natural), ...chainFacts(tokens)],
+    facts: [...chainFacts(tokens), ...factsOf(step, natural)],
     ...choiceBars(state, bars, WORDS, natural),
     grid: gridOfChoices(subject, bars, natural),
   };
@@ -366,12 +371,10 @@ function row(subject) {
  * @returns {Figure}
  */
 function experts(subject) {
-  const { trace, state, step, tokens } = subject;
+  const { state, step, tokens } = subject;
   const reader = named(tokens, tokens.length - 2);
   const title = `Experts for ${reader}`;
-  const routed = step.experts;
-  if (!routed)
-    return { title, notice: `${modelName(trace.card, trace.model)} is dense: no routing.` };
+  const routed = step.experts ?? [];
   /** @type {NonNullable<Grid['chosenWeight']>} */
   const weightOf = (row, expert) => routed[row].weights[routed[row].experts.indexOf(expert)];
   /** @type {Grid['value']} */
