@@ -354,7 +354,18 @@ def _write_report(out: Path, figures: dict[str, Any]) -> None:
         file.write(render(figures).encode())
     if "before" in figures and figures["before"]["documents"]:
         before, after = figures["before"]["documents"], figures["after"]["documents"]
-        console.print(f"kept {after:,} of {before:,} documents", markup=False)
+        dropped = figures["dropped"]
+        reasons = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in dropped.items())
+        why = f" (dropped: {reasons})" if reasons else ""
+        console.print(f"kept {after:,} of {before:,} documents{why}", markup=False, soft_wrap=True)
+        if not after and dropped.get("low_quality"):
+            least = figures["quality"]["least_quality"]
+            smaller = "" if figures["by"] == "passage" else "judge passages with --by passage, "
+            notes.print(
+                f"all that is left is below --least-quality {least:g}: lower it, {smaller}or give "
+                "--classifier a file that `headlight data quality --good` wrote for such texts",
+                soft_wrap=True,
+            )
     console.print(f"the report is {out / PAGE}", markup=False, soft_wrap=True)
 
 

@@ -94,7 +94,12 @@ class TopicModel:
         from sklearn.feature_extraction.text import CountVectorizer
 
         n_documents, words = vocabulary(texts())
-        if n_documents < 2 or len(words) < self.n_topics:
+        if n_documents < 2:
+            raise TooLittleText(
+                f"topics need at least 2 documents, and there is {n_documents or 'none'}; judge "
+                "passages with --by passage, or give more text"
+            )
+        if len(words) < self.n_topics:
             raise TooLittleText(
                 f"{n_documents} documents have {len(words)} words in common, too few for "
                 f"{self.n_topics} topics; give more text, or ask for fewer"

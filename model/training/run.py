@@ -288,10 +288,13 @@ def _require_text(run: Run) -> None:
         return
     later = RECIPES[run.recipe].steps_without_text(run.rows, MAX_INTEGER)
     if later and len(later[0]) < MAX_INTEGER:
+        _, *rows = next(stage for stage in run.rows.stages if stage.text)
+        stages = f"[[{','.join(map(str, (steps, *rows)))}]]"
         raise ValueError(
             f"none of the {steps} steps would read a line of the corpus: the stages of the first "
             f"{len(later[0])} steps read repeated segments alone; give --steps "
-            f"{len(later[0]) + 1} or more, or other stages with --set rows.stages=…"
+            f"{len(later[0]) + 1} or more, or --set 'rows.stages={stages}', one stage of steps, "
+            "tokens in a row, and rows of text and of the two kinds of repeated segments"
         )
     raise ValueError(
         "no stage of rows.stages has rows of text, so no step would read a line of the corpus; "

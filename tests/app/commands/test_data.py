@@ -168,6 +168,8 @@ def test_a_report_without_documents_that_are_kept_has_no_topics(headlight, tmp_p
     result = headlight("data", "report", "short.txt", "--out", "clean")
     assert result.exit_code == 0, result.stderr
     assert "no topics: every document was dropped" in result.stderr
+    assert "kept 0 of 1 documents (dropped: 1 low quality)" in result.stdout
+    assert "--least-quality 0.5: lower it, judge passages with --by passage" in result.stderr
     assert "topics" not in json.loads((tmp_path / "clean" / "report.json").read_text())
     assert (tmp_path / "clean" / "report.html").is_file()
 

@@ -153,5 +153,7 @@ def test_the_words_counted_at_once_are_bounded_and_the_common_ones_are_kept(monk
 def test_too_few_documents_words_or_topics_are_errors():
     with pytest.raises(ValueError, match="at least 2 topics"):
         TopicModel(1)
-    with pytest.raises(ValueError, match="1 documents have 0 words in common"):
+    with pytest.raises(ValueError, match="there is 1; judge passages with --by passage"):
         TopicModel(2).fit(lambda: ["one text"])
+    with pytest.raises(ValueError, match="2 documents have 0 words in common"):
+        TopicModel(2).fit(lambda: ["one text", "another"])

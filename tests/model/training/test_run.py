@@ -10,6 +10,7 @@ import torch
 
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import CheckpointError, load, write_atomically
+from headlight.model.training.config import change
 from headlight.model.training.loop import METRICS, STATE
 from headlight.model.training.run import RECIPES, RUN, finish, make_run, read_run, resume, start
 from tests.model.training.conftest import StopError, stop_at
@@ -130,8 +131,12 @@ def test_a_model_that_is_too_large_is_rejected(tmp_path, run, monkeypatch):
 def test_a_run_that_would_read_no_line_of_its_corpus_is_rejected(tmp_path, run):
     """The first two steps of eight read repeated segments alone."""
     short = replace(run, loop=replace(run.loop, steps=2))
-    with pytest.raises(ValueError, match="--steps 3 or more"):
+    with pytest.raises(ValueError, match="--steps 3 or more") as caught:
         start(short, tmp_path / "out", device="cpu")
+    stages = json.loads(str(caught.value).partition("rows.stages=")[2].partition("'")[0])
+    given = change(RECIPES["stories"], {"rows.stages": stages})
+    assert given.rows.stages[0].steps == 2
+    assert given.rows.stages[0].text
     assert not (tmp_path / "out").exists()
     textless = replace(run, rows=replace(run.rows, stages=run.rows.stages[:1]))
     with pytest.raises(ValueError, match="no stage"):
