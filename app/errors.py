@@ -7,6 +7,7 @@ request but short names, and shows no stack trace.
 https://www.rfc-editor.org/rfc/rfc9457
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -47,6 +48,34 @@ _MEANINGS = {
     504: "The computation took longer than `work_seconds`.",
 }
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+_SENTENCES = {
+    "missing": "is missing; send it",
+    "union_tag_invalid": "the {discriminator} {tag!r} is unknown; it is one of {expected_tags}",
+    "union_tag_not_found": "{value} has no member {discriminator}; send one",
+    "too_short": "has {n} entries; send at least {min_length}, or leave the member out",
+    "too_long": "has {n} entries; send at most {max_length}",
+    "string_too_short": "has {n} characters; send at least {min_length}",
+    "string_too_long": "has {n} characters; send at most {max_length}",
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "{value} is not a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "{value} is not a number"),
+    "bool_type": "{value} is neither true nor false",
+    "string_type": "{value} is not a text",
+    "list_type": "{value} is not a list",
+    **dict.fromkeys(
+        ("dict_type", "model_type", "model_attributes_type"), "{value} is not an object"
+    ),
+    "literal_error": "{value} is not one of {expected}",
+    "greater_than": "must be more than {gt}, not {value}",
+    "greater_than_equal": "must be at least {ge}, not {value}",
+    "less_than": "must be less than {lt}, not {value}",
+    "less_than_equal": "must be at most {le}, not {value}",
+    "string_pattern_mismatch": "{value} is not {expected}",
+}
+"""The messages of pydantic's errors; what stands in braces are members of their contexts."""
+_PATTERNS = {
+    "^[0-9a-f]{32}$": "the id of a trace: 32 digits of 0 to 9 and a to f",
+    r"^\d{1,7}:\d{1,7}$": "the first position and the one after the last, as in 0:512",
+}
 _OUT_OF_RANGE = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 _NO_NUMBER = ("int_type", "int_from_float", "int_parsing", "float_type", "float_parsing")
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemAnswer.__name__}"}}}
@@ -260,18 +289,36 @@ def _described_error(
 def _message(
     error: Mapping[str, Any], names: Sequence[str | int], fields: Mapping[str, FieldInfo]
 ) -> str:
-    """The message of an error: pydantic's, or one that names the members or the range."""
+    """The message of an error: the value, the rule, and what to send instead."""
     is_top = len(names) == 1
     if error["type"] == "extra_forbidden":
         noun = "parameter" if error["loc"][0] == "query" else "member"
         known = f"; the {noun}s are {', '.join(fields)}" if is_top and fields else ""
         return f"unknown {noun}{known}"
-    if is_top and names[0] in fields and _is_out_of_range(error):
-        return f"must be {_range_of(fields[str(names[0])])}"
-    message = str(error["msg"]).removeprefix(VALUE_ERROR_PREFIX)
-    if is_top and names[0] in fields and error["type"] in _NO_NUMBER:
-        return ", ".join(filter(None, (message, _range_of(fields[str(names[0])]))))
-    return message
+    bounds = _range_of(fields[str(names[0])]) if is_top and names[0] in fields else ""
+    value = error["input"]
+    if bounds and _is_out_of_range(error):
+        is_huge = isinstance(value, float) and abs(value) >= 2**63
+        return f"must be {bounds}" + ("" if is_huge else f", not {_shown(value)}")
+    if (sentence := _SENTENCES.get(error["type"])) is None:
+        return str(error["msg"]).removeprefix(VALUE_ERROR_PREFIX)
+    context = dict(error.get("ctx") or {})
+    if "pattern" in context:
+        context["expected"] = _PATTERNS.get(context["pattern"], f"like {context['pattern']}")
+    if "tag" in context:
+        context["tag"] = context["tag"][:MAX_ECHO]
+    n = len(value) if isinstance(value, str | list) else 0
+    message = sentence.format_map({**context, "value": _shown(value), "n": f"{n:,}"})
+    return f"{message}; it must be {bounds}" if bounds and error["type"] in _NO_NUMBER else message
+
+
+def _shown(value: object) -> str:
+    """A value of a request as JSON has it, short enough for a sentence."""
+    if isinstance(value, str):
+        return echo(value)
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return json.dumps(value, default=str)[:MAX_ECHO]
 
 
 def _is_out_of_range(error: Mapping[str, Any]) -> bool:
@@ -305,7 +352,8 @@ def validation_path(location: Sequence[str | int], body: Any) -> list[str | int]
     names: list[str | int] = []
     for place, part in enumerate(location):
         is_last = place == len(location) - 1
-        if isinstance(body, dict) and not is_last and part == body.get("kind"):
+        is_tag = isinstance(body, dict) and part == body.get("kind")
+        if is_tag and not (is_last and part in body):
             continue
         names.append(part)
         try:

@@ -387,7 +387,8 @@ class KeptAttention:
             raise ValueError(f"there is no head {head}; the heads are 0 to {n_heads - 1}")
         for name, (begin, end), n in (("queries", queries, n_queries), ("keys", keys, n_keys)):
             if not 0 <= begin < end <= n:
-                raise ValueError(f"{name} {begin}:{end} must be a part of 0:{n}")
+                is_empty = " is empty; it" if 0 <= begin == end <= n else ""
+                raise ValueError(f"{name} {begin}:{end}{is_empty} must be a part of 0:{n}")
         if resolution < 1:
             raise ValueError(f"resolution ({resolution}) must be at least 1")
         like = self.logsumexp

@@ -226,6 +226,13 @@ class SiteEdit:
         except ValueError:
             is_fitting = False
         if not is_fitting:
+            place = self._own_axes.index(token_axis)
+            others = shape[:place] + shape[place + 1 :]
+            if len(found) == len(shape) and found[:place] + found[place + 1 :] == others:
+                raise ImpossibleIntervention(
+                    f"the values are those of {found[place]} positions at {self.site}, and "
+                    f"{shape[place]} are to be edited; name as many positions on both sides"
+                )
             expected = ", ".join(
                 f"{axis}={size}" for axis, size in zip(self._own_axes, shape, strict=True)
             )

@@ -74,7 +74,7 @@ class TokenizeRequest(Request):
     def _is_one_of_two(cls, text: str | None, info: ValidationInfo) -> str | None:
         ids = info.data.get("ids")
         if text is None and ids is None and "ids" in info.data:
-            raise PydanticCustomError("missing", "Field required")
+            raise PydanticCustomError("neither", "is missing; send either text or ids")
         if text is not None and ids is not None:
             raise PydanticCustomError("both", "send either text or ids")
         return text

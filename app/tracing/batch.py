@@ -28,7 +28,7 @@ from headlight.model.tracing import (
 from headlight.serialization.trace import Analysis, Answer
 from headlight.tracing.analyses import analyse, choices_of, n_predictions
 from headlight.tracing.edits import FindTrace, require_finite, with_sources
-from headlight.tracing.jobs import TraceJob, model_errors_as_problems
+from headlight.tracing.jobs import TraceJob, model_errors_as_problems, way_to_read_more
 
 Solved = tuple[int, Answer | Exception]
 
@@ -103,7 +103,9 @@ class _Batch:
         """Cut each text into tokens; yield those that fail."""
         for index, job in enumerate(self.jobs):
             try:
-                with model_errors_as_problems():
+                with model_errors_as_problems(
+                    way_to_read_more(job.request, self.checkpoint.description)
+                ):
                     read = tokenize(
                         self.checkpoint,
                         job.request.text,

@@ -179,10 +179,22 @@ def trace_id(
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 
-def check_texts(request: TokenizeRequest, limit: int, long_limit: int | None = None) -> None:
+def way_to_read_more(request: TraceRequest, description: Description) -> str:
+    """The way to read a text that is too long whole, as the end of a sentence; empty: none."""
+    longest = description.longest_text
+    is_translated = description.config.kind == "encoder-decoder" and request.target is None
+    if request.is_observed or is_translated or longest <= description.config.max_tokens:
+        return ""
+    return f", or read up to {longest:,} tokens with resolution or queries"
+
+
+def check_texts(
+    request: TokenizeRequest, limit: int, long_limit: int | None = None, longer: str = ""
+) -> None:
     """Reject a request with a text that is empty or too long, before anything touches it.
 
-    `long_limit` is that of a text of which only maps and rows are asked for.
+    `long_limit` is that of a text of which only maps and rows are asked for, `longer` the result of
+    `way_to_read_more`.
 
     Raises:
         Problem: 422.
@@ -190,7 +202,7 @@ def check_texts(request: TokenizeRequest, limit: int, long_limit: int | None = N
     if long_limit is not None and isinstance(request, TraceRequest) and request.is_observed:
         limit = max(limit, long_limit)
     if request.text is not None:
-        check_text(request.text, limit)
+        check_text(request.text, limit, longer=longer)
     if isinstance(request, TraceRequest) and request.target is not None:
         check_text(request.target, limit, "target")
     for text in source_texts(getattr(request, "edits", None) or ()):
@@ -201,14 +213,14 @@ def check_texts(request: TokenizeRequest, limit: int, long_limit: int | None = N
             check_text(patching.target, limit, "patching.target")
 
 
-def check_text(text: str, limit: int, name: str = "text") -> None:
+def check_text(text: str, limit: int, name: str = "text", longer: str = "") -> None:
     """Reject a text that is empty or has more than `limit` characters, before anything touches it.
 
     Raises:
         Problem: 422; it calls the text by the member of the request that it is, `name`.
     """
     if len(text) > limit:
-        way_out = f"send a shorter {name}"
+        way_out = f"send a shorter {name}{longer}"
         raise over_limit("characters", limit=limit, actual=len(text), way_out=way_out)
     if not text.strip():
         raise Problem(422, "empty-text", f"the {name} is empty; send at least one word")
@@ -218,8 +230,10 @@ def check_text(text: str, limit: int, name: str = "text") -> None:
 
 
 @contextmanager
-def model_errors_as_problems() -> Iterator[None]:
+def model_errors_as_problems(longer: str = "") -> Iterator[None]:
     """Turn the errors that the model raises about a request into problems.
+
+    `longer` is the result of `way_to_read_more`.
 
     A panic of the tokenizer, a compiled library, is one too: it unwinds without harm, so the text
     is rejected and the server goes on.
@@ -230,7 +244,7 @@ def model_errors_as_problems() -> Iterator[None]:
     try:
         yield
     except TooManyTokens as error:
-        detail = f"{error}; send a shorter one"
+        detail = f"{error}; send a shorter one{longer}"
         raise Problem(
             422, "too-many-tokens", detail, limit=error.limit, actual=error.actual
         ) from error

@@ -29,7 +29,7 @@ from headlight.serialization.sending import (
 from headlight.serialization.trace import Analysis, Answer, Answers, Sendable, encode
 from headlight.settings import MAX_LONG_TEXTS, Settings
 from headlight.tracing.batch import solve
-from headlight.tracing.jobs import TraceJob, check_texts, trace_job, trace_jobs
+from headlight.tracing.jobs import TraceJob, check_texts, trace_job, trace_jobs, way_to_read_more
 from headlight.tracing.long_texts import KeptTiles, LongTexts
 
 INLINE_BYTES = 2**16
@@ -165,10 +165,11 @@ class TraceService:
             ClientDisconnected: the client disconnected before all were computed.
         """
         requests = request.requests
-        for number, one in enumerate(requests):
-            with _naming(number):
-                check_texts(one, self.settings.max_characters)
         description = self.registry.describe(request.model)
+        for number, one in enumerate(requests):
+            longer = way_to_read_more(one, description)
+            with _naming(number):
+                check_texts(one, self.settings.max_characters, longer=longer)
         jobs = trace_jobs(requests, description, self.registry.precision)
         found = await self.engine.run(partial(self._solve_all, jobs), client_left)
         return await self.encode(found, sent_as, client_left)
@@ -418,8 +419,10 @@ def job_of(request: TraceRequest, registry: Registry, settings: Settings) -> Tra
     Raises:
         Problem: a text is empty or too long, or something asked for is unknown.
     """
-    check_texts(request, settings.max_characters, settings.max_long_characters)
-    return trace_job(request, registry.describe(request.model), registry.precision)
+    description = registry.describe(request.model)
+    longer = way_to_read_more(request, description)
+    check_texts(request, settings.max_characters, settings.max_long_characters, longer)
+    return trace_job(request, description, registry.precision)
 
 
 def trace_now(

@@ -6,7 +6,14 @@ import pytest
 
 from headlight.errors import MAX_ECHO, MAX_ERRORS, Problem, echo, over_limit, validation_path
 
-EDITS = {"edits": [{"kind": "temperature", "temperature": 1, "value": 0}, {"kind": []}, 3]}
+EDITS = {
+    "edits": [
+        {"kind": "temperature", "temperature": 1, "value": 0},
+        {"kind": []},
+        3,
+        {"kind": "set"},
+    ]
+}
 
 
 def body_of(problem):
@@ -52,11 +59,46 @@ def test_many_errors_are_counted_and_some_are_shown(client, problem):
 
 
 @pytest.mark.parametrize(
+    ("asked", "detail"),
+    [
+        ({"edits": [{"kind": "nope"}]}, "edits.0: the 'kind' 'nope' is unknown; it is one of "),
+        ({"edits": [{}]}, "edits.0: an object has no member 'kind'; send one"),
+        (
+            {"edits": [{"kind": "set", "site": "logits"}]},
+            "edits.0: send either value or from",
+        ),
+        ({"layers": []}, "layers: has 0 entries; send at least 1, or leave the member out"),
+        ({"layers": 1}, "layers: 1 is not a list"),
+        ({"heads": [True]}, "heads.0: true is not a whole number"),
+        ({"heads": [-1]}, "heads.0: must be at least 0, not -1"),
+        ({"resolution": 0}, "resolution: must be at least 1 and at most 1024, not 0"),
+        ({"resolution": "a"}, "resolution: 'a' is not a whole number; it must be at least 1"),
+        ({"dtype": "int8"}, "dtype: 'int8' is not one of 'float32' or 'uint16'"),
+        ({"capture": ["a" * 81]}, "capture.0: has 81 characters; send at most 80"),
+        ({"queries": [0] * 257}, "queries: has 257 entries; send at most 256"),
+        ({"triangle": 1}, "triangle: 1 is neither true nor false"),
+        ({"patching": {}}, "patching.text: is missing; send it"),
+        ({"text": None}, "text: is missing; send either text or ids"),
+    ],
+    ids=str,
+)
+def test_an_invalid_member_is_told_by_its_value_and_its_rule(client, problem, asked, detail):
+    body = json.dumps({"text": "the cat", **asked})
+    headers = {"Content-Type": "application/json"}
+    found = problem(
+        client.post("/api/v1/trace", content=body, headers=headers), 422, "invalid-request"
+    )
+    assert found["detail"].startswith(detail)
+
+
+@pytest.mark.parametrize(
     ("location", "path"),
     [
         (["edits", 0, "temperature", "value"], ["edits", 0, "value"]),
         (["edits", 0, "temperature", "temperature"], ["edits", 0, "temperature"]),
+        (["edits", 0, "temperature"], ["edits", 0, "temperature"]),
         (["edits", 1, "kind"], ["edits", 1, "kind"]),
+        (["edits", 3, "set"], ["edits", 3]),
         (["edits", 9, "heads"], ["edits", 9, "heads"]),
         (["text"], ["text"]),
         ([], []),

@@ -135,7 +135,7 @@ def test_a_tile_is_the_part_of_the_map_that_it_names(kind):
     [
         ((4, (0, 2), (0, 2), 8), "there is no head 4; the heads are 0 to 3"),
         ((0, (0, 21), (0, 2), 8), "queries 0:21 must be a part of 0:20"),
-        ((0, (0, 2), (3, 3), 8), "keys 3:3 must be a part of 0:20"),
+        ((0, (0, 2), (3, 3), 8), "keys 3:3 is empty; it must be a part of 0:20"),
         ((0, (0, 2), (0, 2), 0), r"resolution \(0\) must be at least 1"),
     ],
 )

@@ -189,6 +189,11 @@ def test_a_writer_with_edits_reads_one_text_at_a_time(model):
         ({"site": CONTEXT, "value": np.zeros(3)}, ImpossibleIntervention, "does not fit"),
         ({"site": CONTEXT, "value": np.zeros((2, 1, 1, 1))}, ImpossibleIntervention, "not fit"),
         (
+            {"site": STREAM, "value": np.zeros((3, 32))},
+            ImpossibleIntervention,
+            r"those of 3 positions at .* and \d+ are to be edited; name as many positions",
+        ),
+        (
             {"site": "decoder.layers.1.experts.expert_indices"},
             ImpossibleIntervention,
             "the numbers of experts",

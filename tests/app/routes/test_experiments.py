@@ -163,9 +163,14 @@ def test_the_accept_header_decides_between_json_and_events(client, name, headers
     ("name", "body", "field", "message"),
     [
         ("scaling", {"width": 0}, "width", "at least 1 and at most 2048"),
-        ("scaling", {"width": "8"}, "width", "valid integer, at least 1 and at most 2048"),
+        (
+            "scaling",
+            {"width": "8"},
+            "width",
+            "'8' is not a whole number; it must be at least 1 and at most 2048",
+        ),
         ("scaling", {"depth": 1}, "depth", "unknown member; the members are seed, "),
-        ("scaling", {"scores": [1.0, "x"]}, "scores.1", "valid number"),
+        ("scaling", {"scores": [1.0, "x"]}, "scores.1", "not a number"),
         ("minhash", {"first": ""}, "body", "first has 0 characters"),
         ("learn_task", {"task": "<script>"}, "task", "'copy'"),
         ("depth", {"n_heads": 3}, "body", "n_heads (3) must divide d_model (32)"),

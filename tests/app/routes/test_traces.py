@@ -168,6 +168,8 @@ def test_an_impossible_request_is_rejected(client, problem, options, kind, membe
     assert body | members == body
     if "target" in options and kind.startswith("too-many"):
         assert "target" in body["detail"]
+    elif kind.startswith("too-many"):
+        assert "or read up to 131,072 tokens with resolution or queries" in body["detail"]
 
 
 def test_too_many_cells_are_refused_with_limit_and_actual(client_with, problem):
