@@ -284,7 +284,7 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
         : 'Only tokens that A and B share, in the same order, are compared.';
   const heads =
     a.layer !== b.layer || a.head !== b.head
-      ? `B does not have this head: its ${attentionOf(b)} is compared with ${attentionOf(a)}.`
+      ? `${capitalised(attentionOf(b))} of B less ${attentionOf(a)} of A.`
       : '';
   const nothing =
     reach === 0

@@ -9,15 +9,16 @@ import { range } from '../../data/trace.js';
 import { ATTENTIONS, placeOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
-import { cardsOf, picturesOf, rewardFigure, runFigure } from './models.js';
 import {
-  followsChange,
-  headsFigure,
-  mostChanged,
-  partnersFigure,
+  cardsOf,
+  isRater,
+  partnerOf,
   partnersOf,
-  shownSides,
-} from './heads.js';
+  picturesOf,
+  rewardFigure,
+  runFigure,
+} from './models.js';
+import { followsChange, headsFigure, mostChanged, partnersFigure, shownSides } from './heads.js';
 import { nextFigure } from './next_token.js';
 import {
   asks,
@@ -77,12 +78,34 @@ export const compare = {
  * @param {ViewState} state
  */
 function panels(trace, state) {
-  const parts = ['b', 'difference', 'next', ...lastParts(trace, state)];
+  const parts = [
+    'b',
+    ...(haveCommonHeads(trace, state) ? ['difference'] : []),
+    ...(isPredicted(trace, state) ? ['next'] : []),
+    ...lastParts(trace, state),
+  ];
   const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
   return [
     { id: '', state: { part: 'a' } },
     ...others.map((part) => ({ id: part, state: { part } })),
   ];
+}
+
+/** Does the shown head of A correspond to one of B? @param {Trace} trace @param {ViewState} state */
+function haveCommonHeads(trace, state) {
+  if (state.compare_with !== 'model' || areCardsPending(state)) return true;
+  return partnerOf(cardsOf(state), sidesOf(trace, state).a) !== null;
+}
+
+/** @param {ViewState} state */
+function areCardsPending({ answers: { ours, theirs } }) {
+  return [ours, theirs].some((answer) => answer && !answer.trace && !answer.problem);
+}
+
+/** Do both sides predict tokens? @param {Trace} trace @param {ViewState} state */
+function isPredicted(trace, state) {
+  const other = state.compare_with === 'model' ? otherOf(trace, state) : undefined;
+  return ![trace.card, other].some(isRater);
 }
 
 /**
@@ -94,6 +117,7 @@ function wording(trace, state) {
   const before = state.answers?.before?.trace;
   if (!isAsked(trace, state) || !state.answers.after?.trace || !before) return {};
   const sides = shownSides(trace, state);
+  if (!isPredicted(trace, state)) return { answer: ofHeads(sides, state) };
   const { grid } = nextFigure(sides, before.tensors.logits, { ...state, width: ANY_WIDTH });
   if (!grid) return {};
   const first = range(grid.rows).reduce((best, row) =>
@@ -107,30 +131,24 @@ function wording(trace, state) {
   };
 }
 
-/** Whether the two heads of the maps have to do with each other. @param {ViewState} state */
-function relationOf(state) {
+/** Whether the two heads of the maps have to do with each other. @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
+function relationOf({ a }, state) {
   const [ours, theirs] = cardsOf(state);
-  const found = partnersOf(ours, theirs);
   const goesOn = { A: ours?.began_from === theirs?.id, B: theirs?.began_from === ours?.id };
   if (ours && theirs && (goesOn.A || goesOn.B))
     return `${goesOn.A ? 'A' : 'B'} began with the weights of ${goesOn.A ? 'B' : 'A'}, so B − A is the change of each head by training.`;
-  if (!found)
-    return 'Heads of two models do not correspond, so B − A subtracts maps of unrelated heads.';
-  const { layer, head } = state;
-  const pair = found.pairs.find((one) => one.layer === layer && one.head === head);
-  const own = `Layer ${layer}, head ${head} of A`;
-  if (!pair) return `${own} has no partner in B, so B − A subtracts an unrelated head.`;
-  const { partner, correlation } = pair;
-  const goes = `${own} goes with layer ${partner.layer}, head ${partner.head} of B (correlation ${signed(correlation, 2)})`;
-  return partner.layer === layer && partner.head === head
-    ? `${goes}, and B − A compares the two.`
-    : `${goes}, but B − A subtracts it from the head of the same number, which is unrelated.`;
+  if (!partnersOf(ours, theirs)) return 'Heads of the two models do not correspond.';
+  const own = `Layer ${a.layer}, head ${a.head} of A`;
+  const partner = partnerOf([ours, theirs], a);
+  return partner
+    ? `${own} goes with layer ${partner.layer}, head ${partner.head} of B (correlation ${signed(partner.correlation ?? 0, 2)}).`
+    : `${own} has no partner in B.`;
 }
 
 /** @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
 function ofHeads(sides, state) {
   const { compare_with: way, compare_edit: edit } = state;
-  if (way === 'model') return [relationOf(state)];
+  if (way === 'model') return areCardsPending(state) ? [] : [relationOf(sides, state)];
   const most = mostChanged(sides);
   const isOff = way === 'edit' && edit === 'heads';
   return [
@@ -182,7 +200,7 @@ function figure(trace, state) {
   const title = TITLES[part];
   if (!isAsked(trace, state))
     return part === 'a' ? alone(trace, state) : { title, ...invitation(trace, state) };
-  const notice = noticeOf(answers.after);
+  const notice = noticeOf(answers.after) || (areCardsPending(state) ? noticeOf(undefined) : '');
   if (notice)
     return part === 'a'
       ? alone(trace, state)

@@ -11,6 +11,7 @@ import { movedMade } from '../../data/request_code.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { createMemo } from '../../state/state.js';
+import { partnersOf } from './models.js';
 import { isMapped, matchOf, NO_ATTENTION, showing, sidesOf } from './sides.js';
 
 /**
@@ -73,8 +74,15 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
   const data = new Float64Array(rows * columns).fill(NaN);
   for (const { layer, head, correlation } of pairs) data[layer * columns + head] = correlation;
   /** @param {number} row @param {number} column */
+  const pairAt = (row, column) => pairs.find(({ layer, head }) => layer === row && head === column);
+  /** @param {number} row @param {number} column */
+  const nameOfPair = (row, column) => {
+    const partner = pairAt(row, column)?.partner;
+    return `layer ${row}, head ${column}${partner ? ` → layer ${partner.layer}, head ${partner.head} of B` : ''}`;
+  };
+  /** @param {number} row @param {number} column */
   const describe = (row, column) => {
-    const pair = pairs.find(({ layer, head }) => layer === row && head === column);
+    const pair = pairAt(row, column);
     return pair
       ? `Layer ${row}, head ${column} of A goes with layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
       : `Layer ${row}, head ${column} of A has no partner in B`;
@@ -102,7 +110,7 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
       format: (value) => decimal(value),
       describe,
       tip: (row, column) => [
-        `layer ${row}, head ${column}`,
+        nameOfPair(row, column),
         Number.isNaN(data[row * columns + column])
           ? 'no partner'
           : decimal(data[row * columns + column]),
@@ -143,38 +151,6 @@ function headGrid(layers, nHeads) {
     tokens: () => ({}),
     chooseHint: 'Enter shows the head in the maps above',
   };
-}
-
-/** @typedef {{layer: number, head: number, partner: {layer: number, head: number}, correlation: number}} Partners a head of A and its partner in B */
-
-/**
- * The matching on the card of the student, seen from A.
- * @param {Card|undefined} ours
- * @param {Card|undefined} theirs
- * @returns {{student: string, pairs: Partners[]}|null}
- */
-export function partnersOf(ours, theirs) {
-  for (const [student, teacher] of [
-    [ours, theirs],
-    [theirs, ours],
-  ]) {
-    const listed = student?.metrics?.teacher;
-    if (!student || !teacher || listed?.id !== teacher.id) continue;
-    const pairs = Object.entries(listed.heads.pairs).map(([head, { partner, correlation }]) => {
-      const [own, other] = [placed(head), placed(partner)];
-      return student === ours
-        ? { ...own, partner: other, correlation }
-        : { ...other, partner: own, correlation };
-    });
-    return { student: student.id, pairs };
-  }
-  return null;
-}
-
-/** @param {string} name `layer 1, head 0` as a card writes it: `1.0` */
-function placed(name) {
-  const [layer, head] = name.split('.').map(Number);
-  return { layer, head };
 }
 
 /** Small percentages have one more digit. @param {number} top */

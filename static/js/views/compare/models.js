@@ -104,6 +104,59 @@ export function runFigure(part, state) {
   };
 }
 
+/** @typedef {{layer: number, head: number, partner: {layer: number, head: number}, correlation: number}} Partners a head of A and its partner in B */
+
+/**
+ * The matching on the card of the student, seen from A.
+ * @param {Card|undefined} ours
+ * @param {Card|undefined} theirs
+ * @returns {{student: string, pairs: Partners[]}|null}
+ */
+export function partnersOf(ours, theirs) {
+  for (const [student, teacher] of [
+    [ours, theirs],
+    [theirs, ours],
+  ]) {
+    const listed = student?.metrics?.teacher;
+    if (!student || !teacher || listed?.id !== teacher.id) continue;
+    const pairs = Object.entries(listed.heads.pairs).map(([head, { partner, correlation }]) => {
+      const [own, other] = [placed(head), placed(partner)];
+      return student === ours
+        ? { ...own, partner: other, correlation }
+        : { ...other, partner: own, correlation };
+    });
+    return { student: student.id, pairs };
+  }
+  return null;
+}
+
+/** @param {string} name `layer 1, head 0` as a card writes it: `1.0` */
+function placed(name) {
+  const [layer, head] = name.split('.').map(Number);
+  return { layer, head };
+}
+
+/**
+ * The head of B that corresponds to one of A: the same head, if one model began with the weights of
+ * the other, or its partner, if one is the teacher of the other.
+ * @param {[Card|undefined, Card|undefined]} cards the full ones of A and B
+ * @param {{layer: number, head: number}} of A
+ * @returns {{layer: number, head: number, correlation?: number}|null} null: no head corresponds
+ */
+export function partnerOf([ours, theirs], { layer, head }) {
+  if (!ours || !theirs) return null;
+  if (ours.began_from === theirs.id || theirs.began_from === ours.id) return { layer, head };
+  const pair = partnersOf(ours, theirs)?.pairs.find(
+    (one) => one.layer === layer && one.head === head,
+  );
+  return pair ? { ...pair.partner, correlation: pair.correlation } : null;
+}
+
+/** A reward model rates texts and predicts no token. @param {Card|undefined} card */
+export function isRater(card) {
+  return Boolean(card?.analyses?.includes('reward'));
+}
+
 const ROW = 60;
 const AROUND = 120;
 
@@ -114,10 +167,7 @@ const AROUND = 120;
  */
 export function raterOf({ card }, cards) {
   return cards.find(
-    (other) =>
-      other.analyses?.includes('reward') &&
-      card?.kind === 'decoder' &&
-      other.vocab_size === card.vocab_size,
+    (other) => isRater(other) && card?.kind === 'decoder' && other.vocab_size === card.vocab_size,
   );
 }
 

@@ -24,6 +24,8 @@ import { counterpart, matchOf } from './sides.js';
  */
 
 const SHOWN = 12;
+/** Of a token that the API does not list. */
+const UNLISTED = 'not among its 20 likeliest';
 
 /**
  * @param {{a: Side, b: Side}} sides
@@ -106,13 +108,20 @@ function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
   };
   /** @param {number} number @param {number} column */
   const write = (number, column) => {
-    if (Number.isNaN(number)) return 'unknown: not among the 20 likeliest';
+    if (Number.isNaN(number)) return column === 2 ? 'unknown' : UNLISTED;
     return column === 2 ? `${points(number)} percentage points` : percent(number);
   };
   const side = predictingSide(a.trace);
   /** @param {number} row */
+  const both = (row) => {
+    const [inA, inB, more] = [0, 1, 2].map((column) => write(value(row, column), column));
+    if (inA === UNLISTED) return `is not among A’s 20 likeliest tokens; B gives it ${inB}`;
+    if (inB === UNLISTED) return `is not among B’s 20 likeliest tokens; A gives it ${inA}`;
+    return `has probability ${inA} in A and ${inB} in B: ${more}`;
+  };
+  /** @param {number} row */
   const say = (row) =>
-    `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” has probability ${write(value(row, 0), 0)} in A and ${write(value(row, 1), 1)} in B: ${write(value(row, 2), 2)}`;
+    `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” ${both(row)}`;
   return {
     rows: change.tokens.length,
     columns: COLUMNS.length,
@@ -212,7 +221,7 @@ function middleOf(side) {
 
 /** @param {Expected} token @param {'a'|'b'} side */
 function numberOf(token, side) {
-  if (Number.isNaN(token[side])) return 'not among its 20 likeliest';
+  if (Number.isNaN(token[side])) return UNLISTED;
   const change = side === 'b' && !Number.isNaN(token.a) ? `  ${points(token.b - token.a)}` : '';
   return percent(token[side]) + change;
 }

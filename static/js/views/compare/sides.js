@@ -10,7 +10,7 @@ import { shortened } from '../../data/text.js';
 import { range } from '../../data/trace.js';
 import { alone, merged, sharedLength, wordsOf } from '../../data/words.js';
 import { request, weightSites } from '../registry.js';
-import { raterOf } from './models.js';
+import { cardsOf, partnerOf, raterOf } from './models.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
@@ -167,7 +167,7 @@ export function asks(trace, state) {
 }
 
 /**
- * The full cards of A and B, and the text as a reward model rates it.
+ * The full cards of A and B, and the text as a reward model among them rates it.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Card} theirs
@@ -178,9 +178,10 @@ function ofModels(trace, { cards }, theirs) {
   return {
     ours: { card: trace.model },
     theirs: { card: theirs.id },
-    ...(rater && {
-      rated: { model: rater.id, text: trace.text, capture: [], analyses: ['reward'] },
-    }),
+    ...(rater &&
+      [trace.model, theirs.id].includes(rater.id) && {
+        rated: { model: rater.id, text: trace.text, capture: [], analyses: ['reward'] },
+      }),
   };
 }
 
@@ -192,7 +193,13 @@ function ofModels(trace, { cards }, theirs) {
 export function sidesOf(trace, state) {
   const a = sideOf(trace, state, nameOfA(trace, state));
   const after = state.answers.after?.trace ?? trace;
-  const b = sideOf(after, { ...state, where: a.place?.id ?? '' }, nameOfB(trace, state));
+  const shown = state.compare_with === 'model' ? partnerOf(cardsOf(state), a) : null;
+  const { layer, head } = shown ?? state;
+  const b = sideOf(
+    after,
+    { ...state, layer, head, where: a.place?.id ?? '' },
+    nameOfB(trace, state),
+  );
   return { a: { ...a, request: {} }, b: { ...b, request: memberOfB(trace, state) ?? {} } };
 }
 

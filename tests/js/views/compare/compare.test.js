@@ -2,7 +2,7 @@ import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
-import { partnersOf } from '../../../../static/js/views/compare/heads.js';
+import { partnersOf } from '../../../../static/js/views/compare/models.js';
 import { nameOfB } from '../../../../static/js/views/compare/sides.js';
 import { array, fillTrace, FRAME, plain, sampleTrace, tensor, TOKENS } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
@@ -42,6 +42,12 @@ function traceB() {
     },
   };
 }
+
+/** The full cards of two models of which one began with the weights of the other. */
+const RELATED = {
+  ours: { trace: { card: CARD } },
+  theirs: { trace: { card: { ...OTHER, began_from: CARD.id } } },
+};
 
 const before = () => ({ trace: { tensors: { logits: logits(5, (id) => (id === 6 ? 1 : 0)) } } });
 
@@ -214,19 +220,24 @@ test('two models that cut a text differently are compared by its words', () => {
   };
   const tensors = { [SITE]: array([], [2, 6, 6], data), logits: logits(6, () => 0) };
   const other = { model: 'other', card: OTHER, tokens, tensors, analyses: { next_token } };
-  const answers = { before: before(), after: { trace: { ...traceB(), ...other } } };
+  const answers = { ...RELATED, before: before(), after: { trace: { ...traceB(), ...other } } };
   const { difference, next, ...others } = figures({ compare_with: 'model', answers });
   ok(!('heads' in others), 'heads of two models are not each other’s');
   deepEqual(difference.grid.rowLabels, ['<s>', 'it', 'saw', '<b>', 'it']);
   ok(Math.abs(difference.grid.value(2, 2) - (1 - 0.1)) < 1e-4);
-  match(next.grid.tip(next.grid.rowLabels.indexOf('x'), 0)[1], /^unknown/);
+  const unlisted = next.grid.rowLabels.indexOf('x');
+  match(next.grid.tip(unlisted, 0)[1], /^not among its 20 likeliest/);
+  match(
+    plain(next.grid.describe(unlisted, 0)),
+    /, “x” is not among A’s 20 likeliest tokens; B gives it 10.0 %$/,
+  );
 });
 
 test('different kinds of attention are not subtracted', () => {
   const after = { trace: { ...fillTrace(), model: 'fill' } };
   const { difference, next } = figures({
     compare_with: 'model',
-    answers: { before: before(), after },
+    answers: { ...RELATED, before: before(), after },
   });
   match(difference.notice, /^Not comparable/);
   match(next.notice, /^Not comparable/);
@@ -261,12 +272,25 @@ test('the heads of a student are matched with those of its teacher, from either 
     const state = { compare_with: 'model', compare_model: 'other', answers, layer, head };
     return compare.wording(traceA(), stateOf(state)).answer.join(' ');
   };
-  match(said(0, 0), /no partner in B, so B − A subtracts an unrelated head/);
-  match(said(1, 0), /goes with layer 0, head 1 of B .*, but B − A subtracts it from the head/);
+  match(said(0, 0), /no partner in B\.$/);
+  match(said(1, 0), /goes with layer 0, head 1 of B \(correlation 0.90\)\.$/);
   const seen = partnersOf(taught({ ...CARD, id: 'small' }), CARD);
   deepEqual(seen.pairs[0], { layer: 0, head: 1, partner: { layer: 1, head: 0 }, correlation: 0.9 });
   equal(seen.student, 'small');
   equal(partnersOf(CARD, OTHER), null);
+});
+
+test('B shows the partner of the head of A, and where there is none there is no difference', () => {
+  const ours = { trace: { card: CARD } };
+  const theirs = { trace: { card: taught(OTHER) } };
+  const answers = { before: before(), after: { trace: traceB() }, ours, theirs };
+  const state = { compare_with: 'model', compare_model: 'other', answers };
+  const { b, difference } = figures({ ...state, layer: 1, head: 0 });
+  equal(b.help, 'Layer 0, head 1.');
+  match(difference.help, /Layer 0, head 1 of B less layer 1, head 0 of A\./);
+  equal(figures({ ...state, layer: 1, head: 1 }).difference, undefined);
+  const strange = { ...answers, theirs: { trace: { card: OTHER } } };
+  equal(figures({ ...state, answers: strange }).difference, undefined);
 });
 
 test('a model that began with the weights of the other has the same heads', () => {
@@ -292,6 +316,7 @@ test('a reward model rates the text of two models, token by token', () => {
   const state = stateOf({
     compare_with: 'model',
     cards: [card, { ...OTHER, vocab_size: 300 }, rater],
+    compare_model: 'rater',
   });
   deepEqual(compare.asks(trace, state).rated, {
     model: 'rater',
@@ -299,6 +324,7 @@ test('a reward model rates the text of two models, token by token', () => {
     capture: [],
     analyses: ['reward'],
   });
+  ok(!('rated' in compare.asks(trace, { ...state, compare_model: 'other' })), 'of other models');
   const cards = [card, { ...rater, vocab_size: 301 }];
   ok(!('rated' in compare.asks(trace, { ...state, cards })), 'it reads other tokens');
   const numbers = (...data) => array(['query'], [5], Float32Array.from(data));
@@ -306,7 +332,9 @@ test('a reward model rates the text of two models, token by token', () => {
   const rated = { trace: { ...traceA(), model: 'rater', analyses: { reward } } };
   const answers = { before: before(), after: { trace: traceB() }, rated };
   const shown = { ...state, answers };
-  ok(compare.panels(trace, shown).some(({ id }) => id === 'reward'));
+  const ids = compare.panels(trace, shown).map(({ id }) => id);
+  ok(ids.includes('reward') && !ids.includes('next'), 'it predicts no token');
+  equal(compare.wording(trace, shown).answer.length, 1);
   const figure = compare.figure(trace, { ...shown, part: 'reward' });
   assertContract([figure], FRAME.width);
   deepEqual(figure.facts[0], ['Reward of the text', '4.000']);
@@ -328,7 +356,7 @@ test('the view leads with the change of the prediction and of the heads', () => 
     traceA(),
     stateOf({ compare_with: 'model', compare_model: 'other' }),
   );
-  match(other.answer[1], /unrelated heads/);
+  match(other.answer[1], /do not correspond/);
 });
 
 test('the maps follow the head that changed most until another is chosen', () => {
