@@ -29,7 +29,7 @@ SHAPE = {
     ]
 }
 PICTURES = (
-    ("Loss", "bits a token", {"loss": "training", "valid_loss": "validation"}),
+    ("Loss", "bits", {"loss": "training", "valid_loss": "validation"}),
     (
         "Right answers",
         "share",
@@ -48,7 +48,9 @@ PICTURES = (
 """The title, the unit and the lines of each picture, by their names in ``metrics.jsonl``."""
 
 
-def curves_of(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+def curves_of(
+    runs: Mapping[str, Sequence[Mapping[str, Any]]], *, loss_of: str = "a token"
+) -> dict[str, Any]:
     """Reduce the lines of ``metrics.jsonl`` to at most 60 points a curve.
 
     A point is the mean over its steps and stands at the last of them. A run writes natural
@@ -56,6 +58,7 @@ def curves_of(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
 
     Args:
         runs: the lines of each run by its name, which is empty if there is one alone.
+        loss_of: the unit of which the loss is the mean.
     """
     pictures = []
     for title, unit, names in PICTURES:
@@ -68,7 +71,8 @@ def curves_of(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
             if (points := _points(metrics, name, math.log(2) if unit.startswith("bits") else 1))
         ]
         if lines:
-            pictures.append({"title": title, "unit": unit, "lines": lines})
+            measure = f"{unit} {loss_of}" if title == "Loss" else unit
+            pictures.append({"title": title, "unit": measure, "lines": lines})
     return {"pictures": pictures}
 
 
@@ -96,15 +100,17 @@ def _points(
     return {"steps": steps, "values": values} if len(steps) > 1 else None
 
 
-def write_curves(folder: Path, metrics: Path) -> None:
+def write_curves(folder: Path, metrics: Path, *, loss_of: str = "a token") -> None:
     """Write the curves of a run into a model's folder.
 
     Args:
         folder: of the model.
         metrics: the ``metrics.jsonl`` of the run.
+        loss_of: the unit of which the loss is the mean.
     """
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    (folder / CURVES).write_text(to_json(curves_of({"": lines})), encoding="utf-8")
+    curves = curves_of({"": lines}, loss_of=loss_of)
+    (folder / CURVES).write_text(to_json(curves), encoding="utf-8")
 
 
 def to_json(curves: Mapping[str, Any]) -> str:

@@ -249,7 +249,8 @@ def finish(loop: Loop, card: ModelCard) -> None:
     loop.average()
     save(loop.out, loop.model, read_tokenizer(loop.out / TOKENIZER), card)
     if (loop.out / METRICS).exists():
-        write_curves(loop.out, loop.out / METRICS)
+        loss_of = "a pair" if loop.model.config.has_reward else "a token"
+        write_curves(loop.out, loop.out / METRICS, loss_of=loss_of)
 
 
 def steps_without_text(run: Run) -> list[range]:

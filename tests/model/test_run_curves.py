@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from headlight.model.checkpoint import ZOO
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.run_curves import CURVES, curves_of, read_curves, to_json, write_curves
 
@@ -47,6 +48,13 @@ def test_what_a_run_writes_in_nats_is_drawn_in_bits():
         curves_of({"": lines(2, kl=lambda _: math.log(8))}), "Divergence from the start"
     )
     assert found["lines"][0]["values"] == [3, 3]
+
+
+def test_the_loss_of_a_reward_model_is_that_of_a_pair():
+    assert picture(curves_of({"": lines(4)}), "Loss")["unit"] == "bits a token"
+    assert picture(curves_of({"": lines(4)}, loss_of="a pair"), "Loss")["unit"] == "bits a pair"
+    (rater,) = ZOO.glob("stories-reward")
+    assert picture(read_curves(rater), "Loss")["unit"] == "bits a pair"
 
 
 def test_runs_stand_beside_each_other_and_a_figure_of_one_step_is_no_curve():

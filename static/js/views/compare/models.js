@@ -4,7 +4,7 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { amount, decimal, grouped, share, signed } from '../../data/format.js';
+import { amount, decimal, grouped, signed } from '../../data/format.js';
 import { named } from '../../data/text.js';
 import { alone, unitLabels } from '../../data/words.js';
 import { diverging } from '../../plot/colour.js';
@@ -84,7 +84,7 @@ export function runFigure(part, state) {
       {
         x,
         across: isShare
-          ? { title: 'probability', range: [0, 1], write: (value) => share(value) }
+          ? { title: 'probability', range: [0, 1] }
           : { title: 'step', write: grouped },
         up: { title: unit },
         curves: lines.map(({ name, steps, values }, line) => ({

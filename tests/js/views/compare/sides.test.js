@@ -1,4 +1,4 @@
-import { deepEqual, equal, match } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import {
@@ -186,7 +186,8 @@ test('a curve has its values at its own steps', () => {
 });
 
 test('calibration stands beside the line of a calibrated model', () => {
-  const { grid } = runFigure('run-1', state);
+  const { grid, layout } = runFigure('run-1', state);
+  ok(layout.xaxis.ticktext.includes('0.2'), 'digits as on the other axis');
   deepEqual([grid.value(0, 0), grid.value(0, 1)], [0, 1]);
   deepEqual([grid.value(1, 0), grid.value(1, 1)], [0.04, 0.98]);
 });
