@@ -54,6 +54,8 @@ const HEIGHT = { wide: 360, roomy: 272, narrow: 228 };
 const WIDE = 640;
 const LABEL = { size: 12, letters: 24 };
 const LINE_HEIGHT = 15;
+/** Ticks are round: beyond their own digits lies the error of their sum. */
+const TICK_FIGURES = 12;
 /** Drawings no narrower than this have names at the ends of curves; others have them above. */
 const ROOM_FOR_NAMES = 340;
 
@@ -127,7 +129,7 @@ function scaleOf({ isLog = false, range, ticks, write }, values) {
       at: (value) => value,
       range: [ends[0] - (ends[0] === 0 ? 0 : room), ends[1] + room],
       ticks: (count) => ticks ?? linearTicks(ends, count),
-      write: write ?? ((value) => amount(value)),
+      write: write ?? ((value) => amount(value, TICK_FIGURES)),
     };
   }
   const logs = ends.map((value) => Math.log10(value));

@@ -26,6 +26,18 @@ test('the cursor finds the nearest curve, in the coordinates of the axes', () =>
   equal(grid.geometry.box(1, 1), null);
 });
 
+test('ticks have the digits of their step', () => {
+  const up = { title: 'length', range: [24.03, 24.27] };
+  const { yaxis } = curvesChart({ ...CURVES, up }, SIZE).layout;
+  equal(new Set(yaxis.ticktext).size, yaxis.tickvals.length);
+  deepEqual(yaxis.ticktext.map(Number), yaxis.tickvals);
+  const { xaxis } = curvesChart({ ...CURVES, across: { title: '', range: [0, 1] } }, SIZE).layout;
+  ok(
+    xaxis.ticktext.every((text) => text.length <= 3),
+    xaxis.ticktext.join(),
+  );
+});
+
 test('names are text, never markup', () => {
   for (const width of [300, 600]) {
     const { layout } = curvesChart(CURVES, { ...SIZE, width });
