@@ -259,11 +259,14 @@ export function startFigure(trace, state) {
   };
 }
 
-/** @param {Guess[]} guesses @param {string} after @param {number} last @returns {Grid} */
+/** @param {(Guess & {own?: number})[]} guesses @param {string} after @param {number} last @returns {Grid} */
 function gridOf(guesses, after, last) {
   /** @param {number} row */
-  const say = (row) =>
-    `After ${after}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}`;
+  const say = (row) => {
+    const { name, probability, own } = guesses[row];
+    const chance = own === undefined ? percent(probability) : chanceInWords(probability, own);
+    return `After ${after}, “${name}” has probability ${chance}, rank ${row + 1}`;
+  };
   return {
     ...guessesGrid(guesses, { side: 'source', query: last, say }),
     quantity: `probability of being token ${last + 1}`,
@@ -271,6 +274,11 @@ function gridOf(guesses, after, last) {
     query: last,
     ceiling: 1,
   };
+}
+
+/** @param {number} probability of being sampled @param {number} own the model’s */
+export function chanceInWords(probability, own) {
+  return `${percent(probability)} of being sampled, the model’s own is ${percent(own)}`;
 }
 
 /**

@@ -21,6 +21,7 @@ import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';
 import {
   asksSampled,
+  chanceInWords,
   choiceBars,
   routeMap,
   rowBars,
@@ -254,10 +255,8 @@ function gridOfChoices(subject, bars, natural) {
   const attention = rowOfStep(step, state.layer, state.head);
   /** @param {Candidate} candidate */
   const say = ({ id, name, probability, own, rank }) => {
-    const luck = natural
-      ? percent(probability)
-      : `${percent(probability)} of being sampled, the model’s own is ${percent(own)}`;
-    return `After ${after}, “${name}” has probability ${luck}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
+    const chance = natural ? percent(probability) : chanceInWords(probability, own);
+    return `After ${after}, “${name}” has probability ${chance}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
   };
   /** @param {number} row @param {number} column */
   const value = (row, column) => (column === 1 ? bars[row].own : bars[row].probability);

@@ -11,7 +11,7 @@ import {
 import { numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
 import { stepOf, stepsOf } from './sample.js';
-import { figuresOf, sampleTrace, TOKENS, plain } from '../../sample.js';
+import { figuresOf, plain, sampleTrace, tensor, TOKENS } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
 const PATH = [3, 1, 5];
@@ -42,6 +42,13 @@ test('before generation the page shows the prediction, and a chosen bar starts t
   deepEqual(bars.x, [0.5, 0.25, Math.fround(0.0001)]);
   const paths = grid.rowLabels.map((_, row) => grid.choose(row, 0).generate_path);
   deepEqual(paths, [[6], [9], [5]]);
+  const sampled = tensor(['query', 'rank'], [5, 3], (at) => [0.8, 0.2, 0][at % 3]);
+  const answers = { sampled: { trace: { analyses: { next_token: { sampled } } } } };
+  const [cooler] = figures([], { generate_temperature: 0.5, answers });
+  match(
+    plain(cooler.grid.describe(0, 0)),
+    /has probability 80\.0 % of being sampled, the model’s own is 50\.0 %, rank 1$/,
+  );
 });
 
 test('the written token is marked among the alternatives', () => {
