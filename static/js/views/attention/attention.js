@@ -219,11 +219,12 @@ function asLines(drawLines, trace, state, subject, { row }) {
  */
 function actionsFor(
   trace,
-  { layer, head },
+  { layer, head: open },
   { place, switches, matrix, quantity, columns },
   { query, row, column },
 ) {
   if (whyNot(switches) || row < 0) return [];
+  const head = switches.which === 'head' ? open : switches.heads[0];
   const value = matrix.data[row * matrix.columns + column];
   const label = Number.isNaN(value) ? 'Why is it hidden?' : `Why ${quantity.write(value)}?`;
   return [
@@ -398,10 +399,16 @@ function notesOf(trace, subject, nLeft = 0) {
  * @param {Switches} switches
  * @returns {string} '' if it can
  */
-function whyNot({ which, isWords, isRenormalised }) {
-  if (which !== 'head') return '“Why” needs one head; these cells combine several.';
+function whyNot({ which, heads, isWords, isRenormalised }) {
+  const isOne = which === 'head' || (areChosen(which) && heads.length === 1);
+  if (!isOne) return '“Why” needs one head.';
   if (isWords) return '“Why” needs single tokens; a cell of whole words combines several.';
   return isRenormalised ? '“Why” needs the model’s own weights; these are renormalised.' : '';
+}
+
+/** Are the heads chosen one by one? @param {string} which */
+function areChosen(which) {
+  return which === 'heads' || which === 'overlay';
 }
 
 /** @param {number} nLeft */
@@ -410,9 +417,9 @@ function ofLines(nLeft) {
 }
 
 /** @param {Switches} switches */
-function ofHeads({ which, isShare }) {
-  if (which === 'overlay')
-    return 'Each head has its own colour; a cell has that of the head with the largest weight there.';
+function ofHeads({ which, heads, as, isShare }) {
+  if (which === 'overlay' && heads.length > 1)
+    return `Each head has its own colour${as === 'lines' ? '' : '; a cell has that of the head with the largest weight there'}.`;
   return which === 'max' && isShare
     ? 'Each cell is the largest weight of any head, so rows sum to 1 or more.'
     : '';

@@ -193,11 +193,12 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
  * @param {{keys: string[], rows: Unit[], columns: Unit[]}} of
  */
 function madeOf({ layer }, { switches }, { keys, rows, columns }) {
-  const { which, isWords, hidden, isRenormalised, threshold } = switches;
+  const { which, heads, isWords, hidden, isRenormalised, threshold } = switches;
+  const isMean = which === 'mean' || (which === 'heads' && heads.length > 1);
   const done = [
     which === 'rollout' && `the rollout up to layer ${layer} is taken`,
     isWords && 'pieces are merged into words',
-    (which === 'mean' || which === 'heads') && 'the mean of the heads is taken',
+    isMean && 'the mean of the heads is taken',
     (which === 'max' || which === 'overlay') && 'the largest of the heads is taken',
     hidden !== 'nothing' &&
       `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,

@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { choosingHead } from '../../../../static/js/state/attention_switches.js';
 import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
@@ -135,6 +135,17 @@ test('the mean of heads sums to 1 in every row, the largest to more', () => {
   close(largest.grid.value(2, 0), 0.8);
   close(sum(rowsOf(largest)[2]), 1.7);
   match(largest.help, /1 or more/);
+});
+
+test('one of several heads is one head', () => {
+  const one = { attention_which: 'heads', attention_heads: [1] };
+  const { help, actions, grid } = shown({ ...one, head: 0 });
+  equal(help, '');
+  equal(actions.find(({ label }) => /^Why/.test(label)).patch.head, 1);
+  equal(grid.made, undefined);
+  match(shown({ ...one, attention_heads: [0, 1] }).help, /needs one head\.$/);
+  const overlaid = { attention_which: 'overlay', attention_heads: [0, 1], attention_as: 'lines' };
+  doesNotMatch(shown(overlaid).help, /cell/);
 });
 
 test('rollout covers all layers, and does not exist for cross-attention', () => {
