@@ -5,7 +5,8 @@
     trace(load("stories"), "Once upon a time")          # in this process
     Client("http://127.0.0.1:8000").trace("Once upon a time")  # on a server
 
-`AsyncClient` is a `Client` to be awaited. The folder `app/` of the repository is this package, and
+`AsyncClient` is a `Client` to be awaited, and `read_trace(path.read_bytes())` reads a file of
+`headlight trace --safetensors`. The folder `app/` of the repository is this package, and
 `model/` is `headlight.model`. A name is imported when it is first used, so a client does not load
 PyTorch.
 """
@@ -14,16 +15,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headlight.client import AsyncClient, Client
+    from headlight.client import AsyncClient, Client, read_trace
     from headlight.model.checkpoint import load
     from headlight.model.tracing import trace
 
-__all__ = ["AsyncClient", "Client", "load", "trace"]
+__all__ = ["AsyncClient", "Client", "load", "read_trace", "trace"]
 
 _HOMES = {
     "AsyncClient": "headlight.client",
     "Client": "headlight.client",
     "load": "headlight.model.checkpoint",
+    "read_trace": "headlight.client",
     "trace": "headlight.model.tracing",
 }
 

@@ -196,7 +196,10 @@ def trace(
         ),
     ] = False,
     out: Annotated[Path, option("The file for --json or --csv.", "FILE")] = Path("-"),
-    safetensors: Annotated[Path | None, option("Write a safetensors file.", "FILE")] = None,
+    safetensors: Annotated[
+        Path | None,
+        option("Write a safetensors file; `headlight.read_trace(bytes)` reads it.", "FILE"),
+    ] = None,
     html: Annotated[
         Path | None, option("Write a page that shows all heads and opens offline.", "FILE")
     ] = None,

@@ -12,13 +12,14 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from threading import Lock
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar
+from types import GenericAlias
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 import httpx
 from cachetools import LRUCache
 
 from headlight.client import endpoints
-from headlight.client.decode import Event, async_events_of, events_of
+from headlight.client.decode import async_events_of, events_of
 from headlight.client.endpoints import Call
 from headlight.client.errors import (
     HeadlightError,
@@ -38,8 +39,6 @@ N_KEPT = 8
 Answer = TypeVar("Answer")
 Http = TypeVar("Http")
 Transport = TypeVar("Transport")
-Events: TypeAlias = Generator[Event, None, None]
-AsyncEvents: TypeAlias = AsyncGenerator[Event, None]
 P = ParamSpec("P")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -135,38 +134,46 @@ def _async(
 
 
 def _sync_stream(
-    endpoint: Callable[P, Call[None]],
-) -> Callable[Concatenate["Client", P], Events]:
+    endpoint: Callable[P, Call[Answer]],
+) -> Callable[Concatenate["Client", P], Generator[Answer, None, None]]:
     """A method of `Client` that yields the events of an endpoint."""
 
-    def method(self: "Client", /, *args: P.args, **options: P.kwargs) -> Events:
+    def method(
+        self: "Client", /, *args: P.args, **options: P.kwargs
+    ) -> Generator[Answer, None, None]:
         return self._events(endpoint(*args, **options))
 
-    return _documented(method, endpoint, Events)
+    return _documented(method, endpoint, lambda event: GenericAlias(Generator, (event, None, None)))
 
 
 def _async_stream(
-    endpoint: Callable[P, Call[None]],
-) -> Callable[Concatenate["AsyncClient", P], AsyncEvents]:
+    endpoint: Callable[P, Call[Answer]],
+) -> Callable[Concatenate["AsyncClient", P], AsyncGenerator[Answer, None]]:
     """A method of `AsyncClient` that yields the events of an endpoint."""
 
-    def method(self: "AsyncClient", /, *args: P.args, **options: P.kwargs) -> AsyncEvents:
+    def method(
+        self: "AsyncClient", /, *args: P.args, **options: P.kwargs
+    ) -> AsyncGenerator[Answer, None]:
         return self._events(endpoint(*args, **options))
 
-    return _documented(method, endpoint, AsyncEvents)
+    return _documented(method, endpoint, lambda event: GenericAlias(AsyncGenerator, (event, None)))
 
 
-def _documented(method: Method, endpoint: Callable[..., Call[Any]], returns: Any = None) -> Method:
+def _documented(
+    method: Method,
+    endpoint: Callable[..., Call[Any]],
+    returns: Callable[[Any], Any] = lambda answer: answer,
+) -> Method:
     """Give a method an endpoint's name, documentation and signature.
 
-    It returns the call's answer, unless `returns` is another type.
+    Its result has the type `returns` of that of the call: the answer, or a generator of events.
     """
     functools.update_wrapper(method, endpoint)
     signature = inspect.signature(endpoint)
     (answer,) = signature.return_annotation.__args__  # of Call[answer]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[itself, *signature.parameters.values()], return_annotation=returns or answer
+        parameters=[itself, *signature.parameters.values()], return_annotation=returns(answer)
     )
     return method
 
@@ -247,7 +254,7 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
             time.sleep(self._delay(error, n_tried))
             n_tried += 1
 
-    def _events(self, call: Call[None]) -> Events:
+    def _events(self, call: Call[Answer]) -> Generator[Answer, None, None]:
         n_tried = 0
         while True:
             with transport_errors(self.address), self._http.stream(**call.request()) as response:
@@ -325,7 +332,7 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
             await asyncio.sleep(self._delay(error, n_tried))
             n_tried += 1
 
-    async def _events(self, call: Call[None]) -> AsyncEvents:
+    async def _events(self, call: Call[Answer]) -> AsyncGenerator[Answer, None]:
         n_tried = 0
         while True:
             with transport_errors(self.address):

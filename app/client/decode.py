@@ -25,9 +25,9 @@ from headlight.schemas.experiments import (
 from headlight.schemas.generation import Ended, Started, TokenWritten
 
 Answer = TypeVar("Answer")
-Event: TypeAlias = (
-    Started | TokenWritten | Ended | ExperimentStarted | ExperimentFrame | ExperimentEnded
-)
+GenerationEvent: TypeAlias = Started | TokenWritten | Ended
+ExperimentEvent: TypeAlias = ExperimentStarted | ExperimentFrame | ExperimentEnded
+Event: TypeAlias = GenerationEvent | ExperimentEvent
 EventKinds: TypeAlias = Mapping[str, type[Event]]
 
 _PREFIX = "analyses."
@@ -250,7 +250,7 @@ def read_json(kind: type[Answer]) -> Callable[[bytes], Answer]:
 _read_result = read_json(ExperimentResult)
 
 
-def events_of(lines: Iterable[str], kinds: EventKinds = GENERATION) -> Iterator[Event]:
+def events_of(lines: Iterable[str], kinds: EventKinds = GENERATION) -> Iterator[Any]:
     """The events of a stream of Server-Sent Events, whose data have these types by name.
 
     Raises:
@@ -264,7 +264,7 @@ def events_of(lines: Iterable[str], kinds: EventKinds = GENERATION) -> Iterator[
     decoder.close()
 
 
-async def async_events_of(lines: AsyncIterable[str], kinds: EventKinds) -> AsyncIterator[Event]:
+async def async_events_of(lines: AsyncIterable[str], kinds: EventKinds) -> AsyncIterator[Any]:
     """`events_of` for lines that arrive asynchronously."""
     decoder = _EventDecoder(kinds)
     async for line in lines:

@@ -18,6 +18,8 @@ from headlight.client.decode import (
     GENERATION,
     EventKinds,
     Experiment,
+    ExperimentEvent,
+    GenerationEvent,
     Positional,
     Trace,
     read_experiment,
@@ -41,7 +43,19 @@ Strings: TypeAlias = str | Iterable[str]
 Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 _LISTS = frozenset(
-    {"capture", "layers", "heads", "analyses", "edits", "forced", "ids", "texts", "name", "queries"}
+    {
+        "capture",
+        "layers",
+        "heads",
+        "analyses",
+        "edits",
+        "forced",
+        "ids",
+        "texts",
+        "targets",
+        "name",
+        "queries",
+    }
 )
 
 _read_models = read_json(ModelsAnswer)
@@ -186,6 +200,7 @@ def trace(
 def traces(
     texts: Strings,
     *,
+    targets: Strings | None = None,
     model: str | None = None,
     special_tokens: bool | None = None,
     capture: Strings | None = None,
@@ -201,7 +216,10 @@ def traces(
     dtype: DType | None = None,
     triangle: bool | None = None,
 ) -> Call[list[Trace]]:
-    """Run a model on up to 64 `texts`; each trace is as `trace` returns it, with its arguments."""
+    """Run a model on up to 64 `texts`; each trace is as `trace` returns it, with its arguments.
+
+    `targets` are those of an encoder–decoder, one for each text; None: its own translations.
+    """
     body = _given(locals())
     path = f"{BASE}/traces"
     return Call(method="POST", path=path, read=read_traces, accept=SAFETENSORS, body=body)
@@ -272,7 +290,7 @@ def generate(
     heads: Integers | None = None,
     capture: Strings | None = None,
     edits: Edits | None = None,
-) -> Call[None]:
+) -> Call[GenerationEvent]:
     """Continue a text: `Started`, one `TokenWritten` for each token, `Ended`.
 
     Leaving the loop closes the stream, and the server stops generating.
@@ -336,7 +354,7 @@ def experiment(name: str, /, **parameters: Any) -> Call[Experiment]:
     return Call(method="POST", path=path, read=read_experiment, body=parameters)
 
 
-def experiment_frames(name: str, /, **parameters: Any) -> Call[None]:
+def experiment_frames(name: str, /, **parameters: Any) -> Call[ExperimentEvent]:
     """Run an experiment: `ExperimentStarted`, each `ExperimentFrame`, `ExperimentEnded`.
 
     Leaving the loop closes the stream, and the server stops computing.
@@ -407,5 +425,5 @@ def _read_arrays(content: bytes) -> dict[str, NamedArray]:
     return read_safetensors(content)[0]
 
 
-def _read_nothing(_: bytes) -> None:
+def _read_nothing(_: bytes) -> Any:
     return None

@@ -1,5 +1,6 @@
 """Traces, tokens and encodings of positions: requests and answers."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -219,6 +220,12 @@ class TracesRequest(TraceOptions):
     )
 
     texts: list[str] = Field(min_length=1, max_length=MAX_TEXTS, description="The texts.")
+    targets: list[str] | None = Field(
+        None,
+        max_length=MAX_TEXTS,
+        description="The decoder's input for each text in an encoder–decoder; if omitted, the "
+        "model's own translations.",
+    )
     model: ModelId | None = Field(
         None, description="The model that reads the texts; if omitted, the default model."
     )
@@ -227,11 +234,26 @@ class TracesRequest(TraceOptions):
         description="Whether the special tokens that the model expects are added to each text.",
     )
 
+    @field_validator("targets")
+    @classmethod
+    def _has_one_for_each_text(
+        cls, targets: list[str] | None, info: ValidationInfo
+    ) -> list[str] | None:
+        n_texts = len(info.data.get("texts", ()))
+        if targets is not None and n_texts not in (0, len(targets)):
+            raise ValueError(f"there are {len(targets)} for {n_texts} texts; send as many")
+        return targets
+
     @property
     def requests(self) -> list[TraceRequest]:
         """A request for each text."""
-        options = {name: getattr(self, name) for name in type(self).model_fields if name != "texts"}
-        return [TraceRequest(text=text, **options) for text in self.texts]
+        names = type(self).model_fields.keys() - {"texts", "targets"}
+        options = {name: getattr(self, name) for name in names}
+        targets: Sequence[str | None] = self.targets or [None] * len(self.texts)
+        return [
+            TraceRequest(text=text, target=target, **options)
+            for text, target in zip(self.texts, targets, strict=True)
+        ]
 
 
 Part = Annotated[

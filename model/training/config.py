@@ -265,6 +265,9 @@ def _unknown(name: str, recipe: Recipe) -> str:
     part = name.partition(".")[0]
     if part not in PARTS:
         return f"there is no setting {name!r}; every name begins with {', '.join(PARTS)}"
-    names = [*settings_of(recipe)[part], *(MOE if part == "model" else [])]
-    near = get_close_matches(name, [f"{part}.{each}" for each in names], n=1, cutoff=0.0)
-    return f"there is no setting {name!r}; did you mean {near[0]!r}?"
+    values = settings_of(recipe)[part]
+    names = [*values, *(MOE if part == "model" else [])]
+    if near := get_close_matches(name, [f"{part}.{each}" for each in names], n=1, cutoff=0.7):
+        return f"there is no setting {name!r}; did you mean {near[0]!r}?"
+    known = ", ".join(f"{each}={reprlib.repr(value)}" for each, value in values.items())
+    return f"there is no setting {name!r}; the settings of {part} are {known}"

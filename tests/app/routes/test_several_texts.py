@@ -24,13 +24,22 @@ def alone(client, text, **members):
 # --- several texts --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", ["tiny", "translator", "filler"])
-def test_each_of_several_texts_is_answered_as_if_alone(client, model):
+@pytest.mark.parametrize(
+    ("model", "targets"),
+    [
+        ("tiny", None),
+        ("translator", None),
+        ("translator", ["le chat", "une lampe lit", "le tapis"]),
+        ("filler", None),
+    ],
+)
+def test_each_of_several_texts_is_answered_as_if_alone(client, model, targets):
     options = {"model": model, "capture": ["logits"], "analyses": ["next_token", "head_labels"]}
-    answer = several(client, **options)
+    answer = several(client, **options, **({"targets": targets} if targets else {}))
     assert answer.status_code == 200, answer.text
-    for text, found in zip(TEXTS, answer.json()["traces"], strict=True):
-        expected = alone(client, text, **options)
+    given = [{"target": target} for target in targets] if targets else [{}] * len(TEXTS)
+    for text, target, found in zip(TEXTS, given, answer.json()["traces"], strict=True):
+        expected = alone(client, text, **options, **target)
         assert found.keys() == expected.keys()
         for name in expected.keys() - {"tensors", "analyses", "timings"}:
             assert found[name] == expected[name], name
@@ -67,6 +76,8 @@ def test_equal_texts_are_answered_each(client):
         ({"texts": []}, "invalid-request", "texts"),
         ({"texts": ["a"] * 65}, "invalid-request", "64"),
         ({"texts": ["a", 1]}, "invalid-request", "texts.1"),
+        ({"targets": ["a"]}, "invalid-request", "targets: there are 1 for 3 texts"),
+        ({"targets": ["a", " ", "b"], "model": "translator"}, "empty-text", "texts.1: the target"),
         ({"texts": ["a", " "]}, "empty-text", "texts.1: "),
         ({"texts": ["a", "a" * 5000]}, "too-many-characters", "texts.1: "),
         ({"texts": ["a", "cat " * 70]}, "too-many-tokens", "texts.1: "),

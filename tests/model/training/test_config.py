@@ -127,6 +127,7 @@ def test_stages_are_rows_of_numbers_or_mappings():
         ({"model.moe.top_k": 9}, "top_k (9) must lie between 1 and 8"),
         # names
         ({"loop.step": 5}, "there is no setting 'loop.step'; did you mean 'loop.steps'?"),
+        ({"rows.wheels": 5}, "there is no setting 'rows.wheels'; the settings of rows are stages="),
         ({"model.moe.topk": 5}, "there is no setting 'model.moe.topk'; did you mean 'model.moe.t"),
         ({"steps": 5}, "there is no setting 'steps'; every name begins with model, rows, loop"),
         ({"": 5}, "there is no setting ''"),
