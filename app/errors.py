@@ -2,14 +2,14 @@
 
 A `Problem` is raised anywhere and answered as `application/problem+json` with `type`, `title`,
 `status`, `detail` and, if a limit was exceeded, `limit` and `actual`. It repeats nothing of a
-request but short names, and shows no stack trace.
+request but short names, and shows no stack trace. A browser at a wrong address gets a page.
 
 https://www.rfc-editor.org/rfc/rfc9457
 """
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -223,12 +223,21 @@ class InvalidMembers(RequestValidationError):
         self.fields = fields
 
 
-def install_problems(app: FastAPI) -> None:
-    """Answer every exception of a route as a problem."""
+def install_problems(app: FastAPI, page: Callable[[Request, Problem], Response]) -> None:
+    """Answer every exception of a route as a problem.
+
+    Args:
+        app: the application.
+        page: makes the page that a browser shows at an address where there is nothing.
+    """
 
     @app.exception_handler(HTTPException)
     async def _http_error(request: Request, error: HTTPException) -> Response:
         problem = error if isinstance(error, Problem) else problem_from_status(error, request)
+        is_for_reading = "text/html" in request.headers.get("accept", "")
+        is_address = request.method == "GET" and not request.scope["path"].startswith("/api/")
+        if problem.status_code == 404 and is_address and is_for_reading:
+            return page(request, problem)
         return problem.response()
 
     @app.exception_handler(RequestValidationError)

@@ -88,7 +88,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.services = services
-    install_problems(app)
+    install_problems(app, page.problem_page)
     describe_api(app, needs_key=bool(services.settings.api_keys))
     for routes in (models, traces, positional, generation, experiments, health, page):
         app.include_router(routes.router)

@@ -110,5 +110,6 @@ class _WatchedResponse:
 
 
 def _is_plain_error(start: Mapping[str, Any]) -> bool:
-    is_problem = Headers(raw=start["headers"]).get("content-type") == errors.MEDIA_TYPE
-    return start["status"] >= 400 and not is_problem
+    media_type = Headers(raw=start["headers"]).get("content-type", "")
+    is_ours = media_type == errors.MEDIA_TYPE or media_type.startswith("text/html")
+    return start["status"] >= 400 and not is_ours

@@ -70,12 +70,17 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
             "Licence": [found.licence],
             "Trained on": found.trained_on,
             "Attribution": found.attribution,
-            **{name.capitalize(): [value] for name, value in flatten(found.training)},
+            **{name.capitalize(): [_grouped(value)] for name, value in flatten(found.training)},
             "Revision": [description.revision],
         },
         "prose": prose_of(to_markdown(found)),
     }
     return _templates.TemplateResponse(request, "card.html", context, headers=_REVALIDATE)
+
+
+def _grouped(value: object) -> object:
+    """A count with its thousands apart, and anything else as it is."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 @router.post("/api/v1/page")
@@ -123,6 +128,13 @@ async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> 
 
 # FastAPI's own page loads Swagger UI from a CDN, and starts it inline, which the content security
 # policy forbids.
+def problem_page(request: Request, problem: Problem) -> Response:
+    """The page at an address where there is nothing."""
+    return _templates.TemplateResponse(
+        request, "problem.html", problem.document(), problem.status_code
+    )
+
+
 @router.get("/docs")
 async def docs(request: Request) -> Response:
     """Swagger UI, served from an installed package."""

@@ -72,13 +72,12 @@ def patching(
     trace = passes.trace
     for what, own, other in (
         ("", trace.tokens, source.tokens),
-        ("target of the ", trace.target_tokens or (), source.target_tokens or ()),
+        ("target ", trace.target_tokens or (), source.target_tokens or ()),
     ):
         if len(own) != len(other):
             raise ValueError(
-                f"the {what}text has {len(own)} tokens and the {what}other one {len(other)}; "
-                "patching puts one token's activations in the place of another's, so give texts of "
-                "as many tokens"
+                f"the {what}texts must have the same number of tokens: "
+                f"the first has {len(own)}, the second {len(other)}"
             )
     differences = [difference.in_trace(one) for one in (trace, source)]
     whole = differences[1] - differences[0]

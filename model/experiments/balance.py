@@ -42,7 +42,7 @@ class Balance(Parameters):
     coefficient: float = Field(
         0.2, ge=0.0, le=1.0, description="Weight of the balance loss in the second run."
     )
-    n_experts: int = Field(8, ge=2, le=16, description="Experts.")
+    n_experts: int = Field(8, ge=2, le=16, description="The router chooses among them.")
     top_k: int = Field(
         2,
         ge=1,

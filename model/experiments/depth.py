@@ -38,7 +38,7 @@ VARIANTS = ("plain", "norm", "residual", "post", "pre")
 class Depth(Parameters):
     """The parameters of `depth`."""
 
-    n_layers: int = Field(16, ge=1, le=48, description="Layers of the stack.")
+    n_layers: int = Field(16, ge=1, le=48, description="How deep the stack is.")
     d_model: int = Field(32, ge=4, le=96, description="Width of the residual stream.")
     n_heads: int = Field(4, ge=1, le=8, description="Attention heads; they divide d_model.")
     n_tokens: int = Field(16, ge=2, le=48, description="Tokens of the sequence.")

@@ -35,12 +35,12 @@ class MinHash(Parameters):
     first: str = Field(
         "The quick brown fox jumps over the lazy dog and runs away from the hunter.",
         max_length=MAX_CHARACTERS,
-        description="The first text.",
+        description="It is compared with the second.",
     )
     second: str = Field(
         "The quick brown fox jumped over a lazy dog and ran away from the hunters.",
         max_length=MAX_CHARACTERS,
-        description="The second text.",
+        description="It is compared with the first.",
     )
     unit: Literal["characters", "words"] = Field(
         "characters", description="Pieces that a shingle is made of."

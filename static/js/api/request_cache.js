@@ -164,6 +164,8 @@ export const READING = 'Reading…';
 export function noticeOf(answer) {
   if (answer?.trace) return '';
   if (!answer?.problem) return READING;
-  const { title, detail } = answer.problem;
+  const { type, title, detail } = answer.problem;
+  // The view that asked needs no name of the analysis.
+  if (type?.endsWith(':nothing-to-analyse')) return asSentence(detail.replace(/^\w+: /, ''));
   return detail ? `${title}. ${asSentence(detail)}` : `${title}.`;
 }

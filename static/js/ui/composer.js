@@ -190,8 +190,6 @@ function unsuited(text, card) {
   if (text.trim() === '' || card.examples.some((example) => example.text === text)) return '';
   if (hasMask && !card.has_mask)
     return `${modelName(card)} knows no masks: it reads ${MASK} as ordinary text.`;
-  if (card.has_mask && !hasMask)
-    return `${modelName(card)} fills masked words in. Choose a word below to mask it.`;
   return '';
 }
 
@@ -304,7 +302,7 @@ function exampleButton(example, onExample) {
 export function claimInWords(claim) {
   if (!claim) return '';
   const { measure, score, against, control, sentences } = claim;
-  return `Over ${grouped(sentences)} sentences, pairs or tokens: ${measure} ${share(score, 2)}; ${against} ${share(control, 2)}.`;
+  return `Measured over ${grouped(sentences)} samples: ${measure}, ${share(score, 2)} (${against}: ${share(control, 2)}).`;
 }
 
 /**

@@ -49,7 +49,7 @@ export function createPresentation(announce) {
     element(
       'p',
       { class: 'queue-help' },
-      'Views in the order you show them. The arrow keys left and right go on and back, up and down scroll, Escape leaves. The next key press reveals a covered cell or bar before it goes on.',
+      'Views in the order you show them. The arrow keys left and right go on and back, up and down scroll, Escape leaves. A cell or bar that you cover is hidden until a key press reveals it.',
     ),
     list,
     said,

@@ -46,3 +46,15 @@ def test_the_modules_of_the_first_drawing_are_named_beforehand(client):
 def test_pages_lead_to_each_other(client):
     assert 'href="/experiments"' in client.get("/").text
     assert 'href="/"' in client.get("/experiments").text
+
+
+@pytest.mark.parametrize("address", ["/nope", "/models/nope/card"])
+def test_a_browser_at_a_wrong_address_gets_a_page_and_a_program_a_problem(client, address):
+    response = client.get(address, headers={"Accept": "text/html,*/*;q=0.8"})
+    assert response.status_code == 404
+    assert response.headers["content-type"].startswith("text/html")
+    assert "nope" in response.text
+    assert '<a href="/">' in response.text
+    assert client.get(address).json()["status"] == 404
+    asked = client.get("/api/v1/models/nope", headers={"Accept": "text/html"})
+    assert asked.json()["status"] == 404

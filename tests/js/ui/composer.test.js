@@ -73,7 +73,7 @@ test('a claim is told with its score, its control and how many it is a mean over
   };
   assert.equal(
     claimInWords(claim),
-    'Over 1,045 sentences, pairs or tokens: mean weight on the token before 0.98; uniform attention 0.13.',
+    'Measured over 1,045 samples: mean weight on the token before, 0.98 (uniform attention: 0.13).',
   );
   assert.equal(claimInWords(null), '');
 });

@@ -78,7 +78,7 @@ def test_the_changed_embedding_carries_everything_and_the_future_nothing(subject
 def test_texts_that_cannot_be_patched_are_refused(subject):
     checkpoint, read, at = subject("decoder")
     passes = EditedPasses(checkpoint, read(IDS))
-    with pytest.raises(ValueError, match="has 5 tokens and the other one 4"):
+    with pytest.raises(ValueError, match="number of tokens: the first has 5, the second 4"):
         patching(passes, read(IDS[:4]), at)
     with pytest.raises(ValueError, match="same logit difference"):
         patching(passes, read(IDS), at)

@@ -50,17 +50,17 @@ const NETWORKS = { transformer: 'transformer', rnn: 'tanh RNN', lstm: 'LSTM' };
 /** @param {Result} result */
 function finding({ arrays, values, at, beside }) {
   const step = arrays.frame.data[at];
-  const shown = `${grouped(arrays.n_parameters.data)} numbers`;
+  const shown = `${grouped(arrays.n_parameters.data)} parameters`;
   const network = `The ${NETWORKS[values.model] ?? values.model} of ${shown}`;
   const other =
     beside && beside.arrays.accuracy
       ? ` For comparison (${beside.name}): ${whole(beside.arrays.accuracy.data[beside.at])}.`
       : '';
   if (step === 0)
-    return `${network} is not trained yet: it answers ${whole(arrays.accuracy.data[at])} of the places of “${values.task}” correctly, by chance.${other}`;
+    return `${network} is not trained yet: it gets ${whole(arrays.accuracy.data[at])} of the positions of “${values.task}” right, by chance.${other}`;
   return (
-    `${network} has made ${counted(step, 'step')} on “${values.task}”: it answers ${whole(arrays.accuracy.data[at])} of the places ` +
-    `correctly, and ${whole(arrays.sequence_accuracy.data[at])} of the sequences without a fault.${other}`
+    `${network} has made ${counted(step, 'step')} on “${values.task}”: it gets ${whole(arrays.accuracy.data[at])} of the positions ` +
+    `right, and ${whole(arrays.sequence_accuracy.data[at])} of whole sequences.${other}`
   );
 }
 

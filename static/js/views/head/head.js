@@ -171,9 +171,9 @@ function titleOf(name) {
 /** @param {HeadProfile} profile @param {HeadProfiles} profiles */
 function helpFor({ labels }, { sentences, text }) {
   const over = `over ${grouped(sentences)} sentences of ${enumerated(text)}`;
-  const named = labels.map(titleOf);
+  const named = labels.map((name) => `“${titleOf(name)}”`);
   return labels.length > 0
-    ? `${capitalised(enumerated(named))}: at least a quarter of the weight and twice the control, ${over}.`
+    ? `The head is labelled ${enumerated(named)}, with at least a quarter of the weight and twice the control, ${over}.`
     : `No score reaches a quarter of the weight and twice its control, ${over}.`;
 }
 
@@ -193,7 +193,7 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
   return [
     [
       'Without it',
-      `${signed(cost, 4)} bits per byte more than ${profiles.bits_per_byte.toFixed(2)}`,
+      `${signed(Math.abs(cost), 4)} bits per byte ${cost < 0 ? 'fewer' : 'more'} than ${profiles.bits_per_byte.toFixed(2)}`,
     ],
     ['Entropy', `${decimal(entropy, 2)} bits`],
     ['Distance', `${distance.toFixed(1)} tokens`],

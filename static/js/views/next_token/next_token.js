@@ -57,7 +57,7 @@ function wording(trace) {
   if (isFilling(trace)) {
     return {
       terms: PROBABILITY,
-      help: 'The model reads both sides of a position and gives every token of its vocabulary a probability of standing there; these are the likeliest, masks first.',
+      help: 'The model reads both sides of a position and gives every token of its vocabulary a probability of standing there; these are the likeliest.',
     };
   }
   if (!hasTwoSides(trace)) return {};

@@ -191,7 +191,7 @@ function secondSentence({ word_text: value }) {
     name: 'word_text',
     label: 'Second sentence',
     value: value ?? '',
-    placeholder: 'As many tokens as the sentence above',
+    placeholder: 'The same number of tokens as above',
   };
 }
 

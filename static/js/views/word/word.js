@@ -266,7 +266,7 @@ function figure(trace, state) {
     return {
       title: 'Patching',
       notice:
-        'Type a second sentence of as many tokens, such as this one with a word changed: the maps then show which layer and word carry the difference.',
+        'Type a second sentence with the same number of tokens, such as this one with a word changed: the maps then show which layer and word carry the difference.',
       actions: [{ label: 'Copy the sentence and change a word', patch: { word_text: trace.text } }],
     };
   const found = foundIn(state);
