@@ -606,7 +606,7 @@ function showMap(of) {
       own,
       of,
       off ? { heads: whole.compare_heads, layer: whole.compare_layer } : undefined,
-      queryOf(whole, of),
+      queryOf(looking(), of),
     ),
     lit: new Set([
       ...litParts(anatomy, openKind(), whole, of, (head) => isShown(switches, whole, head)),

@@ -155,6 +155,11 @@ export function isFilling({ card }) {
   return card?.kind === 'encoder';
 }
 
+/** A reward model rates texts and predicts no token. @param {{card?: {analyses?: string[]}}} trace */
+export function isRating({ card }) {
+  return Boolean(card?.analyses?.includes('reward'));
+}
+
 /**
  * @typedef {Object} Label
  * @property {string} id as the API names it

@@ -7,6 +7,7 @@ import { counted, percent } from './format.js';
 import {
   hasTwoSides,
   isFilling,
+  isRating,
   labelledHeads,
   placeOf,
   placesOf,
@@ -234,11 +235,16 @@ export function readingsOf(card, trace, off = { heads: [], layer: null }, query 
       const best = likeliest(trace, query);
       const title = isFilling(trace) ? 'What fits here' : 'Next token';
       if (!best) return { level: null, words: title, label: title, note: 'out' };
+      const { after } = best;
       const guess = `${quoted(best.token)} ${percent(best.probability, 0)}`;
       return {
         level: best.probability,
-        words: `${title.toLowerCase()}: ${guess}`,
-        label: `${title}: ${guess}`,
+        words: `${after ? `after ${quoted(after)}` : title.toLowerCase()}: ${guess}`,
+        label: after
+          ? hasTwoSides(trace)
+            ? `${quoted(after)} → ${guess}`
+            : `After ${quoted(after)}: ${guess}`
+          : `${title}: ${guess}`,
         note: best.text.trim().slice(0, 6) || '→',
       };
     },
@@ -311,11 +317,11 @@ function mediansIn(found) {
  * The likeliest token after the chosen one, or else after the last one or at the first mask.
  * @param {Trace} trace
  * @param {number} [query]
- * @returns {{text: string, token: Token, probability: number}|null}
+ * @returns {{text: string, token: Token, after: Token|null, probability: number}|null} `after`: the token, if it is not the last; null also at a mask
  */
 function likeliest(trace, query) {
   const found = trace.analyses.next_token;
-  if (!found?.probabilities) return null;
+  if (!found?.probabilities || isRating(trace)) return null;
   const tokens = tokensOf(trace, predictingSide(trace));
   const mask = tokens.findIndex(isMask);
   const standard = isFilling(trace) && mask >= 0 ? mask : tokens.length - 1;
@@ -326,6 +332,7 @@ function likeliest(trace, query) {
   return {
     text,
     probability,
+    after: isFilling(trace) || row === tokens.length - 1 ? null : tokens[row],
     token: { id: -1, text, start: 0, end: 0, word: null, is_special: false },
   };
 }

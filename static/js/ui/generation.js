@@ -5,7 +5,7 @@
 
 import { advice, isWorthRetrying } from '../api/calls.js';
 import { createWriter, streamGeneration } from '../api/generation.js';
-import { hasTwoSides, isFilling } from '../data/attention.js';
+import { hasTwoSides, isFilling, isRating } from '../data/attention.js';
 import { nameOfGuess } from '../plot/bars.js';
 import { counted, grouped, percent } from '../data/format.js';
 import { asSentence } from '../data/text.js';
@@ -22,7 +22,7 @@ import { createChips } from './sentence.js';
 
 /** Does this model write on? @param {Trace} trace */
 export function isWritable(trace) {
-  return !hasTwoSides(trace) && !isFilling(trace);
+  return !hasTwoSides(trace) && !isFilling(trace) && !isRating(trace);
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Subject} */

@@ -60,7 +60,12 @@ test('the prediction read out is that of the chosen place', () => {
   );
   const analyses = { ...TRACE.analyses, next_token: { ...next, texts } };
   const read = readingsOf(CARD, { ...TRACE, analyses }, undefined, 1);
-  match(plain(read(anatomy.logits).label), /^Next token: “ran” \d+ %$/);
+  match(plain(read(anatomy.logits).label), /^After “it”: “ran” \d+ %$/);
+  const last = readingsOf(CARD, TRACE, undefined, 4);
+  match(plain(last(anatomy.logits).label), /^Next token: “/);
+  const rating = { ...CARD, analyses: ['reward'] };
+  const rated = readingsOf(rating, { ...TRACE, card: rating }, undefined, 4);
+  equal(rated(anatomy.logits).label, 'Next token', 'a reward model predicts none');
 });
 
 test('a label is read out where the heads are labelled', () => {

@@ -6,18 +6,10 @@ import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { percent, signed } from '../../data/format.js';
 import { range } from '../../data/trace.js';
-import { ATTENTIONS, placeOf, weightsAt } from '../../data/attention.js';
+import { ATTENTIONS, isRating, placeOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
-import {
-  cardsOf,
-  isRater,
-  partnerOf,
-  partnersOf,
-  picturesOf,
-  rewardFigure,
-  runFigure,
-} from './models.js';
+import { cardsOf, partnerOf, partnersOf, picturesOf, rewardFigure, runFigure } from './models.js';
 import { followsChange, headsFigure, mostChanged, partnersFigure, shownSides } from './heads.js';
 import { nextFigure } from './next_token.js';
 import {
@@ -105,7 +97,7 @@ function areCardsPending({ answers: { ours, theirs } }) {
 /** Do both sides predict tokens? @param {Trace} trace @param {ViewState} state */
 function isPredicted(trace, state) {
   const other = state.compare_with === 'model' ? otherOf(trace, state) : undefined;
-  return ![trace.card, other].some(isRater);
+  return ![trace.card, other].some((card) => isRating({ card }));
 }
 
 /**

@@ -5,6 +5,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { amount, decimal, grouped, signed } from '../../data/format.js';
+import { isRating } from '../../data/attention.js';
 import { named } from '../../data/text.js';
 import { alone, unitLabels } from '../../data/words.js';
 import { diverging } from '../../plot/colour.js';
@@ -152,11 +153,6 @@ export function partnerOf([ours, theirs], { layer, head }) {
   return pair ? { ...pair.partner, correlation: pair.correlation } : null;
 }
 
-/** A reward model rates texts and predicts no token. @param {Card|undefined} card */
-export function isRater(card) {
-  return Boolean(card?.analyses?.includes('reward'));
-}
-
 const ROW = 60;
 const AROUND = 120;
 
@@ -167,7 +163,8 @@ const AROUND = 120;
  */
 export function raterOf({ card }, cards) {
   return cards.find(
-    (other) => isRater(other) && card?.kind === 'decoder' && other.vocab_size === card.vocab_size,
+    (other) =>
+      isRating({ card: other }) && card?.kind === 'decoder' && other.vocab_size === card.vocab_size,
   );
 }
 

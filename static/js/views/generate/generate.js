@@ -16,7 +16,7 @@ import { nameOfGuess } from '../../plot/bars.js';
 import { chainSteps } from '../../data/arithmetic.js';
 import { highestIn } from '../../data/trace.js';
 import { counted, grouped, percent, share } from '../../data/format.js';
-import { weightsAt } from '../../data/attention.js';
+import { isRating, weightsAt } from '../../data/attention.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';
 import {
@@ -132,11 +132,12 @@ const PARTS = { choices, experts, row };
 
 /** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function ofAnotherModel(trace, { cards = [] }) {
-  const decoders = cards.filter(({ kind }) => kind === 'decoder');
-  const wayOut = decoders.length > 0 ? '. These models can:' : ', and this server offers none.';
+  const decoders = cards.filter((card) => card.kind === 'decoder' && !isRating({ card }));
+  const wayOut =
+    decoders.length > 0 ? '. These models can:' : '. This server offers no model that can.';
   return {
     title: 'This model cannot generate text',
-    notice: `${modelName(trace.card, trace.model)} cannot continue a text: only decoders can${wayOut}`,
+    notice: `${modelName(trace.card, trace.model)} cannot continue a text${wayOut}`,
     actions: decoders.map((card) => ({ label: modelName(card), patch: choosingModel(card.id) })),
   };
 }

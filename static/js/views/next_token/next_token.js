@@ -10,6 +10,7 @@ import { bytesInWords, named, quoted } from '../../data/text.js';
 import {
   hasTwoSides,
   isFilling,
+  isRating,
   predictingSide,
   tokensOf,
   weightsAt,
@@ -54,6 +55,7 @@ export const nextToken = {
 
 /** @param {Trace} trace */
 function wording(trace) {
+  if (isRating(trace)) return { terms: [], help: '' };
   if (isFilling(trace)) {
     return {
       terms: PROBABILITY,
@@ -115,7 +117,7 @@ function figure(trace, state) {
  */
 function guessesAt(trace, tokens, query, hidden) {
   const found = trace.analyses.next_token;
-  if (!found?.probabilities) return null;
+  if (!found?.probabilities || isRating(trace)) return null;
   const mark = marker(trace, tokens, query, hidden);
   return guessesIn({ ...found, texts: found.texts[query] }, [query], mark, SHOWN);
 }

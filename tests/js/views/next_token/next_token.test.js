@@ -27,6 +27,12 @@ test('the likeliest first, with the one that came marked', () => {
   match(title, /it/);
 });
 
+test('a reward model predicts no next token', () => {
+  const rating = { ...sampleTrace(), card: { kind: 'decoder', analyses: ['reward'] } };
+  match(nextToken.figure(rating, FRAME).notice, /does not predict/);
+  deepEqual(nextToken.controls(rating, { ...FRAME, ...STANDARD }), []);
+});
+
 test('at the end of the text a guess can be added to it', () => {
   const { grid } = nextToken.figure(sampleTrace(), FRAME);
   deepEqual(grid.choose(0, 0), { text: 'it saw <b> it saw', query: null });
