@@ -429,9 +429,10 @@ function coverOf(target) {
 
 function nameOfView() {
   const view = document.querySelector('.view:not([hidden])');
-  const names = ['.view-title', '.panel h2'].map(
-    (part) => view?.querySelector(part)?.textContent?.trim() ?? '',
-  );
+  const [title] = view?.querySelectorAll('.view-title') ?? [];
+  const [drawing, ...others] = view?.querySelectorAll('.panel h2') ?? [];
+  const named = others.length > 0 ? [title] : [title, drawing];
+  const names = named.map((part) => part?.textContent?.trim() ?? '');
   return [...new Set(names.filter(Boolean))].join(': ') || 'View';
 }
 

@@ -67,7 +67,7 @@ export function sideFigure(sides, which, state) {
     ),
     grid: {
       ...sideGrid(subject, state),
-      ...(which === 'a' ? ofPage(subject, state) : placed(subject, sides)),
+      ...(which === 'a' ? ofPage(subject, state) : placed(subject, sides, state)),
     },
   };
 }
@@ -175,8 +175,9 @@ function ofPage({ side, matrix, rows, columns }, state) {
  * Tokens of B are marked at their counterparts in the page's sentences.
  * @param {Subject} subject
  * @param {{a: Side, b: Side|null}} sides
+ * @param {ViewState} state
  */
-function placed({ side }, { a, b }) {
+function placed({ side, rows }, { a, b }, state) {
   if (!isMapped(a) || !isMapped(b) || !isSamePlace(a, b)) return {};
   /** @param {'rows'|'columns'} axis */
   const back = (axis) => {
@@ -188,7 +189,9 @@ function placed({ side }, { a, b }) {
     };
   };
   const [row, column] = [back('rows'), back('columns')];
+  const query = queryOf(state, a.trace, a.place.rows);
   return {
+    ...chosenIn(rows.findIndex((_, at) => [row(at) ?? []].flat().includes(query))),
     sides: { rows: a.place.rows, columns: a.place.columns },
     tokens: (/** @type {number} */ at, /** @type {number} */ other) => ({
       query: row(at),
@@ -196,6 +199,9 @@ function placed({ side }, { a, b }) {
     }),
   };
 }
+
+/** @param {number} row that is outlined as the chosen query; -1: none */
+const chosenIn = (row) => (row >= 0 ? { chosen: { row } } : {});
 
 /** @param {Unit[]} rows @param {Unit[]} columns @param {ViewState} state */
 function shared(rows, columns, state) {
@@ -242,7 +248,7 @@ export function differenceFigure({ a, b }, state) {
   const reach = extent(changes);
   return {
     help: helpOf(subject, reach),
-    facts: factsOf(subject, reach),
+    facts: factsOf(subject),
     actions: a.trace.model === b.trace.model ? openMostChanged({ a, b }, state) : [],
     summary: `Attention weights of B less those of A: ${changes.rows} queries by ${changes.columns} keys, from ${signed(-reach)} to ${signed(reach)}.`,
     ...squaresFigure(
@@ -293,11 +299,10 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
   return [nothing, what, heads].filter(Boolean).join(' ');
 }
 
-/** @param {Compared} subject @param {number} reach */
-function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
+/** @param {Compared} subject */
+function factsOf({ changes, match: { rows }, rows: kept_ }) {
   return [
-    ['Largest change', reach === 0 ? 'none' : share(reach)],
-    ['Attention moved, mean over rows', percent(meanMoved(changes))],
+    ['Attention moved', percent(meanMoved(changes))],
     ...(rows.isWhole
       ? []
       : [
@@ -333,8 +338,10 @@ function differenceGrid({ a, b, before, after, changes, match, rows, columns }, 
     rows: paired(match.rows, side),
     columns: paired(match.columns, side),
   });
+  const query = queryOf(state, a.trace, a.place.rows);
   return {
     ...shared(rows, columns, state),
+    ...chosenIn(rows.findIndex(({ first, last }) => first <= query && query <= last)),
     sides: { rows: a.place.rows, columns: a.place.columns },
     quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
     request: { ...b.request, capture: [b.site], heads: [b.head] },

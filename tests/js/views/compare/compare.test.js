@@ -187,6 +187,12 @@ test('the difference of two sentences covers only the tokens they share', () => 
   deepEqual(b.grid.tokens(2, 0), { query: undefined, key: 0 }, 'a token of B alone');
   deepEqual(b.grid.tokens(3, 1), { query: 3, key: 1 });
   ok(next.grid);
+  const chosen = (query) => {
+    const found = figures({ ...state, query });
+    return [found.a, found.b, found.difference].map(({ grid }) => grid.chosen?.row);
+  };
+  deepEqual(chosen(3), [3, 3, 2], 'the chosen query is outlined in all three');
+  deepEqual(chosen(2), [2, undefined, undefined]);
   match(plain(figures({ ...state, query: 2 }).next.notice), /“saw” has no counterpart in B/);
 });
 
