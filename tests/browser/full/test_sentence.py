@@ -61,6 +61,16 @@ def test_an_example_opens_the_view_the_head_and_the_token(reader):
     assert reader.readout.startswith("“were” attends most to “children”")
 
 
+def test_of_examples_with_one_text_the_one_that_was_pressed_is_marked(reader):
+    reader.open(model="sums")
+    pressed = reader.page.locator("#examples button[aria-pressed=true]")
+    expect(pressed).to_have_count(1)
+    second = reader.page.locator("#examples button").nth(1)
+    assert second.get_attribute("data-text") == pressed.get_attribute("data-text")
+    second.click()
+    expect(pressed).to_have_text(second.text_content())
+
+
 def test_an_example_that_was_left_leads_back_when_it_is_pressed_again(reader):
     reader.open()
     press(reader, "An expert for punctuation")
