@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -39,10 +40,33 @@ app = typer.Typer(
 
 app.add_typer(data)
 
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"headlight {version('headlight')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        option(
+            "Print the version and exit.", name="--version", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
 AsJson = Annotated[bool, option("Print JSON.", name="--json")]
 Files = list[Path] | None
 Device = Annotated[str | None, option("auto, cpu, cuda or mps.", "NAME", "auto")]
 Precision = Annotated[str | None, option("float32 or bfloat16.", "NAME", "float32")]
+Server = Annotated[
+    str | None,
+    option("Ask this server, with the key in HEADLIGHT_API_KEY, instead of a model here.", "URL"),
+]
 ModelsDir = Annotated[Path | None, option("A directory with more models, one folder each.", "DIR")]
 Recipe = Literal[
     "stories", "translate", "fill", "positions", "distill", "reward", "rlhf", "reasoning"
@@ -204,13 +228,7 @@ def trace(
         Path | None, option("Write a page that shows all heads and opens offline.", "FILE")
     ] = None,
     force: Annotated[bool, option("Replace existing files.", name="--force")] = False,
-    server: Annotated[
-        str | None,
-        option(
-            "Ask this server, with the key in HEADLIGHT_API_KEY, instead of a model here.",
-            "URL",
-        ),
-    ] = None,
+    server: Server = None,
     device: Device = None,
     precision: Precision = None,
     models_dir: ModelsDir = None,
@@ -225,6 +243,36 @@ def trace(
         from headlight.commands.trace import run_trace
 
         run_trace(options)
+
+
+@app.command(cls=Command)
+def generate(
+    text: Annotated[str, typer.Argument(help="The beginning of the text.", metavar="TEXT")],
+    n_tokens: Annotated[int, option("The largest number of new tokens.", "N")] = 50,
+    temperature: Annotated[
+        float | None,
+        option("Divides the logits; 0 always takes the likeliest token.", "T", "1"),
+    ] = None,
+    top_k: Annotated[
+        int | None, option("Sample from the K likeliest tokens only.", "K", name="--top-k")
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        option("Sample from the fewest tokens whose probabilities reach P.", "P", name="--top-p"),
+    ] = None,
+    seed: Annotated[int | None, option("Of the random numbers.", "N", "0")] = None,
+    model: Annotated[str | None, option("A model's id, or its folder.", "ID", "stories")] = None,
+    server: Server = None,
+    device: Device = None,
+    precision: Precision = None,
+    models_dir: ModelsDir = None,
+) -> None:
+    """Continue a text and print it as it comes."""
+    options = locals()
+    with reporting_errors():
+        from headlight.commands.trace import run_generate
+
+        run_generate(options)
 
 
 @app.command(cls=Command)

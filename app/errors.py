@@ -135,10 +135,15 @@ def echo(value: object) -> str:
     return f"'{text if len(text) <= MAX_ECHO else text[:MAX_ECHO] + '…'}'"
 
 
-def over_limit(what: str, *, limit: int, actual: int, way_out: str) -> Problem:
-    """The problem of more than a limit allows: 422; `what` is a plural, such as "characters"."""
+def over_limit(
+    what: str, *, limit: int, actual: int, way_out: str, kind: str | None = None
+) -> Problem:
+    """The problem of more than a limit allows: 422; `what` is a plural, such as "characters".
+
+    Its kind is `too-many-` with the plural, unless `kind` is given.
+    """
     detail = f"{actual:,} {what} are more than the {limit:,} that are allowed; {way_out}"
-    kind = f"too-many-{what.replace(' ', '-')}"
+    kind = kind or f"too-many-{what.replace(' ', '-')}"
     return Problem(422, kind, detail, limit=limit, actual=actual)
 
 

@@ -223,8 +223,6 @@ def greet(console: Console, address: str, settings: Settings, registry: "Registr
     console.print(facts)
     for hint in _hints(settings):
         console.print(hint, style="yellow")
-    for model, reason in registry.unavailable.items():
-        console.print(f"model {model} is left out: {reason}", style="yellow")
     console.print("Ctrl-C stops.", style="dim")
 
 

@@ -261,6 +261,9 @@ def tokenize(
         UnknownToken: the model has no such token.
         ValueError: a text holds a lone surrogate, or there is neither a text nor ids.
     """
+    for one in (text, target):
+        if not isinstance(one, str | None):
+            raise TypeError(f"{one!r} is not a text; pass a string")
     began = perf_counter()
     # A translation of a long text would be as long.
     needs_translation = target is None and checkpoint.config.kind == "encoder-decoder"
@@ -486,7 +489,10 @@ def trace(
         capture: globs over site names; None: `DEFAULT_CAPTURE`.
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
-        interventions: the changes to the pass.
+        interventions: the changes to the pass: `HeadAblation`, `ExpertAblation`, `NoScaling` and
+            `Temperature` of `headlight.model.interventions`, `SiteEdit` of
+            `headlight.model.site_edit`, `Quantization` of `headlight.model.quantization`. The API
+            takes the same as ``edits``.
         resolution: capture ``mean_map`` and ``max_map`` of every attention, at most that many bins
             on each side, and keep what `Trace.tile` needs. A text may then have tens of thousands
             of tokens, as far as the positions of the model reach.

@@ -307,7 +307,9 @@ def _check(staged: Path, name: str, origin: Path | str) -> Description:
         if not is_foreign(staged):
             return _check_own(staged, name)
         require_transformers()
-        notes.print("checking it against Hugging Face's own attention", soft_wrap=True)
+        notes.print(
+            "checking its files, and its attention against Hugging Face's own", soft_wrap=True
+        )
         description = load_checked(staged, staged.parent / CHECKS).description
     except ValueError as error:
         raise ValueError(str(error).replace(str(staged), str(origin))) from error
@@ -325,6 +327,23 @@ def _check_own(staged: Path, name: str) -> Description:
     return replace(description, id=name)
 
 
+_CHECKS = {
+    "logits_watched": "the logits of a pass whose sites are captured, from a plain pass",
+    "logits_unwatched": "the logits of a pass without captures, from a plain pass",
+    "weights": "the attention weights, from `output_attentions`",
+    "softmax": "the softmax of the scores, from the weights",
+    "context": "weights times values, from the context",
+    "rotation": "the rotary positions applied to the queries, from the rotated queries",
+    "fused": "the logits with PyTorch's fused attention",
+    "projections": "the contexts times W_O, from the output of the attention",
+    "lens": "the logits of the last layer's stream in the logit lens",
+    "cached": "a row that is read with the cache of keys and values",
+    "padded": "the logits of a text that is padded beside a longer one",
+    "streamed": "the maps and rows that are computed block by block",
+}
+"""The differences that the self-check measures, by their names on the card."""
+
+
 def made_card(folder: Path, description: Description, name: str, origin: str) -> ModelCard:
     """The card of a foreign model: its sizes, its self-check, and its README."""
     readme = readme_card(folder)
@@ -340,6 +359,7 @@ def made_card(folder: Path, description: Description, name: str, origin: str) ->
         "Every number that Headlight shows of it is computed by the code of Hugging Face "
         "Transformers; the figures below are the largest differences that the self-check measured."
     )
+    prose.append("\n".join(f"- `{name}`: {_CHECKS[name]}" for name in checks if name in _CHECKS))
     if description.omitted:
         lines = [f"- `{site}`: {reason}" for site, reason in sorted(description.omitted.items())]
         prose.append("\n".join(["## Left out\n", *lines[:200]]))
@@ -386,7 +406,7 @@ def _report(description: Description, target: Path) -> None:
     checks = description.checks
     show(Text(f"added {description.id} to {target.parent}", style="bold"))
     if "weights" in checks:
-        show(f"attention: {checks['weights']:.1g} from Hugging Face's own")
+        show(f"largest difference from Hugging Face's own attention: {checks['weights']:.1g}")
     for name, reason in sorted(description.omitted.items()):
         show(Text(f"left out {name}: {reason}", style="yellow"))
     show(f"`headlight serve` lists it; `headlight serve --model {description.id}` opens with it")

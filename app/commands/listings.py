@@ -1,6 +1,7 @@
 """The work of `headlight models`, `limits` and `settings`: lists for people or as JSON."""
 
 import json
+import logging
 from dataclasses import asdict
 
 import typer
@@ -9,12 +10,15 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from headlight.commands.output import show
-from headlight.registry import registry_of
+from headlight.model.served import NO_LIMIT
+from headlight.registry import Registry, registry_of
 from headlight.settings import Settings, limits_of, variable_of
 
 
 def write_models(settings: Settings) -> None:
     """Print a table of the models, and every folder that cannot be used with the reason."""
+    # The reasons stand below the table; without a handler the log would print them as well.
+    logging.getLogger(Registry.__module__).addHandler(logging.NullHandler())
     registry = registry_of(settings)
     table = Table(
         Column("id", no_wrap=True), Column("kind", no_wrap=True), box=None, pad_edge=False
@@ -27,14 +31,18 @@ def write_models(settings: Settings) -> None:
             found.id,
             config.kind,
             str(config.n_layers),
-            str(config.n_heads),
+            str(config.n_heads or "–"),
             f"{moe.top_k} of {moe.n_experts}" if moe else "dense",
-            f"{found.n_parameters / 1e6:.1f} M",
-            str(config.max_tokens),
+            _in_millions(found.n_parameters),
+            f"{config.max_tokens:,}" if config.max_tokens < NO_LIMIT else "no bound",
         )
     show(table)
     for model, reason in registry.unavailable.items():
         show(Text(f"{model} cannot be used: {reason}", style="yellow"))
+
+
+def _in_millions(count: int) -> str:
+    return f"{count / 1e6:.1f} M" if count >= 100_000 else f"{count / 1e6:.2g} M"
 
 
 def write_limits(settings: Settings, *, as_json: bool) -> None:

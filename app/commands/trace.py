@@ -1,4 +1,4 @@
-"""The work of `headlight trace`: trace a text here or on a server, print it or write files."""
+"""The work of `headlight trace` and `generate`: a text here or on a server, printed or in files."""
 
 from __future__ import annotations
 
@@ -22,15 +22,20 @@ from rich.text import Text
 from headlight import saved_page
 from headlight.client import (
     Client,
+    Ended,
+    GenerationEvent,
     HeadlightError,
     InvalidRequest,
     NotFound,
+    Started,
+    TokenWritten,
     Trace,
     Unauthorized,
     endpoints,
     read_trace,
 )
 from headlight.client.client import KEY_VARIABLE
+from headlight.client.decode import events_of
 from headlight.commands.csv_export import csv_lines
 from headlight.commands.output import STANDARD_OUTPUT, check, console, notes, show, writing
 from headlight.commands.parsing import (
@@ -44,10 +49,12 @@ from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas import JSON, SAFETENSORS
+from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.trace import encode
 from headlight.settings import Settings, variable_of
+from headlight.tracing.generation import Generator, advance
 from headlight.tracing.service import trace_now
 
 N_SHOWN = 3
@@ -117,6 +124,45 @@ def run_trace(options: Mapping[str, Any]) -> None:
             _exit_quietly()
 
 
+def run_generate(options: Mapping[str, Any]) -> None:
+    """Print a text and its continuation as it comes; `options` are the command's.
+
+    Raises:
+        UsageError: an option is wrong.
+        ValueError: the model is damaged, or the server cannot be reached.
+    """
+    members = {
+        name: options[name]
+        for name in GenerateRequest.model_fields
+        if options.get(name) is not None
+    }
+    with _backend(options, is_long=False) as backend:
+        if model := members.get("model"):
+            members["model"] = backend.find(model)
+        try:
+            request = GenerateRequest(**members)
+        except ValidationError as error:
+            raise UsageError(request_errors(error, members)) from error
+        try:
+            _write_text(members["text"], backend.events(request))
+        except BrokenPipeError:
+            _exit_quietly()
+
+
+def _write_text(text: str, events: Iterator[GenerationEvent]) -> None:
+    """Write a text and each token; from a part of a character on, the rest at the end."""
+    written, is_whole = "", True
+    for event in events:
+        piece = text if isinstance(event, Started) else ""
+        if isinstance(event, TokenWritten) and not event.is_special:
+            is_whole = is_whole and r"\x" not in event.text
+            piece = event.text if is_whole else ""
+            written += piece
+        elif isinstance(event, Ended):
+            piece = event.text.removeprefix(written) + "\n"
+        typer.echo(piece, nl=False)
+
+
 def _write_outputs(request: TraceRequest, backend: Backend, outputs: Outputs) -> None:
     if outputs.as_json:
         _write(outputs.out, outputs, [backend.answer(request, JSON), b"\n"])
@@ -178,8 +224,8 @@ def _print_trace(trace: Trace, kind: str) -> None:
     probabilities = next_token["probabilities"]
     for place, token in enumerate(trace.target_tokens or trace.tokens):
         likeliest = zip(next_token["texts"][place][:N_SHOWN], probabilities[place], strict=False)
-        shown = "   ".join(f"{text!r} {_percent(float(p))}" for text, p in likeliest)
-        table.add_row(str(place), Text(repr(token.text)), Text(shown))
+        shown = "   ".join(f"{_quoted(text)} {_percent(float(p))}" for text, p in likeliest)
+        table.add_row(str(place), Text(_quoted(token.text)), Text(shown))
     show(table)
     _print_sizes(trace)
 
@@ -195,6 +241,11 @@ def _print_arrays(trace: Trace) -> None:
 def _print_sizes(trace: Trace) -> None:
     for site, array in trace.tensors.items():
         show(f"{site}  {array.sizes}")
+
+
+def _quoted(text: str) -> str:
+    """The text of a token in quotes; bytes that are not whole characters are escaped already."""
+    return repr(text).replace(r"\\x", r"\x")
 
 
 def _percent(probability: float) -> str:
@@ -238,6 +289,23 @@ class Local:
         with _plain_errors(), _progress(is_shown=request.is_observed) as on_progress:
             return encode(trace_now(request, self.registry, self.settings, on_progress), sent_as)
 
+    def events(self, request: GenerateRequest) -> Iterator[GenerationEvent]:
+        """The events of a text that is continued."""
+
+        def parts() -> Iterator[bytes]:
+            generation, begun = Generator(self.registry, self.settings, lambda _: None).begin(
+                request
+            )
+            yield begun
+            while (event := next(advance([generation]))[1]) is not None:
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+            yield generation.end()
+
+        with _plain_errors():
+            yield from events_of(line.decode() for part in parts() for line in part.split(b"\n"))
+
     def card(self, model: str) -> Mapping[str, Any]:
         """A model's card, as the API sends it."""
         with _plain_errors():
@@ -265,6 +333,11 @@ class Remote:
         call = endpoints.trace(**request.model_dump(mode="json", exclude_unset=True))
         with _plain_errors():
             return self.client.send(replace(call, accept=media_type)).content
+
+    def events(self, request: GenerateRequest) -> Iterator[GenerationEvent]:
+        """As `Local`."""
+        with _plain_errors():
+            yield from self.client.generate(**request.model_dump(exclude_unset=True))
 
     def card(self, model: str) -> Mapping[str, Any]:
         """As `Local`."""

@@ -123,8 +123,9 @@ def _of_model(request: PositionalRequest, registry: Registry) -> PositionalReque
     if is_table and request.length > config.max_tokens:
         has = "has learned" if config.positional == "learned" else "has"
         way_out = f"the model '{name}' {has} no more"
-        limits = {"limit": config.max_tokens, "actual": request.length}
-        raise over_limit("positions", **limits, way_out=way_out)
+        raise over_limit(
+            "positions", limit=config.max_tokens, actual=request.length, way_out=way_out
+        )
     width = config.d_head if config.positional == "rotary" else config.d_model
     is_bias = config.positional in ("alibi", "relative")
     sizes = {"heads": config.n_heads} if is_bias else {"width": width}
@@ -144,7 +145,9 @@ def _check_elements(request: PositionalRequest, limit: int) -> None:
     actual = cells[request.scheme or ""]
     if actual > limit:
         way_out = "ask for fewer positions, a smaller width or fewer heads"
-        raise over_limit("cells", limit=limit, actual=actual, way_out=way_out)
+        raise over_limit(
+            "numbers", kind="too-many-cells", limit=limit, actual=actual, way_out=way_out
+        )
 
 
 def _arrays(request: PositionalRequest, registry: Registry) -> Mapping[str, NamedArray]:

@@ -153,7 +153,9 @@ def _source_trace(
     actual = count_elements(checkpoint.description, spec, read)
     if actual > max_elements:
         way_out = "take values of fewer sites, or of a shorter text"
-        raise over_limit("cells", limit=max_elements, actual=actual, way_out=way_out)
+        raise over_limit(
+            "numbers", kind="too-many-cells", limit=max_elements, actual=actual, way_out=way_out
+        )
     return run_batch(checkpoint, spec, [read])[0]
 
 

@@ -267,7 +267,9 @@ class Generator:
         row = count_row(description, spec, min(n_prompt + n_tokens, most))
         if (actual := row * n_tokens) > limit:
             way_out = "capture fewer sites, layers or heads, or fewer tokens"
-            raise over_limit("cells", limit=limit, actual=actual, way_out=way_out)
+            raise over_limit(
+                "numbers", kind="too-many-cells", limit=limit, actual=actual, way_out=way_out
+            )
         return replace(spec, interventions=tuple(growing))
 
     def _check_lengths(self, request: GenerateRequest) -> None:

@@ -167,4 +167,6 @@ def _require_few(lengths: list[int], resolution: int, max_elements: int) -> None
         raise over_limit("tile-cells", limit=MAX_TILE_CELLS, actual=n_cells, way_out=way_out)
     if (n_sent := 2 * bins[0] * bins[1]) > max_elements:
         way_out = "ask for a lower resolution"
-        raise over_limit("cells", limit=max_elements, actual=n_sent, way_out=way_out)
+        raise over_limit(
+            "numbers", kind="too-many-cells", limit=max_elements, actual=n_sent, way_out=way_out
+        )

@@ -25,7 +25,9 @@ SENTENCE = "The cat chased the mouse."
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_the_name_of_a_model_is_not_a_loaded_model():
+def test_a_wrong_argument_is_named(checkpoint):
+    with pytest.raises(TypeError, match="5 is not a text; pass a string"):
+        trace(checkpoint, 5)
     with pytest.raises(TypeError, match=re.escape('load("stories")')):
         trace("stories", SENTENCE)
 

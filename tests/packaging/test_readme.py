@@ -20,7 +20,7 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 PYTHON = [text for language, text in BLOCKS if language == "python"]
 SHELL = [text for language, text in BLOCKS if language == "sh"]
 ADDRESS = "http://127.0.0.1:8000"
-RUN = re.compile(r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|models|limits)\b)")
+RUN = re.compile(r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|generate|models|limits)\b)")
 
 
 def commands_in(block):

@@ -69,13 +69,14 @@ def test_a_folder_is_copied_checked_and_given_a_card(run, gpt2, models_dir):
     result = run("add", str(gpt2))
     assert result.exit_code == 0, result.output
     assert left_in(models_dir) == ["gpt2"]
-    assert "0 from Hugging Face's own" in result.stdout
+    assert "largest difference from Hugging Face's own attention: 0\n" in result.stdout
     names = {path.name for path in (models_dir / "gpt2").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json", "CARD.md", STORED} <= names
     assert "evil.py" not in names
     card = read_card(models_dir / "gpt2" / "CARD.md")
     assert (card.title, card.licence, card.trained_on) == ("gpt2", "apache-2.0", ("openwebtext",))
     assert card.metrics["self_check"]["weights"] == 0.0
+    assert [name for name in card.metrics["self_check"] if f"- `{name}`: " not in card.prose] == []
     assert "GPT2LMHeadModel" in card.prose
     assert "script" not in card.prose
     assert "example.org" not in card.prose

@@ -13,6 +13,7 @@ def test_models_are_listed_with_their_facts(headlight):
     rows = {row.split()[0]: row for row in headlight("models").output.splitlines()}
     assert rows["tiny"].split()[1] == "decoder"
     assert "2 of 4" in rows["tiny"]
+    assert " 0.0 M" not in rows["tiny"]
     assert "dense" in rows["dense"].split()[2:]
     assert rows["translator"].split()[1] == "encoder-decoder"
     assert rows["filler"].split()[1] == "encoder"
@@ -22,7 +23,7 @@ def test_a_folder_without_a_usable_model_is_listed_with_the_reason(headlight, tm
     (tmp_path / "broken").mkdir()
     result = headlight("models", "--models-dir", str(tmp_path))
     assert result.exit_code == 0
-    assert "broken holds no model (config.json is missing)" in result.output
+    assert result.output.count("broken holds no model (config.json is missing)") == 1
 
 
 def test_a_missing_device_is_a_failure(headlight, monkeypatch):

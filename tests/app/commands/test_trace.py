@@ -12,7 +12,8 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from headlight.cli import app
-from headlight.client import read_trace
+from headlight.client import Client, read_trace
+from headlight.commands.trace import _quoted
 from headlight.model import tracing
 
 ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
@@ -108,6 +109,32 @@ def test_a_server_answers_the_same(headlight, server, tmp_path):
     here = tmp_path / "here.html"
     assert headlight(*ASK, "--html", str(here)).exit_code == 0
     assert page.stat().st_size == pytest.approx(here.stat().st_size, rel=0.01)
+
+
+def test_a_text_is_continued_here_and_on_a_server_as_the_client_continues_it(headlight, server):
+    with Client(server.url) as asked:
+        *_, end = asked.generate("the cat", n_tokens=12, seed=2, top_k=40)
+    words = ["generate", "the cat", "--n-tokens", "12", "--seed", "2", "--top-k", "40"]
+    for result in (headlight(*words), headlight(*words, "--server", server.url)):
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout == f"the cat{end.text}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [(["--top-p", "2"], "--top-p is 2"), (["--model", "filler"], "continues no text")],
+)
+def test_a_text_that_cannot_be_continued_is_a_usage_error(headlight, words, fault):
+    result = headlight("generate", "the cat", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert fault in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("\\xe2\\x80", r"'\xe2\x80'"), ("\x04", r"'\x04'"), (" a", "' a'")]
+)
+def test_a_token_is_quoted_with_single_backslashes(text, shown):
+    assert _quoted(text) == shown
 
 
 def test_an_existing_file_is_replaced_only_with_force(headlight, tmp_path):

@@ -178,7 +178,7 @@ def test_too_many_cells_are_refused_with_limit_and_actual(client_with, problem):
     body = problem(post(client, **asked), 422, "too-many-cells")
     assert (body["limit"], body["actual"]) == (1000, 2 * 4 * 16 * 16)
     assert body["detail"] == (
-        "2,048 cells are more than the 1,000 that are allowed; "
+        "2,048 numbers are more than the 1,000 that are allowed; "
         "ask for fewer sites, layers, heads or analyses, or send a shorter text"
     )
     assert post(client, **asked, layers=[0], heads=[3]).status_code == 200
