@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from safetensors.torch import load_file
+from torch import cosine_similarity
 
 from headlight.main import create_app
 from headlight.settings import Settings
@@ -61,6 +63,21 @@ def test_a_shipped_model_gives_what_its_card_lists(model, client):
     answer = client.post("/api/v1/trace", json=asked)
     assert answer.status_code == 200, answer.text
     assert set(answer.json()["analyses"]) == analyses
+
+
+def test_a_model_that_began_with_another_has_nearly_its_weights(client):
+    """Compare takes the heads of both for the same."""
+    began = {model: client.get(f"/api/v1/models/{model}").json()["began_from"] for model in SHIPPED}
+    pairs = {model: first for model, first in began.items() if first in SHIPPED}
+    assert pairs
+    for model, first in pairs.items():
+        ours, theirs = (load_file(ZOO / name / "model.safetensors") for name in (model, first))
+        alike = [
+            cosine_similarity(ours[name].flatten().float(), theirs[name].flatten().float(), dim=0)
+            for name in ours
+            if ours[name].ndim > 1 and name in theirs
+        ]
+        assert min(alike) > 0.5, (model, first)
 
 
 def test_the_twins_differ_in_their_positions_alone():
