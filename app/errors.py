@@ -74,7 +74,7 @@ _SENTENCES = {
 """The messages of pydantic's errors; what stands in braces are members of their contexts."""
 _PATTERNS = {
     "^[0-9a-f]{32}$": "the id of a trace: 32 digits of 0 to 9 and a to f",
-    r"^\d{1,7}:\d{1,7}$": "the first position and the one after the last, as in 0:512",
+    r"^\d{1,7}:\d{1,7}$": "two positions, such as 0:512",
 }
 _OUT_OF_RANGE = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 _NO_NUMBER = ("int_type", "int_from_float", "int_parsing", "float_type", "float_parsing")
@@ -292,7 +292,7 @@ def _described_error(
 ) -> dict[str, str]:
     """The field and message of one error."""
     where, *names = error["loc"]
-    if where not in ("body", "query"):
+    if where not in ("body", "query", "path"):
         names = [where, *names]
     is_whole = where == "body" and not names and error["type"] != "value_error"
     message = NO_OBJECT if is_whole else _message(error, names, fields)

@@ -91,6 +91,11 @@ def test_an_invalid_member_is_told_by_its_value_and_its_rule(client, problem, as
     assert found["detail"].startswith(detail)
 
 
+def test_an_id_that_is_none_is_told_from_a_trace_that_is_not_kept(client, problem):
+    found = problem(client.get("/api/v1/traces/xyz"), 422, "invalid-request")
+    assert found["detail"].startswith("trace_id: 'xyz' is not the id of a trace: 32 digits")
+
+
 @pytest.mark.parametrize(
     ("location", "path"),
     [
