@@ -198,8 +198,9 @@ def trace(
 
 
 def traces(
-    texts: Strings,
+    texts: Strings | None = None,
     *,
+    ids: Iterable[Integers] | None = None,
     targets: Strings | None = None,
     model: str | None = None,
     special_tokens: bool | None = None,
@@ -218,7 +219,8 @@ def traces(
 ) -> Call[list[Trace]]:
     """Run a model on up to 64 `texts`; each trace is as `trace` returns it, with its arguments.
 
-    `targets` are those of an encoder–decoder, one for each text; None: its own translations.
+    `ids` are the token ids of each in place of texts. `targets` are those of an encoder–decoder,
+    one for each text; None: its own translations.
     """
     body = _given(locals())
     path = f"{BASE}/traces"

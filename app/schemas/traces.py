@@ -219,7 +219,12 @@ class TracesRequest(TraceOptions):
         texts=["The cat sat.", "The dog ran."], capture=["logits"], analyses=["next_token"]
     )
 
-    texts: list[str] = Field(min_length=1, max_length=MAX_TEXTS, description="The texts.")
+    ids: Annotated[list[Ids], Field(min_length=1, max_length=MAX_TEXTS)] | None = Field(
+        None, description="In place of texts, the token ids of each, which are read as they are."
+    )
+    texts: Annotated[list[str], Field(min_length=1, max_length=MAX_TEXTS)] | None = Field(
+        None, validate_default=True, description="The texts."
+    )
     targets: list[str] | None = Field(
         None,
         max_length=MAX_TEXTS,
@@ -234,12 +239,19 @@ class TracesRequest(TraceOptions):
         description="Whether the special tokens that the model expects are added to each text.",
     )
 
+    @field_validator("texts")
+    @classmethod
+    def _is_one_of_two(cls, texts: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        if "ids" in info.data and (texts is None) == (info.data["ids"] is None):
+            raise PydanticCustomError("texts_or_ids", "send either texts or ids")
+        return texts
+
     @field_validator("targets")
     @classmethod
     def _has_one_for_each_text(
         cls, targets: list[str] | None, info: ValidationInfo
     ) -> list[str] | None:
-        n_texts = len(info.data.get("texts", ()))
+        n_texts = len(info.data.get("texts") or info.data.get("ids") or ())
         if targets is not None and n_texts not in (0, len(targets)):
             raise ValueError(f"there are {len(targets)} for {n_texts} texts; send as many")
         return targets
@@ -247,12 +259,14 @@ class TracesRequest(TraceOptions):
     @property
     def requests(self) -> list[TraceRequest]:
         """A request for each text."""
-        names = type(self).model_fields.keys() - {"texts", "targets"}
+        names = type(self).model_fields.keys() - {"ids", "texts", "targets"}
         options = {name: getattr(self, name) for name in names}
-        targets: Sequence[str | None] = self.targets or [None] * len(self.texts)
+        member = "text" if self.ids is None else "ids"
+        read: Sequence[Any] = (self.texts if self.ids is None else self.ids) or ()
+        targets: Sequence[str | None] = self.targets or [None] * len(read)
         return [
-            TraceRequest(text=text, target=target, **options)
-            for text, target in zip(self.texts, targets, strict=True)
+            TraceRequest(**{member: one}, target=target, **options)
+            for one, target in zip(read, targets, strict=True)
         ]
 
 

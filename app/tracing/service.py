@@ -168,7 +168,7 @@ class TraceService:
         description = self.registry.describe(request.model)
         for number, one in enumerate(requests):
             longer = way_to_read_more(one, description)
-            with _naming(number):
+            with _naming(one, number):
                 check_texts(one, self.settings.max_characters, longer=longer)
         jobs = trace_jobs(requests, description, self.registry.precision)
         found = await self.engine.run(partial(self._solve_all, jobs), client_left)
@@ -183,7 +183,7 @@ class TraceService:
         limit = self.settings.max_cells
         for part in filter(None, parts):
             for index, answer in solve(checkpoint, part, limit, self.cache.get, is_total=True):
-                with _naming(jobs.index(part[index])):
+                with _naming(part[index].request, jobs.index(part[index])):
                     if isinstance(answer, Exception):
                         raise answer
                     answer = self.tiles.take(answer)
@@ -404,12 +404,13 @@ def _copies(arrays: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
 
 
 @contextmanager
-def _naming(number: int) -> Iterator[None]:
+def _naming(request: TraceRequest, number: int) -> Iterator[None]:
     """Begin the detail of a problem with the place of the text that it is about."""
     try:
         yield
     except Problem as problem:
-        problem.detail = f"texts.{number}: {problem.detail}"
+        member = "texts" if request.ids is None else "ids"
+        problem.detail = f"{member}.{number}: {problem.detail}"
         raise
 
 

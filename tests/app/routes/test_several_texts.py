@@ -64,6 +64,19 @@ def test_several_traces_are_one_file_whose_arrays_are_numbered(client, form):
         assert found.analyses["next_token"]["texts"]
 
 
+def test_several_texts_may_be_token_ids(client):
+    ids = [[2, 5, 6, 7], [2, 9]]
+    found = client.post("/api/v1/traces", json={"ids": ids, "capture": ["logits"]}).json()
+    for one, trace in zip(ids, found["traces"], strict=True):
+        alone = client.post("/api/v1/trace", json={"ids": one, "capture": ["logits"]}).json()
+        assert trace["id"] == alone["id"]
+        assert [token["id"] for token in trace["tokens"]] == one
+    both = client.post("/api/v1/traces", json={"ids": ids, "texts": ["a"]})
+    assert both.json()["detail"] == "texts: send either texts or ids"
+    unknown = client.post("/api/v1/traces", json={"ids": [[2], [10**6]]})
+    assert unknown.json()["detail"].startswith("ids.1: there is no token 1000000")
+
+
 def test_equal_texts_are_answered_each(client):
     found = client.post("/api/v1/traces", json={"texts": ["the cat"] * 3, "capture": ["logits"]})
     assert len({trace["id"] for trace in found.json()["traces"]}) == 1
