@@ -184,7 +184,7 @@ export function rewardFigure(rated, state) {
   const describe = (_, column) =>
     `${named(tokens, column)} changes the reward by ${signed(data[column])}, to ${decimal(rewards.data[column])}`;
   return {
-    help: 'The reward model rates the text up to each token; a token’s share is the change that it makes. Of two answers, the one with the higher reward is the one that the comparisons would prefer.',
+    help: 'The reward of the text up to each token; a token’s share is the change that it makes.',
     summary: `Reward of the text by token: ${tokens.length} tokens, ${decimal(total)} in all.`,
     facts: [
       ['Reward of the text', decimal(total)],
