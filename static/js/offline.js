@@ -25,6 +25,8 @@ import { lackOf, VIEWS } from './views/registry.js';
 
 /** Stands for a text that the reader would type. */
 const ANY_TEXT = '…';
+/** The members of a link that name the pass. */
+const SUBJECT = ['model', 'text', 'target'];
 /** The view that shows maps alone. */
 const OVERVIEW = 'long';
 /** Views of other texts, other models or changed passes, or that ask for parts of a map. */
@@ -58,6 +60,12 @@ export async function open(buffer) {
   if (location.protocol === 'about:') history.pushState = history.replaceState = () => {};
   const opening = openingIn(document);
   if (opening && location.hash === '') history.replaceState(null, '', opening.link);
+  const link = new URLSearchParams(location.hash.slice(1));
+  const linked = SUBJECT.filter((name) => link.has(name));
+  if (!holds(Object.fromEntries(linked.map((name) => [name, link.get(name)])))) {
+    for (const name of linked) link.delete(name);
+    history.replaceState(null, '', `#${link}`);
+  }
   await import('./main.js');
 
   /** @param {import('./views/registry.js').ViewEntry} view */

@@ -47,6 +47,14 @@ def test_only_what_the_file_holds_is_offered(page):
     assert "ollout" in page.locator("#view-attention .panel h2").first.inner_text()
 
 
+def test_a_link_to_another_text_opens_the_one_of_the_file(page, saved):
+    page.goto("about:blank")
+    page.goto(f"{saved.as_uri()}#text=Another+text&view=next_token")
+    page.locator("#view-next_token .plot .main-svg").first.wait_for(state="attached")
+    assert page.locator("#text").input_value() == TEXT
+    assert not page.locator("#notice").is_visible()
+
+
 VIEWS = ["why", "head", "positions", "experts", "stream", "next_token", "word"]
 
 
