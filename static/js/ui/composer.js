@@ -152,7 +152,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       mark(alike.find((button) => button.ariaPressed === 'true') ?? alike[0]);
     },
 
-    /** What of the text the model reads otherwise than it is typed. @param {Trace|null} trace */
+    /** The characters that the model reads otherwise than they are typed. @param {Trace|null} trace */
     tellReading(trace) {
       reads.textContent = trace ? readInText(trace, trace.card?.normalization) : '';
       reads.hidden = reads.textContent === '';
