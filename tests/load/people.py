@@ -76,15 +76,20 @@ class Person:
     """
 
     def __init__(self, address, tally, chance, *, source=None, etags=None):
-        transport = httpx.AsyncHTTPTransport(
-            local_address=source, verify=TLS, limits=httpx.Limits(max_connections=1)
-        )
-        self.http = httpx.AsyncClient(
-            base_url=address, transport=transport, headers=BROWSER, timeout=PATIENCE_SECONDS
-        )
+        self.address, self.source = address, source
+        self.http = self.open_browser()
         self.tally, self.chance, self.etags = tally, chance, dict(etags or {})
         self.asked: list[tuple[dict[str, Any], dict[str, str]]] = []
         self.seen: list[str] = []
+
+    def open_browser(self):
+        """A client with one connection."""
+        transport = httpx.AsyncHTTPTransport(
+            local_address=self.source, verify=TLS, limits=httpx.Limits(max_connections=1)
+        )
+        return httpx.AsyncClient(
+            base_url=self.address, transport=transport, headers=BROWSER, timeout=PATIENCE_SECONDS
+        )
 
     async def act(self):
         """Do one of the things that people do."""
@@ -237,6 +242,9 @@ class Person:
         await asyncio.wait([request], timeout=self.chance.uniform(0, 0.05))
         request.cancel()
         await asyncio.gather(request, return_exceptions=True)
+        # httpx may count the connection of a cancelled request as busy for ever.
+        await self.http.aclose()
+        self.http = self.open_browser()
         self.tally.count("trace, left", LEFT)
 
     # Mistakes
