@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any, BinaryIO, NoReturn, TypeAlias
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import typer
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
@@ -56,6 +56,8 @@ from headlight.serialization.trace import encode
 from headlight.settings import Settings, variable_of
 from headlight.tracing.generation import Generator, advance
 from headlight.tracing.service import trace_now
+
+Form = TypeVar("Form", bound=BaseModel)
 
 N_SHOWN = 3
 FILE_RESOLUTION = 128
@@ -102,9 +104,7 @@ def run_trace(options: Mapping[str, Any]) -> None:
     """
     outputs = Outputs(**{field.name: options[field.name] for field in fields(Outputs)})
     outputs.check()
-    members = {
-        name: options[name] for name in TraceRequest.model_fields if options.get(name) is not None
-    }
+    members = _members_of(TraceRequest, options)
     if options["file"] is not None and not members.keys() & {"capture", "resolution", "queries"}:
         members["resolution"] = FILE_RESOLUTION
     is_observed = bool(members.keys() & {"resolution", "queries"})
@@ -112,16 +112,9 @@ def run_trace(options: Mapping[str, Any]) -> None:
     if edits := members.get("edits"):
         members["edits"] = _json(edits, "--edits")
     with _backend(options, is_long=is_observed) as backend:
-        if model := members.get("model"):
-            members["model"] = backend.find(model)
-        try:
-            request = TraceRequest(**members)
-        except ValidationError as error:
-            raise UsageError(request_errors(error, members)) from error
-        try:
+        request = _request(TraceRequest, members, backend)
+        with _ending_with_its_reader():
             _write_outputs(request, backend, outputs)
-        except BrokenPipeError:
-            _exit_quietly()
 
 
 def run_generate(options: Mapping[str, Any]) -> None:
@@ -131,22 +124,30 @@ def run_generate(options: Mapping[str, Any]) -> None:
         UsageError: an option is wrong.
         ValueError: the model is damaged, or the server cannot be reached.
     """
-    members = {
-        name: options[name]
-        for name in GenerateRequest.model_fields
-        if options.get(name) is not None
-    }
+    members = _members_of(GenerateRequest, options)
     with _backend(options, is_long=False) as backend:
-        if model := members.get("model"):
-            members["model"] = backend.find(model)
-        try:
-            request = GenerateRequest(**members)
-        except ValidationError as error:
-            raise UsageError(request_errors(error, members)) from error
-        try:
+        request = _request(GenerateRequest, members, backend)
+        with _ending_with_its_reader():
             _write_text(members["text"], backend.events(request))
-        except BrokenPipeError:
-            _exit_quietly()
+
+
+def _members_of(form: type[BaseModel], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given and that a request has."""
+    return {name: options[name] for name in form.model_fields if options.get(name) is not None}
+
+
+def _request(form: type[Form], members: dict[str, Any], backend: Backend) -> Form:
+    """A request of the members; its model may be named by a folder.
+
+    Raises:
+        UsageError: a member is wrong.
+    """
+    if model := members.get("model"):
+        members["model"] = backend.find(model)
+    try:
+        return form(**members)
+    except ValidationError as error:
+        raise UsageError(request_errors(error, members)) from error
 
 
 def _write_text(text: str, events: Iterator[GenerationEvent]) -> None:
@@ -450,7 +451,11 @@ def _json(text: str, option: str) -> Any:
         raise UsageError(f"{option} is not JSON: {error}") from error
 
 
-def _exit_quietly() -> NoReturn:
-    """Exit when the reader of our output, such as `head`, has closed the pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise typer.Exit(1)
+@contextmanager
+def _ending_with_its_reader() -> Iterator[None]:
+    """End the command when the reader of its output, such as `head`, has closed the pipe."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None

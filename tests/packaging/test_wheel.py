@@ -79,7 +79,7 @@ def output_of(program, folder, **environment):
 def test_the_wheel_is_used_beside_an_app_and_a_model_of_somebody_else(installed, elsewhere):
     program = """
 import headlight
-from headlight import AsyncClient, Client, load, trace
+from headlight import AsyncClient, Client, load, read_trace, trace
 from headlight.model.checkpoint import ZOO
 
 print(headlight.__file__)

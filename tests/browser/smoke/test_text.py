@@ -52,6 +52,7 @@ def test_a_huge_text_is_refused_with_a_way_out(visit):
     assert "4,000" in notice.text_content()
     assert reader.page.locator("#results").is_visible()
     beginning = notice.get_by_role("button", name=re.compile(r"Read the first \d+ tokens"))
+    assert "resolution" not in notice.inner_text(), "a member of the API"
     count = int(re.search(r"\d+", beginning.text_content()).group())
     surplus = reader.page.locator("#surplus mark").text_content()
     beginning.click()
