@@ -70,7 +70,7 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
             "Licence": [found.licence],
             "Trained on": found.trained_on,
             "Attribution": found.attribution,
-            **{name.capitalize(): [_grouped(value)] for name, value in flatten(found.training)},
+            **{name.capitalize(): _lines_of(value) for name, value in flatten(found.training)},
             "Revision": [description.revision],
         },
         "prose": prose_of(to_markdown(found)),
@@ -78,9 +78,12 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
     return _templates.TemplateResponse(request, "card.html", context, headers=_REVALIDATE)
 
 
-def _grouped(value: object) -> object:
-    """A count with its thousands apart, and anything else as it is."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+def _lines_of(value: object) -> list[object]:
+    """A count with its thousands apart, each of several commands, or anything else as it is."""
+    if isinstance(value, str):
+        return [*value.split(" && ")]
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return [f"{value:,}" if is_count else value]
 
 
 @router.post("/api/v1/page")

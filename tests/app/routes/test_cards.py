@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
@@ -54,3 +55,10 @@ def test_headings_stand_one_step_below_the_pages():
 
 def test_a_model_that_is_not_there_has_no_card(client, problem):
     problem(client.get("/models/none/card"), 404, "unknown-model")
+
+
+def test_each_command_of_a_training_stands_on_a_line_of_its_own(shipped):
+    command = read_card(ZOO / "translate" / "CARD.md").training["command"]
+    page = unescape(shipped.get("/models/translate/card").text)
+    assert len(command.split(" && ")) > 1
+    assert all(f"<span>{one}</span>" in page for one in command.split(" && "))
