@@ -98,6 +98,9 @@ class _BaseClient(Generic[Http, Transport]):
     def _delay(self, error: HeadlightError, n_tried: int) -> float:
         """Seconds to wait before the next try.
 
+        httpx-retries was considered: it also tries again if the server names no time, and too
+        early if that time is longer than its longest wait.
+
         Raises:
             HeadlightError: the error itself, if there is no next try. Only 429 and 503 are tried
                 again, and only after the time that their Retry-After gives.
