@@ -178,7 +178,7 @@ class Settings(BaseSettings):
     cache_bytes: int = _limit(
         33_554_432,
         "bytes",
-        "Memory for computed traces, so that the same request again costs no pass: about seven "
+        "Memory for computed traces, so that the same request again costs no pass: about five "
         "hundred default traces of a sentence. 0 keeps none.",
         ge=0,
     )

@@ -1,14 +1,21 @@
 """The cache keeps what was asked for last, counts its bytes, and never holds more than it may."""
 
+import gc
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headlight.model.trace import NamedArray, Trace
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.trace import Analysis, Answer
+from headlight.tracing.batch import solve
+from headlight.tracing.jobs import trace_job
 from headlight.tracing.service import TraceCache, size_of
 
 
@@ -32,14 +39,37 @@ EMPTY = size_of(answer("a"))
 
 
 def test_an_answer_weighs_its_arrays_and_its_text():
-    assert size_of(answer("a", numbers(100))) == EMPTY + 400
-    assert size_of(answer("a", numbers(100), numbers(3), analyses=[numbers(10)])) > EMPTY + 452
+    assert size_of(answer("a", numbers(100))) - size_of(answer("a", numbers(0))) == 400
     assert size_of(answer("a", text="a" * 1000)) == EMPTY + 999
     assert size_of(answer("a", text="é" * 1000)) == EMPTY + 1999
 
 
+@pytest.mark.parametrize("asked", [{"capture": ["decoder.layers.0.*weights"]}, {}])
+def test_small_answers_take_about_the_bytes_that_are_counted(tiny, asked):
+    cache = TraceCache(10**8)
+
+    def fill(numbers):
+        for number in numbers:
+            job = trace_job(
+                TraceRequest(text=f"cat {number}", **asked), tiny.description, torch.float32
+            )
+            ((_, found),) = solve(tiny, [job], 10**6)
+            cache.put(found)
+
+    fill(range(10))  # what is made once
+    counted = cache.n_bytes
+    tracemalloc.start()
+    try:
+        fill(range(10, 110))
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.7 < taken / (cache.n_bytes - counted) < 1.3
+
+
 def test_what_is_kept_is_a_copy_that_holds_on_to_nothing_else():
-    cache, whole = TraceCache(10_000), numbers(10_000)
+    cache, whole = TraceCache(20_000), numbers(10_000)
     cache.put(answer("a", whole[:10], analyses=[whole[:10]]))
     kept = cache.get("a")
     arrays = [*kept.trace.tensors.values(), kept.analyses["analysis 0"].arrays["x"]]
@@ -61,7 +91,7 @@ def test_what_was_asked_for_longest_ago_goes_first():
 
 @given(
     puts=st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 400)), max_size=30),
-    max_bytes=st.integers(0, 4000),
+    max_bytes=st.integers(0, 10 * EMPTY),
 )
 def test_the_bytes_counted_are_those_of_what_is_kept_and_never_too_many(puts, max_bytes):
     cache = TraceCache(max_bytes)
