@@ -4,7 +4,9 @@ Settings are read once, in `create_app`, from the environment variables `HEADLIG
 
     HEADLIGHT_MAX_CELLS=8000000 HEADLIGHT_DEVICE=cuda headlight serve
 
-`GET /api/v1/limits`, `headlight limits` and `headlight settings` are made from this module.
+`GET /api/v1/limits`, `headlight limits` and `headlight settings` are made from this module. To add
+a limit that an operator may change, add a field of `Settings`; one that is fixed is a constant
+of `headlight.schemas`, and has its reason in `FIXED_LIMITS`.
 """
 
 import ipaddress

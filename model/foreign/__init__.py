@@ -7,23 +7,30 @@
 (`is_foreign`). The extra `hf` installs Transformers, which is imported when the first foreign model
 is loaded and never before.
 
-    folder       read and check the files of an untrusted folder; no Transformers
-    loading      config and weights → a model, with nothing missing and nothing left over
-    attention    watch each softmax while the model file's own code computes it
-    probe        record one pass: the calls of all modules and the attentions
-    layering     find the layers of each stack among the recorded calls
-    naming       name the sites by comparing the recorded numbers
-    terms        the scale, cap, window, bias and sink of each softmax
-    streams      the residual stream, the norms and the feed-forward network
-    matrices     W_Q, W_K, W_V and W_O by head, and the tables
-    routers      the choices of a mixture of experts
-    installing   let the named tensors pass their hook points
-    checks       the self-check, which decides what a model offers
-    exits        the logit lens, by stepping over the layers
-    positions    the positional encoding
-    tokenizer    tokens with offsets and words
-    writing      generation with a cache
-    model        `load_foreign` and `ForeignModel`, which is `Served`
+    folder               read and check the files of an untrusted folder; no Transformers
+    readme               a card from its README
+    loading              config and weights → a model, with nothing missing and nothing left over
+    tokenizer            tokens with offsets and words
+    sentencepiece        tokenizers that come without a tokenizer.json
+    attention            watch each softmax while the model file's own code computes it
+    operations           the same for model files without Transformers' attention interface
+    probe                record one pass: the calls of all modules and the attentions
+    naming               name the sites of the layers by the numbers of the recorded pass
+    residual_stream      the sites of the stream, the norms and the feed-forward network
+    routers              the choices of a mixture of experts
+    sites                the sites, and the modules and calls behind them
+    attention_facts      the scale, cap, window, bias and sink of each softmax
+    matrices             W_Q, W_K, W_V and W_O by head, and the tables
+    positions            the positional encoding
+    installing           let the named tensors pass their hook points
+    passes               read texts, and capture or edit what passes the sites
+    deferred             tensors (query, key) that are computed one block at a time
+    blockwise_attention  attention in blocks of queries, for texts of any length
+    exits                the logit lens, by stepping over the layers
+    generation           continue texts with the model's own cache
+    checks               the self-check, which decides what a model offers
+    blockwise_check      its part that proves the blocks
+    model                `load_foreign` and `ForeignModel`, which is `Served`
 """
 
 from __future__ import annotations

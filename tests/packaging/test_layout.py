@@ -160,6 +160,12 @@ def test_the_number_of_modules_does_not_grow():
     assert {name: n for name, n in counts.items() if n > MOST_MODULES[name]} == {}
 
 
+def test_the_map_of_foreign_models_names_every_file():
+    folder = ROOT / "model" / "foreign"
+    listed = re.findall(r"^    (\w+) {2,}\S", (folder / "__init__.py").read_text(), re.MULTILINE)
+    assert sorted([*listed, "__init__"]) == sorted(path.stem for path in folder.glob("*.py"))
+
+
 def test_docstrings_begin_with_their_subject():
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     awkward = [
