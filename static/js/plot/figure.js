@@ -342,18 +342,22 @@ export function heatmapTrace(z, { bottom = 0, top = 1, colours }, colorbar, [xga
 
 /**
  * Text in the cells of a map, each in the ink that is readable on the colour of its level.
- * @param {{x: number, y: number, text: string, level: number}[]} cells
+ * @param {{x: number, y: number, text: string, level: number}[]} cells NaN: a cell without a colour
  * @param {Uint8Array} colours
  * @param {number} [size] pixels
+ * @param {string} [ink] of the cells without a colour
  */
-export function textInCells(cells, colours, size = 11) {
+export function textInCells(cells, colours, size = 11, ink = '') {
   return {
     type: 'scatter',
     mode: 'text',
     x: cells.map(({ x }) => x),
     y: cells.map(({ y }) => y),
     text: cells.map(({ text }) => escapeForPlotly(text)),
-    textfont: { size, color: cells.map(({ level }) => inkOn(colours, level)) },
+    textfont: {
+      size,
+      color: cells.map(({ level }) => (ink && Number.isNaN(level) ? ink : inkOn(colours, level))),
+    },
     hoverinfo: 'none',
   };
 }

@@ -11,13 +11,15 @@ import {
   strongestHeads,
   tokensOf,
   weightsAt,
+  labelledHeads,
+  rankedByPair,
 } from '../data/attention.js';
 import { share } from '../data/format.js';
-import { capitalised } from '../data/text.js';
+import { capitalised, named, positionLabels } from '../data/text.js';
 import { isCausal } from '../data/trace.js';
 import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
-import { queryOf } from '../state/state.js';
+import { queryOf, choosing } from '../state/state.js';
 import { button, createHelp, element, palette, partOf, pngOf, save, segment } from './dom.js';
 import { createHeads } from './heads.js';
 
@@ -66,7 +68,7 @@ export function createHeadsBlock({ onState, announce, onSight }) {
     },
   });
   const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));
-  const pairs = createPairs(onState);
+  const pairs = createHeadPairs(onState);
   const patterns = element('div', { class: 'patterns' });
   const help = createHelp('Labels of heads');
   help.show([
@@ -141,46 +143,6 @@ export function createHeadsBlock({ onState, announce, onSight }) {
           String(switches.which === 'head' && isShown(switches, state, found[index])),
         );
       });
-    },
-  };
-}
-
-/**
- * The heads by a pair of tokens, folded and not loaded until a pair is chosen or asked for.
- * @param {(patch: Patch) => void} onState
- */
-function createPairs(onState) {
-  const details = element(
-    'details',
-    { class: 'patterns head-pairs' },
-    element('summary', {}, 'From one token to another: which heads?'),
-  );
-  /** @type {ReturnType<typeof import('./head_pairs.js').createHeadPairs>|null} */
-  let loaded = null;
-  /** @type {[Trace, Place, ViewState]|null} */
-  let shown = null;
-  /** The key of the pair before, so that a folded list stays folded. @type {number|null} */
-  let last = null;
-  const load = async () => {
-    if (loaded) return;
-    const { createHeadPairs } = await import('./head_pairs.js');
-    if (loaded) return;
-    loaded = createHeadPairs({ onState });
-    details.append(loaded.element);
-    if (shown) loaded.show(...shown);
-  };
-  details.addEventListener('toggle', () => {
-    if (details.open) load();
-  });
-  return {
-    element: details,
-
-    /** @param {Trace} trace @param {Place|null} place @param {ViewState} state */
-    show(trace, place, state) {
-      shown = place && [trace, place, state];
-      if (state.key !== null && state.key !== last) details.open = true;
-      last = state.key;
-      if (shown) loaded?.show(...shown);
     },
   };
 }
@@ -409,4 +371,130 @@ function write(context, node, box) {
   context.font = `${fontWeight} ${fontSize} ${fontFamily}`;
   context.textBaseline = 'middle';
   context.fillText(words, place.left - box.left, place.top - box.top + place.height / 2);
+}
+
+/** The heads that are listed for a pair. */
+const MOST_RANKED = 6;
+
+/**
+ * "From this token to that one: which heads?": two tokens to choose, and the heads ranked by their
+ * weight on the pair. Folded until a pair is chosen or asked for.
+ * @param {(patch: Patch) => void} onState
+ */
+function createHeadPairs(onState) {
+  const from = element('select', { 'aria-label': 'From the token' });
+  const to = element('select', { 'aria-label': 'To the token' });
+  const none = button('No pair', () => onState({ key: null }), { class: 'button pair-none' });
+  const note = element('p', { class: 'patterns-note', 'aria-live': 'polite' });
+  const list = element('ul', {});
+  /** @type {{trace: Trace, place: Place}|null} */
+  let shown = null;
+  let offered = '';
+  const choose = () => {
+    if (!shown || to.value === '') return;
+    onState({
+      ...choosing(shown.trace, shown.place.rows, Number(from.value)),
+      key: Number(to.value),
+    });
+  };
+  from.addEventListener('change', choose);
+  to.addEventListener('change', choose);
+
+  const details = element(
+    'details',
+    { class: 'patterns head-pairs' },
+    element('summary', {}, 'From one token to another: which heads?'),
+    element(
+      'div',
+      { class: 'patterns head-pairs', role: 'group', 'aria-label': 'Heads by a pair of tokens' },
+      element(
+        'div',
+        { class: 'pair-choice control' },
+        'From (query, reads) ',
+        from,
+        ' to (key, is read) ',
+        to,
+        none,
+      ),
+      list,
+      note,
+    ),
+  );
+  /** The key of the pair before, so that a folded list stays folded. @type {number|null} */
+  let last = null;
+
+  return {
+    element: details,
+
+    /** @param {Trace} trace @param {Place|null} place @param {ViewState} state */
+    show(trace, place, state) {
+      if (state.key !== null && state.key !== last) details.open = true;
+      last = state.key;
+      shown = place && { trace, place };
+      if (!place) return;
+      const [rows, columns] = [place.rows, place.columns].map((side) => tokensOf(trace, side));
+      const labels = [positionLabels(rows), positionLabels(columns)];
+      const wanted = JSON.stringify(labels);
+      if (wanted !== offered) {
+        from.replaceChildren(...labels[0].map(optionOf));
+        to.replaceChildren(
+          element('option', { value: '' }, 'a token …'),
+          ...labels[1].map(optionOf),
+        );
+        offered = wanted;
+      }
+      const query = queryOf(state, trace, place.rows);
+      const key = state.key !== null && state.key < columns.length ? state.key : null;
+      from.value = String(query);
+      to.value = key === null ? '' : String(key);
+      none.hidden = key === null;
+      list.hidden = key === null;
+      if (key === null) {
+        note.textContent =
+          'Choose two tokens, or a cell of the large map, to rank all heads by it.';
+        return;
+      }
+      const ranked = rankedByPair(trace, place, query, key);
+      note.textContent =
+        ranked.length === 0
+          ? `${named(rows, query)} cannot attend to ${named(columns, key)}, which comes later.`
+          : `${countSaid(ranked.length)} from ${named(rows, query)}, the query, which reads, to ${named(columns, key)}, the key, which is read; the cell is marked on every map. Labels are of the whole text: a “sink” may still look here.`;
+      const labelled = labelledHeads(trace, place);
+      /** @param {number} layer @param {number} head */
+      const labelAt = (layer, head) => labelled[layer]?.heads[head]?.label?.short ?? '';
+      list.replaceChildren(
+        ...ranked
+          .slice(0, MOST_RANKED)
+          .map(({ layer, head, weight }) =>
+            element(
+              'li',
+              {},
+              element(
+                'button',
+                {
+                  type: 'button',
+                  'aria-pressed': String(layer === state.layer && head === state.head),
+                  onclick: () => onState({ layer, head, attention_which: 'head' }),
+                },
+                element('span', { class: 'patterns-title' }, `Layer ${layer}, head ${head}`),
+                element('span', { class: 'patterns-place' }, labelAt(layer, head)),
+                element('span', { class: 'patterns-score' }, share(weight, 2)),
+              ),
+            ),
+          ),
+      );
+    },
+  };
+}
+
+/** @param {number} all heads */
+function countSaid(all) {
+  return all > MOST_RANKED
+    ? `The ${MOST_RANKED} of ${all} heads with the greatest weight`
+    : `The weight of all ${all} heads`;
+}
+
+/** @param {string} title @param {number} index */
+function optionOf(title, index) {
+  return element('option', { value: String(index) }, title);
 }

@@ -16,9 +16,8 @@ import {
 } from '../../data/experiment.js';
 import { element, painted, palette, withSymbols } from '../dom.js';
 import { spokenPowers, withPowers } from '../formula.js';
-import { createTables } from './tables.js';
 import { createForm } from './form.js';
-import { createPictures, createProblem, createScrubber } from './results.js';
+import { createPictures, createProblem, createScrubber, createTables } from './results.js';
 
 /**
  * @import { RunState } from '../../api/experiments.js'

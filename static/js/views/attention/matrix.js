@@ -9,7 +9,7 @@ import { columnOf, highestIn, rowOf, valueIn } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
 import { diverging, headColour, sequential } from '../../plot/colour.js';
 import { isNarrow, letteringFor, nested } from '../../plot/figure.js';
-import { squaresFigure } from '../../plot/square_map.js';
+import { squaresFigure } from '../../plot/map.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 
 /**

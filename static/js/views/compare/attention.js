@@ -12,7 +12,7 @@ import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
 import { strongestOf } from '../../plot/line_map.js';
-import { squaresFigure } from '../../plot/square_map.js';
+import { squaresFigure } from '../../plot/map.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';
 import { attentionOf, byUnits, isSamePlace, matchOf, isMapped, NO_ATTENTION } from './sides.js';

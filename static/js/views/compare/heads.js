@@ -9,7 +9,7 @@ import { decimal, percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { movedMade } from '../../data/request_code.js';
 import { diverging, sequential } from '../../plot/colour.js';
-import { squaresFigure } from '../../plot/square_map.js';
+import { squaresFigure } from '../../plot/map.js';
 import { createMemo } from '../../state/state.js';
 import { partnersOf } from './models.js';
 import { isMapped, matchOf, NO_ATTENTION, showing, sidesOf } from './sides.js';
@@ -18,7 +18,7 @@ import { isMapped, matchOf, NO_ATTENTION, showing, sidesOf } from './sides.js';
  * @import { Card, Matrix, NamedArray, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Cell, Grid } from '../../plot/grid.js'
- * @import { Wanted } from '../../plot/square_map.js'
+ * @import { Wanted } from '../../plot/map.js'
  * @import { Patch } from '../../state/state.js'
  * @import { MappedSide, Side } from './sides.js'
  */

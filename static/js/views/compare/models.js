@@ -11,7 +11,7 @@ import { alone, unitLabels } from '../../data/words.js';
 import { diverging } from '../../plot/colour.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { letteringFor } from '../../plot/figure.js';
-import { squaresFigure } from '../../plot/square_map.js';
+import { squaresFigure } from '../../plot/map.js';
 
 /**
  * @import { Card, RunPicture, Trace } from '../../data/trace.js'

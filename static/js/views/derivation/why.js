@@ -9,7 +9,7 @@ import { decimal, share, signed, small } from '../../data/format.js';
 import { named, quoted, tokenLabels } from '../../data/text.js';
 import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
 import { diverging } from '../../plot/colour.js';
-import { squaresFigure } from '../../plot/square_map.js';
+import { squaresFigure } from '../../plot/map.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
 import { derive, differences, productFormula, sitesOf, termsOf } from './derivation.js';

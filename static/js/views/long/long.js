@@ -8,7 +8,7 @@ import { noticeOf } from '../../api/request_cache.js';
 import { grouped } from '../../data/format.js';
 import { entryOf, MOST_NUMBERS, overviewAsk } from '../registry.js';
 import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
-import { mapFigure } from './map.js';
+import { mapFigure, statisticsOf } from './map.js';
 import {
   attentionOf,
   BINS,
@@ -26,7 +26,6 @@ import {
   wholeShown,
   writtenOf,
 } from './subject.js';
-import { statisticsOf } from './strips.js';
 import { choice } from '../../ui/controls.js';
 
 /**

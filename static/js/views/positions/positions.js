@@ -8,14 +8,13 @@ import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { positionLabels, quoted } from '../../data/text.js';
 import { matrixAt, valueIn } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';
-import { pairMap, positionMap, reachOf, sharedGrid, similarityOf } from './maps.js';
-import { ROTATION } from './rotation.js';
-import { schemeOf, WITHOUT_ENCODING } from './rotary_alibi.js';
-import { headControl, SCHEMES } from './schemes.js';
-import { TWINS } from './twins.js';
-import { WAVES } from './waves.js';
 import { entryOf } from '../registry.js';
 import { choice } from '../../ui/controls.js';
+import { pairMap, positionMap, reachOf, sharedGrid, similarityOf } from './maps.js';
+import { ROTATION } from './rotation.js';
+import { headControl, SCHEMES, schemeOf, WITHOUT_ENCODING } from './schemes.js';
+import { TWINS } from './twins.js';
+import { WAVES } from './waves.js';
 
 /**
  * @import { Matrix, NamedArray, Trace } from '../../data/trace.js'

@@ -10,8 +10,8 @@ import { capitalised } from '../../data/text.js';
 import { matrixAt, range, rowOf } from '../../data/trace.js';
 import { css, sequential } from '../../plot/colour.js';
 import { curvesChart, warm } from '../../plot/curves.js';
-import { stripsDrawing } from './line_plots.js';
 import { choice, numbered } from '../../ui/controls.js';
+import { stripsDrawing } from './line_plots.js';
 
 /**
  * @import { Answer } from '../../api/request_cache.js'

@@ -11,7 +11,7 @@ import { choosing, queryOf } from '../../state/state.js';
 import { numbered } from '../../ui/controls.js';
 import { distanceDrawing, outwards, stripsDrawing } from './line_plots.js';
 import { byDistance, reachOf, similarityOf } from './maps.js';
-import { cosinesOfTurns, noPairs, rotationOf, turnSites } from './rotary_alibi.js';
+import { cosinesOfTurns, noPairs, rotationOf, turnSites } from './schemes.js';
 
 /**
  * @import { Pairs } from '../../data/arithmetic.js'

@@ -12,7 +12,7 @@ import { sequential } from '../../plot/colour.js';
 import { isNarrow, letteringFor } from '../../plot/figure.js';
 import { linesFigure } from '../../plot/line_map.js';
 import { strongestOf } from '../../plot/line_map.js';
-import { squaresFigure } from '../../plot/square_map.js';
+import { squaresFigure } from '../../plot/map.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { entryOf } from '../registry.js';
 

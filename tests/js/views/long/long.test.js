@@ -18,7 +18,7 @@ import {
   writtenOf,
   zoomed,
 } from '../../../../static/js/views/long/subject.js';
-import { lossStrip, stripsOf } from '../../../../static/js/views/long/strips.js';
+import { lossStrip, stripsOf } from '../../../../static/js/views/long/map.js';
 import { overviewAsk } from '../../../../static/js/views/registry.js';
 import { FRAME, sampleTrace } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
