@@ -62,7 +62,7 @@ def modules_of(entries: Iterable[str], imports: re.Pattern[str]) -> dict[str, st
 
 
 def resolved(address: str, importer: str) -> str:
-    """`../data/text.js`, imported by `plot/figure.js`, is `data/text.js`."""
+    """`../data/format.js`, imported by `plot/figure.js`, is `data/format.js`."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(importer), address))
 
 

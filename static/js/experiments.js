@@ -5,7 +5,7 @@
 
 import { advice, asProblem, askWhenRefused, isWorthRetrying } from './api/calls.js';
 import { fetchExperiment, fetchExperiments } from './api/experiments.js';
-import { asSentence } from './data/text.js';
+import { asSentence } from './data/format.js';
 import { button, createTheme, element, partOf } from './ui/dom.js';
 import { createExperiment } from './ui/experiment/experiment.js';
 import { askForKey, createSkip } from './ui/page.js';

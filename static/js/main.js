@@ -20,7 +20,7 @@ import {
 } from './api/calls.js';
 import { plotHeight, viewState } from './plot/figure.js';
 import { toggled, wordsAfter } from './data/words.js';
-import { placeOf, predictingSide, stackOf } from './data/attention.js';
+import { placeOf, predictingSide } from './data/attention.js';
 import {
   normalized,
   beginning,
@@ -34,7 +34,7 @@ import {
   createAddress,
   elsewhere,
 } from './state/state.js';
-import { anatomyOf, litParts, MAP, openingOf, readingsOf } from './data/model_parts.js';
+import { MAP, openingOf } from './data/model_parts.js';
 import { insightOf, headToOpen } from './data/head_insight.js';
 import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, pageZoom, palette, partOf } from './ui/dom.js';
@@ -53,7 +53,6 @@ import {
 import { createModelMap, createViewList } from './ui/model_map.js';
 import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';
-import { isShown, switchesOf } from './state/attention_switches.js';
 import { entryOf, lackOf, overviewAsk, request, VIEWS, viewsFor } from './views/registry.js';
 
 /**
@@ -587,35 +586,13 @@ function step(what, by) {
 function showMap(of) {
   const { card: own } = of;
   if (!own) return;
-  // A saved page has no view of another pass.
-  /** @param {import('./data/model_parts.js').Part|null} part */
-  const opening = (part) => (part && viewsFor(part.kind, own).length > 0 ? part : null);
-  const place = placeOf(state, of);
-  const stack = placeShown(of)?.stack ?? stackOf(state, of);
   const whole = viewState({ ...state, ...frame });
-  const switches = switchesOf(whole, { placeId: place?.id ?? '', nHeads: own.n_heads });
-  const built = anatomyOf(own);
-  const anatomy = { ...built, loop: opening(built.loop), model: opening(built.model) };
-  const route = loaded[state.view]?.route?.(of, whole) ?? [];
-  const off =
-    state.view === 'compare' && whole.compare_with === 'edit' && whole.compare_edit === 'heads';
-  map.show({
-    name: `${of.model} ${of.revision}`,
-    anatomy,
-    read: readingsOf(
-      own,
-      of,
-      off ? { heads: whole.compare_heads, layer: whole.compare_layer } : undefined,
-      queryOf(looking(), of),
-    ),
-    lit: new Set([
-      ...litParts(anatomy, openKind(), whole, of, (head) => isShown(switches, whole, head)),
-      ...route.slice(1).flat(),
-    ]),
-    route,
-    open: { stack, layer: Math.min(whole.layer, own.n_layers - 1) },
+  map.show(of, own, {
+    state: whole,
+    kind: openKind(),
+    query: queryOf(looking(), of),
+    route: loaded[state.view]?.route?.(of, whole) ?? [],
     viewsOf: viewsOfPart,
-    theme: frame.palette.theme,
   });
   viewList.show(
     viewsFor(openKind(), own).map(({ id, title, titleFor }) => ({

@@ -4,7 +4,7 @@
  */
 
 import { asProblem, Problem } from './calls.js';
-import { asSentence } from '../data/text.js';
+import { asSentence } from '../data/format.js';
 import { withoutNulls } from '../data/trace.js';
 
 /** @import { Ask, Encoding, Trace } from '../data/trace.js' */

@@ -5,8 +5,7 @@
  * `head_labels`.
  */
 
-import { counted, share } from './format.js';
-import { capitalised } from './text.js';
+import { counted, share, capitalised } from './format.js';
 import { isCausal, layersWith } from './trace.js';
 
 /** @import { NamedArray, Token, Trace } from './trace.js' */

@@ -3,7 +3,7 @@
  * comes in frames; and its link, with the parameters and what is shown of the result.
  */
 
-import { capitalised } from './text.js';
+import { capitalised } from './format.js';
 
 /**
  * @typedef {Object} Description of an experiment, as `GET /api/v1/experiments/{id}` answers it

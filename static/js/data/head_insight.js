@@ -3,9 +3,8 @@
  * sentence on what the chosen row of a head shows, and the parts that heads play in calculations.
  */
 
-import { percent } from './format.js';
+import { percent, byteRangeOf, nameOf } from './format.js';
 import { labelledHeads, placeOf, strongestHeads, tokensOf, weightsAt } from './attention.js';
-import { byteRangeOf, nameOf } from './text.js';
 import { highestIn, matrixAt, rowOf } from './trace.js';
 import { isMask } from './words.js';
 

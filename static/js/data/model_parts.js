@@ -3,7 +3,7 @@
  * the view that it opens, and the parts that a view shows.
  */
 
-import { counted, percent } from './format.js';
+import { counted, percent, quoted } from './format.js';
 import {
   hasTwoSides,
   isFilling,
@@ -15,7 +15,6 @@ import {
   stackOf,
   tokensOf,
 } from './attention.js';
-import { quoted } from './text.js';
 import { matrixAt } from './trace.js';
 import { isMask } from './words.js';
 

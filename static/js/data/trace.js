@@ -3,11 +3,11 @@
  * safetensors file. https://huggingface.co/docs/safetensors/index#format
  */
 
-import { partsOf } from './text.js';
+import { partsOf } from './format.js';
 
 /**
  * @import { Takes } from '../views/experts/specialities.js'
- * @import { Part } from './text.js'
+ * @import { Part } from './format.js'
  */
 
 /**

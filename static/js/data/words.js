@@ -5,7 +5,7 @@
  * still sum to 1.
  */
 
-import { named, tokenLabels } from './text.js';
+import { named, tokenLabels } from './format.js';
 import { matrixOf } from './trace.js';
 
 /** @import { Matrix, Token } from './trace.js' */

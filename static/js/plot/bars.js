@@ -4,8 +4,7 @@
  */
 
 import { isFilling } from '../data/attention.js';
-import { percent, signed, tick } from '../data/format.js';
-import { bytesInWords, escapeForPlotly, visible } from '../data/text.js';
+import { percent, signed, tick, bytesInWords, escapeForPlotly, visible } from '../data/format.js';
 import { matrixAt, rowOf } from '../data/trace.js';
 import { isMask, wordBehind } from '../data/words.js';
 import { css, diverging, sequential } from './colour.js';

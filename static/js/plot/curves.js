@@ -3,8 +3,7 @@
  * one, of the logarithms, so that a cell has the same coordinates for the drawing and the cursor.
  */
 
-import { amount, decimal } from '../data/format.js';
-import { escapeForPlotly } from '../data/text.js';
+import { amount, decimal, escapeForPlotly } from '../data/format.js';
 import { css, sequential, translucent } from './colour.js';
 import { baseLayout, isNarrow, labelWidth, roundTicks } from './figure.js';
 import { markerLine, plainGrid } from './map.js';

@@ -4,7 +4,7 @@
  * merge tokens that occur twice and read "2024" as a number.
  */
 
-import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
+import { columnsOf, escapeForPlotly, shortened } from '../data/format.js';
 import { inkOn, plotlyScale } from './colour.js';
 
 /**

@@ -8,8 +8,7 @@
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
 import { baseLayout, colourBar, colourBarTitle, labelWidth, letteringFor } from './figure.js';
 import { columnOf, extent, highestIn, rowOf } from '../data/trace.js';
-import { share } from '../data/format.js';
-import { escapeForPlotly, shortened } from '../data/text.js';
+import { share, escapeForPlotly, shortened } from '../data/format.js';
 
 /**
  * @import { Matrix } from '../data/trace.js'

@@ -4,8 +4,7 @@
  */
 
 import { transposed } from '../data/arithmetic.js';
-import { amount, decimal, tick } from '../data/format.js';
-import { escapeForPlotly, tokenLabels } from '../data/text.js';
+import { amount, decimal, tick, escapeForPlotly, tokenLabels } from '../data/format.js';
 import { diverging, levelOf, sequential } from './colour.js';
 import {
   baseLayout,

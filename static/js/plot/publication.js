@@ -5,7 +5,7 @@
  */
 
 import { originOf } from '../data/request_code.js';
-import { escapeForPlotly, quotedLine, shortened } from '../data/text.js';
+import { escapeForPlotly, quotedLine, shortened } from '../data/format.js';
 import { css, levelOf, LEVELS, sequential } from './colour.js';
 
 /**

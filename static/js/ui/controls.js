@@ -3,7 +3,7 @@
  * page's state. Controls that stay the same keep their elements, and with them the focus.
  */
 
-import { capitalised, positionLabels } from '../data/text.js';
+import { capitalised, positionLabels } from '../data/format.js';
 import { range } from '../data/trace.js';
 import { button, createHelp, element, segment } from './dom.js';
 

@@ -4,10 +4,17 @@
  */
 
 import { BASE, call, fetchSafetensors } from '../api/calls.js';
-import { counted, exact, inBytes } from '../data/format.js';
+import {
+  counted,
+  exact,
+  inBytes,
+  escapeForPlotly,
+  shortened,
+  slugOf,
+  visibleLine,
+} from '../data/format.js';
 import { openingElement, openingOf, tileElement } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
-import { escapeForPlotly, shortened, slugOf, visibleLine } from '../data/text.js';
 import { withoutNulls } from '../data/trace.js';
 import { captionOf } from '../plot/publication.js';
 import { copy, palette, save, plotlySource } from './dom.js';

@@ -14,8 +14,7 @@ import {
   labelledHeads,
   rankedByPair,
 } from '../data/attention.js';
-import { share } from '../data/format.js';
-import { capitalised, named, positionLabels } from '../data/text.js';
+import { share, capitalised, named, positionLabels } from '../data/format.js';
 import { isCausal } from '../data/trace.js';
 import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';

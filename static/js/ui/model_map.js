@@ -4,12 +4,17 @@
  * that is shown.
  */
 
+import { placeOf, stackOf } from '../data/attention.js';
+import { anatomyOf, litParts, readingsOf } from '../data/model_parts.js';
 import { css, inkOn, levelOf, sequential } from '../plot/colour.js';
 import { neighbour, railLayout, routePoints, stripLayout } from '../plot/model_map.js';
+import { isShown, switchesOf } from '../state/attention_switches.js';
 import { element } from './dom.js';
 
 /**
- * @import { Anatomy, Part, Reading } from '../data/model_parts.js'
+ * @import { Anatomy, Kind, Part, Reading } from '../data/model_parts.js'
+ * @import { Card, Trace } from '../data/trace.js'
+ * @import { ViewState } from '../plot/figure.js'
  * @import { Theme } from '../plot/colour.js'
  * @import { MapLayout, Open, Placed } from '../plot/model_map.js'
  */
@@ -25,6 +30,8 @@ import { element } from './dom.js';
  * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
  * @property {Theme} theme
  */
+
+/** @typedef {{state: ViewState, kind: Kind, query: number, route: string[][], viewsOf: (part: Part) => string[]}} Looked what is open: its kind of part, its row, its path through the map, and the views that a part opens */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const NARROW = '(max-width: 60rem)';
@@ -129,8 +136,9 @@ export function createModelMap(host, caption, { onChoose }) {
   }
 
   return {
-    /** @param {Shown} wanted */
-    show(wanted) {
+    /** @param {Trace} trace @param {Card} card of its model @param {Looked} looked */
+    show(trace, card, looked) {
+      const wanted = shownOf(trace, card, looked);
       shown = wanted;
       const hadFocus = body.contains(document.activeElement);
       build(wanted);
@@ -149,6 +157,39 @@ export function createModelMap(host, caption, { onChoose }) {
       explain(legend, wanted);
       say(null);
     },
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {Card} card of its model
+ * @param {Looked} looked
+ * @returns {Shown}
+ */
+function shownOf(trace, card, { state, kind, query, route, viewsOf }) {
+  const place = placeOf(state, trace);
+  const stack = (kind === 'head' ? place?.stack : undefined) ?? stackOf(state, trace);
+  const switches = switchesOf(state, { placeId: place?.id ?? '', nHeads: card.n_heads });
+  // A saved page has no view of another pass.
+  /** @param {Part|null} part */
+  const opening = (part) => (part && viewsOf(part).length > 0 ? part : null);
+  const built = anatomyOf(card);
+  const anatomy = { ...built, loop: opening(built.loop), model: opening(built.model) };
+  const isSwitchedOff =
+    state.view === 'compare' && state.compare_with === 'edit' && state.compare_edit === 'heads';
+  const off = { heads: state.compare_heads, layer: state.compare_layer };
+  return {
+    name: `${trace.model} ${trace.revision}`,
+    anatomy,
+    read: readingsOf(card, trace, isSwitchedOff ? off : undefined, query),
+    lit: new Set([
+      ...litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head)),
+      ...route.slice(1).flat(),
+    ]),
+    route,
+    open: { stack, layer: Math.min(state.layer, card.n_layers - 1) },
+    viewsOf,
+    theme: state.palette.theme,
   };
 }
 

@@ -6,7 +6,7 @@
 import { messageOf } from '../api/calls.js';
 import { placeOf, tokensOf, weightsAt } from '../data/attention.js';
 import { originOf } from '../data/request_code.js';
-import { capitalised, positionLabels, quotedLine } from '../data/text.js';
+import { capitalised, positionLabels, quotedLine } from '../data/format.js';
 import { isCausal, matrixAt } from '../data/trace.js';
 import {
   allHeads,

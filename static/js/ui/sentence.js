@@ -5,14 +5,14 @@
  */
 
 import { hasTwoSides, tokensOf } from '../data/attention.js';
-import { byteRangeOf, directionOf, visible } from '../data/text.js';
+import { byteRangeOf, directionOf, visible } from '../data/format.js';
 import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
 import { highlightOf } from '../plot/grid.js';
 import { element, partOf } from './dom.js';
 
 /**
  * @import { Side } from '../data/attention.js'
- * @import { Part } from '../data/text.js'
+ * @import { Part } from '../data/format.js'
  * @import { Token, Trace } from '../data/trace.js'
  * @import { Grid, PointedCell } from '../plot/grid.js'
  */

@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { crc32, inflateSync } from 'node:zlib';
 
-import { quotedLine } from '../../../static/js/data/text.js';
+import { quotedLine } from '../../../static/js/data/format.js';
 import {
   allHeads,
   captioned,

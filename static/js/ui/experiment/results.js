@@ -5,12 +5,11 @@
 
 import { experimentPath } from '../../api/experiments.js';
 import { advice, isWorthRetrying, messageOf } from '../../api/calls.js';
-import { asSentence } from '../../data/text.js';
 import { plotHeight } from '../../plot/figure.js';
 import { button, element, palette, withSymbols } from '../dom.js';
 import { createPanel } from '../panel.js';
 import { written } from '../../data/experiment.js';
-import { decimal } from '../../data/format.js';
+import { decimal, asSentence } from '../../data/format.js';
 import { css, diverging, levelOf } from '../../plot/colour.js';
 
 /**

@@ -3,10 +3,9 @@
  */
 
 import { noticeOf, READING } from '../../api/request_cache.js';
-import { counted, percent } from '../../data/format.js';
+import { counted, percent, capitalised, quoted } from '../../data/format.js';
 import { ATTENTIONS, hasTwoSides, tokensOf } from '../../data/attention.js';
 import { asksRoles, rolesOf } from '../../data/head_insight.js';
-import { capitalised, quoted } from '../../data/text.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { range } from '../../data/trace.js';
 import { headColour } from '../../plot/colour.js';

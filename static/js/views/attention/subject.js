@@ -6,7 +6,7 @@
 
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../data/trace.js';
-import { enumerated } from '../../data/text.js';
+import { enumerated } from '../../data/format.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
 import { createMemo } from '../../state/state.js';

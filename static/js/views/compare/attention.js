@@ -4,10 +4,9 @@
 
 import { largestIn } from '../../data/arithmetic.js';
 import { valueIn, extent, rowOf } from '../../data/trace.js';
-import { percent, share, signed } from '../../data/format.js';
+import { percent, share, signed, capitalised } from '../../data/format.js';
 import { tokensOf } from '../../data/attention.js';
 import { differenceMade } from '../../data/request_code.js';
-import { capitalised } from '../../data/text.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';

@@ -4,9 +4,8 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { amount, decimal, grouped, signed } from '../../data/format.js';
+import { amount, decimal, grouped, signed, named } from '../../data/format.js';
 import { isRating } from '../../data/attention.js';
-import { named } from '../../data/text.js';
 import { alone, unitLabels } from '../../data/words.js';
 import { diverging } from '../../plot/colour.js';
 import { curvesChart, warm } from '../../plot/curves.js';

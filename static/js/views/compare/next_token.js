@@ -3,11 +3,10 @@
  */
 
 import { divergence, softmax, totalVariation } from '../../data/arithmetic.js';
-import { decimal, percent } from '../../data/format.js';
+import { decimal, percent, escapeForPlotly, named, quoted } from '../../data/format.js';
 import { nameOfGuess, wordsFor } from '../../plot/bars.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { expectedMade } from '../../data/request_code.js';
-import { escapeForPlotly, named, quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { css, diverging } from '../../plot/colour.js';
 import { baseLayout, downwards, labelAxis, labelWidth, paperText } from '../../plot/figure.js';

@@ -4,9 +4,8 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { counted } from '../../data/format.js';
+import { counted, shortened } from '../../data/format.js';
 import { hasTwoSides, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { shortened } from '../../data/text.js';
 import { range } from '../../data/trace.js';
 import { alone, merged, sharedLength, wordsOf } from '../../data/words.js';
 import { request, weightSites } from '../registry.js';

@@ -2,7 +2,7 @@
  * Rows of bars over shared columns: dimensions of a head, or keys.
  */
 
-import { escapeForPlotly } from '../../data/text.js';
+import { escapeForPlotly } from '../../data/format.js';
 import { css, sequential } from '../../plot/colour.js';
 import {
   baseLayout,

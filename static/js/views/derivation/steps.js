@@ -4,8 +4,17 @@
  */
 
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
-import { counted, decimal, share, small, speedFacts } from '../../data/format.js';
-import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
+import {
+  counted,
+  decimal,
+  share,
+  small,
+  speedFacts,
+  enumerated,
+  named,
+  quoted,
+  tokenLabels,
+} from '../../data/format.js';
 import {
   differences,
   hiddenReason,

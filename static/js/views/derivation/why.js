@@ -5,8 +5,7 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { ATTENTIONS, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { decimal, share, signed, small } from '../../data/format.js';
-import { named, quoted, tokenLabels } from '../../data/text.js';
+import { decimal, share, signed, small, named, quoted, tokenLabels } from '../../data/format.js';
 import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
 import { diverging } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/map.js';

@@ -1,8 +1,7 @@
 /** A network learns a task: its loss, its accuracy, and its attention as it forms. */
 
 import { numbersIn } from '../../data/experiment.js';
-import { amount, counted, grouped, percent, share } from '../../data/format.js';
-import { escapeForPlotly } from '../../data/text.js';
+import { amount, counted, grouped, percent, share, escapeForPlotly } from '../../data/format.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart, plainGrid } from '../../plot/map.js';
 import { diverging, sequential } from '../../plot/colour.js';

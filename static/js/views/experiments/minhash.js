@@ -1,8 +1,7 @@
 /** MinHash: two texts, their shingles and signatures, and the estimate beside the true similarity. */
 
 import { numbersIn } from '../../data/experiment.js';
-import { counted, grouped, share } from '../../data/format.js';
-import { visible } from '../../data/text.js';
+import { counted, grouped, share, visible } from '../../data/format.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging, sequential } from '../../plot/colour.js';

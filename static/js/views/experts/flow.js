@@ -3,9 +3,16 @@
  * are layers, nodes are experts, the width of a ribbon is the weight of its tokens.
  */
 
-import { counted, percent, share } from '../../data/format.js';
+import {
+  counted,
+  percent,
+  share,
+  escapeForPlotly,
+  named,
+  quoted,
+  shortened,
+} from '../../data/format.js';
 import { hasTwoSides } from '../../data/attention.js';
-import { escapeForPlotly, named, quoted, shortened } from '../../data/text.js';
 import { css, inkOn, sequential, translucent } from '../../plot/colour.js';
 import { baseLayout, isNarrow, labelWidth, letteringFor } from '../../plot/figure.js';
 import {

@@ -4,8 +4,16 @@
 
 import { valueIn } from '../../data/trace.js';
 import { transposed } from '../../data/arithmetic.js';
-import { percent, share, shortShare, signed } from '../../data/format.js';
-import { capitalised, escapeForPlotly, named, tokenLabels } from '../../data/text.js';
+import {
+  percent,
+  share,
+  shortShare,
+  signed,
+  capitalised,
+  escapeForPlotly,
+  named,
+  tokenLabels,
+} from '../../data/format.js';
 import { css, inkOn, levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,

@@ -5,9 +5,8 @@
 
 import { paperText } from '../../plot/figure.js';
 import { entropyOf, transposed } from '../../data/arithmetic.js';
-import { share, shortShare, signed } from '../../data/format.js';
+import { share, shortShare, signed, named } from '../../data/format.js';
 import { layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
-import { named } from '../../data/text.js';
 import { css, sequential } from '../../plot/colour.js';
 
 /**

@@ -4,8 +4,7 @@
  */
 
 import { cardPath } from '../../api/calls.js';
-import { counted, grouped, percent } from '../../data/format.js';
-import { columnsOf, visible } from '../../data/text.js';
+import { counted, grouped, percent, columnsOf, visible } from '../../data/format.js';
 import { css, levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,

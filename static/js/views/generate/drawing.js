@@ -3,8 +3,7 @@
  * row that led to it, its experts.
  */
 
-import { percent, shortShare, tick } from '../../data/format.js';
-import { named } from '../../data/text.js';
+import { percent, shortShare, tick, named } from '../../data/format.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { css, levelOf, sequential } from '../../plot/colour.js';
 import {

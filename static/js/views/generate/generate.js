@@ -15,9 +15,8 @@ import {
 import { nameOfGuess } from '../../plot/bars.js';
 import { chainSteps } from '../../data/arithmetic.js';
 import { highestIn } from '../../data/trace.js';
-import { counted, grouped, percent, share } from '../../data/format.js';
+import { counted, grouped, percent, share, named, tokenLabels } from '../../data/format.js';
 import { isRating, weightsAt } from '../../data/attention.js';
-import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';
 import {
   asksSampled,

@@ -16,8 +16,16 @@ import {
   tokensOf,
   weightsAt,
 } from '../../data/attention.js';
-import { decimal, grouped, percent, share, signed } from '../../data/format.js';
-import { capitalised, enumerated, named } from '../../data/text.js';
+import {
+  decimal,
+  grouped,
+  percent,
+  share,
+  signed,
+  capitalised,
+  enumerated,
+  named,
+} from '../../data/format.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
 import { css, sequential } from '../../plot/colour.js';

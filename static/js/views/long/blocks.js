@@ -6,8 +6,7 @@
  * The scores of the row come from its exact weights, s_j = ln w_j + logsumexp.
  */
 
-import { amount, decimal, grouped, percent, small } from '../../data/format.js';
-import { quoted } from '../../data/text.js';
+import { amount, decimal, grouped, percent, small, quoted } from '../../data/format.js';
 import { isCausal, range } from '../../data/trace.js';
 import { sequential, plotlyScale, translucent } from '../../plot/colour.js';
 import { baseLayout, downwards, isNarrow, paperText } from '../../plot/figure.js';

@@ -6,8 +6,7 @@
 import { ceilingOf } from '../../data/arithmetic.js';
 import { tilePath } from '../../api/calls.js';
 import { valueIn } from '../../data/trace.js';
-import { amount, grouped, share, percent } from '../../data/format.js';
-import { positionLabels, quoted } from '../../data/text.js';
+import { amount, grouped, share, percent, positionLabels, quoted } from '../../data/format.js';
 import { sequential, translucent } from '../../plot/colour.js';
 import { isNarrow } from '../../plot/figure.js';
 import { squaresFigure } from '../../plot/map.js';

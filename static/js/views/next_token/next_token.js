@@ -5,8 +5,7 @@
 
 import { guessesIn, marker, wordsFor } from '../../plot/bars.js';
 import { filled, isMask, MASK } from '../../data/words.js';
-import { percent } from '../../data/format.js';
-import { bytesInWords, named, quoted } from '../../data/text.js';
+import { percent, bytesInWords, named, quoted } from '../../data/format.js';
 import {
   hasTwoSides,
   isFilling,

@@ -3,8 +3,7 @@
  */
 
 import { extent, range, valueIn } from '../../data/trace.js';
-import { signed, tick } from '../../data/format.js';
-import { positionLabels, quoted } from '../../data/text.js';
+import { signed, tick, positionLabels, quoted } from '../../data/format.js';
 import { diverging } from '../../plot/colour.js';
 import {
   baseLayout,

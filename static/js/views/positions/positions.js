@@ -3,9 +3,8 @@
  * positions. For schemes that add none: their effect inside attention.
  */
 
-import { signed, tick } from '../../data/format.js';
+import { signed, tick, positionLabels, quoted } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { positionLabels, quoted } from '../../data/text.js';
 import { matrixAt, valueIn } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { entryOf } from '../registry.js';

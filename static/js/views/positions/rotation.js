@@ -5,8 +5,7 @@
  */
 
 import { anglesOf, blocksOf, checked, turned, wavesOf } from '../../data/arithmetic.js';
-import { amount, counted, signed, small, speedFacts } from '../../data/format.js';
-import { quoted } from '../../data/text.js';
+import { amount, counted, signed, small, speedFacts, quoted } from '../../data/format.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow, baseLayout } from '../../plot/figure.js';
 import { choosingModel, queryOf } from '../../state/state.js';

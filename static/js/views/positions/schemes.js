@@ -8,8 +8,7 @@
 
 import { positionalPath, modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { signed, tick } from '../../data/format.js';
-import { positionLabels, quoted, named } from '../../data/text.js';
+import { signed, tick, positionLabels, quoted, named } from '../../data/format.js';
 import { matrixAt, range, valueIn, withoutFuture } from '../../data/trace.js';
 import { sequential, diverging } from '../../plot/colour.js';
 import { choosing, queryOf } from '../../state/state.js';

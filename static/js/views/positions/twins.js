@@ -5,8 +5,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { amount, counted, grouped, share, tick } from '../../data/format.js';
-import { capitalised } from '../../data/text.js';
+import { amount, counted, grouped, share, tick, capitalised } from '../../data/format.js';
 import { matrixAt, range, rowOf } from '../../data/trace.js';
 import { css, sequential } from '../../plot/colour.js';
 import { curvesChart, warm } from '../../plot/curves.js';

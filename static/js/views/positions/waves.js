@@ -4,8 +4,7 @@
  */
 
 import { wavesOf } from '../../data/arithmetic.js';
-import { signed, small, tick } from '../../data/format.js';
-import { named, positionLabels, quoted } from '../../data/text.js';
+import { signed, small, tick, named, positionLabels, quoted } from '../../data/format.js';
 import { columnOf, matrixAt, range } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { numbered } from '../../ui/controls.js';

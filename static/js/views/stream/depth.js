@@ -2,7 +2,7 @@
  * The residual stream by depth, one row per step through the model, and its lines over the steps.
  */
 
-import { escapeForPlotly } from '../../data/text.js';
+import { escapeForPlotly } from '../../data/format.js';
 import {
   baseLayout,
   isNarrow,

@@ -6,16 +6,16 @@
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { guessesIn, marker, nameOfGuess, wordsFor } from '../../plot/bars.js';
-import { percent } from '../../data/format.js';
-import { range } from '../../data/trace.js';
 import {
+  percent,
   bytesInWords,
   escapeForPlotly,
   named,
   nameOf,
   quoted,
   shortened,
-} from '../../data/text.js';
+} from '../../data/format.js';
+import { range } from '../../data/trace.js';
 import { predictingSide, tokensOf } from '../../data/attention.js';
 import { inkOn, levelOf, sequential } from '../../plot/colour.js';
 import {

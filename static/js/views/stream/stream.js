@@ -6,8 +6,7 @@
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { amount, signed } from '../../data/format.js';
-import { capitalised, named, tokenLabels } from '../../data/text.js';
+import { amount, signed, capitalised, named, tokenLabels } from '../../data/format.js';
 import { columnOf, extent, valueIn } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';

@@ -3,8 +3,7 @@
  * token, as rows of a chart.
  */
 
-import { percent } from '../../data/format.js';
-import { named, nameOf } from '../../data/text.js';
+import { percent, named, nameOf } from '../../data/format.js';
 import { withSign } from '../../plot/bars.js';
 
 /**

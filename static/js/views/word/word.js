@@ -5,8 +5,7 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { hasTwoSides, predictingSide, tokensOf, sideOf } from '../../data/attention.js';
-import { percent, signed } from '../../data/format.js';
-import { capitalised, enumerated, named, tokenLabels } from '../../data/text.js';
+import { percent, signed, capitalised, enumerated, named, tokenLabels } from '../../data/format.js';
 import { nameOfGuess, signedBars, withSign, wordsFor, writtenOf } from '../../plot/bars.js';
 import { entryOf } from '../registry.js';
 import { matrixAt, rowOf } from '../../data/trace.js';

@@ -13,7 +13,7 @@ import {
   shortened,
   slugOf,
   visible,
-} from '../../../static/js/data/text.js';
+} from '../../../static/js/data/format.js';
 
 test('invisible characters are shown by a symbol, a name or their code point', () => {
   equal(visible(' it'), '·it');
