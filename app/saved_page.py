@@ -1,9 +1,9 @@
 """The page as one HTML file that opens without a server, with all views of one text.
 
 The file holds the modules of `static/js`, Plotly, and an archive of answers: one trace with every
-site that a view draws, and answers about single predictions. `static/js/offline.js` answers the page's
-requests from it. Code and answers are compressed by gzip, which every browser
-reads, and numbers are those of the API: none is rounded.
+site that a view draws, and answers about single predictions. `static/js/offline.js` answers the
+page's requests from it. Code and answers are compressed by gzip, which every browser reads, and
+numbers are those of the API: none is rounded.
 """
 
 from __future__ import annotations
