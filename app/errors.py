@@ -314,16 +314,21 @@ def _message(
     if bounds and _is_out_of_range(error):
         is_huge = isinstance(value, float) and abs(value) >= 2**63
         return f"must be {bounds}" + ("" if is_huge else f", not {_shown(value)}")
+    message = validation_message(error)
+    return f"{message}; it must be {bounds}" if bounds and error["type"] in _NO_NUMBER else message
+
+
+def validation_message(error: Mapping[str, Any]) -> str:
+    """The message of one of pydantic's errors: the value and the rule."""
     if (sentence := _SENTENCES.get(error["type"])) is None:
         return str(error["msg"]).removeprefix(VALUE_ERROR_PREFIX)
-    context = dict(error.get("ctx") or {})
+    context, value = dict(error.get("ctx") or {}), error["input"]
     if "pattern" in context:
         context["expected"] = _PATTERNS.get(context["pattern"], f"like {context['pattern']}")
     if "tag" in context:
         context["tag"] = context["tag"][:MAX_ECHO]
     n = len(value) if isinstance(value, str | list) else 0
-    message = sentence.format_map({**context, "value": _shown(value), "n": f"{n:,}"})
-    return f"{message}; it must be {bounds}" if bounds and error["type"] in _NO_NUMBER else message
+    return sentence.format_map({**context, "value": _shown(value), "n": f"{n:,}"})
 
 
 def _shown(value: object) -> str:

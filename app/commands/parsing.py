@@ -5,7 +5,7 @@ The options themselves are in `app/cli.py`.
 A usage error ends a command with exit code 2, as Click's own do; any other failure with 1. A wrong
 setting or option is reported with its name, its value and the rule:
 
-    HEADLIGHT_QUEUE_LENGTH is -1: input should be greater than or equal to 0
+    HEADLIGHT_QUEUE_LENGTH: must be at least 0, not '-1'
 """
 
 from __future__ import annotations
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 
-PYDANTIC_PREFIX = "Value error, "
-_LONGEST_VALUE = 80
-_WITHOUT_VALUE = ("missing", "extra_forbidden", "union_tag_invalid", "value_error")
-"""Errors whose message needs no value, or quotes it unless it is a secret."""
-
 
 class UsageError(ValueError):
     """The command line breaks a rule: an unknown model, options that exclude each other."""
@@ -44,8 +39,8 @@ class UsageError(ValueError):
 class Command(TyperCommand):
     """A command of typer with plainer help and errors.
 
-    Flags and free arguments show no type, the lines of a paragraph are joined, and the errors of
-    pydantic lose their prefix.
+    Flags and free arguments show no type, the lines of a paragraph are joined, and pydantic's
+    errors have the words of the API.
     """
 
     def __init__(self, name: str | None, **options: Any) -> None:
@@ -62,7 +57,12 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix(PYDANTIC_PREFIX)
+            from pydantic import ValidationError
+
+            from headlight.errors import validation_message
+
+            if isinstance(error.__cause__, ValidationError):
+                error.message = "; ".join(map(validation_message, error.__cause__.errors()))
             raise
 
 
@@ -207,20 +207,10 @@ def _name_of(setting: str, options: Mapping[str, Any]) -> str:
 
 def error_lines(error: ValidationError, name: Callable[[Sequence[str | int]], str]) -> str:
     """A line for every error; `name` makes the name of what is wrong from its location."""
-    return "\n".join(_sentence(name(found["loc"]), found) for found in error.errors())
+    from headlight.errors import validation_message
 
-
-def _sentence(name: str, found: Mapping[str, Any]) -> str:
-    is_unknown = found["type"] == "extra_forbidden"
-    message = "unknown member" if is_unknown else found["msg"].removeprefix(PYDANTIC_PREFIX)
-    message = message[0].lower() + message[1:]
-    if found["type"] in _WITHOUT_VALUE:
-        return f"{name}: {message}"
-    return f"{name} is {_shown(found['input'])}: {message}"
-
-
-def _shown(value: object) -> str:
-    """A value as it was typed, on one line."""
-    text = str(value)
-    text = text if text and text.isprintable() else repr(text)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+    return "\n".join(
+        f"{name(found['loc'])}: "
+        + ("unknown member" if found["type"] == "extra_forbidden" else validation_message(found))
+        for found in error.errors()
+    )

@@ -8,12 +8,12 @@ SECRET = "a secret"
 @pytest.mark.parametrize(
     ("variable", "value", "sentence"),
     [
-        ("QUEUE_LENGTH", "-1", " is -1: input should be greater than or equal to 0"),
-        ("WORK_SECONDS", "nan", " is nan: "),
-        ("WORK_SECONDS", "0", " is 0: "),
-        ("WORK_SECONDS", "soon", " is soon: "),
-        ("MAX_CELLS", "1.5", " is 1.5: "),
-        ("DEVICE", "tpu", " is tpu: "),
+        ("QUEUE_LENGTH", "-1", ": must be at least 0, not '-1'"),
+        ("WORK_SECONDS", "nan", ": 'nan' is not a number"),
+        ("WORK_SECONDS", "0", ": must be more than 0"),
+        ("WORK_SECONDS", "soon", ": 'soon' is not a number"),
+        ("MAX_CELLS", "1.5", ": '1.5' is not a whole number"),
+        ("DEVICE", "tpu", ": 'tpu' is not one of "),
         ("CORS_ORIGINS", "a.org", ": 'a.org': "),
         ("ALLOWED_HOSTS", "https://x.org", ": 'https://x.org': "),
         ("ALLOWED_HOSTS", "x.org:80", ": 'x.org:80': "),
@@ -33,7 +33,7 @@ def test_all_errors_are_reported_together(headlight, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_QUEUE_LENGTH", "-1")
     monkeypatch.setenv("HEADLIGHT_MAX_CELLS", "0")
     lines = headlight("serve", "--precision", "int8").stderr.splitlines()
-    assert sorted(line.split(" is ")[0] for line in lines) == [
+    assert sorted(line.split(": ")[0] for line in lines) == [
         "--precision",
         "HEADLIGHT_MAX_CELLS",
         "HEADLIGHT_QUEUE_LENGTH",
@@ -62,8 +62,8 @@ def test_a_wrong_member_of_an_edit_is_reported_by_its_path(headlight):
     edits = '[{"kind": "temperature", "value": 0}, {"kind": "mood"}, {"kind": "heads_off"}, 3]'
     lines = headlight("trace", "a", "--edits", edits).stderr.splitlines()
     assert [line.split(":")[0] for line in lines] == [
-        "--edits.0.value is 0",
+        "--edits.0.value",
         "--edits.1",
         "--edits.2.heads",
-        "--edits.3 is 3",
+        "--edits.3",
     ]

@@ -56,7 +56,7 @@ def test_parts_and_activations_are_stored(folder):
 
 def test_what_cannot_be_quantized_is_said_in_one_sentence(folder):
     for bits in ("1", "9"):
-        assert_fails(quantize(TWIN, "--bits", bits, "--out", "a"), "--bits", "equal to")
+        assert_fails(quantize(TWIN, "--bits", bits, "--out", "a"), "--bits", "must be at ")
     assert_fails(quantize(TWIN, "--part", "tail", "--out", "a"), "matches 'tail'; it has decoder")
     assert_fails(quantize("nothing", "--out", "a"), "there is no model or folder 'nothing'")
     options = ["--bits", "4", "--activations", "dynamic", "--out", "a"]

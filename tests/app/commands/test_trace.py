@@ -122,7 +122,10 @@ def test_a_text_is_continued_here_and_on_a_server_as_the_client_continues_it(hea
 
 @pytest.mark.parametrize(
     ("words", "fault"),
-    [(["--top-p", "2"], "--top-p is 2"), (["--model", "filler"], "continues no text")],
+    [
+        (["--top-p", "2"], "--top-p: must be at most 1.0, not 2.0"),
+        (["--model", "filler"], "continues no text"),
+    ],
 )
 def test_a_text_that_cannot_be_continued_is_a_usage_error(headlight, words, fault):
     result = headlight("generate", "the cat", *words)
@@ -157,8 +160,8 @@ def test_an_existing_file_is_replaced_only_with_force(headlight, tmp_path):
         (["--json", "--html", "-"], "destination"),
         (["--edits", "[{]"], "--edits is not JSON: "),
         (["--edits", '[{"kind": "mood"}]'], "--edits.0: "),
-        (["--analyses", "odds"], "--analyses.0 is odds: "),
-        (["--dtype", "int4"], "--dtype is int4: "),
+        (["--analyses", "odds"], "--analyses.0: 'odds' is not one of "),
+        (["--dtype", "int4"], "--dtype: 'int4' is not one of "),
         (["--html", "-", "--heads", "0"], "--heads"),
         (["--html", "-", "--capture", "logits"], "--capture '*.self_attention.weights'"),
         (["--server", "localhost"], "'localhost'"),
@@ -166,8 +169,8 @@ def test_an_existing_file_is_replaced_only_with_force(headlight, tmp_path):
         (["--model", "gpt"], "dense, filler"),
         (["--heads", "9"], "head 9"),
         (["--capture", "decoder.layer.*"], "decoder.layers.*"),
-        (["--device", "tpu"], "--device is tpu: "),
-        (["--precision", "int8"], "--precision is int8: "),
+        (["--device", "tpu"], "--device: 'tpu' is not one of "),
+        (["--precision", "int8"], "--precision: 'int8' is not one of "),
         (["--target", "b"], "target"),
         (["--model", "translator", "--target", "\udcff"], "surrogate"),
     ],
@@ -291,7 +294,7 @@ def test_a_file_may_be_longer_than_the_model_was_trained_on(headlight, tmp_path)
     [
         ([], "give either a text or --file"),
         (["the cat", "--file", "book.txt"], "give either a text or --file"),
-        (["the cat", "--resolution", "0"], "--resolution is 0"),
+        (["the cat", "--resolution", "0"], "--resolution: must be at least 1, not 0"),
         (["the cat", "--queries", "99"], "has no position 99"),
     ],
 )
