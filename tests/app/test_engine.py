@@ -232,6 +232,26 @@ def test_a_batch_holds_no_more_than_it_may_and_a_job_without_a_key_runs_alone(en
     assert seen == [[0, 1], [2], [7], [8]]
 
 
+def test_a_result_does_not_wait_for_the_rest_of_its_batch(engine, gate):
+    engine.queue_length, has_first = 10, threading.Event()
+
+    def solve(payloads):
+        for index, payload in enumerate(payloads):
+            yield index, has_first.wait(20) if index else payload
+
+    async def scenario():
+        first = await start(engine, gate.wait)
+        asked = [asyncio.ensure_future(ask(engine, number, solve)) for number in range(2)]
+        await asyncio.sleep(0.05)
+        gate.set()
+        await first
+        await asked[0]
+        has_first.set()
+        return await asked[1]
+
+    assert asyncio.run(scenario()) is True
+
+
 @pytest.mark.parametrize("way", ["raised", "yielded"])
 def test_an_exception_hits_only_the_job_that_caused_it(engine, gate, way):
     engine.queue_length = 10
