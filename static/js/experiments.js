@@ -4,9 +4,9 @@
  */
 
 import { advice, asProblem, askWhenRefused, isWorthRetrying } from './api/calls.js';
-import { fetchExperiment, fetchExperiments } from './api/experiments.js';
+import { fetchExperiment } from './api/experiments.js';
 import { asSentence } from './data/format.js';
-import { button, createTheme, element, partOf } from './ui/dom.js';
+import { button, watchTheme, element, partOf } from './ui/dom.js';
 import { createExperiment } from './ui/experiment/experiment.js';
 import { askForKey, createSkip } from './ui/page.js';
 
@@ -19,7 +19,7 @@ const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 
 /** @typedef {[Awaited<ReturnType<typeof fetchExperiment>>, {experiment: ExperimentView}]} Parts */
 
-/** In the order of their tabs. @type {Entry[]} */
+/** The server's experiments in the order of their tabs. @type {Entry[]} */
 const ENTRIES = [
   { id: 'by_hand', title: 'By hand', load: () => import('./views/experiments/by_hand.js') },
   { id: 'scaling', title: 'Why √d', load: () => import('./views/experiments/scaling.js') },
@@ -49,12 +49,9 @@ let current = '';
 let controller = new AbortController();
 let width = 0;
 const notice = byId('notice');
-/** @type {ReturnType<typeof createTabs>|null} */
-let tabs = null;
-/** @type {Entry[]} */
-let entries = [];
+const tabs = createTabs(byId('tabs'), ENTRIES, { onChoose: choose, onNear: prepared });
 
-createTheme(byId('theme'), () => opened.get(current)?.redraw());
+watchTheme(byId('theme'), () => opened.get(current)?.redraw());
 askWhenRefused(askForKey);
 createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('tabs'));
 window.addEventListener('popstate', follow);
@@ -63,26 +60,12 @@ new ResizeObserver(([{ contentRect }]) => {
   width = contentRect.width;
   opened.get(current)?.redraw();
 }).observe(byId('main'));
-begin();
+open(idIn(link)).then(tellUnknown);
 
-/** Asks which experiments there are, and at the same time for all that the link's one needs. */
-async function begin() {
-  prepared(idIn(link, ENTRIES)).catch(() => {}); // `open` waits for it and says what is wrong
-  try {
-    const { experiments } = await fetchExperiments(controller.signal);
-    entries = ENTRIES.filter(({ id }) => experiments.some((each) => each.id === id));
-    tabs ??= createTabs(byId('tabs'), entries, { onChoose: choose, onNear: prepared });
-    await open(idIn(link));
-    tellUnknown();
-  } catch (error) {
-    fail(error, begin);
-  }
-}
-
-/** @param {URLSearchParams} of @param {Entry[]} [known] */
-function idIn(of, known = entries) {
+/** @param {URLSearchParams} of */
+function idIn(of) {
   const wanted = of.get('experiment');
-  return known.some(({ id }) => id === wanted) ? String(wanted) : known[0].id;
+  return (ENTRIES.find(({ id }) => id === wanted) ?? ENTRIES[0]).id;
 }
 
 /**
@@ -127,7 +110,7 @@ function follow() {
 function tellUnknown() {
   const wanted = link.get('experiment');
   if (wanted === null || wanted === current || !opened.has(current) || !notice.hidden) return;
-  if (entries.some(({ id }) => id === wanted)) return;
+  if (ENTRIES.some(({ id }) => id === wanted)) return;
   const shown = wanted.length > 40 ? `${wanted.slice(0, 40)}…` : wanted;
   notice.hidden = false;
   notice.replaceChildren(
@@ -135,7 +118,7 @@ function tellUnknown() {
     element(
       'p',
       {},
-      `${entries.find(({ id }) => id === current)?.title} is shown. The tabs have them all.`,
+      `${ENTRIES.find(({ id }) => id === current)?.title} is shown. The tabs have them all.`,
     ),
   );
   rewrite();
@@ -152,20 +135,16 @@ async function open(id, isRestored = false) {
   controller.abort();
   controller = new AbortController();
   const { signal } = controller;
-  tabs?.choose(
-    id,
-    entries.map(({ title }) => title),
-  );
+  tabs.choose(id);
   for (const [known, panel] of opened) panel.element.hidden = known !== id;
   notice.hidden = true;
-  const main = byId('main');
   const known = opened.get(id);
+  wait(!known);
   if (known) {
     if (isRestored) known.restore(link);
     known.open();
     return;
   }
-  main.setAttribute('aria-busy', 'true');
   try {
     const [description, { experiment }] = await prepared(id);
     if (signal.aborted) return;
@@ -177,8 +156,14 @@ async function open(id, isRestored = false) {
   } catch (error) {
     if (!signal.aborted) fail(error, () => open(id));
   } finally {
-    if (!signal.aborted) main.setAttribute('aria-busy', 'false');
+    if (!signal.aborted) wait(false);
   }
+}
+
+/** @param {boolean} isWaiting for the parts of an experiment */
+function wait(isWaiting) {
+  byId('main').setAttribute('aria-busy', String(isWaiting));
+  byId('loading').hidden = !isWaiting;
 }
 
 /** Writes what is set into the address, without a step of the history. */
@@ -247,10 +232,9 @@ function createTabs(host, views, { onChoose, onNear }) {
     onChoose(views[index].id);
   });
   return {
-    /** @param {string} id @param {string[]} titles of all of them */
-    choose(id, titles) {
+    /** @param {string} id */
+    choose(id) {
       tabs.forEach((tab, index) => {
-        if (tab.textContent !== titles[index]) tab.textContent = titles[index];
         const isOpen = views[index].id === id;
         if (isOpen && tab.getAttribute('aria-selected') !== 'true') reveal(host, tab);
         tab.setAttribute('aria-selected', String(isOpen));

@@ -1,5 +1,5 @@
 /**
- * Runs of experiments: what the server offers, and one run at a time, joined frame by frame.
+ * Experiments: their descriptions, and one run at a time, joined frame by frame.
  */
 
 import { joined } from '../data/experiment.js';
@@ -10,14 +10,6 @@ import { streamEvents } from './generation.js';
  * @import { Arrays, Description, Values } from '../data/experiment.js'
  * @import { Problem } from './calls.js'
  */
-
-/**
- * @param {AbortSignal} signal
- * @returns {Promise<{experiments: {id: string, title: string, is_streamed: boolean}[]}>}
- */
-export function fetchExperiments(signal) {
-  return fetchJson(`${BASE}/experiments`, { signal });
-}
 
 /** @param {string} id @returns {Promise<Description>} */
 export function fetchExperiment(id) {

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from headlight.static_files import PLOTLY_URL, STATIC_URL, THEME_SCRIPT
+from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.static_files import PLOTLY_URL, SCRIPTS, STATIC_URL, THEME_SCRIPT
 
 
 @pytest.fixture(params=["/", "/experiments", "/models/tiny/card"])
@@ -41,6 +42,11 @@ def test_the_modules_of_the_first_drawing_are_named_beforehand(client):
     assert {"main.js", "data/trace.js", "views/attention/attention.js"} <= set(named)
     assert "views/compare/compare.js" not in named, "loaded when the view is opened"
     assert len(named) == len(set(named))
+
+
+def test_the_page_of_experiments_has_a_tab_for_each():
+    entries = re.findall(r"{\s*id: '(\w+)'", (SCRIPTS / "experiments.js").read_text())
+    assert entries == list(EXPERIMENTS)
 
 
 def test_pages_lead_to_each_other(client):

@@ -3,6 +3,7 @@
 from playwright.sync_api import expect
 
 from tests.browser.experiments_page import (
+    EXPERIMENTS,
     SHORT,
     finding,
     fragment_of,
@@ -16,6 +17,21 @@ def test_an_experiment_is_drawn_on_a_phone(visit):
     for name in ("by_hand", "balance"):
         open_experiment(reader, name, **SHORT.get(name, {}))
         assert not reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+
+def test_the_tabs_and_a_status_are_there_before_the_experiment(reader):
+    page = reader.page
+    held = []
+    page.route("**/experiments/scaling", lambda route: held.append(route), times=1)
+    page.goto("about:blank")
+    page.goto(f"{reader.url}/experiments#experiment=scaling")
+    expect(page.get_by_role("tab")).to_have_count(len(EXPERIMENTS))
+    expect(page.locator("#loading")).to_be_visible()
+    expect(page.locator("#main")).to_have_attribute("aria-busy", "true")
+    held[0].continue_()
+    wait_until_drawn(reader, "scaling")
+    expect(page.locator("#loading")).to_be_hidden()
+    expect(page.locator("#main")).to_have_attribute("aria-busy", "false")
 
 
 def test_a_changed_parameter_is_computed_and_its_link_restores_it(reader):

@@ -288,8 +288,11 @@ export function createExperiment(description, view, { onLink, announce }) {
     if (!isOpen) return;
     form.show(values, { isRunning: isRunning(), words: view.preview ? statusOf() : '' });
     const found = result();
+    const isFirst = !found && isBusy(run.state());
     section.classList.toggle('is-waiting', run.state().status === 'waiting' && found !== null);
-    finding.hidden = !found;
+    section.setAttribute('aria-busy', String(isFirst));
+    finding.hidden = !found && !isFirst;
+    if (isFirst) finding.textContent = 'Computing…';
     if (!found) return;
     try {
       scrubber.show(isPreview ? [] : (view.steps?.(found.arrays) ?? []), found.at, found.total);
