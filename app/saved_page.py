@@ -42,7 +42,7 @@ from headlight.schemas.traces import TraceRequest
 from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.trace import Analysis, Answer, Arrays, encode
 from headlight.settings import HOME, Settings
-from headlight.static_files import modules_of, resolved
+from headlight.static_files import THEME_SCRIPT, modules_of, resolved
 
 Members = dict[str, Any]
 
@@ -277,6 +277,7 @@ def render(archive: Archive, edits: Sequence[Mapping[str, Any]] = ()) -> str:
         version=version("headlight"),
         styles=[style(name) for name in STYLES],
         logo=logo(),
+        theme_first=Markup(THEME_SCRIPT),  # nosec B704
         answers=_packed(archive.pack()),
         code=_code(),
     )

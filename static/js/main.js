@@ -37,7 +37,7 @@ import {
 import { MAP, openingOf } from './data/model_parts.js';
 import { insightOf, headToOpen } from './data/head_insight.js';
 import { createComposer, showCard } from './ui/composer.js';
-import { createTheme, pageZoom, palette, partOf } from './ui/dom.js';
+import { watchTheme, pageZoom, palette, partOf } from './ui/dom.js';
 import {
   askForKey,
   readInWords,
@@ -164,7 +164,7 @@ const sections = Object.fromEntries(
   ]),
 );
 byId('views').append(...VIEW_IDS.map((id) => sections[id].element));
-createTheme(byId('theme'), show);
+watchTheme(byId('theme'), show);
 createSiteMenu(byId('site-more'));
 markTour(byId('tour'));
 createLater(byId('tour'), async () => {

@@ -175,33 +175,20 @@ export function save(blob, name) {
   return `Saved ${name}`;
 }
 
-const KEY = 'headlight.theme';
 const systemIsDark = () => matchMedia('(prefers-color-scheme: dark)');
 
 /**
- * @param {HTMLElement} fieldset radios named `theme`: light, dark, system
+ * @param {HTMLElement} fieldset the switch of themes, which `theme_first.js` acts on
  * @param {() => void} onChange colours are different now
  */
-export function createTheme(fieldset, onChange) {
-  const chosen = document.documentElement.dataset.theme ?? 'system';
-  /** @type {HTMLInputElement} */ (fieldset.querySelector(`[value="${chosen}"]`)).checked = true;
-  fieldset.addEventListener('change', ({ target }) => {
-    choose(/** @type {HTMLInputElement} */ (target).value);
-    onChange();
-  });
+export function watchTheme(fieldset, onChange) {
+  fieldset.addEventListener('change', onChange);
   systemIsDark().addEventListener('change', onChange);
 }
 
 /** How much larger the page is drawn while it is presented. */
 export function pageZoom() {
   return Number(getComputedStyle(document.documentElement).getPropertyValue('--zoom')) || 1;
-}
-
-/** @param {string} theme */
-function choose(theme) {
-  if (theme === 'system') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  keep(KEY, theme);
 }
 
 /**

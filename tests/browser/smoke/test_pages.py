@@ -19,6 +19,12 @@ def test_the_card_of_a_model_leads_back_to_the_page(reader):
     page = reader.page
     page.goto(f"{reader.url}/models/plain/card")
     assert page.locator("h1").text_content() == "The model: Plain"
+    switch = page.locator("#theme")
+    switch.get_by_role("radio", name="Dark").check()
+    page.reload()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    expect(switch.get_by_role("radio", name="Dark")).to_be_checked()
+    switch.get_by_role("radio", name="System").check()
     page.get_by_role("link", name="Use this model").click()
     reader.wait_until_drawn()
     assert page.locator("#model").input_value() == "plain"
