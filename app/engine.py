@@ -18,7 +18,7 @@ are set on the job's event loop only; the worker reads `is_wanted`.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from threading import Condition, Thread
 from time import monotonic
@@ -26,13 +26,12 @@ from typing import Any, TypeVar
 
 import torch
 
+from headlight.concurrency import ClientLeft, unless_client_leaves
 from headlight.errors import Problem, server_stopping, service_unavailable
 from headlight.metrics import Metrics
 from headlight.model.cancellation import Cancelled, cancellable
 
 Result = TypeVar("Result")
-ClientLeft = Callable[[], Awaitable[object]]
-"""Waits until the client disconnects; raises if the rest of its request is invalid."""
 
 Solve = Callable[[list[Any]], Iterator[tuple[int, Any]]]
 """Computes a batch: yields the index of each payload once, with its result or an `Exception`."""
@@ -56,13 +55,6 @@ OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
 # PyTorch raises these as plain RuntimeErrors.
 _MEMORY_MESSAGES = ("out of memory", "DefaultCPUAllocator")
 _DEVICE_MESSAGES = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "CUDNN_STATUS")
-
-
-class ClientDisconnected(Problem):
-    """The client disconnected before its answer; the status is for the access log."""
-
-    def __init__(self) -> None:
-        super().__init__(499, "client-left", "the client left before it was answered")
 
 
 class Job:
@@ -397,40 +389,6 @@ def _settle_all(results: deque[tuple[Job, Any]]) -> None:
     while results:
         job, result = results.popleft()
         job.settle(result)
-
-
-async def unless_client_leaves(
-    future: asyncio.Future[Result], client_left: ClientLeft | None
-) -> Result:
-    """The result of a future that others may wait for too, unless the client disconnects first.
-
-    Raises:
-        ClientDisconnected: it did.
-        Exception: that of the future, or of the client's request.
-    """
-    if client_left is None or future.done():
-        return await asyncio.shield(future)
-    # asyncio.wait does the same and takes three times as long.
-    waiter = future.get_loop().create_future()
-    watcher = asyncio.ensure_future(client_left())
-
-    def wake(_: object) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
-
-    future.add_done_callback(wake)
-    watcher.add_done_callback(wake)
-    try:
-        await waiter
-        if not future.done():
-            watcher.result()  # raises what is wrong with the rest of the request
-            raise ClientDisconnected
-        return future.result()
-    finally:
-        future.remove_done_callback(wake)
-        watcher.cancel()
-        if watcher.done() and not watcher.cancelled():
-            watcher.exception()  # retrieved
 
 
 def is_fatal(error: BaseException) -> bool:

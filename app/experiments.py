@@ -5,7 +5,6 @@ take long needs one of a few places and is rejected if all are taken; short ones
 in a short queue. A run ends between two of its steps if its client disconnects or its time is over.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -13,14 +12,12 @@ from threading import Thread
 from time import monotonic
 from typing import Any, TypeVar
 
-import anyio.to_thread
 import numpy as np
 import orjson
 from anyio import CapacityLimiter
 
-from headlight.engine import ClientDisconnected, ClientLeft, unless_client_leaves
-from headlight.errors import Problem, service_unavailable
-from headlight.model.cancellation import Cancelled, cancellable
+from headlight.concurrency import ClientLeft, Places, run_in_thread
+from headlight.errors import Problem
 from headlight.model.experiments.experiment import Experiment, Frame, Parameters, TooCostly, collect
 
 Result = TypeVar("Result")
@@ -41,12 +38,9 @@ class Experiments:
     """
 
     def __init__(self, places: int, seconds: float) -> None:
-        self.places = places
         self.seconds = seconds
-        self.n_long = 0
-        self.n_quick = 0
-        self._long = CapacityLimiter(places)
-        self._quick = CapacityLimiter(1)
+        self.long, self._long_threads = _places(places), CapacityLimiter(places)
+        self.quick, self._quick_thread = _places(MAX_WAITING), CapacityLimiter(1)
         self._importing: Thread | None = None
 
     def prepare(self) -> None:
@@ -74,23 +68,14 @@ class Experiments:
             kind = f"too-many-{error.what}"
             raise Problem(422, kind, str(error), limit=error.limit, actual=error.actual) from error
         is_long = experiment.cost(parameters).seconds > QUICK_SECONDS
-        n_open, limit = (self.n_long, self.places) if is_long else (self.n_quick, MAX_WAITING)
-        if n_open >= limit:
-            why = f"{n_open} experiments are running already"
-            raise service_unavailable("too-many-experiments", why, limit=limit, actual=n_open)
-        self._count(1, is_long=is_long)
-        limiter = self._long if is_long else self._quick
-        run = Run(experiment, parameters, limiter, self.seconds)
-        try:
-            yield run
-        finally:
-            run.close(lambda: self._count(-1, is_long=is_long))
+        places = self.long if is_long else self.quick
+        threads = self._long_threads if is_long else self._quick_thread
+        with places.place():
+            yield Run(experiment, parameters, threads, self.seconds)
 
-    def _count(self, change: int, *, is_long: bool) -> None:
-        if is_long:
-            self.n_long += change
-        else:
-            self.n_quick += change
+
+def _places(limit: int) -> Places:
+    return Places(limit, "too-many-experiments", "experiments are running")
 
 
 class Run:
@@ -100,18 +85,16 @@ class Run:
         self,
         experiment: Experiment,
         parameters: Parameters,
-        limiter: CapacityLimiter,
+        threads: CapacityLimiter,
         seconds: float,
     ) -> None:
         self.experiment = experiment
         self.parameters = parameters
         self.n_frames = 0
         self._frames = experiment.start(parameters)
-        self._limiter = limiter
+        self._threads = threads
         self._seconds = seconds
         self._deadline = monotonic() + seconds
-        self._is_closed = False
-        self._computing: asyncio.Future[Any] | None = None
 
     async def frame(self, client_left: ClientLeft | None = None) -> bytes | None:
         """The data of the next `frame` event as JSON; None: there is no further frame.
@@ -125,36 +108,14 @@ class Run:
         """The whole result as JSON; errors are those of `frame`."""
         return await self._in_thread(self._encoded_result, client_left)
 
-    def close(self, on_closed: Callable[[], object]) -> None:
-        """Stop computing; call `on_closed` on the event loop once nothing computes."""
-        self._is_closed = True
-        if self._computing is None or self._computing.done():
-            on_closed()
-        else:
-            self._computing.add_done_callback(lambda _: on_closed())
-
     async def _in_thread(
         self, work: Callable[[], Result], client_left: ClientLeft | None
     ) -> Result:
-        computing = asyncio.ensure_future(
-            anyio.to_thread.run_sync(self._cancellable, work, limiter=self._limiter)
+        too_slow = f"the experiment took longer than {self._seconds:g} s; {self.experiment.way_out}"
+        seconds = self._deadline - monotonic()
+        return await run_in_thread(
+            work, self._threads, client_left, seconds=seconds, too_slow=too_slow
         )
-        computing.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved
-        self._computing = computing
-        return await unless_client_leaves(computing, client_left)
-
-    def _cancellable(self, work: Callable[[], Result]) -> Result:
-        try:
-            with cancellable(lambda: self._is_closed or monotonic() > self._deadline):
-                return work()
-        except Cancelled:
-            # Not chained: the traceback holds the arrays of the run.
-            problem = ClientDisconnected() if self._is_closed else self._too_slow()
-        raise problem
-
-    def _too_slow(self) -> Problem:
-        detail = f"the experiment took longer than {self._seconds:g} s; {self.experiment.way_out}"
-        return Problem(504, "too-slow", detail)
 
     def _encoded_frame(self) -> bytes | None:
         frame = next(self._frames, None)

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -15,12 +14,12 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
-from headlight.engine import ClientLeft, Engine, is_fatal, unless_client_leaves
+from headlight.concurrency import ClientLeft, run_in_thread, unless_client_leaves
+from headlight.engine import Engine, is_fatal
 from headlight.errors import Problem
 from headlight.experiments import Experiments
 from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
-from headlight.model.cancellation import cancellable
 from headlight.model.served import Served
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
@@ -77,6 +76,7 @@ class Services:
             on_fatal=self._fail,
             metrics=self.metrics,
         )
+        self._threads = CapacityLimiter(N_THREADS)
         self.outgoing = Outgoing(MAX_OUTGOING_BYTES)
         self.traces = TraceService(
             self.registry,
@@ -84,12 +84,11 @@ class Services:
             engine=self.engine,
             outgoing=self.outgoing,
             metrics=self.metrics,
-            in_thread=self.in_thread,
+            threads=self._threads,
         )
         self.generator = Generator(self.registry, settings, self.traces.cache.get)
         self.streams = Streams(settings.max_streams)
         self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
-        self._threads = CapacityLimiter(N_THREADS)
         self._loaders = CapacityLimiter(1)
         self._loading: dict[str, asyncio.Future[Served]] = {}
         metrics = self.metrics
@@ -105,18 +104,7 @@ class Services:
 
     async def in_thread(self, work: Callable[[], Result], client_left: ClientLeft) -> Result:
         """Run work on another thread; it is cancelled, with an error, if the client disconnects."""
-        is_cancelled = threading.Event()
-
-        def run() -> Result:
-            with cancellable(is_cancelled.is_set):
-                return work()
-
-        running = asyncio.ensure_future(anyio.to_thread.run_sync(run, limiter=self._threads))
-        running.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved
-        try:
-            return await unless_client_leaves(running, client_left)
-        finally:
-            is_cancelled.set()
+        return await run_in_thread(work, self._threads, client_left)
 
     async def use_model(self, model: str | None, stack: ExitStack, left: ClientLeft) -> str:
         """Keep a model in memory until the stack is closed, and return its id.
@@ -173,16 +161,6 @@ def _reason(error: Exception) -> str:
         return error.detail
     logger.error("the default model did not start", exc_info=error, extra=TELLS_WHY)
     return "the log says why"
-
-
-def client_left(request: Request) -> ClientLeft:
-    """A function that waits until the client of a request disconnects."""
-
-    async def disconnected() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    return disconnected
 
 
 async def _services(request: Request) -> Services:

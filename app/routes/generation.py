@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from headlight.concurrency import client_left
 from headlight.errors import described
-from headlight.routes.strict_json import JsonRoute
+from headlight.routes import JsonRoute
 from headlight.schemas import EVENT_STREAM
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.negotiation import negotiate
 from headlight.serialization.sending import EVENTS, EventStream
-from headlight.services import Services, ServicesDep, client_left
+from headlight.services import Services, ServicesDep
 from headlight.tracing.generation import Generation
 
 router = APIRouter(prefix="/api/v1", tags=["generation"], route_class=JsonRoute)

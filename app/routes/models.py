@@ -13,6 +13,7 @@ import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
+from headlight.concurrency import client_left
 from headlight.errors import Problem, described, echo, over_limit
 from headlight.model.card import CLAIMS, ModelCard, measured_claim
 from headlight.model.head_profiles import head_labels
@@ -42,7 +43,7 @@ from headlight.serialization.negotiation import (
     not_modified,
 )
 from headlight.serialization.trace import raw_chunks, safetensors_header
-from headlight.services import ServicesDep, client_left
+from headlight.services import ServicesDep
 from headlight.tracing.analyses import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])

@@ -13,13 +13,14 @@ from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 
+from headlight.concurrency import client_left
 from headlight.errors import Problem, described
 from headlight.model.card import flatten, to_markdown
 from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.negotiation import ResponseFormat
-from headlight.services import ServicesDep, client_left
+from headlight.services import ServicesDep
 from headlight.settings import HOME
 from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, THEME_SCRIPT, modules_of
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from headlight.concurrency import client_left
 from headlight.errors import Problem, described, over_limit
 from headlight.model.positions import (
     alibi_encoding,
@@ -25,7 +26,7 @@ from headlight.serialization.negotiation import (
     not_modified,
 )
 from headlight.serialization.trace import Arrays
-from headlight.services import ServicesDep, client_left
+from headlight.services import ServicesDep
 from headlight.settings import Settings
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])

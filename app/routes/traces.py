@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from headlight.concurrency import client_left
 from headlight.errors import Problem, described, server_stopping
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, typed_tokens
 from headlight.registry import Registry
-from headlight.routes.strict_json import JsonRoute
+from headlight.routes import JsonRoute
 from headlight.schemas import EVENT_STREAM
 from headlight.schemas.traces import (
     TileAnswer,
@@ -38,9 +39,9 @@ from headlight.serialization.negotiation import (
     not_modified,
 )
 from headlight.serialization.sending import EVENTS, EventStream, encode_event
-from headlight.services import Services, ServicesDep, client_left
+from headlight.services import Services, ServicesDep
+from headlight.tracing.cache import tile_answer
 from headlight.tracing.jobs import TraceJob, check_texts, model_errors_as_problems
-from headlight.tracing.long_texts import tile_answer
 
 router = APIRouter(prefix="/api/v1", route_class=JsonRoute)
 

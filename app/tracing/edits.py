@@ -159,13 +159,6 @@ def _source_trace(
     return run_batch(checkpoint, spec, [read])[0]
 
 
-def source_texts(edits: Sequence[EditRequest]) -> list[str]:
-    """The texts and targets that edits take values from."""
-    sources = [source for edit in edits if (source := source_of(edit)) is not None]
-    texts = [text for source in sources for text in (source.text, source.target)]
-    return [text for text in texts if text is not None]
-
-
 def require_finite(trace: Trace) -> None:
     """Check what a pass with edits computed.
 

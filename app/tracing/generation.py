@@ -2,15 +2,15 @@
 
 import fnmatch
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from headlight.concurrency import Places
 from headlight.engine import Job
-from headlight.errors import Problem, over_limit, service_unavailable
+from headlight.errors import Problem, over_limit
 from headlight.model.generation import (
     Continuation,
     GeneratedToken,
@@ -329,33 +329,12 @@ def _require_known(checkpoint: Served, request: GenerateRequest) -> None:
             raise Problem(422, "unknown-token", f"there is no token {token}; {rule}")
 
 
-class Streams:
-    """The streams that are open now, `limit` at most."""
+class Streams(Places):
+    """The streams that are open now."""
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.n_open = 0
+        super().__init__(limit, "too-many-streams", "texts are being generated")
         self.is_stopping = False
-
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        """A place for one stream, for as long as the block runs.
-
-        Raises:
-            Problem: 503 with Retry-After, all places are taken.
-        """
-        if self.n_open >= self.limit:
-            raise service_unavailable(
-                "too-many-streams",
-                f"{self.n_open} texts are being generated already",
-                limit=self.limit,
-                actual=self.n_open,
-            )
-        self.n_open += 1
-        try:
-            yield
-        finally:
-            self.n_open -= 1
 
     def stop(self) -> None:
         """Let every stream end after the event in progress: the server stops."""

@@ -30,6 +30,7 @@ from headlight.model.tracing import (
     UnknownToken,
     pass_spec,
 )
+from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TokenizeRequest, TraceRequest
 from headlight.tracing.analyses import (
     derived_arrays,
@@ -40,7 +41,6 @@ from headlight.tracing.analyses import (
 from headlight.tracing.edits import (
     intervention_of,
     source_of,
-    source_texts,
 )
 
 MOST_MARKS = 1_000
@@ -188,6 +188,13 @@ def way_to_read_more(request: TraceRequest, description: Description) -> str:
     return f", or read up to {longest:,} tokens with resolution or queries"
 
 
+def _source_texts(edits: Sequence[EditRequest]) -> list[str]:
+    """The texts and targets that edits take values from."""
+    sources = [source for edit in edits if (source := source_of(edit)) is not None]
+    texts = [text for source in sources for text in (source.text, source.target)]
+    return [text for text in texts if text is not None]
+
+
 def check_texts(
     request: TokenizeRequest, limit: int, long_limit: int | None = None, longer: str = ""
 ) -> None:
@@ -205,7 +212,7 @@ def check_texts(
         check_text(request.text, limit, longer=longer)
     if isinstance(request, TraceRequest) and request.target is not None:
         check_text(request.target, limit, "target")
-    for text in source_texts(getattr(request, "edits", None) or ()):
+    for text in _source_texts(getattr(request, "edits", None) or ()):
         check_text(text, limit)
     if (patching := getattr(request, "patching", None)) is not None:
         check_text(patching.text, limit, "patching.text")

@@ -1,21 +1,18 @@
 """Traces on demand: from the cache, from a job that runs already, or from a new one."""
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
-import numpy as np
-import orjson
-from cachetools import LRUCache
+from anyio import CapacityLimiter
 from starlette.responses import Response
 
-from headlight.engine import ClientLeft, Engine, Job, unless_client_leaves
+from headlight.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
+from headlight.engine import Engine, Job
 from headlight.errors import Problem
 from headlight.metrics import Metrics
-from headlight.model.trace import NamedArray
 from headlight.registry import Registry
 from headlight.schemas.traces import TraceRequest, TracesRequest
 from headlight.serialization.negotiation import ResponseFormat
@@ -26,11 +23,11 @@ from headlight.serialization.sending import (
     entity_tag,
     size_estimate,
 )
-from headlight.serialization.trace import Analysis, Answer, Answers, Sendable, encode
+from headlight.serialization.trace import Answer, Answers, Sendable, encode
 from headlight.settings import MAX_LONG_TEXTS, Settings
 from headlight.tracing.batch import solve
+from headlight.tracing.cache import KeptTiles, TraceCache
 from headlight.tracing.jobs import TraceJob, check_texts, trace_job, trace_jobs, way_to_read_more
-from headlight.tracing.long_texts import KeptTiles, LongTexts
 
 INLINE_BYTES = 2**16
 """A smaller answer is encoded on the event loop if no pass was needed: in 2 ms at most."""
@@ -41,13 +38,6 @@ LARGE_BYTES = 2**20
 All others are encoded on the worker thread right after their pass: the event loop, which has the
 most to do when many clients ask, then only sends them.
 """
-
-OBJECT_BYTES, ARRAY_BYTES = 3_072, 448
-"""The objects around an answer and around each of its arrays, measured with tracemalloc: uncounted,
-a cache of small answers would take twice its bytes."""
-
-InThread = Callable[[Callable[[], Any], ClientLeft], Awaitable[Any]]
-"""Runs work on another thread until it is done or its client disconnects."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +56,7 @@ class Encoded:
 class TraceService:
     """Computes traces, each once while it is kept.
 
-    `in_thread` runs what is too long for the event loop and for the worker thread.
+    `threads` bounds what is too long for the event loop and for the worker thread.
     """
 
     def __init__(
@@ -77,7 +67,7 @@ class TraceService:
         engine: Engine,
         outgoing: Outgoing,
         metrics: Metrics,
-        in_thread: InThread,
+        threads: CapacityLimiter,
     ) -> None:
         self.registry = registry
         self.settings = settings
@@ -86,8 +76,9 @@ class TraceService:
         self.metrics = metrics
         self.cache = TraceCache(settings.cache_bytes)
         self.tiles = KeptTiles(settings.tile_bytes)
-        self.long_texts = LongTexts(MAX_LONG_TEXTS, settings.long_seconds)
-        self._in_thread = in_thread
+        self.long_texts = Places(MAX_LONG_TEXTS, "too-many-long-texts", "long texts are being read")
+        self._long_thread = CapacityLimiter(1)
+        self._threads = threads
         self._flights = SingleFlight(engine)
         metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)
 
@@ -146,7 +137,13 @@ class TraceService:
             ClientDisconnected: the client disconnected before it was computed.
         """
         self.metrics.cache_misses.inc()
-        return await self.long_texts.run(partial(self._solve_long, job, on_progress), client_left)
+        read, seconds = partial(self._solve_long, job, on_progress), self.settings.long_seconds
+        took = f"this text took longer than the {seconds:g} s that are allowed"
+        too_slow = f"{took}; send a shorter one, or ask for fewer layers"
+        with self.long_texts.place():
+            return await run_in_thread(
+                read, self._long_thread, client_left, seconds=seconds, too_slow=too_slow
+            )
 
     def _solve_long(self, job: TraceJob, on_progress: Callable[[float], object] | None) -> Answer:
         checkpoint, limit = self.registry.checkpoint(job.model), self.settings.max_cells
@@ -216,7 +213,8 @@ class TraceService:
             return Encoded(body, sent_as, self.outgoing.reserve(len(body)))
         reservation = self.outgoing.reserve(size_estimate(answer, sent_as))
         try:
-            body = await self._in_thread(partial(encode, answer, sent_as), client_left)
+            work = partial(encode, answer, sent_as)
+            body = await run_in_thread(work, self._threads, client_left)
             reservation.resize(len(body))
         except BaseException:
             reservation.release()
@@ -231,8 +229,8 @@ class TraceService:
         """
         if answer.n_bytes < INLINE_BYTES:
             return entity_tag(answer, sent_as)
-        tag: str = await self._in_thread(partial(entity_tag, answer, sent_as), client_left)
-        return tag
+        work = partial(entity_tag, answer, sent_as)
+        return await run_in_thread(work, self._threads, client_left)
 
     def _begin(self, job: TraceJob, sent_as: ResponseFormat) -> Job:
         self.metrics.cache_misses.inc()  # a client that joins has missed nothing
@@ -342,69 +340,6 @@ class SingleFlight:
         flight = self._flights.get(key)
         if flight is not None and flight.job.future is future:
             del self._flights[key]
-
-
-class TraceCache:
-    """Answers by the ids of their traces; any thread may ask. `max_bytes` of 0 keeps none."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._answers: LRUCache[str, Answer] = LRUCache(max_bytes, getsizeof=size_of)
-        self._lock = Lock()
-
-    @property
-    def n_bytes(self) -> int:
-        """The bytes of all answers."""
-        return int(self._answers.currsize)
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
-    def __contains__(self, trace_id: str) -> bool:
-        return trace_id in self._answers
-
-    def get(self, trace_id: str) -> Answer | None:
-        """The answer of that trace, if it is kept; it counts as asked for now."""
-        with self._lock:
-            return self._answers.get(trace_id)
-
-    def put(self, answer: Answer) -> None:
-        """Keep a copy of an answer without its timings, if it fits."""
-        if not self._answers.maxsize:
-            return
-        kept = copied(answer.untimed())
-        with self._lock, suppress(ValueError):  # larger than the cache
-            self._answers[kept.id] = kept
-
-
-def size_of(answer: Answer) -> int:
-    """About the bytes that a kept answer takes: its arrays, all else as JSON, and the objects."""
-    arrays = [*answer.trace.tensors.values()]
-    for analysis in answer.analyses.values():
-        arrays += analysis.arrays.values()
-    metadata = [dict(analysis.metadata) for analysis in answer.analyses.values()]
-    n_bytes = OBJECT_BYTES + sum(ARRAY_BYTES + array.data.nbytes for array in arrays)
-    return n_bytes + len(orjson.dumps([answer.members(), metadata]))
-
-
-def copied(answer: Answer) -> Answer:
-    """The answer with arrays of its own.
-
-    Long-lived arrays must not lie between what a pass frees, nor hold on to more than themselves:
-    without copies, made when the pass is over, the process took three times what is counted.
-    """
-    analyses = {
-        name: Analysis(arrays=_copies(found.arrays), metadata=found.metadata)
-        for name, found in answer.analyses.items()
-    }
-    trace = replace(answer.trace, tensors=_copies(answer.trace.tensors))
-    return replace(answer, trace=trace, analyses=analyses)
-
-
-def _copies(arrays: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
-    return {
-        name: NamedArray(array.axes, np.array(array.data, order="C"))
-        for name, array in arrays.items()
-    }
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from headlight.engine import ClientDisconnected, Engine, Job, is_fatal, is_out_of_memory
+from headlight.concurrency import ClientDisconnected
+from headlight.engine import Engine, Job, is_fatal, is_out_of_memory
 from headlight.errors import Problem
 from headlight.model.cancellation import check
 

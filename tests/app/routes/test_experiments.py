@@ -223,7 +223,7 @@ def test_long_runs_need_a_place_and_short_ones_do_not(server, endless, problem):
         assert trace.status_code == 200
     finally:
         close(streams)
-    wait_for(lambda: made.n_running == 0 and server.services.experiments.n_long == 0)
+    wait_for(lambda: made.n_running == 0 and server.services.experiments.long.n_open == 0)
 
 
 def test_short_runs_wait_in_a_short_queue(server, endless, problem):
@@ -231,14 +231,14 @@ def test_short_runs_wait_in_a_short_queue(server, endless, problem):
     streams = open_runs(server, 1)
     try:
         # The one thread for short runs is taken, so these wait before their first frame.
-        assert server.services.experiments.n_quick == 1
-        server.services.experiments.n_quick = MAX_WAITING
+        assert server.services.experiments.quick.n_open == 1
+        server.services.experiments.quick.n_open = MAX_WAITING
         response = httpx.post(f"{server.url}{PATH}/by_hand", json={})
         assert problem(response, 503, "too-many-experiments")["limit"] == MAX_WAITING
     finally:
-        server.services.experiments.n_quick = 1
+        server.services.experiments.quick.n_open = 1
         close(streams)
-    wait_for(lambda: made.n_running == 0 and server.services.experiments.n_quick == 0)
+    wait_for(lambda: made.n_running == 0 and server.services.experiments.quick.n_open == 0)
 
 
 def test_a_client_that_leaves_ends_the_run(server, endless):
@@ -247,7 +247,7 @@ def test_a_client_that_leaves_ends_the_run(server, endless):
     wait_for(lambda: made.n_running == 1)
     close(streams)
     wait_for(lambda: made.n_running == 0)
-    wait_for(lambda: server.services.experiments.n_long == 0)
+    wait_for(lambda: server.services.experiments.long.n_open == 0)
 
 
 def test_a_client_that_leaves_before_a_json_answer_ends_the_run(server, endless):
@@ -255,7 +255,7 @@ def test_a_client_that_leaves_before_a_json_answer_ends_the_run(server, endless)
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{server.url}{PATH}/endless", json={}, headers=JSON, timeout=0.5)
     wait_for(lambda: made.n_running == 0)
-    wait_for(lambda: server.services.experiments.n_long == 0)
+    wait_for(lambda: server.services.experiments.long.n_open == 0)
 
 
 def test_a_run_that_takes_too_long_is_stopped(client, endless, problem, monkeypatch):

@@ -15,8 +15,8 @@ from headlight.model.trace import NamedArray, Trace
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.trace import Analysis, Answer
 from headlight.tracing.batch import solve
+from headlight.tracing.cache import TraceCache, size_of
 from headlight.tracing.jobs import trace_job
-from headlight.tracing.service import TraceCache, size_of
 
 
 def answer(name, *arrays, text="a", analyses=()):

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from headlight.engine import ClientDisconnected, Job
+from headlight.concurrency import ClientDisconnected
+from headlight.engine import Job
 from headlight.errors import Problem
 from headlight.tracing.service import SingleFlight
 

@@ -1,86 +1,86 @@
-"""Long texts: read on a thread of their own, and what is kept of them for tiles.
+"""Kept traces by their ids, and the queries and keys of which tiles of their maps are computed."""
 
-A book takes minutes, in which the inference thread goes on with short texts.
-"""
-
-import asyncio
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from threading import Lock
-from time import monotonic
-from typing import TypeVar
 
-import anyio.to_thread
 import numpy as np
-from anyio import CapacityLimiter
+import orjson
 from cachetools import LRUCache
 
-from headlight.engine import ClientDisconnected, ClientLeft, unless_client_leaves
-from headlight.errors import Problem, echo, over_limit, service_unavailable
-from headlight.model.cancellation import Cancelled, cancellable
+from headlight.errors import Problem, echo, over_limit
 from headlight.model.observation import bin_width
 from headlight.model.trace import NamedArray, Tiles
 from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest
-from headlight.serialization.trace import Answer, Arrays
+from headlight.serialization.trace import Analysis, Answer, Arrays
 
-Result = TypeVar("Result")
+OBJECT_BYTES, ARRAY_BYTES = 3_072, 448
+"""The objects around an answer and around each of its arrays, measured with tracemalloc: uncounted,
+a cache of small answers would take twice its bytes."""
 
 
-class LongTexts:
-    """Reads long texts one after another, beside the inference thread.
+class TraceCache:
+    """Answers by the ids of their traces; any thread may ask. `max_bytes` of 0 keeps none."""
 
-    Args:
-        places: how many may be read or wait.
-        seconds: how long one may take.
+    def __init__(self, max_bytes: int) -> None:
+        self._answers: LRUCache[str, Answer] = LRUCache(max_bytes, getsizeof=size_of)
+        self._lock = Lock()
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of all answers."""
+        return int(self._answers.currsize)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def __contains__(self, trace_id: str) -> bool:
+        return trace_id in self._answers
+
+    def get(self, trace_id: str) -> Answer | None:
+        """The answer of that trace, if it is kept; it counts as asked for now."""
+        with self._lock:
+            return self._answers.get(trace_id)
+
+    def put(self, answer: Answer) -> None:
+        """Keep a copy of an answer without its timings, if it fits."""
+        if not self._answers.maxsize:
+            return
+        kept = copied(answer.untimed())
+        with self._lock, suppress(ValueError):  # larger than the cache
+            self._answers[kept.id] = kept
+
+
+def size_of(answer: Answer) -> int:
+    """About the bytes that a kept answer takes: its arrays, all else as JSON, and the objects."""
+    arrays = [*answer.trace.tensors.values()]
+    for analysis in answer.analyses.values():
+        arrays += analysis.arrays.values()
+    metadata = [dict(analysis.metadata) for analysis in answer.analyses.values()]
+    n_bytes = OBJECT_BYTES + sum(ARRAY_BYTES + array.data.nbytes for array in arrays)
+    return n_bytes + len(orjson.dumps([answer.members(), metadata]))
+
+
+def copied(answer: Answer) -> Answer:
+    """The answer with arrays of its own.
+
+    Long-lived arrays must not lie between what a pass frees, nor hold on to more than themselves:
+    without copies, made when the pass is over, the process took three times what is counted.
     """
+    analyses = {
+        name: Analysis(arrays=_copies(found.arrays), metadata=found.metadata)
+        for name, found in answer.analyses.items()
+    }
+    trace = replace(answer.trace, tensors=_copies(answer.trace.tensors))
+    return replace(answer, trace=trace, analyses=analyses)
 
-    def __init__(self, places: int, seconds: float) -> None:
-        self.places, self.seconds = places, seconds
-        self.n_open = 0
-        self._limiter = CapacityLimiter(1)
 
-    async def run(self, work: Callable[[], Result], client_left: ClientLeft | None) -> Result:
-        """The result of work that calls `cancellation.check` now and then.
-
-        Raises:
-            Problem: 503 with Retry-After, too many wait; 504, it took too long.
-            ClientDisconnected: the client disconnected before it was done.
-        """
-        if self.n_open >= self.places:
-            why = f"{self.n_open} long texts are being read already"
-            raise service_unavailable(
-                "too-many-long-texts", why, limit=self.places, actual=self.n_open
-            )
-        is_left = threading.Event()
-        self.n_open += 1
-        run = partial(self._cancellable, work, is_left)
-        running = asyncio.ensure_future(anyio.to_thread.run_sync(run, limiter=self._limiter))
-        running.add_done_callback(self._close)
-        try:
-            return await unless_client_leaves(running, client_left)
-        finally:
-            is_left.set()
-
-    def _close(self, done: asyncio.Future[Result]) -> None:
-        self.n_open -= 1
-        if not done.cancelled():
-            done.exception()  # retrieved
-
-    def _cancellable(self, work: Callable[[], Result], is_left: threading.Event) -> Result:
-        deadline = monotonic() + self.seconds
-        try:
-            with cancellable(lambda: is_left.is_set() or monotonic() > deadline):
-                return work()
-        except Cancelled:
-            # Not chained: the traceback holds the arrays of the pass.
-            problem = ClientDisconnected() if is_left.is_set() else self._too_slow()
-        raise problem
-
-    def _too_slow(self) -> Problem:
-        took = f"this text took longer than the {self.seconds:g} s that are allowed"
-        return Problem(504, "too-slow", f"{took}; send a shorter one, or ask for fewer layers")
+def _copies(arrays: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
+    return {
+        name: NamedArray(array.axes, np.array(array.data, order="C"))
+        for name, array in arrays.items()
+    }
 
 
 class KeptTiles:

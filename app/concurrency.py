@@ -1,0 +1,147 @@
+"""Work beside the inference thread: in few places, on other threads, for clients that may leave.
+
+`headlight.engine` runs the passes of short texts. Long texts, experiments and large encodings run
+on threads of their own. They stop between two steps once their client disconnects.
+"""
+
+import asyncio
+import math
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TypeVar
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from fastapi import Request
+
+from headlight.errors import Problem, service_unavailable
+from headlight.model.cancellation import Cancelled, cancellable, check
+
+Result = TypeVar("Result")
+ClientLeft = Callable[[], Awaitable[object]]
+"""Waits until the client disconnects; raises if the rest of its request is invalid."""
+
+
+class ClientDisconnected(Problem):
+    """The client disconnected before its answer; the status is for the access log."""
+
+    def __init__(self) -> None:
+        super().__init__(499, "client-left", "the client left before it was answered")
+
+
+def client_left(request: Request) -> ClientLeft:
+    """A function that waits until the client of a request disconnects."""
+
+    async def disconnected() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    return disconnected
+
+
+async def unless_client_leaves(
+    future: asyncio.Future[Result], client_left: ClientLeft | None
+) -> Result:
+    """The result of a future that others may wait for too, unless the client disconnects first.
+
+    Raises:
+        ClientDisconnected: it did.
+        Exception: that of the future, or of the client's request.
+    """
+    if client_left is None or future.done():
+        return await asyncio.shield(future)
+    # asyncio.wait does the same and takes three times as long.
+    waiter = future.get_loop().create_future()
+    watcher = asyncio.ensure_future(client_left())
+
+    def wake(_: object) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    future.add_done_callback(wake)
+    watcher.add_done_callback(wake)
+    try:
+        await waiter
+        if not future.done():
+            watcher.result()  # raises what is wrong with the rest of the request
+            raise ClientDisconnected
+        return future.result()
+    finally:
+        future.remove_done_callback(wake)
+        watcher.cancel()
+        if watcher.done() and not watcher.cancelled():
+            watcher.exception()  # retrieved
+
+
+async def run_in_thread(
+    work: Callable[[], Result],
+    threads: CapacityLimiter,
+    client_left: ClientLeft | None = None,
+    *,
+    seconds: float = math.inf,
+    too_slow: str = "",
+) -> Result:
+    """The result of work that calls `cancellation.check` now and then.
+
+    Args:
+        work: stops at its next check if the caller does not wait for it any more.
+        threads: bounds how many run at one time.
+        client_left: of the client that waits for the result.
+        seconds: how long the work may take on its thread.
+        too_slow: the detail of the problem of work that took longer.
+
+    Raises:
+        Problem: 504, it took too long.
+        ClientDisconnected: the client disconnected before it was done.
+    """
+    is_left = threading.Event()
+
+    def run() -> Result:
+        deadline = monotonic() + seconds
+        try:
+            with cancellable(lambda: is_left.is_set() or monotonic() > deadline):
+                check()  # the client may have left while this waited for a thread
+                return work()
+        except Cancelled:
+            late = Problem(504, "too-slow", too_slow)
+            problem = ClientDisconnected() if is_left.is_set() else late
+        raise problem  # not chained: the traceback holds the arrays of the work
+
+    running = asyncio.ensure_future(anyio.to_thread.run_sync(run, limiter=threads))
+    running.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved
+    try:
+        return await unless_client_leaves(running, client_left)
+    finally:
+        is_left.set()
+
+
+class Places:
+    """A bounded number of things that are open at one time.
+
+    Args:
+        limit: how many there may be.
+        kind: of the problem of one more.
+        taken: what takes the places, such as "experiments are running".
+    """
+
+    def __init__(self, limit: int, kind: str, taken: str) -> None:
+        self.limit, self.kind, self.taken = limit, kind, taken
+        self.n_open = 0
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Take a place for as long as the block runs.
+
+        Raises:
+            Problem: 503 with Retry-After, all places are taken.
+        """
+        if self.n_open >= self.limit:
+            why = f"{self.n_open} {self.taken} already"
+            raise service_unavailable(self.kind, why, limit=self.limit, actual=self.n_open)
+        self.n_open += 1
+        try:
+            yield
+        finally:
+            self.n_open -= 1
