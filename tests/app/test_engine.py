@@ -46,31 +46,6 @@ async def start(engine, work):
     return task
 
 
-def test_work_returns_its_result_and_runs_on_its_own_thread(engine):
-    name = asyncio.run(engine.run(lambda: threading.current_thread().name))
-    assert name == "inference"
-
-
-def test_an_exception_reaches_who_asked(engine):
-    with pytest.raises(ZeroDivisionError):
-        asyncio.run(engine.run(lambda: 1 / 0))
-
-
-def test_pieces_of_work_never_overlap(engine):
-    running = []
-
-    def work():
-        running.append(1)
-        assert len(running) == 1
-        running.pop()
-        return True
-
-    async def two():
-        return await asyncio.gather(engine.run(work), engine.run(work))
-
-    assert asyncio.run(two()) == [True, True]
-
-
 def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(engine, gate):
     async def overfill():
         tasks = [await start(engine, gate.wait) for _ in range(2)]

@@ -69,13 +69,10 @@ def test_many_errors_are_counted_and_some_are_shown(client, problem):
         ),
         ({"layers": []}, "layers: has 0 entries; send at least 1, or leave the member out"),
         ({"layers": 1}, "layers: 1 is not a list"),
-        ({"heads": [True]}, "heads.0: true is not a whole number"),
         ({"heads": [-1]}, "heads.0: must be at least 0, not -1"),
         ({"resolution": 0}, "resolution: must be at least 1 and at most 1024, not 0"),
-        ({"resolution": "a"}, "resolution: 'a' is not a whole number; it must be at least 1"),
         ({"dtype": "int8"}, "dtype: 'int8' is not one of 'float32' or 'uint16'"),
         ({"capture": ["a" * 81]}, "capture.0: has 81 characters; send at most 80"),
-        ({"queries": [0] * 257}, "queries: has 257 entries; send at most 256"),
         ({"triangle": 1}, "triangle: 1 is neither true nor false"),
         ({"patching": {}}, "patching.text: is missing; send it"),
         ({"text": None}, "text: is missing; send either text or ids"),
@@ -105,14 +102,7 @@ def test_an_id_that_is_none_is_told_from_a_trace_that_is_not_kept(client, proble
         (["edits", 1, "kind"], ["edits", 1, "kind"]),
         (["edits", 3, "set"], ["edits", 3]),
         (["edits", 9, "heads"], ["edits", 9, "heads"]),
-        (["text"], ["text"]),
-        ([], []),
     ],
 )
 def test_a_path_has_no_tag_that_nobody_sent(location, path):
     assert validation_path(location, EDITS) == path
-
-
-@pytest.mark.parametrize("body", [None, [], "edits", 3])
-def test_a_path_needs_no_body_of_its_shape(body):
-    assert validation_path(["edits", 0, "value"], body) == ["edits", 0, "value"]

@@ -7,7 +7,7 @@ import torch
 
 from headlight import registry as registry_module
 from headlight.errors import Problem
-from headlight.model_memory import ModelMemory, NoRoom, budget_of, in_gb, pass_bytes_of
+from headlight.model_memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
 from headlight.registry import Registry
 
 CPU = torch.device("cpu")
@@ -44,15 +44,6 @@ def test_a_model_in_use_never_goes():
         assert "b" in memory
     memory.reserve("c", 4)
     assert "a" not in memory
-
-
-def test_a_model_that_two_use_stays_until_both_are_done():
-    memory = filled(4, a=4)
-    with memory.using("a"):
-        with memory.using("a"):
-            pass
-        with pytest.raises(NoRoom):
-            memory.reserve("b", 4)
 
 
 def test_one_that_is_too_large_drives_out_none():
@@ -100,10 +91,6 @@ def test_the_budget_is_that_of_the_settings_or_a_share_of_the_machine(monkeypatc
     assert budget_of(CPU, workers=2) == 375
     monkeypatch.setattr("headlight.model_memory.memory_bytes", lambda: None)
     assert budget_of(CPU) is None
-
-
-def test_sizes_are_written_for_readers():
-    assert (in_gb(7_240_000_000), in_gb(153_640)) == ("7.24 GB", "0.15 MB")
 
 
 def test_the_registry_keeps_to_the_budget_and_loads_again(zoo):

@@ -28,15 +28,6 @@ def test_models_are_described_without_loading_weights(zoo, model_ids, monkeypatc
     assert found.describe("dense").config.moe is None
 
 
-def test_an_unfinished_run_is_not_called_damaged(parent, zoo):
-    run = shutil.copytree(zoo / "tiny", parent / "run")
-    (run / "run.json").write_text("{}")
-    (run / "config.json").unlink()
-    reason = Registry([parent], default="sound", device=CPU).unavailable["run"]
-    assert "not finished" in reason
-    assert "damaged" not in reason
-
-
 def test_a_model_that_the_device_cannot_hold_is_named_and_the_others_go_on(
     zoo, model_ids, monkeypatch
 ):
@@ -75,14 +66,6 @@ def test_a_directory_of_ones_own_adds_models_and_replaces_none(zoo, model_ids, t
     assert set(found.descriptions) == {*model_ids, "mine"}
     assert found.describe("tiny").config.moe is not None
     assert "there is a model of that name" in caplog.text
-
-
-def test_threads_are_as_many_as_was_said(zoo, monkeypatch):
-    asked = []
-    monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    registry_of(Settings(zoo_dir=zoo, device="cpu", threads=3))
-    registry_of(Settings(zoo_dir=zoo, device="cpu", threads=0))
-    assert asked == [3]
 
 
 def test_a_missing_directory_is_no_error(tmp_path, caplog):

@@ -5,8 +5,6 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Generator
-from typing import get_args, get_origin
 
 import httpx
 import numpy as np
@@ -113,11 +111,6 @@ def test_models_and_limits_are_those_of_the_server(headlight):
     assert "headlight_" in headlight.metrics()
     assert headlight.is_alive()
     assert headlight.is_ready()
-
-
-def test_tokens_are_those_of_the_tokenizer(headlight, tiny):
-    expected = tiny.tokenizer.encode(TEXT)
-    assert [vars(token) for token in headlight.tokenize(TEXT)] == [vars(each) for each in expected]
 
 
 def test_an_encoding_of_positions_is_arrays(headlight):
@@ -348,13 +341,6 @@ def test_a_method_takes_what_its_request_takes(method, schema):
     taken = [inspect.signature(getattr(kind, method)).parameters for kind in (Client, AsyncClient)]
     assert list(taken[0].values()) == list(taken[1].values())
     assert set(taken[0]) - {"self"} == set(schema.model_fields)
-
-
-def test_a_stream_is_typed_by_its_own_events():
-    for kind, generator in ((Client, Generator), (AsyncClient, AsyncGenerator)):
-        found = inspect.signature(kind.generate).return_annotation
-        assert get_origin(found) is generator
-        assert get_args(found)[0] == Started | TokenWritten | Ended
 
 
 def test_a_text_of_another_script_is_sent_without_escapes():

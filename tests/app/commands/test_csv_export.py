@@ -70,14 +70,6 @@ def test_an_axis_that_an_array_lacks_is_empty(trace):
     assert rows[-1]["value"] == "0.5"
 
 
-def test_numbers_are_exact(trace):
-    numbers = np.random.default_rng(0).random((1, 3, 3), dtype=np.float32)
-    array = NamedArray(WEIGHTS.axes, numbers)
-    rows = rows_of(replace(trace, tensors={"a.weights": array}))
-    printed = np.array([np.float32(row["value"]) for row in rows])
-    np.testing.assert_array_equal(printed, numbers.ravel())
-
-
 def tokens(*texts):
     return tuple(
         Token(id=at, text=text, start=0, end=0, word=at, is_special=False)

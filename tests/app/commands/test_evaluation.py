@@ -152,11 +152,9 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(monkeypatch):
     ("arguments", "fault", "code"),
     [
         (["--text", "none.txt"], "none.txt cannot be read", 1),
-        (["--text", "short.txt"], "at least 23", 1),
         (["--pairs", "pairs.jsonl"], "name at least one text file", 1),
         (["--text", "corpus.txt", "--pairs", "corpus.txt"], "corpus.txt, line 1", 1),
         (["--text", "short.txt", "--gold", "gold.jsonl"], "a word alignment", 2),
-        (["--device", "tpu"], "'tpu'", 2),
     ],
 )
 def test_an_evaluation_that_fails_leaves_the_card(decoder, corpus, arguments, fault, code):
@@ -174,20 +172,6 @@ def test_a_folder_without_a_model_is_a_failure():
 def test_an_unknown_model_is_a_usage_error_that_names_the_others():
     shipped = [path.name for path in ZOO.iterdir() if path.is_dir()]
     assert_fails(evaluate("nowhere"), "'nowhere'", *shipped, code=2)
-
-
-def test_a_folder_that_one_stands_in_can_be_measured(decoder, monkeypatch):
-    monkeypatch.chdir("out")
-    assert evaluate(".").exit_code == 0
-    assert "sample" in read_card(Path("CARD.md")).metrics
-
-
-def test_a_model_that_ships_is_known_by_its_name(decoder, folder, monkeypatch):
-    (folder / "zoo").mkdir()
-    Path("out").rename("zoo/mine")
-    monkeypatch.setattr("headlight.model.checkpoint.ZOO", folder / "zoo")
-    assert evaluate("mine").exit_code == 0
-    assert "sample" in read_card(Path("zoo/mine/CARD.md")).metrics
 
 
 def test_a_model_of_another_directory_is_known_by_its_name(decoder):

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from headlight.settings import Settings
 
 SECRET = "0123456789abcdefSECRET"
@@ -50,17 +48,6 @@ def test_into_a_pipe_no_line_is_wrapped_or_padded(headlight, model_ids, monkeypa
     assert [line.split()[0] for line in lines] == ["id", *model_ids]
     assert [line for line in lines if line != line.rstrip()] == []
     assert len({len(line) for line in lines}) == 1
-
-
-@pytest.mark.parametrize("command", ["limits", "settings"])
-def test_a_description_is_one_line_into_a_pipe(headlight, monkeypatch, command):
-    monkeypatch.setattr("headlight.commands.output.console.width", 20)
-    lines = headlight(command).stdout.splitlines()
-    assert [line for line in lines if line != line.rstrip()] == []
-    limits = Settings().limits()
-    for name, field in Settings.model_fields.items():
-        if (name in limits) == (command == "limits"):
-            assert f"  {field.description}" in lines
 
 
 def test_limits_as_json_are_those_of_the_api(headlight, client):

@@ -16,7 +16,6 @@ SECRET = "a secret"
         ("DEVICE", "tpu", ": 'tpu' is not one of "),
         ("CORS_ORIGINS", "a.org", ": 'a.org': "),
         ("ALLOWED_HOSTS", "https://x.org", ": 'https://x.org': "),
-        ("ALLOWED_HOSTS", "x.org:80", ": 'x.org:80': "),
     ],
 )
 def test_a_variable_is_reported_with_its_value_and_the_rule(

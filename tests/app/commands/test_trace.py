@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from headlight.cli import app
 from headlight.client import Client, read_trace
 from headlight.commands.trace import _quoted
-from headlight.model import tracing
 
 ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
 ZEROED = '[{"kind": "heads_off", "heads": [0]}]'
@@ -37,12 +36,6 @@ def test_a_translator_shows_both_texts_and_predicts_the_target(headlight, transl
     assert len(rows) == len(pieces)
     assert all(repr(piece) in row for piece, row in zip(pieces, rows, strict=True))
     assert "encoder.layers.0.self_attention.output  query=3 d_model=16" in result.output
-
-
-def test_a_translator_without_a_target_shows_its_translation(headlight, translator):
-    result = headlight("trace", "the cat", "--model", "translator")
-    target = tracing.trace(translator, "the cat").target
-    assert f"translator reads 'the cat', then {target!r}\n" in result.output
 
 
 def test_an_encoder_shows_predictions_in_place(headlight):
@@ -140,18 +133,6 @@ def test_a_token_is_quoted_with_single_backslashes(text, shown):
     assert _quoted(text) == shown
 
 
-def test_an_existing_file_is_replaced_only_with_force(headlight, tmp_path):
-    path = tmp_path / "trace.csv"
-    path.write_text("mine")
-    refused = headlight(*ASK, "--csv", "--out", str(path))
-    assert refused.exit_code == 1
-    assert str(path) in refused.stderr
-    assert "--force" in refused.stderr
-    assert path.read_text() == "mine"
-    assert headlight(*ASK, "--csv", "--out", str(path), "--force").exit_code == 0
-    assert path.read_text().startswith("site,head,query,query_token,key,key_token,value\n")
-
-
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -160,8 +141,6 @@ def test_an_existing_file_is_replaced_only_with_force(headlight, tmp_path):
         (["--json", "--html", "-"], "destination"),
         (["--edits", "[{]"], "--edits is not JSON: "),
         (["--edits", '[{"kind": "mood"}]'], "--edits.0: "),
-        (["--analyses", "odds"], "--analyses.0: 'odds' is not one of "),
-        (["--dtype", "int4"], "--dtype: 'int4' is not one of "),
         (["--html", "-", "--heads", "0"], "--heads"),
         (["--html", "-", "--capture", "logits"], "--capture '*.self_attention.weights'"),
         (["--server", "localhost"], "'localhost'"),
@@ -170,7 +149,6 @@ def test_an_existing_file_is_replaced_only_with_force(headlight, tmp_path):
         (["--heads", "9"], "head 9"),
         (["--capture", "decoder.layer.*"], "decoder.layers.*"),
         (["--device", "tpu"], "--device: 'tpu' is not one of "),
-        (["--precision", "int8"], "--precision: 'int8' is not one of "),
         (["--target", "b"], "target"),
         (["--model", "translator", "--target", "\udcff"], "surrogate"),
     ],
@@ -181,11 +159,6 @@ def test_a_usage_error_is_one_line_and_exits_with_2(headlight, words, named):
     assert named in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert result.stdout == ""
-
-
-@pytest.mark.parametrize("text", [" ", "a\udcff", "a" * 4001])
-def test_a_text_that_is_rejected_exits_with_2(headlight, text):
-    assert headlight("trace", text).exit_code == 2
 
 
 @pytest.mark.parametrize(

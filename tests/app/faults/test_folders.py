@@ -126,19 +126,10 @@ LAUGHS = "\n".join(
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
     # the weights
-    "weights of no bytes": (text("model.safetensors", b""), "header"),
     "half the weights": (sparse("model.safetensors", 4_000), "ncomplete|header"),
     "a header without end": (
         text("model.safetensors", struct.pack("<Q", 2**63)),
         "the header has 9,223,372,036,854,775,808 bytes",
-    ),
-    "a header that is longer than the file": (
-        text("model.safetensors", struct.pack("<Q", 60_000) + b"{}"),
-        "header",
-    ),
-    "a header that is no JSON": (
-        text("model.safetensors", struct.pack("<Q", 4) + b"\xff\xff{}"),
-        "header",
     ),
     "a header of 60,000 levels": (
         text("model.safetensors", struct.pack("<Q", 60_000) + b"[" * 60_000),
@@ -149,27 +140,13 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         "bytes exceed",
     ),
     "tensors over each other": (header(overlap), "(?i)offset|header"),
-    "a tensor out of the file": (header(shift(10**12)), "(?i)offset|header"),
-    "a tensor before the file": (header(shift(-(10**6))), "(?i)header|offset"),
-    "a shape beyond all numbers": (
-        header(lambda members: members[SCALE].update(shape=[2**62, 2**62])),
-        "(?i)overflow|header|offset",
-    ),
     "a shape of other numbers": (
         header(lambda members: members[SCALE].update(shape=[2, 8])),
         r"has shape \(2, 8\), expected \(16,\)",
     ),
-    "a dtype nobody knows": (
-        header(lambda members: members[SCALE].update(dtype="F7")),
-        "(?i)header|dtype|variant",
-    ),
     "whole numbers": (
         tensors(lambda arrays: arrays.update({SCALE: np.ones(16, dtype=np.int32)})),
         f"{SCALE} holds I32, expected F16, BF16, F32",
-    ),
-    "numbers of 64 bits": (
-        tensors(lambda arrays: arrays.update({SCALE: np.ones(16)})),
-        f"{SCALE} holds F64, expected F16, BF16, F32",
     ),
     "a missing tensor": (tensors(lambda arrays: arrays.pop(SCALE)), f"{SCALE} is missing"),
     "a surplus tensor": (
@@ -177,13 +154,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         "<b> is unknown",
     ),
     "a weight of NaN": (poison(float("nan")), f"{SCALE} holds a weight that is not finite"),
-    "an infinite weight": (poison(float("inf")), f"{SCALE} holds a weight that is not finite"),
     "a terabyte of weights": (sparse("model.safetensors", 2**40), "1,099,511,627,776 bytes exceed"),
     # the config
     "no config": (lambda folder: (folder / "config.json").unlink(), "config.json is missing"),
     "a config of 10 MB": (text("config.json", "[" * 10**7), "10,000,000 bytes exceed"),
-    "a config of 60,000 levels": (text("config.json", "[" * 60_000), "nests too deeply"),
-    "a config of bytes": (text("config.json", b"\xff\xfe\x00"), "codec"),
     "half a config, and no card": (
         lambda folder: (
             (folder / "CARD.md").unlink(),
@@ -195,15 +169,9 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         text("config.json", '{"n_layers": 1, "n_layers": 2}'),
         "n_layers",
     ),
-    "a config without a size": (config(n_heads=...), "n_heads"),
     "a config with more": (config(n_wheels=4), "n_wheels"),
     "a size of 5,000 digits": (text("config.json", '{"n_layers": ' + "9" * 5_000 + "}"), "digits"),
     "a billion layers": (config(n_layers=10**9), r"n_layers \(1000000000\) must be at most 1000"),
-    "a billion heads": (config(n_heads=10**9), r"n_heads \(1000000000\) must be at most 1000"),
-    "a billion experts": (
-        config(moe={"n_experts": 10**9, "top_k": 1, "layers": [0]}),
-        r"n_experts \(1000000000\) must be at most 1000",
-    ),
     "experts everywhere": (
         config(n_layers=1_000, moe={"n_experts": 1_000, "top_k": 1, "layers": [*range(1_000)]}),
         "1000000 experts",
@@ -212,20 +180,13 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         config(max_tokens=2**24, d_model=2**20, n_heads=1),
         "needs [0-9,.]+ GB of memory; this machine has",
     ),
-    "a vocabulary beyond all numbers": (config(vocab_size=2**62), "vocab_size .* must be at most"),
     "a negative size": (config(d_ff=-1), r"d_ff \(-1\) must be at least 1"),
-    "half a layer": (config(n_layers=1.5), "n_layers"),
-    "a size in words": (config(d_model="<b>wide</b>"), "d_model"),
-    "no size": (config(d_model=None), "d_model"),
     "a list of kinds": (config(kind=["decoder"]), "kind"),
     "a kind of 10,000 letters": (config(kind="k" * 10_000), "kind 'kkk"),
-    "an epsilon that is none": (config(norm_epsilon="small"), "config"),
     "layers of experts that are none": (config(moe={"n_experts": 2, "layers": 7}), "config"),
     "weights of another config": (config(d_ff=25), r"has shape .*, expected"),
     # the tokenizer
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "No such file"),
-    "half a tokenizer": (sparse("tokenizer.json", 1_000), "not a readable tokenizer"),
-    "a tokenizer of 60,000 levels": (text("tokenizer.json", "[" * 60_000), "not a readable tok"),
     "a tokenizer of 100 MB": (sparse("tokenizer.json", 10**8), "100,000,000 bytes exceed"),
     "a tokenizer of another size": (
         tokenizer(lambda found: found["model"]["vocab"].update(ZZZZ=300)),
@@ -256,18 +217,14 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "no card": (lambda folder: (folder / "CARD.md").unlink(), "No such file"),
     "a card of 1 MB": (card("", "a" * 2**20), "bytes exceed"),
     "a card of a billion laughs": (card(LAUGHS), "it has an alias"),
-    "a card that holds itself": (card("metrics: &m {a: *m}"), "it has an alias"),
     "a card of 50,000 levels": (card("metrics: " + "[" * 50_000), "levels deep"),
     "a card with an object of Python": (
         card("metrics: !!python/object/apply:os.getcwd []"),
         "broken YAML",
     ),
     "a card with bytes": (card('metrics: {a: !!binary "/w=="}'), "a bytes cannot"),
-    "a card with a set": (card("metrics: {a: !!set {b: null}}"), "a set cannot"),
-    "a card with a lone surrogate": (card('metrics: {a: "\\ud800"}'), "broken YAML"),
     "a card with a number of 5,000 digits": (card(f"metrics: {{a: {'9' * 5_000}}}"), "digits"),
     "a card with a day that is none": (card("metrics: {a: 2026-13-45}"), "month must be in"),
-    "a card of bytes": (text("CARD.md", b"---\n\xff\n---\n"), "codec"),
     # what is no file
     **{
         f"a {kind} for {file}": (replaced(file, make), reason)
@@ -352,14 +309,6 @@ def test_links_that_stay_inside_are_followed(parent):
         (parent / "sound" / file).rename(parent / "sound" / "data" / file)
         (parent / "sound" / file).symlink_to(Path("data") / file)
     assert Registry([parent], default="sound", device=CPU).checkpoint().id == "sound"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_what_may_not_be_read_is_named(parent):
-    broken = shutil.copytree(parent / "sound", parent / "broken")
-    (broken / "config.json").chmod(0)
-    found = Registry([parent], default="sound", device=CPU)
-    assert found.unavailable["broken"] == "broken/config.json: Permission denied"
 
 
 def test_a_card_that_is_hard_to_read_stops_nobody_else(parent, client_with):

@@ -31,11 +31,6 @@ any_text = (
         max_size=40,
     )
 ).map(lambda text: json.loads(json.dumps(text)))
-any_json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | any_text,
-    lambda children: st.lists(children) | st.dictionaries(any_text, children),
-    max_leaves=20,
-)
 
 
 def as_body(value):
@@ -136,32 +131,3 @@ def test_every_pair_of_texts_is_read(client, assert_problem_of, text, target):
     if response.status_code != 200:
         assert_problem_of(response)
         assert not (is_text(text + target) and text.strip() and target.strip())
-
-
-@thorough
-@given(body=any_json, path=st.sampled_from(["trace", "tokenize", "generate"]))
-def test_whatever_json_comes_it_is_refused_or_answered(client, assert_problem_of, body, path):
-    response = client.post(f"/api/v1/{path}", content=as_body(body), headers=JSON)
-    assert assert_problem_of(response) in ("malformed-json", "invalid-request")
-
-
-@thorough
-@given(body=st.binary(max_size=200), path=st.sampled_from(["trace", "tokenize", "generate"]))
-def test_whatever_bytes_come_they_are_refused(client, assert_problem_of, body, path):
-    response = client.post(f"/api/v1/{path}", content=body, headers=JSON)
-    assert_problem_of(response)
-
-
-@thorough
-@given(model=any_text.filter(is_text))
-def test_whatever_name_is_asked_for_there_is_no_such_model(client, assert_problem_of, model):
-    response = client.post("/api/v1/tokenize", json={"text": "a", "model": model})
-    assert assert_problem_of(response) in ("unknown-model", "invalid-request")
-
-
-@thorough
-@given(glob=st.text("*?[]!-.adelnorsty0", min_size=1, max_size=60))
-def test_whatever_glob_is_asked_for_it_matches_or_is_unknown(client, assert_problem_of, glob):
-    response = client.post("/api/v1/trace", json={"text": "a", "capture": [glob]})
-    if response.status_code != 200:
-        assert assert_problem_of(response) == "unknown-site"

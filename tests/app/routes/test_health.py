@@ -12,15 +12,6 @@ from headlight.main import create_app
 from headlight.schemas import generation, traces
 
 
-def test_a_living_server_says_so(client):
-    response = client.get("/healthz")
-    assert (response.status_code, response.json()) == (200, {"status": "ok"})
-
-
-def test_a_warm_server_is_ready(client):
-    assert client.get("/readyz").json() == {"status": "ready"}
-
-
 def test_a_server_is_alive_but_not_ready_while_its_model_loads(settings, problem, monkeypatch):
     app = create_app(settings)
     may_load = threading.Event()
@@ -69,10 +60,6 @@ def test_every_limit_has_a_value_a_unit_and_a_reason(limits):
         assert limit["reason"]
 
 
-def test_tokens_are_limited_by_model(limits, model_ids):
-    assert limits["max_tokens"]["value"] == dict.fromkeys(model_ids, 64)
-
-
 def test_every_limit_of_the_request_is_shown(limits):
     modules = (traces, generation)
     of_requests = {
@@ -98,22 +85,11 @@ def test_what_runs_is_told(client):
     assert labels[0]["device"] == "cpu"
 
 
-def test_a_scraper_that_asks_for_openmetrics_gets_it(client):
-    answer = client.get("/metrics", headers={"accept": "application/openmetrics-text"})
-    assert answer.headers["content-type"].startswith("application/openmetrics-text")
-    assert answer.text.endswith("# EOF\n")
-
-
 def test_two_applications_count_for_themselves(client, client_with):
     other = client_with()
     other.app.state.services.metrics.cache_hits.inc(41)
     assert read(other)["headlight_cache_hits_total", ()] == 41
     assert read(client)["headlight_cache_hits_total", ()] != 41
-
-
-@pytest.mark.parametrize("name", ["queue_length", "streams_open", "cache_bytes"])
-def test_what_can_be_asked_for_is_not_counted_by_hand(client, name):
-    assert read(client)[f"headlight_{name}", ()] == 0
 
 
 def test_tokens_that_are_written_are_counted(client):

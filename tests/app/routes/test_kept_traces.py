@@ -171,14 +171,6 @@ def test_with_several_workers_another_one_may_hold_a_trace(client_with, problem)
     assert "another one may hold it" in body["detail"]
 
 
-@pytest.mark.parametrize("trace_id", ["a", "0" * 31, "0" * 33, "A" * 32, "..%2f" * 8, "g" * 32])
-def test_an_id_that_is_none_is_refused(client, problem, trace_id):
-    answer = get(client, trace_id)
-    problem(
-        answer, answer.status_code, {404: "not-found", 422: "invalid-request"}[answer.status_code]
-    )
-
-
 def test_what_is_too_large_to_be_kept_is_named_nowhere(serving, settings):
     small = settings.model_copy(update={"cache_bytes": 1000})
     with serving(small) as server, httpx.Client(base_url=server.url, timeout=60) as client:

@@ -9,14 +9,6 @@ import pytest
 from headlight.model.card import Example, read_card, write_card
 from tests.model.test_head_profiles import PROFILE
 
-
-def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
-    body = client.get("/api/v1/models").json()
-    assert body["default"] == "tiny"
-    assert [card["id"] for card in body["models"]] == model_ids
-    assert body["unavailable"] == []
-
-
 LONG = {
     "sites",
     "attentions",
@@ -131,30 +123,6 @@ def test_every_site_of_a_card_can_be_captured_with_the_axes_it_says(client, mode
     }
 
 
-EXPERT_TOKENS = {
-    "text": ["train.txt"],
-    "tokens": 900,
-    "least_count": 5,
-    "kinds": {"punctuation": 0.1},
-    "layers": {
-        "decoder.layers.1": [
-            {
-                "share": 0.5,
-                "kinds": {"punctuation": 0.75},
-                "tokens": [{"text": " <b>", "share": 0.9, "count": 40}],
-            }
-        ]
-    },
-}
-
-
-def test_a_card_says_what_each_expert_takes_of_the_training_text(client_with, zoo, tmp_path):
-    path = shutil.copytree(zoo / "tiny", tmp_path / "counted") / "CARD.md"
-    write_card(path, replace(read_card(path), expert_tokens=EXPERT_TOKENS))
-    client = client_with(models_dir=tmp_path)
-    assert client.get("/api/v1/models/counted").json()["expert_tokens"] == EXPERT_TOKENS
-
-
 HEADS = {name: part for name, part in PROFILE.items() if name != "revision"}
 
 
@@ -198,19 +166,3 @@ def test_an_example_has_the_figures_of_its_claim_and_of_no_other(client_with, zo
         "against": "uniform attention",
     }
     assert [example["claim"] for example in found[1:]] == [None, None]
-
-
-def test_an_unknown_model_is_refused(client, problem, model_ids):
-    body = problem(client.get("/api/v1/models/gpt"), 404, "unknown-model")
-    assert body["available"] == model_ids
-
-
-def test_a_damaged_model_is_listed_with_its_reason(client_with, zoo, model_ids, tmp_path, problem):
-    broken = shutil.copytree(zoo / "tiny", tmp_path / "broken")
-    (broken / "tokenizer.json").unlink()
-    client = client_with(models_dir=tmp_path)
-    body = client.get("/api/v1/models").json()
-    assert [card["id"] for card in body["models"]] == model_ids
-    assert [found["id"] for found in body["unavailable"]] == ["broken"]
-    assert "broken/tokenizer.json" in body["unavailable"][0]["reason"]
-    problem(client.get("/api/v1/models/broken"), 503, "model-unavailable")

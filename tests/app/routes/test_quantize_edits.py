@@ -77,21 +77,10 @@ def test_several_parts_have_bits_of_their_own(client):
     np.testing.assert_allclose(found, swapped, rtol=0, atol=1e-6)
 
 
-def test_the_logit_lens_ends_in_the_prediction_of_the_quantized_model(client):
-    edits = edit(2)["edits"]
-    answer = post(client, capture=[], analyses=["logit_lens", "next_token"], edits=edits)
-    found = answer.json()["analyses"]
-    lens, last = (found[name]["probabilities"]["data"] for name in ("logit_lens", "next_token"))
-    np.testing.assert_allclose(lens[-1], last, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("members", "kind", "said"),
     [
         ({"bits": 1}, "invalid-request", ""),
-        ({"bits": 9}, "invalid-request", ""),
-        ({"bits": 4.5}, "invalid-request", ""),
-        ({"parts": []}, "invalid-request", ""),
         ({"parts": ["decoder.tail"]}, "unknown-part", "matches 'decoder.tail'; it has decoder"),
     ],
 )

@@ -86,15 +86,11 @@ def test_equal_texts_are_answered_each(client):
 @pytest.mark.parametrize(
     ("members", "kind", "words"),
     [
-        ({"texts": []}, "invalid-request", "texts"),
-        ({"texts": ["a"] * 65}, "invalid-request", "64"),
-        ({"texts": ["a", 1]}, "invalid-request", "texts.1"),
         ({"targets": ["a"]}, "invalid-request", "targets: there are 1 for 3 texts"),
         ({"targets": ["a", " ", "b"], "model": "translator"}, "empty-text", "texts.1: the target"),
         ({"texts": ["a", " "]}, "empty-text", "texts.1: "),
         ({"texts": ["a", "a" * 5000]}, "too-many-characters", "texts.1: "),
         ({"texts": ["a", "cat " * 70]}, "too-many-tokens", "texts.1: "),
-        ({"text": "a"}, "invalid-request", "text"),
         ({"capture": ["nowhere"]}, "unknown-site", "nowhere"),
         (
             {
@@ -155,12 +151,7 @@ def test_ids_that_no_text_has_are_spelled_one_by_one(client):
     [
         ({"ids": [300]}, "unknown-token"),
         ({"ids": [5] * 65}, "too-many-tokens"),
-        ({"ids": []}, "invalid-request"),
-        ({"ids": [-1]}, "invalid-request"),
-        ({"ids": ["a"]}, "invalid-request"),
         ({"ids": [1], "text": "a"}, "invalid-request"),
-        ({}, "invalid-request"),
-        ({"text": "a", "special_tokens": 1}, "invalid-request"),
     ],
 )
 def test_ids_that_cannot_be_read_are_a_problem(client, problem, members, kind, path):
@@ -217,13 +208,8 @@ def test_without_chosen_tokens_the_answer_is_as_before(client):
 @pytest.mark.parametrize(
     ("predictions", "kind"),
     [
-        ({"top": 0}, "invalid-request"),
-        ({"top": 2**20 + 1}, "invalid-request"),
-        ({"tokens": [1.5]}, "invalid-request"),
-        ({"tokens": [1] * 257}, "invalid-request"),
         ({"tokens": [300]}, "unknown-token"),
         ({"tokens": ["the cat sat on"]}, "not-one-token"),
-        ({"tokens": [""]}, "not-one-token"),
     ],
 )
 def test_tokens_that_cannot_be_chosen_are_a_problem(client, problem, predictions, kind):

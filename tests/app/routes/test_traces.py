@@ -107,39 +107,12 @@ def test_an_edited_pass_is_that_of_a_direct_computation(client, tiny, from_json)
     assert np.abs(found["logits"] - plain["logits"].data).max() > 1e-3
 
 
-def test_the_logits_of_an_expert_that_is_off_are_null(client, from_safetensors):
-    asked = {"capture": ["*.router_logits"], "edits": [{"kind": "experts_off", "experts": [2]}]}
-    rows = post(client, **asked).json()["tensors"]["decoder.layers.1.experts.router_logits"]["data"]
-    assert all([number is None for number in row] == [False, False, True, False] for row in rows)
-    response = post(client, **asked, accept="application/x-safetensors")
-    (sent,) = from_safetensors(response.content)[0].values()
-    assert np.isneginf(sent[:, 2]).all()
-
-
 def test_a_translation_is_made_without_the_edits_so_that_both_passes_read_the_same(client):
     plain = post(client, "the cat sat", model="translator").json()
     everything_off = [{"kind": "heads_off", "heads": [0, 1, 2, 3]}]
     edited = post(client, "the cat sat", model="translator", edits=everything_off).json()
     assert edited[TARGET] == plain[TARGET]
     assert edited["tensors"] != plain["tensors"]
-
-
-@pytest.mark.parametrize(
-    ("edit", "field"),
-    [
-        ({}, "edits.0"),
-        ({"kind": "head_off"}, "edits.0"),
-        ("no_scaling", "edits.0"),
-        ({"kind": "heads_off"}, "edits.0.heads"),
-        ({"kind": "heads_off", "heads": ["0"]}, "edits.0.heads.0"),
-        ({"kind": "heads_off", "heads": [0], "where": "left"}, "edits.0.where"),
-        ({"kind": "no_scaling", "heads": [0]}, "edits.0.heads"),
-        ({"kind": "temperature", "value": "2"}, "edits.0.value"),
-    ],
-)
-def test_a_wrong_member_of_an_edit_is_named(client, problem, edit, field):
-    body = problem(post(client, edits=[edit]), 422, "invalid-request")
-    assert [error["field"] for error in body["errors"]] == [field]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +130,6 @@ def test_a_wrong_member_of_an_edit_is_named(client, problem, edit, field):
         (TRANSLATE | {"target": "a" * 4001}, "too-many-characters", {"actual": 4001}),
         (TRANSLATE | {"target": "zq" * 50}, "too-many-tokens", {"limit": 64, "actual": 101}),
         ({"analyses": ["next_token", "alignment"]}, "no-such-analysis", {}),
-        ({"edits": [NO_SCALING] * 17}, "invalid-request", {"limit": 16, "actual": 17}),
         ({"edits": [NO_SCALING | {"layer": 7}]}, "unknown-layer", {}),
         ({"edits": [{"kind": "experts_off", "experts": [4]}]}, "unknown-expert", {}),
         ({"edits": [NO_SCALING | {"where": "cross"}]}, "impossible-edit", {}),
@@ -182,24 +154,6 @@ def test_too_many_cells_are_refused_with_limit_and_actual(client_with, problem):
         "ask for fewer sites, layers, heads or analyses, or send a shorter text"
     )
     assert post(client, **asked, layers=[0], heads=[3]).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ({"text": 5}, "text"),
-        ({"text": None}, "text"),
-        ({"capture": "*.weights"}, "capture"),
-        ({"layers": [1.0]}, "layers.0"),
-        ({"layers": [True]}, "layers.0"),
-        ({"layers": [2**70]}, "layers.0"),
-        ({"analyses": ["next_token", "<b>"]}, "analyses.1"),
-        ({"kapture": []}, "kapture"),
-    ],
-)
-def test_a_wrong_member_is_named(client, problem, options, field):
-    body = problem(post(client, **options), 422, "invalid-request")
-    assert [error["field"] for error in body["errors"]] == [field]
 
 
 def test_concurrent_requests_for_different_models_do_not_mix(server, zoo, from_json):

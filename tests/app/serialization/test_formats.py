@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
-from headlight.schemas import JSON, SAFETENSORS
+from headlight.schemas import JSON
 from headlight.serialization.negotiation import MEDIA_TYPES, SMALL, compressed, pack
 from tests.app.reading import DECODERS
 
@@ -169,11 +169,6 @@ def test_every_coding_carries_the_same_answer_in_fewer_bytes(client, coding, med
         np.testing.assert_array_equal(arrays[site], array)
 
 
-def test_an_answer_of_one_packet_is_sent_as_it_is(client):
-    asked = {"text": "the", "capture": [], "analyses": []}
-    assert "content-encoding" not in ask(client, SAFETENSORS, "zstd", **asked)[0]
-
-
 AXES = ("head", "query", "key")
 
 
@@ -218,13 +213,6 @@ def test_rectangles_and_single_cells_are_sent_whole(shape):
 
 def test_axes_of_another_kind_are_no_triangle():
     assert pack(("head", "query", "d_head"), causal(4)) is None
-
-
-@pytest.mark.parametrize("coding", DECODERS)
-def test_what_was_compressed_in_pieces_comes_back_whole(coding):
-    found = b"".join(compressed(PIECES, coding))
-    assert DECODERS[coding](found) == CONTENT
-    assert coding == "identity" or len(found) < len(CONTENT) / 10
 
 
 @pytest.mark.parametrize("coding", DECODERS)

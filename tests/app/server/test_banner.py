@@ -47,13 +47,6 @@ def test_where_others_can_reach_it_what_to_mind_is_said(said):
     assert "HEADLIGHT_REQUESTS_PER_MINUTE" in text
 
 
-def test_what_is_minded_already_is_not_said_again(said):
-    text = said(host="0.0.0.0", api_keys=SECRET, requests_per_minute=60)
-    assert "HEADLIGHT_API_KEYS" not in text
-    assert "HEADLIGHT_REQUESTS_PER_MINUTE" not in text
-    assert "with a key" in text
-
-
 def test_a_key_is_never_printed(said):
     assert "SECRET" not in said(host="0.0.0.0", api_keys=SECRET)
 

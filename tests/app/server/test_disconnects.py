@@ -86,22 +86,6 @@ def test_abandoned_requests_are_not_computed_before_the_next(server, slow_texts)
     trace(server, "the next")
 
 
-@pytest.mark.slow
-def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server, slow_texts):
-    trace(server, "the first")
-    n_seen, n_tasks, n_jobs = n_requests(server), n_alive(asyncio.Task), n_alive(Job)
-    for n in range(N_ABANDONED):
-        abandon(server, f"abandoned {n}")
-    wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
-    trace(server, "the next")
-    wait_for(lambda: server.services.engine.n_jobs == 0)
-    wait_for(lambda: n_alive(Job) <= n_jobs)
-    assert n_tasks > 0
-    wait_for(lambda: n_alive(asyncio.Task) <= n_tasks)
-    assert len(server.services.traces._flights) == 0
-    assert server.services.engine.is_alive
-
-
 def hold_layers(monkeypatch):
     """Let every layer wait; returns those that began, and the event that lets them go on."""
     entered, may_go_on = [], threading.Event()

@@ -59,20 +59,6 @@ def test_equal_jobs_are_computed_once_and_those_that_join_are_counted(engine):
     assert asyncio.run(scene()) == (["found"] * 3, 1, 0)
 
 
-def test_other_keys_and_later_clients_have_jobs_of_their_own(engine):
-    async def scene():
-        flights = SingleFlight(engine)
-        clients = [await ask(flights, key) for key in "ab"]
-        for number, job in enumerate(engine.jobs):
-            job.settle(number)
-        found = await asyncio.gather(*clients)
-        later = await ask(flights)
-        engine.jobs[2].settle(2)
-        return [*found, await later]
-
-    assert asyncio.run(scene()) == [0, 1, 2]
-
-
 @pytest.mark.parametrize("leaver", [0, 1])
 def test_whichever_client_leaves_the_others_get_their_answer(engine, leaver):
     async def scene():
@@ -117,17 +103,6 @@ def test_cancelling_the_only_client_withdraws_the_job(engine):
         return engine.withdrawn == engine.jobs, len(flights)
 
     assert asyncio.run(scene()) == (True, 0)
-
-
-def test_a_failure_reaches_all_clients(engine):
-    async def scene():
-        flights = SingleFlight(engine)
-        clients = [await ask(flights) for _ in range(2)]
-        engine.jobs[0].settle(Problem(504, "too-slow", "no"))
-        results = await asyncio.gather(*clients, return_exceptions=True)
-        return [result.kind for result in results], len(engine.jobs)
-
-    assert asyncio.run(scene()) == (["too-slow", "too-slow"], 1)
 
 
 def test_a_client_that_joined_is_not_rejected_because_the_first_waited_too_long(engine):
