@@ -23,13 +23,6 @@ def test_a_two_way_head_by_hand(make_trace):
     np.testing.assert_allclose(found[ENCODER].data, [[0.2, 0.2, 1.3 / 3, 0.25, 0.6]], rtol=1e-6)
 
 
-def test_it_is_the_mean_of_each_diagonal(make_trace, random_weights):
-    weights = np.asarray(random_weights(3, 6, 6))
-    found = attention_by_distance(make_trace({f"{ENCODER}.weights": weights}))[ENCODER].data
-    means = [weights.diagonal(-distance, 1, 2).mean(axis=-1) for distance in range(-5, 6)]
-    np.testing.assert_allclose(found, np.stack(means, axis=1), rtol=1e-5)
-
-
 def test_the_means_weighted_by_their_numbers_of_queries_sum_to_one_a_query(
     make_trace, random_weights
 ):
@@ -42,8 +35,3 @@ def test_cells_that_do_not_count_leave_no_mark():
     weights = np.array([[[9.0, 9], [0.25, 0.75]]])
     counted = np.array([[False, False], [True, True]])
     assert mean_by_distance(weights, counted).tolist() == [[0, 0.75, 0.25]]
-
-
-def test_a_single_token_has_one_distance(make_trace):
-    found = attention_by_distance(make_trace({f"{DECODER}.weights": [[[1.0]]]}))
-    assert found[DECODER].data.tolist() == [[1]]

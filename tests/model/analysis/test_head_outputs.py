@@ -30,11 +30,6 @@ def test_two_heads_by_hand(make_trace, parameters):
     assert found[PATH].data.tolist() == BY_HAND
 
 
-def test_captured_heads_meet_their_own_projection(make_trace, parameters):
-    trace = make_trace({f"{PATH}.context": [CONTEXT[1]]}, heads=(1,))
-    assert head_outputs(trace, parameters)[PATH].data.tolist() == [BY_HAND[1]]
-
-
 @pytest.mark.parametrize("has_bias", [False, True])
 @pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
 def test_the_heads_and_the_bias_add_up_to_the_output(
@@ -64,11 +59,6 @@ def test_the_norms_are_the_lengths_of_what_the_heads_write(make_model, read, par
         np.testing.assert_allclose(norms.data, lengths, rtol=1e-5)
 
 
-def test_the_norms_of_captured_heads_meet_their_own_projection(make_trace, parameters):
-    trace = make_trace({f"{PATH}.context": [[[3.0, 4], [-2, 7]]]}, heads=(1,))
-    assert head_norms(trace, parameters)[PATH].data.tolist() == [[6.0, 4.0]]
-
-
 # --- values by key --------------------------------------------------------------------------------
 
 
@@ -78,11 +68,6 @@ def test_two_value_weighted_heads_by_hand(make_trace, parameters):
     assert list(found) == [PATH]
     assert found[PATH].axes == ("head", "query", "key")
     assert found[PATH].data.tolist() == WEIGHTED
-
-
-def test_the_values_of_captured_heads_meet_their_own_projection(make_trace, parameters):
-    trace = make_trace({f"{PATH}.weights": [WEIGHTS], f"{PATH}.values": [VALUES[1]]}, heads=(1,))
-    assert value_weighted(trace, parameters)[PATH].data.tolist() == [WEIGHTED[1]]
 
 
 @pytest.mark.parametrize("heads", [None, (3, 0)])

@@ -29,21 +29,3 @@ def test_rows_sum_to_1_and_the_future_stays_0(make_trace, random_weights):
 def test_rows_that_do_not_sum_to_1_are_divided_by_their_sum(make_trace):
     found = rollout(make_trace({SITE.format(0): [[[0.0, 0], [0.5, 0]]]}))
     np.testing.assert_allclose(found["encoder"].data, [[[1, 0], [1 / 3, 2 / 3]]], rtol=1e-6)
-
-
-def test_heads_that_look_only_at_themselves_move_nothing(make_trace):
-    stay = np.broadcast_to(np.eye(5), (2, 5, 5))
-    found = rollout(make_trace({SITE.format(layer): stay for layer in range(3)}))
-    np.testing.assert_array_equal(found["encoder"].data, np.broadcast_to(np.eye(5), (3, 5, 5)))
-
-
-def test_both_stacks_are_rolled_out_and_cross_attention_is_not(make_trace, random_weights):
-    trace = make_trace(
-        {
-            "encoder.layers.0.self_attention.weights": random_weights(2, 4, 4),
-            "decoder.layers.0.self_attention.weights": random_weights(2, 3, 3, is_causal=True),
-            "decoder.layers.0.cross_attention.weights": random_weights(2, 3, 4),
-        }
-    )
-    shapes = {stack: array.data.shape for stack, array in rollout(trace).items()}
-    assert shapes == {"encoder": (1, 4, 4), "decoder": (1, 3, 3)}

@@ -116,24 +116,6 @@ def test_two_halves_across_each_other_by_hand():
     assert adjusted_mutual_information(first, second) == pytest.approx(-0.5)
 
 
-def test_the_names_of_the_groups_do_not_matter():
-    drawn = np.random.default_rng(1)
-    first, second = drawn.integers(4, size=50), drawn.integers(4, size=50)
-    renamed = np.array([2, 0, 3, 1])
-    assert adjusted_mutual_information(first, renamed[first]) == pytest.approx(1)
-    assert adjusted_mutual_information(first, renamed[second]) == pytest.approx(
-        adjusted_mutual_information(first, second)
-    )
-
-
-@pytest.mark.slow
-def test_divisions_that_have_nothing_to_do_with_each_other_give_0_on_average():
-    drawn = np.random.default_rng(3)
-    pairs = drawn.integers(8, size=(150, 2, 20))
-    found = [adjusted_mutual_information(first, second) for first, second in pairs]
-    assert abs(np.mean(found)) < 0.03
-
-
 @pytest.mark.parametrize("same", [[0, 0, 0], [0, 1, 2], [5]])
 def test_divisions_that_leave_no_room_for_chance_agree(same):
     assert adjusted_mutual_information(np.array(same), np.array(same)) == 1

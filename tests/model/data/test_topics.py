@@ -12,7 +12,6 @@ from headlight.model.data import topics
 from headlight.model.data.topics import (
     Mixture,
     TopicModel,
-    TopicShares,
     divergence,
     topic_map,
     vocabulary,
@@ -83,35 +82,10 @@ def test_shares_sum_to_one_and_the_same_seed_gives_the_same(model, corpus):
     assert not np.array_equal(other.distributions, again.distributions)
 
 
-def test_batches_do_not_change_the_mixtures(model, corpus, monkeypatch):
-    whole = np.stack([mixture.shares for mixture in model.mixtures(corpus)])
-    monkeypatch.setattr(topics, "_BATCH", 7)
-    assert np.allclose(whole, [mixture.shares for mixture in model.mixtures(corpus)])
-
-
 def test_diversity_is_entropy_over_that_of_equal_shares():
     assert Mixture(np.full(4, 0.25)).diversity == pytest.approx(1)
     assert Mixture(np.array([1.0, 0, 0, 0])).diversity == 0
     assert Mixture(np.array([0.5, 0.5, 0, 0])).diversity == pytest.approx(math.log(2) / math.log(4))
-
-
-def test_only_topics_above_a_tenth_count():
-    mixture = Mixture(np.array([0.1, 0.2, 0.6, 0.1]))
-    assert mixture.topics == [2, 1]
-    assert mixture.to_dict()["n_topics"] == 2
-
-
-def test_a_text_of_no_known_word_has_equal_shares(model):
-    (mixture,) = model.mixtures(["xyzzy"])
-    assert np.allclose(mixture.shares, 1 / 3)
-
-
-def test_shares_are_means_over_documents():
-    shares = TopicShares(2)
-    for row in ([0.9, 0.1], [0.5, 0.5]):
-        shares.add(Mixture(np.array(row)))
-    assert shares.shares == pytest.approx([0.7, 0.3])
-    assert shares.to_dict()["topics_per_document"] == {"1": 1, "2": 1}
 
 
 def test_the_divergence_of_equal_corpora_is_0_and_of_disjoint_ones_1():

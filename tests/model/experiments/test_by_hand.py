@@ -58,17 +58,6 @@ def test_the_fox_with_linear_layers():
     assert result(example="fox_linear")["context"].data == pytest.approx(expected, abs=6e-5)
 
 
-def test_the_matrices_of_the_linear_layers_are_those_that_pytorch_draws():
-    with torch.random.fork_rng():
-        torch.manual_seed(123)
-        layers = [nn.Linear(3, 4, bias=False) for _ in range(3)]
-    found = result(example="fox_linear")
-    for name, layer in zip(("query_weights", "key_weights", "value_weights"), layers, strict=True):
-        assert found[name].data.astype(np.float32) == pytest.approx(
-            layer.weight.T.detach().numpy(), abs=1e-6
-        )  # rounded to 6 decimals
-
-
 def test_the_animal_shows_what_is_printed_beside_what_its_formula_gives():
     found = result(example="animal")
     assert found["scores"].data[0] == pytest.approx([0.69, 0.31, 0.50, 0.65])
@@ -90,13 +79,6 @@ def test_the_cat():
         "context": "1.1659 .5998 1.1475 .6237",
     }.items():
         assert found[name].data[chased] == pytest.approx(rows(expected)[0], abs=6e-5), name
-
-
-def test_life_is_short_draws_its_embeddings_in_alphabetical_order():
-    found = result()
-    assert found["key"].data.tolist() == ["Life", "is", "short", "eat", "dessert", "first"]
-    drawn = torch.randn(6, 3, generator=torch.Generator().manual_seed(123)).numpy()
-    assert found["inputs"].data[4].astype(np.float32) == pytest.approx(drawn[1])  # dessert
 
 
 @pytest.mark.parametrize("example", ["life", "fox", "fox_projected", "fox_linear", "cat"])
@@ -123,12 +105,6 @@ def test_a_changed_number_is_recomputed():
     assert "printed_weights" not in keys
 
 
-def test_scaling_can_be_switched_on_and_off():
-    assert result(example="animal", is_scaled=True)["divisor"].data == pytest.approx(math.sqrt(2))
-    assert "printed_context" not in result(example="animal", is_scaled=True)
-    assert result(example="life", is_scaled=False)["divisor"].data == 1
-
-
 def test_inputs_of_another_number_of_tokens_are_numbered():
     found = result(example="fox", inputs=[[1.0, 0.0], [0.0, 1.0]])
     assert found["key"].data.tolist() == ["0", "1"]
@@ -145,12 +121,6 @@ def test_inputs_of_another_number_of_tokens_are_numbered():
         ({"values": [[1.0]]}, "there are 1 values, but 6 keys"),
         ({"tokens": ["a"]}, "there are 1 tokens, but 6 keys"),
         ({"queries": [[1.0, 2.0]] * 7, "is_causal": True}, "6 keys allow no more queries"),
-        ({"inputs": []}, "at least 1 item"),
-        ({"inputs": [[1.0]] * 17}, "at most 16 items"),
-        ({"inputs": [[1.0] * 33]}, "at most 32 items"),
-        ({"keys": [[float("nan"), 0.0]] * 6}, "finite number"),
-        ({"keys": [[1e9, 0.0]] * 6}, "less than or equal to 1000000"),
-        ({"keys": [["1", "2"]] * 6}, "valid number"),
     ],
 )
 def test_matrices_that_do_not_fit_are_rejected(values, message):
@@ -167,11 +137,6 @@ def test_life_is_short_is_scaled_attention_with_drawn_matrices():
     assert found["products"].data == pytest.approx(queries @ keys.T, abs=1e-5)
     weights = torch.softmax(torch.from_numpy(queries @ keys.T / math.sqrt(2)), dim=1).numpy()
     assert found["context"].data == pytest.approx(weights @ values, abs=1e-5)
-
-
-def test_printed_numbers_are_left_out_with_a_mask():
-    found = result(example="animal", is_causal=True)
-    assert "printed_weights" not in found
 
 
 def test_the_declared_shapes_are_those_of_the_examples():
@@ -212,9 +177,3 @@ def test_results_that_are_given_need_the_shape_of_the_computed_ones(name, needed
     message = f"{name}: 1 rows of 3, but 1 queries and {needed} need as many rows and columns"
     with pytest.raises(ValueError, match=message):
         result(example="animal", **{name: [[1.0, 2.0, 3.0]]})
-
-
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_the_numbers_of_an_example_are_short_enough_to_type(name):
-    for rows_ in example(name).given.values():
-        assert all(len(repr(abs(number))) <= 8 for number in rows_.ravel().tolist())

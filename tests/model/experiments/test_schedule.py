@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.experiments.schedule import EXPERIMENT, OPTIMIZERS, ScheduleParameters
+from headlight.model.experiments.schedule import EXPERIMENT, OPTIMIZERS
 from headlight.model.training.schedule import SCHEDULES
 
 
@@ -90,21 +89,3 @@ def test_the_optimizers_schedule_keeps_the_shares_of_warmup_and_decay(name):
     rate = result(schedule=name, floor=0.3)["rate"].data
     sizes = {"steps": 30, "warmup": 3, "decay": 6} | ({"floor": 0.3} if name == "cosine" else {})
     assert rate.tolist() == [SCHEDULES[name](step, **sizes) for step in range(30)]
-
-
-def test_the_surface_is_drawn_from_minus_3_to_3():
-    found = result(curvature=10.0)
-    for axis in ("x", "y"):
-        assert found[axis].data == pytest.approx(np.linspace(-3, 3, 61))
-    assert found["surface"].data[0, 30] == pytest.approx(10 * 9 / 2)  # x = 0, y = −3
-
-
-def test_the_paths_start_at_the_chosen_place():
-    assert (result(x=0.5, y=-1.5)["path"].data[:, 0] == [0.5, -1.5]).all()
-
-
-def test_a_run_is_cancelled_between_two_steps_of_an_optimizer():
-    frames = EXPERIMENT.run(ScheduleParameters())
-    next(frames)
-    with pytest.raises(Cancelled), cancellable(lambda: True):
-        next(frames)

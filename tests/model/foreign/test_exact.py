@@ -6,19 +6,16 @@ import pytest
 import torch
 
 from headlight.model.foreign import attention
-from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.probe import record
 from headlight.model.generation import Continuation, Sampling, generate
 from headlight.model.interventions import (
     ExpertAblation,
     HeadAblation,
-    ImpossibleIntervention,
     NoScaling,
 )
 from headlight.model.served import UnwatchedPass
 from headlight.model.site_edit import SiteEdit
-from headlight.model.sites import UnknownHead
 from tests.model.foreign.conftest import ARCHITECTURES
 from tests.tiny_checkpoints import SIZES, make_model
 
@@ -71,14 +68,6 @@ def _by_layer(stack, kind, attentions):
         f"{stack}.layers.{layer}.{kind}_attention.weights": weights
         for layer, weights in enumerate(attentions)
     }
-
-
-def test_the_steps_to_the_weights_share_one_tensor(served):
-    model = served("llama")
-    with WholeMatrices({(len(TEXT), len(TEXT))}) as made:
-        read(model, *(f"{path}.weights" for path in paths(model)))
-    steps = {step for step in made.found if ".mul" in step or "softmax" in step}
-    assert steps == {"aten.mul_.Tensor", "aten.softmax.int_out"}
 
 
 def test_a_file_that_reads_an_earlier_step_again_keeps_it(monkeypatch):
@@ -209,21 +198,6 @@ def test_expert_weights_are_the_probabilities_of_the_chosen_ones(name, served):
     )
 
 
-def test_a_model_without_experts_refuses_to_switch_one_off(served):
-    with pytest.raises(ImpossibleIntervention, match="dense"):
-        read(served("gpt2"), "logits", interventions=[ExpertAblation(experts=(0,))])
-    with pytest.raises(UnknownHead):
-        read(served("gpt2"), "logits", interventions=[HeadAblation(heads=(4,))])
-
-
-def test_a_layer_continues_the_stream_of_the_one_before(model):
-    found = everything(model)
-    stack = "encoder" if model.config.kind == "encoder" else "decoder"
-    assert torch.equal(
-        found[f"{stack}.layers.0.residual.after"], found[f"{stack}.layers.1.residual.before"]
-    )
-
-
 def test_padded_rows_are_what_they_are_alone(model):
     short, target = TEXT[:6], TARGET[:3]
     sites = [f"{path}.weights" for path in paths(model)]
@@ -236,12 +210,6 @@ def test_padded_rows_are_what_they_are_alone(model):
         found = together[site][1][tuple(slice(size) for size in expected.shape)]
         scale = float(expected.abs().max())
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-5 * scale)
-
-
-def test_chosen_heads_are_the_heads_of_the_whole(model):
-    site = f"{paths(model)[0]}.weights"
-    whole, some = read(model, site)[site], read(model, site, heads=(2, 0))[site]
-    assert torch.equal(some, whole[[2, 0]])
 
 
 def test_texts_are_continued_greedily_as_transformers_does(served, reference):

@@ -87,7 +87,6 @@ NAME = "transformer.wte.weight"
 SPOILED = {
     "a pickle in the index": (lambda it: split(it, **{NAME: "pytorch_model.bin"}), INDEX),
     "a file above the folder": (lambda it: split(it, **{NAME: "../x.safetensors"}), INDEX),
-    "a file elsewhere": (lambda it: split(it, **{NAME: "/etc/x.safetensors"}), INDEX),
     "a file that is not there": (lambda it: split(it, **{NAME: "y.safetensors"}), "y.safetensors"),
     "a kernel": (
         lambda it: change_config(it, _attn_implementation="someone/kernel"),
@@ -96,10 +95,6 @@ SPOILED = {
     "a missing tensor": (
         lambda it: change_weights(it, lambda weights: weights.pop("transformer.ln_f.weight")),
         r"transformer\.ln_f\.weight is missing",
-    ),
-    "a tensor too many": (
-        lambda it: change_weights(it, lambda weights: weights.update(extra=torch.ones(2))),
-        r"extra is unknown",
     ),
     "a tensor of another shape": (
         lambda it: change_weights(
@@ -116,7 +111,6 @@ SPOILED = {
         lambda it: change_config(it, model_type="mine", auto_map={"AutoModel": "mine.Model"}),
         "no model_type 'mine'",
     ),
-    "an adapter": (lambda it: (it / "adapter_config.json").write_text("{}"), "adapter_config"),
     "quantised weights": (
         lambda it: change_config(it, quantization_config={"quant_method": "bitsandbytes"}),
         "quantization_config",
@@ -134,7 +128,6 @@ SPOILED = {
         lambda it: change_config(it, architectures=["GPT2ForSequenceClassification"]),
         "not a language model.* lacks the output layer .* save the model as …ForCausalLM",
     ),
-    "a size in words": (lambda it: change_config(it, n_head="four"), "'n_head': .*(got|str)"),
     "a link that leaves the folder": (
         lambda it: ((it / SINGLE).unlink(), (it / SINGLE).symlink_to("/etc/hostname")),
         "must not leave the folder",
@@ -164,12 +157,9 @@ def test_a_folder_is_refused_with_the_file_and_the_reason(spoiled, closed):
     ("changes", "reason"),
     [
         ({"n_layer": 1_000_000}, "n_layer .* at most 1,000"),
-        ({"num_hidden_layers": 1_000_000}, "num_hidden_layers .* at most 1,000"),
-        ({"decoder_layers": 1_000_000}, "decoder_layers .* at most 1,000"),
         ({"text_config": {"num_layers": 1_000_000}}, "num_layers .* at most 1,000"),
         ({"layer_types": [0] * 100_001}, "layer_types has 100,001 values"),
         ({"n_layer": 900, "num_experts": 9_000}, "8,100,000 experts in total"),
-        ({"n_embd": 2**30}, "n_embd .* at most"),
     ],
 )
 def test_a_million_layers_are_rejected(folder, changes, reason):

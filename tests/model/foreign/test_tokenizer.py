@@ -183,8 +183,3 @@ def test_a_mask_of_another_name_takes_its_space_as_in_the_file(tmp_path):
         (mask,) = [token for token in tokens if token.id == tokenizer.mask_id]
         assert (mask.text, mask.start, mask.end) == ("[MASK]", 3, end)
     assert tokenizer.text_of(tokenizer.mask_id) == "[MASK]"
-
-
-def test_a_lone_surrogate_is_an_error(tokenizer):
-    with pytest.raises(ValueError, match="lone surrogate"):
-        tokenizer.encode("a \ud800 b")
