@@ -76,11 +76,8 @@ def text(tmp_path):
     ("kind", "named", "recipe"),
     [
         ("decoder", None, "stories"),
-        ("decoder", "stories", "stories"),
         ("decoder", "positions", "positions"),
         ("decoder", "poems", "stories"),
-        ("decoder", "fill", "stories"),
-        ("encoder", None, "fill"),
         ("encoder", "positions", "fill"),
         ("encoder-decoder", None, "translate"),
         ("encoder-decoder", "translate", "translate"),
@@ -103,22 +100,6 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
         reach = {"robustness": robustness(checkpoint, documents, {})}
         own = own_sentences(checkpoint, recipe_of(checkpoint))
         assert measure(checkpoint, Evidence()) == {"sample": rounded(expected | own | reach)}
-
-
-@pytest.mark.parametrize(
-    ("recipe", "kind", "written"),
-    [
-        (None, "decoder", {"continuations"}),
-        ("positions", "decoder", set()),
-        (None, "encoder", {"blanks"}),
-    ],
-)
-def test_every_language_model_reads_the_projects_own_sentences(make_named, recipe, kind, written):
-    checkpoint = make_named(recipe, kind=kind)
-    assert set(own_sentences(checkpoint, recipe_of(checkpoint))) == written | {
-        "grammar_pairs",
-        "grammar_pairs_by_paradigm",
-    }
 
 
 def test_the_sample_holds_what_the_examples_of_the_card_claim(make_named, monkeypatch):
@@ -181,19 +162,6 @@ def test_a_reward_model_reads_held_out_comparisons_in_every_form(make_folder, mo
     assert read[0]
     assert all(is_held_out(prompt, held_out) for prompt in read[0])
     assert read[1] == [prompt.lower() for prompt in read[0]]
-
-
-@pytest.mark.slow
-def test_a_translator_is_measured_on_the_projects_own_pairs(make_named, monkeypatch):
-    gold = read_gold(ENGLISH_FRENCH_GOLD)[:5]
-    for module in ("figures", "translate"):
-        monkeypatch.setattr(f"headlight.model.evaluation.{module}.read_gold", lambda path: gold)
-    translator = make_named(kind="encoder-decoder")
-    pairs = [SentencePair(pair.english, pair.french) for pair in gold]
-    figures = sample_figures(translator)
-    assert figures == rounded(translate.evaluate(translator, pairs))
-    assert figures["alignment"]["pairs"] == 5
-    assert set(figures) == {"bleu", "alignment"}
 
 
 def test_a_translator_is_measured_on_every_file_that_it_is_given(make_named, tmp_path, monkeypatch):
@@ -268,10 +236,7 @@ def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
     ("kind", "recipe", "evidence", "thing"),
     [
         ("decoder", "positions", {"corpus": (Path("a"),)}, "a corpus"),
-        ("encoder", "fill", {"corpus": (Path("a"),)}, "a corpus"),
         ("decoder", "stories", {"gold": Path("a")}, "a word alignment"),
-        ("decoder", "positions", {"minimal_pairs": Path("a")}, "minimal pairs"),
-        ("encoder-decoder", "translate", {"minimal_pairs": Path("a")}, "minimal pairs"),
         ("encoder-decoder", "translate", {"other": (Path("a"),)}, "another text"),
     ],
 )
@@ -294,11 +259,6 @@ def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, t
     assert found == {"text": ["text.txt", "text.txt"], **counted}
     assert measure_expert_tokens(checkpoint, Evidence(text=(text,))) == {}
     assert measure(checkpoint, Evidence(corpus=(text,))) == {"sample": sampled}
-
-
-def test_the_corpus_of_a_translator_is_not_counted(make_named, text):
-    translator = make_named(kind="encoder-decoder")
-    assert measure_expert_tokens(translator, Evidence(corpus=(text,))) == {}
 
 
 def test_every_float_is_rounded_to_four_digits_at_any_depth_as_plain_data():

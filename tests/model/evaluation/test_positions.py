@@ -72,13 +72,6 @@ def test_learned_positions_have_no_loss_beyond_their_table(make_checkpoint):
     assert inside == pytest.approx(math.log2(300))
 
 
-@pytest.mark.parametrize("positional", ["sinusoidal", "rotary", "alibi"])
-def test_other_positions_carry_on_beyond_what_the_model_was_made_for(make_checkpoint, positional):
-    model = make_checkpoint(moe=None, positional=positional, max_tokens=TRAINED)
-    found = evaluate(model, DOCUMENTS, trained_tokens=TRAINED)
-    assert found["bits_per_token"]["at_twice_the_length"] > 0
-
-
 def test_how_far_heads_look_is_measured_by_layer(decoder):
     def look_back(weights):
         """Half the heads at the token before, the others at the token itself."""
@@ -114,9 +107,3 @@ def test_the_loss_by_position_reaches_eight_times_the_trained_length(decoder):
     assert list(found) == [f"up_to_{end}" for end in range(4, 8 * TRAINED + 1, 4)]
     assert found["up_to_80"] == pytest.approx(math.log2(300), rel=2e-3)
     assert found["up_to_84"] == pytest.approx(0, abs=1e-3)
-
-
-def test_learned_positions_have_a_loss_within_their_table_alone(make_checkpoint):
-    learned = make_checkpoint(moe=None, positional="learned", max_tokens=TRAINED)
-    found = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)["loss_by_position"]
-    assert list(found) == ["up_to_4", "up_to_8", "up_to_12", "up_to_16"]

@@ -12,7 +12,6 @@ from headlight.model.evaluation.figures import Evidence, measure, rounded
 from headlight.model.evaluation.reasoning import (
     ROLES,
     VOTES,
-    digit_heads,
     digit_weights,
     evaluate,
     majority_right,
@@ -101,14 +100,6 @@ def test_a_model_that_answers_from_memory_has_its_share_right(checkpoint, monkey
     assert figures["products"] == 1
     assert set(figures["majority"].values()) == {0.5}
     assert set(figures["heads"]) == set(ROLES)
-
-
-def test_the_head_with_the_most_weight_on_the_digits_is_found(checkpoint):
-    found = digit_heads(checkpoint, [PROBLEM])
-    for score in found.values():
-        assert 0 < score["weight"] < 1
-        # Random heads spread their weight almost evenly.
-        assert score["weight"] == pytest.approx(score["evenly"], abs=0.1)
 
 
 def bits_of_solutions(checkpoint, texts):

@@ -14,7 +14,7 @@ from headlight.model.evaluation.robustness import (
     typographic,
 )
 from headlight.model.evaluation.stories import bits_per_byte
-from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.corpus import TokenStream
 
 PLAIN = ["the quick brown fox jumps over the lazy dog again\n" * 12]
 DOCUMENTS = ['"I don\'t know," said the Fox...\n' * 12]
@@ -84,11 +84,6 @@ def test_a_name_costs_the_bits_of_its_tokens_at_either_place(make_checkpoint, mo
         assert found[("first", "second")[place]] == pytest.approx(bits)
 
 
-def test_names_are_left_out_where_the_context_is_too_short(checkpoint):
-    assert names_twice(checkpoint) == {}
-    assert "names" not in robustness(checkpoint, PLAIN, {})
-
-
 def test_every_document_gives_its_beginning():
     long = "A line of thirty characters.\n\n" * 3000
     short = "One line.\n"
@@ -101,8 +96,3 @@ def test_every_document_gives_its_beginning():
 
 def test_typographic_quotes_open_and_close():
     assert typographic('"Oh," said "Tim\'s" cat--\'tis...') == "“Oh,” said “Tim’s” cat—’tis…"
-
-
-def test_a_text_shorter_than_a_context_is_rejected(checkpoint):
-    with pytest.raises(CorpusError, match="at least 47"):
-        robustness(checkpoint, ["A tree.\n"], {})

@@ -74,11 +74,6 @@ def test_figures_are_those_of_the_single_measurements(checkpoint, figures):
     assert figures["minimal_pairs"] == sum(by_paradigm.values()) / 2
 
 
-def test_what_a_model_or_an_order_lacks_is_left_out(make_checkpoint):
-    figures = evaluate(make_checkpoint(moe=None), DOCUMENTS, [])
-    assert not any("expert" in name or "pairs" in name for name in figures)
-
-
 def test_a_text_shorter_than_a_context_is_rejected(checkpoint):
     with pytest.raises(CorpusError, match="at least 47"):
         evaluate(checkpoint, ["A tree.\n"], [])

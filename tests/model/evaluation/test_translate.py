@@ -35,7 +35,6 @@ from headlight.model.training.augmentation import GIVEN_NAMES
 from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import SentencePair, read_lines
 from headlight.model.training.recipes.translate import TranslateConfig
-from headlight.model.translation import translate
 from tests.model.evaluation.test_word_alignment import gold_pair
 
 PAIRS = [SentencePair("The cat.", "Le chat."), SentencePair("A tree.", "Un arbre.")]
@@ -196,14 +195,6 @@ def test_translations_come_in_the_order_of_the_sources(translator, says):
     sources = [*SAID, *reversed(SAID)]
     assert translations(translator, sources, batch_rows=4) == [SAID[text] for text in sources]
     assert says == [4, 2]
-
-
-def test_the_translations_are_the_models_own(translator):
-    tokenizer = translator.tokenizer
-    special = {"start_id": tokenizer.start_id, "end_id": tokenizer.end_id}
-    ids = [[token.id for token in tokenizer.encode(text)] for text in SAID]
-    alone = [translate(translator.model, [source], **special)[0] for source in ids]
-    assert translations(translator, list(SAID)) == [tokenizer.decode(target) for target in alone]
 
 
 def test_without_sacrebleu_the_error_names_what_to_install(translator, monkeypatch):

@@ -16,7 +16,6 @@ from headlight.model.evaluation.word_alignment import (
     best_head,
     best_layer,
     read_gold,
-    short_pairs,
     split_words,
     word_spans,
 )
@@ -203,21 +202,9 @@ def test_a_line_that_is_not_an_object_is_named(path, line):
         read_gold(path)
 
 
-def test_short_pairs_are_short_on_both_sides():
-    pairs = [gold_pair("a b", "x y"), gold_pair("a b c", "x"), gold_pair("a", "x y z")]
-    assert short_pairs(pairs, 2) == pairs[:1]
-    assert short_pairs(pairs, 3) == pairs
-
-
 def test_the_committed_gold_holds_a_hundred_sentences_of_many_lengths(committed_gold):
     assert len({pair.english for pair in committed_gold}) == len(committed_gold) == 100
     assert {len(pair.english.split()) for pair in committed_gold} == set(range(4, 15))
-
-
-def test_the_committed_gold_cuts_words_as_the_tokenizer_does(committed_gold):
-    for pair in committed_gold:
-        assert list(pair.english_words) == split_words(pair.english)
-        assert list(pair.french_words) == split_words(pair.french)
 
 
 # --- cross-attention ------------------------------------------------------------------------------

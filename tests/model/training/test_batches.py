@@ -57,17 +57,6 @@ def test_rows_depend_on_their_number_not_on_how_they_are_taken(rows, sizes):
     assert taken == firsts(rows.take(0, 30))
 
 
-def test_a_generator_depends_on_its_numbers_alone():
-    def draw(*numbers):
-        return torch.rand(1, generator=generator_of(*numbers)).item()
-
-    before = draw(5, 7)
-    torch.rand(3)
-    assert draw(5, 7) == before
-    assert len({draw(5, 7), draw(5, 8), draw(6, 7), draw(5), draw(5, 7, 0)}) == 5
-    assert 0 <= draw(2**62, 2**40) < 1
-
-
 def repeated(seed=0, count=20, length=64):
     return repeated_rows(
         torch.arange(10, 90),
@@ -123,14 +112,6 @@ def test_a_decoder_reads_all_but_the_last_token_and_says_all_but_the_first():
     assert batch.is_counted.tolist() == [[True, False], [True, True]]
     assert batch.source is None
     assert batch.is_token is None
-
-
-def test_batches_are_joined_row_by_row():
-    one, other = repeated(seed=1, count=2), repeated(seed=2, count=3)
-    joined = Batch.join(one, other)
-    for name in ("ids", "targets", "is_counted"):
-        both = [getattr(one, name), getattr(other, name)]
-        assert getattr(joined, name).equal(torch.cat(both)), name
 
 
 def test_a_batch_moves_to_another_device_whole(batch):
@@ -265,34 +246,7 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone():
     assert [numbers_of(other.batch(step)) for step in range(40)] != expected
 
 
-def test_a_late_step_does_not_go_through_the_epochs_before_it_again():
-    batches = make_batches(random_lengths(20))
-    counted: list[int] = []
-
-    class Counting(PairBatches):
-        def epoch(self, number):
-            counted.append(number)
-            return super().epoch(number)
-
-    counting = Counting(batches.pairs, batches.n_tokens, START, END, seed=0)
-    n_steps = steps_of_an_epoch(batches)
-    for step in range(99 * n_steps, 100 * n_steps):
-        counting.batch(step)
-    assert len(counted) <= 110
-
-
 # --- text -----------------------------------------------------------------------------------------
-
-
-def test_the_held_out_share_is_about_what_was_asked_for_and_grows_with_it():
-    sources = [f"Sentence number {number}." for number in range(4000)]
-    held_out = {
-        share: {source for source in sources if is_held_out(source, share)}
-        for share in (0.01, 0.1, 0.5)
-    }
-    for share, chosen in held_out.items():
-        assert abs(len(chosen) / 4000 - share) < 0.02
-    assert held_out[0.01] < held_out[0.1] < held_out[0.5]
 
 
 def test_the_choice_never_changes():

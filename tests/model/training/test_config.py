@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from headlight.model.config import MAXIMA
 from headlight.model.training.config import LoopConfig, change, check, merge, settings_of
 from headlight.model.training.run import RECIPES
 
@@ -24,19 +23,9 @@ def rejection(changes, recipe="stories"):
     ("name", "value"),
     [
         ("steps", 0),
-        ("steps", 2**62),
-        ("validate_every", 0),
-        ("save_every", -1),
         ("learning_rate", 0.0),
-        ("seed", -1),
         ("seed", 2**64),
-        ("warmup", -1),
-        ("accumulate", 0),
-        ("adam_share", 0.0),
-        ("clip", 0.0),
         ("decay", 1.5),
-        ("weight_decay", -1.0),
-        ("balance_weight", -0.1),
         ("smoothing", 1.0),
         ("optimizer", "sgd"),
         ("schedule", "flat"),
@@ -64,11 +53,6 @@ def test_the_layers_with_experts_that_were_given_stay():
     assert moe.layers == (0, 5)
     assert change(STORIES, {"model.n_layers": 6, "model.moe": None}).model.moe is None
     assert "moe.layers" in rejection({"model.n_layers": 2, "model.moe.layers": [0, 1, 2, 3]})
-
-
-@pytest.mark.parametrize("n_layers", [0, -1, MAXIMA["n_layers"] + 1, 2**60])
-def test_an_impossible_number_of_layers_is_rejected(n_layers):
-    assert rejection({"model.n_layers": n_layers}).startswith(f"n_layers ({n_layers})")
 
 
 def test_names_with_dots_and_nested_mappings_change_the_same_settings():
@@ -102,24 +86,13 @@ def test_stages_are_rows_of_numbers_or_mappings():
     ("changes", "message"),
     [
         ({"loop.steps": "ten"}, "loop.steps is 'ten'; it must be a valid integer"),
-        ({"loop.steps": True}, "loop.steps is True"),
-        ({"loop.steps": 2.0}, "loop.steps is 2.0"),
-        ({"loop.steps": None}, "loop.steps is None"),
-        ({"loop.steps.more": 1}, "loop.steps is {'more': 1}"),
-        ({"model.n_heads": 2.5}, "model.n_heads is 2.5"),
-        ({"model.n_layers": "two"}, "model.n_layers is 'two'"),
         ({"loop.decay": "a"}, "loop.decay is 'a'; it must be a valid number"),
         ({"loop.decay": float("nan")}, "loop.decay is nan; it must be a finite number"),
-        ({"loop.optimizer": 5}, "loop.optimizer is 5; it must be a valid string"),
         ({"model.attention_bias": 1}, "model.attention_bias is 1; it must be a valid boolean"),
         ({"rows.stages": 5}, "rows.stages is 5; it must be a valid array"),
         ({"rows.stages": [[1]]}, "rows.stages.0.1 is missing"),
-        ({"rows.stages": [[1, "a"]]}, "rows.stages.0.1 is 'a'"),
         ({"rows.stages": []}, "stages is empty"),
         ({"loop": 5}, "loop is 5; it must be a mapping"),
-        ({"model": 5}, "model is 5; it must be a mapping"),
-        ({"model.moe": 5}, "model.moe is 5; it must be a mapping"),
-        ({"model.moe.layers": ["a"]}, "model.moe.layers.0 is 'a'"),
         ({"loop.seed": datetime.date(2026, 1, 1)}, "loop.seed is '2026-01-01'"),
         # values that the dataclasses themselves reject
         ({"loop.steps": 0}, "steps (0) must be at least 1"),
@@ -130,7 +103,6 @@ def test_stages_are_rows_of_numbers_or_mappings():
         ({"rows.wheels": 5}, "there is no setting 'rows.wheels'; the settings of rows are stages="),
         ({"model.moe.topk": 5}, "there is no setting 'model.moe.topk'; did you mean 'model.moe.t"),
         ({"steps": 5}, "there is no setting 'steps'; every name begins with model, rows, loop"),
-        ({"": 5}, "there is no setting ''"),
         (
             {"rows.stages": [{"steps": 1, "tokens": 32, "text": 1, "drawn": 2}]},
             "there is no setting 'rows.stages.0.drawn'; did you mean 'rows.stages'?",
@@ -142,18 +114,8 @@ def test_a_setting_that_is_wrong_is_named(changes, message):
     assert rejection(changes).startswith(message)
 
 
-def test_a_long_value_is_abbreviated():
-    assert len(rejection({"loop.steps": "a" * 10_000})) < 100
-    assert len(rejection({"loop.steps": [[1] * 1000] * 1000})) < 200
-
-
 def test_settings_that_are_not_plain_data_are_rejected():
     nested: list[Any] = []
     nested.append(nested)
     assert rejection({"rows.stages": nested}).startswith("the settings ")
     assert rejection({"loop.optimizer": "\ud800"}).startswith("the settings ")
-
-
-def test_a_setting_of_another_recipe_is_unknown():
-    message = rejection({"rows.stages": []}, "translate")
-    assert message.startswith("there is no setting 'rows.stages'")

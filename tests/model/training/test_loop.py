@@ -164,16 +164,6 @@ def test_the_learning_rate_follows_the_schedule(make_loop):
     assert list(adam) == pytest.approx([0.005 * factor for factor in factors])
 
 
-@pytest.mark.slow
-def test_a_larger_balance_weight_balances_the_experts(make_loop):
-    def balance_loss(weight):
-        reports: list[StepReport] = []
-        make_loop(f"{weight}", steps=20, balance_weight=weight).run(reports.append)
-        return sum(report.balance_loss for report in reports[-5:]) / 5
-
-    assert balance_loss(1.0) < balance_loss(0.0)
-
-
 # --- stopping and going on ------------------------------------------------------------------------
 
 
@@ -325,12 +315,3 @@ def test_the_weights_of_the_states_saved_last_are_averaged(make_loop):
     resumed = make_loop(steps=8, save_every=2, averaged=3)
     resumed.resume()
     torch.testing.assert_close(weights(resumed), last, rtol=0, atol=0)
-
-
-def test_without_averaging_no_weights_are_kept_beside_the_state(make_loop):
-    loop = make_loop(steps=4, save_every=2)
-    loop.run()
-    last = weights(loop)
-    loop.average()
-    torch.testing.assert_close(weights(loop), last, rtol=0, atol=0)
-    assert not list(loop.out.glob("weights-*"))

@@ -25,13 +25,6 @@ def test_the_loss_of_a_token_is_minus_the_log_of_its_probability():
     torch.testing.assert_close(losses, torch.tensor([[math.log(2), math.log(5)]]))
 
 
-def test_the_loss_of_bfloat16_logits_is_computed_in_float32(logits, targets):
-    rounded = logits.bfloat16()
-    losses = token_losses(rounded, targets)
-    assert losses.dtype == torch.float32
-    torch.testing.assert_close(losses, token_losses(rounded.float(), targets), rtol=0, atol=0)
-
-
 def test_the_loss_of_bfloat16_logits_and_its_gradient_are_pytorchs():
     generator = torch.Generator().manual_seed(0)
     logits = (8 * torch.randn(3, 200, 50, generator=generator)).bfloat16()  # several blocks
@@ -68,12 +61,6 @@ def test_the_smoothed_loss_and_its_gradient_are_pytorchs(logits, targets):
     torch.testing.assert_close(ours.grad, theirs.grad)
 
 
-def test_without_smoothing_the_loss_is_the_same_to_the_bit(logits, targets):
-    expected = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
-    losses = token_losses(logits, targets, smoothing=0.0)
-    torch.testing.assert_close(losses, expected, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("smoothing", [-0.1, 1.1, float("nan")])
 def test_less_than_nothing_or_more_than_all_cannot_be_spread(logits, targets, smoothing):
     with pytest.raises(ValueError, match=rf"^smoothing \({smoothing}\)"):
@@ -93,11 +80,6 @@ def test_the_loss_of_a_student_is_the_divergence_from_its_teacher(logits, temper
     )
     assert found.shape == logits.shape[:2]
     torch.testing.assert_close(found, temperature**2 * expected)
-
-
-def test_a_student_that_agrees_has_no_loss_whatever_is_added_to_its_logits(logits):
-    losses = distillation_losses(logits + 3.0, logits, temperature=2.0)
-    torch.testing.assert_close(losses, torch.zeros(2, 5), atol=1e-5, rtol=0)
 
 
 def test_at_a_high_temperature_the_gradient_is_the_difference_of_the_centred_logits(logits):

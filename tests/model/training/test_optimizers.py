@@ -41,12 +41,6 @@ def test_singular_values_come_near_1(shape, precision):
     assert values.max() < 1.3
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1e4])
-def test_the_size_of_the_gradient_does_not_matter(scale):
-    given = matrices((8, 32))
-    torch.testing.assert_close(orthogonalise(scale * given), orthogonalise(given))
-
-
 def test_no_gradient_is_no_update():
     assert orthogonalise(torch.zeros(2, 4, 6)).equal(torch.zeros(2, 4, 6))
 

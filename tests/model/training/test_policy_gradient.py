@@ -8,7 +8,6 @@ import torch
 
 from headlight.model.config import TransformerConfig
 from headlight.model.training.policy_gradient import (
-    Continuations,
     _draw,
     group_advantages,
     kl_to_reference,
@@ -264,14 +263,3 @@ def test_the_estimate_of_the_divergence_is_unbiased(model):
         exact = (here.exp() * (here - there)).sum()
     assert exact > 0.01
     torch.testing.assert_close(estimate.view(()), exact, rtol=1e-4, atol=1e-6)
-
-
-def test_rows_of_continuations_can_be_taken():
-    whole = Continuations(
-        ids=torch.arange(6).view(2, 3),
-        log_probs=torch.zeros(2, 2),
-        is_sampled=torch.ones(2, 2, dtype=torch.bool),
-        has_ended=torch.tensor([True, False]),
-    )
-    assert whole.rows(torch.tensor([1])).ids.tolist() == [[3, 4, 5]]
-    assert whole.written() == [[1], [4, 5]]

@@ -181,18 +181,6 @@ def test_a_resume_that_fails_changes_nothing(tmp_path, run):
     assert (out / RUN).read_text() == before
 
 
-def test_a_run_is_its_recipe_with_some_settings_changed():
-    settings = {"loop.steps": 7, "model": {"d_model": 96}}
-    run = make_run("stories", [Path("a.txt"), Path("b.txt")], settings=settings, command="typed")
-    assert run.corpus == ("a.txt", "b.txt")
-    assert run.commands == ("typed",)
-    assert run.precision == "auto"
-    recipe = RECIPES["stories"]
-    assert run.loop == replace(recipe.loop, steps=7)
-    assert run.model == replace(recipe.model, d_model=96)
-    assert run.rows == recipe.rows
-
-
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipe_comes_back_from_its_run_file(recipe, tmp_path):
     teacher = "stories" if RECIPES[recipe].needs_teacher else None
@@ -220,18 +208,6 @@ def test_a_recipe_comes_back_from_its_run_file(recipe, tmp_path):
 def test_a_setting_without_effect_is_rejected(recipe, settings, fault):
     with pytest.raises(ValueError, match=f"^{fault}; leave it out$"):
         make_run(recipe, [], settings=settings)
-
-
-@pytest.mark.parametrize(
-    ("recipe", "settings"),
-    [
-        ("reward", {"loop.smoothing": 0.1, "loop.accumulate": 2, "loop.balance_weight": 0.3}),
-        ("reasoning", {"loop.smoothing": 0.1, "loop.accumulate": 2}),
-        ("reasoning", {"loop.smoothing": 0.1, "rows.imitation": 0, "rows.method": "expert"}),
-    ],
-)
-def test_a_setting_that_is_read_in_one_phase_is_taken(recipe, settings):
-    assert make_run(recipe, [], settings=settings).loop.smoothing == 0.1
 
 
 # --- from another model ---------------------------------------------------------------------------
@@ -277,30 +253,6 @@ def test_a_tokenizer_that_a_run_cannot_take_is_an_error(tmp_path):
     asked = make_run("fill", [corpus], tokenizer="stories", precision="float32")
     with pytest.raises(ValueError, match="has no mask token, which the recipe 'fill' needs"):
         start(asked, tmp_path / "out", device="cpu")
-
-
-@pytest.mark.slow
-def test_a_run_from_a_model_that_never_saved_begins_from_it_again(tmp_path, run):
-    first = trained(run, tmp_path / "first")
-    later = replace(run, begun_from=str(tmp_path / "first"))
-    stop_at(2, start(later, tmp_path / "second", device="cpu"))
-    again = resume(tmp_path / "second", device="cpu")
-    assert again.step == 0
-    torch.testing.assert_close(weights(again), dict(first.model.state_dict()), rtol=0, atol=0)
-
-
-@pytest.mark.slow
-def test_a_resumed_run_continues_from_its_state_not_from_the_model(tmp_path, run):
-    trained(run, tmp_path / "first")
-    later = replace(run, begun_from=str(tmp_path / "first"))
-    through = start(later, tmp_path / "through", device="cpu")
-    through.run()
-    stop_at(5, start(later, tmp_path / "stopped", device="cpu"))
-    for file in (tmp_path / "first").iterdir():
-        file.unlink()
-    resumed = resume(tmp_path / "stopped", device="cpu")
-    resumed.run()
-    torch.testing.assert_close(weights(resumed), weights(through), rtol=0, atol=0)
 
 
 def test_dropout_may_differ_from_that_of_the_model_and_nothing_else(tmp_path, run):

@@ -92,9 +92,3 @@ def test_a_corpus_that_is_too_short_is_rejected(words, n_tokens, fault):
 def test_rows_fit_the_model(words):
     with pytest.raises(ValueError, match=r"rows.tokens \(16\)"):
         make_batches(words, max_tokens=15)
-
-
-@pytest.mark.parametrize(("name", "value"), [("tokens", 1), ("count", 0), ("held_out", 0)])
-def test_a_number_out_of_range_is_rejected(name, value):
-    with pytest.raises(ValueError, match=rf"^{name} \({value}\)"):
-        PositionsConfig(**{name: value})

@@ -111,9 +111,7 @@ def test_a_corpus_of_one_row_is_rejected():
     [
         (),
         (Stage(3, tokens=8),),
-        (Stage(0, 20, text=1),),
         (Stage(1, 20, text=-1, drawn_evenly=2),),
-        (Stage(1, 20, 65_537),),
     ],
 )
 def test_stages_that_cannot_be_trained_are_rejected(stages):
