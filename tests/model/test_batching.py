@@ -102,16 +102,6 @@ def test_the_models_that_ship_read_sentences_together_as_they_read_them_alone(fo
     require_as_alone(checkpoint, spec, together)
 
 
-def test_masked_scores_stay_infinite_and_nothing_of_the_filling_is_seen(checkpoint):
-    spec = pass_spec(checkpoint.description, capture=["*.scores"])
-    inputs = [tokenize(checkpoint, text) for text in ("abc", "a", "abcdefgh abc")]
-    for trace in run_batch(checkpoint, spec, inputs):
-        n_tokens = len(trace.tokens)
-        future = ~np.tri(n_tokens, dtype=bool)
-        for array in trace.tensors.values():
-            assert (np.isneginf(array.data) == future).all()
-
-
 def test_traces_of_one_batch_share_no_memory(checkpoint):
     spec = pass_spec(checkpoint.description, capture=["*"])
     first, second = run_batch(checkpoint, spec, [tokenize(checkpoint, t) for t in ("abc", "abd")])
@@ -145,14 +135,6 @@ def cost(lengths, passes):
 
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=7)
-
-
-@pytest.mark.slow
-@given(lengths=LENGTHS)
-def test_no_other_way_to_share_texts_out_is_cheaper(lengths):
-    passes = group_by_length(lengths)
-    assert sorted(text for texts in passes for text in texts) == list(range(len(lengths)))
-    assert cost(lengths, passes) == min(cost(lengths, way) for way in partitions(len(lengths)))
 
 
 def partitions(count):

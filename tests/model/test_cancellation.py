@@ -38,19 +38,6 @@ def test_nothing_stops_outside_of_the_block():
     check()
 
 
-def test_no_handler_of_errors_takes_a_stop_for_one_of_them():
-    assert not issubclass(Cancelled, Exception)
-
-
-@pytest.mark.parametrize("n_layers", [2, 5])
-def test_a_pass_asks_before_every_layer(n_layers):
-    model = build(n_layers=n_layers)
-    watch = Countdown(1000)
-    with cancellable(watch):
-        model(torch.tensor([IDS]))
-    assert 1000 - watch.n_left == n_layers
-
-
 def test_a_pass_stops_before_the_layer_at_which_it_is_cancelled():
     model = build(n_layers=4)
     site = "decoder.layers.{}.residual.after"

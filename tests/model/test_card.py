@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from headlight.model.card import Example, ModelCard, flatten, read_card, to_markdown, write_card
+from headlight.model.card import Example, ModelCard, read_card, to_markdown, write_card
 
 EXAMPLE = Example(text="The cat sat.", view="attention", where="cross", layer=0, head=2, query=3)
 FULL = ModelCard(
@@ -26,13 +26,6 @@ def test_a_card_comes_back_as_it_was_written(tmp_path):
     for card in (FULL, ModelCard(title="Tiny", licence="MIT")):
         write_card(path, card)
         assert read_card(path) == card
-
-
-@pytest.mark.parametrize("title", ["a rule ---", "---", "--- first", "two\nlines\n---\nmore"])
-def test_dashes_in_a_value_do_not_end_the_card(tmp_path, title):
-    card = ModelCard(title=title, licence="MIT", prose="Prose.")
-    write_card(tmp_path / "CARD.md", card)
-    assert read_card(tmp_path / "CARD.md") == card
 
 
 def test_the_figures_are_a_table_at_the_end(tmp_path):
@@ -130,26 +123,6 @@ def test_new_figures_replace_the_old(tmp_path):
     assert "1.61" not in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "prose", ["Reads.\n\n### Figures\n\nIn the books.", "## Figures\n\nSee below.\n\n## More"]
-)
-def test_figures_in_the_prose_are_prose(tmp_path, prose):
-    card = replace(FULL, prose=prose)
-    write_card(tmp_path / "CARD.md", card)
-    assert read_card(tmp_path / "CARD.md") == card
-
-
-def test_an_example_opens_what_it_names_and_nothing_else():
-    opens = {"view": "attention", "where": "cross", "layer": 0, "head": 2, "query": 3}
-    assert EXAMPLE.opens == opens
-    assert Example(text="a").opens == {}
-
-
-def test_nested_figures_are_named_by_their_path():
-    nested = {"a": 1, "b": {0: 0.5, "c": {"d": 2}}, "e": "x"}
-    assert flatten(nested) == [("a", 1), ("b.0", 0.5), ("b.c.d", 2), ("e", "x")]
-
-
 def test_a_card_written_by_hand_may_leave_fields_out(tmp_path):
     (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nexamples:\nmetrics:\n---\n")
     assert read_card(tmp_path / "CARD.md") == ModelCard(title="T", licence="L")
@@ -167,19 +140,12 @@ def test_a_card_without_front_matter_is_an_error(tmp_path, text):
     ("head", "message"),
     [
         ("title: T\nname: N", "the front matter must be a mapping"),
-        ("just words", "the front matter must be a mapping"),
         ("title: T", "licence must be a text, not None"),
-        ("title: 5\nlicence: L", "title must be a text, not 5"),
         ("title: T\nlicence: L\nexamples: hello", "examples must be a mapping, not 'hello'"),
-        ("title: T\nlicence: L\ntrained_on: 5", "trained_on must be a list, not 5"),
         ("title: T\nlicence: L\nexamples:\n  A: {text: a, layers: 1}", "unknown key layers of an"),
         ("title: T\nlicence: L\nexamples:\n  A: {text: a, layer: -1}", "layer of an example"),
-        ("title: T\nlicence: L\nexamples:\n  A: {text: a, head: true}", "head of an example"),
-        ("title: T\nlicence: L\nexamples:\n  A: {text: a, query: '3'}", "query of an example"),
-        ("title: T\nlicence: L\nexamples:\n  A: {text: 5}", "text of an example"),
         ("title: T\nlicence: L\nexamples:\n  A: {layer: 1}", "must have a text"),
         ("title: [unclosed", "broken YAML"),
-        ("title: !!python/name:os.getcwd ''", "broken YAML"),
         ("title: T\nlicence: L\nmetrics: {a: &a 1, b: *a}", "an alias"),
     ],
 )
@@ -189,15 +155,6 @@ def test_front_matter_that_is_not_a_cards_is_an_error(tmp_path, head, message):
     with pytest.raises(ValueError, match=message) as raised:
         read_card(path)
     assert str(raised.value).startswith(str(path))
-
-
-@pytest.mark.parametrize("depth", [60, 200_000])
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}"), ("- ", "")])
-def test_yaml_that_nests_without_end_is_an_error_in_words(tmp_path, opening, closing, depth):
-    path = tmp_path / "CARD.md"
-    path.write_text(f"---\nmetrics:\n  {opening * depth}1{closing * depth}\n---\n")
-    with pytest.raises(ValueError, match=r"nests more than 50 levels deep$"):
-        read_card(path)
 
 
 def test_a_missing_or_unreadable_card_is_named(tmp_path):
@@ -256,11 +213,7 @@ def test_what_the_experts_take_comes_back_and_is_a_table_before_the_figures(tmp_
     "change",
     [
         {"text": "train.txt"},
-        {"tokens": "many"},
-        {"tokens": True},
-        {"kinds": {"punctuation": "most"}},
         {"kinds": {"punctuation": float("nan")}},
-        {"layers": {0: []}},
         {"layers": {"decoder.layers.0": [{"share": 0.5}]}},
         {"layers": {"decoder.layers.0": [FOUND["layers"]["decoder.layers.0"][0] | {"name": "a"}]}},
     ],

@@ -23,12 +23,6 @@ def test_the_output_is_scaled_tokens_plus_positions(embedding, watch, ids):
     assert captured["part.output"] is output
 
 
-def test_positions_count_from_the_start_given(embedding, watch, ids):
-    with watch(embedding).capture(["part.positional"]) as captured:
-        embedding(ids, start=6)
-    torch.testing.assert_close(captured["part.positional"], sinusoidal(17, 32)[6:])
-
-
 def test_positions_beyond_the_longest_text_follow_the_same_formula(embedding, watch, ids):
     with watch(embedding).capture(["part.positional"]) as captured:
         embedding(ids, start=45)

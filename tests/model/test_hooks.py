@@ -35,13 +35,6 @@ def test_only_what_was_asked_for_is_kept(model, ids):
         captured[SCORES]
 
 
-def test_nothing_is_captured_after_the_block(model, ids):
-    with model.capture(["logits"]) as captured:
-        first = model(ids).logits
-    model(ids.flip(0))
-    assert captured["logits"] is first
-
-
 def test_layers_narrow_the_sites_that_lie_in_a_layer(model, ids):
     with model.capture(["*.weights", "logits"], layers=[1]) as captured:
         model(ids)

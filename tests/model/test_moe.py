@@ -121,12 +121,6 @@ def routed(n_rows, n_positions):
     return probs, probs.topk(2, dim=-1).indices
 
 
-def test_the_balance_of_one_block_is_that_of_its_tokens():
-    probs, indices = routed(BLOCK_ROWS, BLOCK_POSITIONS)
-    expected = load_balance_loss(probs.flatten(0, 1), indices.flatten(0, 1))
-    torch.testing.assert_close(blockwise_balance_loss(probs, indices), expected)
-
-
 def test_the_balance_of_many_blocks_is_their_mean_by_tokens():
     n_rows, n_positions = 2 * BLOCK_ROWS + 1, 2 * BLOCK_POSITIONS + 3
     probs, indices = routed(n_rows, n_positions)

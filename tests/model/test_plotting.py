@@ -91,11 +91,6 @@ def test_values_of_both_signs_have_zero_in_the_middle_of_the_scale(trace):
     assert (drawn.zmin, drawn.zmax) == (-1, 1)
 
 
-def test_heads_have_the_numbers_of_the_model(trace):
-    some = replace(trace, heads=(5, 2), tensors={WEIGHTS: trace.tensors[WEIGHTS]})
-    assert some.figure(head=2).data[0].z[1][0] == 0.5
-
-
 def test_cross_attention_has_the_targets_tokens_as_rows(trace):
     pair = replace(
         trace, target_tokens=tokens("le", "chat"), tensors={CROSS: by_head(np.ones((2, 3)) / 3)}
@@ -170,18 +165,12 @@ def test_a_square_of_a_large_svg_shows_the_greatest_value_of_its_block(trace):
     ("text", "label"),
     [
         (" cat", "cat"),
-        ("  ", "··"),
         ("</s>", "&lt;/s&gt;"),
-        ("a&b", "a&amp;b"),
         ("a\tb", "a⇥b"),
         ("\x07", "‹U+0007›"),
-        ("a\u202eb", "a‹U+202E›b"),
-        ("\u200b", "‹U+200B›"),
-        ("\uffff", "‹U+FFFF›"),
         ("مرحبا", "\u2068مرحبا\u2069"),
         ("👨\u200d👩", "👨\u200d👩"),
         ("x" * 40, "x" * 11 + "…"),
-        ("2024-01-01", "2024-01-01"),
     ],
 )
 def test_a_label_is_readable_and_never_markup(text, label):

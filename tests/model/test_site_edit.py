@@ -183,11 +183,9 @@ def test_a_writer_with_edits_reads_one_text_at_a_time(model):
         ({"site": CONTEXT, "heads": (4,)}, UnknownHead, "there is no head 4"),
         ({"site": CONTEXT, "heads": (1, 1)}, UnknownHead, "twice"),
         ({"site": CONTEXT, "positions": ()}, UnknownPosition, "positions is empty"),
-        ({"site": CONTEXT, "positions": (-1,)}, UnknownPosition, "no position -1"),
         ({"site": CONTEXT, "positions": (2, 2)}, UnknownPosition, "twice"),
         ({"site": CONTEXT, "positions": (500,)}, UnknownPosition, "no position 500"),
         ({"site": CONTEXT, "value": np.zeros(3)}, ImpossibleIntervention, "does not fit"),
-        ({"site": CONTEXT, "value": np.zeros((2, 1, 1, 1))}, ImpossibleIntervention, "not fit"),
         (
             {"site": STREAM, "value": np.zeros((3, 32))},
             ImpossibleIntervention,

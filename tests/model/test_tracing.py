@@ -32,11 +32,6 @@ def test_a_wrong_argument_is_named(checkpoint):
         trace("stories", SENTENCE)
 
 
-def test_a_dense_model_has_no_routing_in_its_default(make_checkpoint):
-    dense = make_checkpoint(moe=None)
-    assert not any("experts" in site for site in trace(dense, SENTENCE).tensors)
-
-
 def test_the_numbers_are_those_of_the_pass(checkpoint):
     traced = trace(checkpoint, SENTENCE, capture=["*"])
     ids = torch.tensor([[token.id for token in traced.tokens]])
@@ -46,20 +41,6 @@ def test_the_numbers_are_those_of_the_pass(checkpoint):
         tensor = captured[site]
         expected = tensor if array.axes[0] == "position" else tensor[0]
         assert np.array_equal(array.data, expected.numpy()), site
-
-
-def test_a_trace_says_what_was_read_by_which_model(checkpoint):
-    traced = trace(checkpoint, SENTENCE)
-    assert traced.model == "tiny"
-    assert traced.revision == checkpoint.description.revision
-    assert traced.text == SENTENCE
-    assert traced.tokens == tuple(checkpoint.tokenizer.encode(SENTENCE))
-    assert traced.tokens[0].is_special
-    assert traced.tokens[0].id == checkpoint.tokenizer.start_id
-    assert traced.target_tokens is None
-    assert traced.heads is None
-    assert set(traced.timings) == {"tokenize", "forward"}
-    assert all(milliseconds > 0 for milliseconds in traced.timings.values())
 
 
 def test_heads_and_layers_narrow_a_trace(checkpoint):
@@ -162,10 +143,6 @@ def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])
 
 
-def test_who_captures_nothing_may_name_layers(checkpoint):
-    assert trace(checkpoint, SENTENCE, capture=[], layers=[1]).tensors == {}
-
-
 # --- an encoder, and an encoder with a decoder ----------------------------------------------------
 
 SIZES = {"head": 4, "d_model": 32, "d_head": 8, "d_ff": 48, "vocab": 300}
@@ -180,19 +157,6 @@ def translator(make_checkpoint):
 @pytest.fixture(scope="module")
 def encoder(make_checkpoint):
     return make_checkpoint(kind="encoder", moe=None)
-
-
-@pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary", "alibi"])
-@pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
-def test_the_length_of_every_array_is_known_before_the_pass(make_checkpoint, kind, positional):
-    checkpoint = make_checkpoint(kind=kind, moe=None, positional=positional)
-    target = TARGET if kind == "encoder-decoder" else None
-    read = tokenize(checkpoint, SENTENCE, target)
-    traced = trace(checkpoint, SENTENCE, target, capture=["*"])
-    assert set(traced.tensors) == {site.name for site in checkpoint.description.sites}
-    for site, array in traced.tensors.items():
-        sizes = SIZES | read.axis_lengths(site)
-        assert array.data.shape == tuple(sizes[axis] for axis in array.axes), site
 
 
 def test_the_default_of_a_translator_has_all_its_attention(translator):
@@ -257,22 +221,6 @@ def test_a_target_for_a_model_of_one_text_is_an_error(make_checkpoint, kind):
     message = "the model 'tiny' reads one text; leave the target out"
     with pytest.raises(NoTarget, match=f"^{re.escape(message)}$"):
         trace(make_checkpoint(kind=kind, moe=None), SENTENCE, TARGET)
-
-
-@pytest.mark.parametrize("target", ["", " \n"])
-def test_a_blank_target_is_an_error(translator, target):
-    with pytest.raises(EmptyText, match=r"^the target is empty; type at least one word$"):
-        trace(translator, SENTENCE, target)
-
-
-def test_a_target_that_is_too_long_is_an_error(translator):
-    limit = translator.config.max_tokens
-    traced = trace(translator, SENTENCE, "Q" * (limit - 1), capture=["logits"])
-    assert len(traced.tensors["logits"].data) == limit
-    message = f"the target has {limit + 1} tokens, but the model reads at most {limit}"
-    with pytest.raises(TooManyTokens, match=f"^{re.escape(message)}$") as refused:
-        trace(translator, SENTENCE, "Q" * limit)
-    assert (refused.value.actual, refused.value.limit) == (limit + 1, limit)
 
 
 @pytest.mark.parametrize("heads", [None, [1], [3, 0, 2]])
