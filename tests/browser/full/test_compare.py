@@ -40,20 +40,6 @@ def test_a_head_that_is_switched_off_is_one_more_pass_beside_the_first(reader):
     assert titles(reader)[:3] == ["A: as it is", "B: heads 0, 1 off in all layers", "B − A"]
 
 
-def test_by_keyboard_a_cell_of_the_difference_says_both_weights(reader, weights):
-    reader.open(**LINK, compare_edit="no_scaling")
-    drawn(reader)
-    before = weights()
-    after = weights(edits=[{"kind": "no_scaling"}])
-    reader.view.locator(".plot").nth(2).focus()
-    reader.page.keyboard.press("Control+End")
-    reader.page.keyboard.press("ArrowLeft")
-    was, now = before[-1][-2], after[-1][-2]
-    assert f"the weight is {was:.3f} in A and {now:.3f} in B" in reader.announced
-    reader.page.keyboard.press("Enter")
-    assert f"query={len(before) - 1}" in reader.fragment
-
-
 def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
     reader.open(**LINK)
     drawn(reader)
@@ -74,21 +60,3 @@ def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
     drawn(reader)
     assert box.input_value() == OTHER
     assert reader.page.input_value("#text") == TEXT
-
-
-def test_an_edit_that_cannot_be_says_why_and_loses_nothing(visit):
-    reader = visit(allow="status of 422")
-    experts = "0.1.2.3"
-    reader.open(
-        model="pairs", text=TEXT, target="le chat dort", view="compare",
-        compare_edit="experts", compare_experts=experts,
-    )  # fmt: skip
-    notice = reader.view.locator(".panel-notice:visible")
-    notice.wait_for()
-    assert "switch at most 2 off" in notice.text_content()
-    assert titles(reader)[0] == "A: as it is"
-    group = reader.view.get_by_role("group", name="Experts off")
-    for expert in (0, 1):
-        group.get_by_role("button", name=f"expert {expert}").click()
-    drawn(reader)
-    assert "compare_experts=2.3" in reader.fragment

@@ -91,30 +91,3 @@ def test_a_translation_does_not_stay_beside_another_sentence_as_if_it_were_its_o
     reader.page.fill("#text", "")
     reader.page.get_by_text("Nothing to read yet").wait_for()
     expect(translated).to_have_text("–")
-
-
-def test_a_translation_that_is_too_long_is_refused_in_words_and_can_be_mended(visit):
-    reader = visit(allow="status of 4")
-    reader.open(**LINK)
-    reader.page.fill("#target", "le chat dort " * 30)
-    notice = reader.page.locator("#notice")
-    notice.wait_for()
-    assert all(part in notice.text_content() for part in ("target", "92", "64", "translation"))
-    assert reader.page.locator("#target").is_visible()
-    with reader.reading_anew():
-        reader.page.fill("#target", OWN)
-    assert not notice.is_visible()
-    assert reader.target[-1] == "·dort"
-
-
-def test_an_example_takes_the_own_translation_away_and_so_does_another_model(shown):
-    with shown.reading_anew():
-        shown.page.get_by_role("button", name="A light").click()
-    assert "target=" not in shown.fragment
-    with shown.reading_anew():
-        shown.page.fill("#target", OWN)
-    with shown.reading_anew():
-        shown.page.select_option("#model", "plain")
-    assert not shown.page.locator("#translation").is_visible()
-    assert not shown.page.locator("#target-row").is_visible()
-    assert "target=" not in shown.fragment

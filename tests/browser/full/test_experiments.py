@@ -24,27 +24,6 @@ def test_every_experiment_is_drawn_on_a_phone_and_axe_finds_nothing(visit):
     assert found == {}
 
 
-def test_a_busy_server_is_asked_again_on_a_click(visit):
-    reader = visit(allow="503")
-    page = reader.page
-    busy = {"type": "about:blank", "title": "Busy", "status": 503, "detail": "try again"}
-    page.route(
-        "**/experiments/depth",
-        lambda route: (
-            route.fulfill(status=503, json=busy)
-            if route.request.method == "POST"
-            else route.continue_()
-        ),
-    )
-    page.goto(f"{reader.url}/experiments#experiment=depth")
-    again = page.get_by_role("button", name="Try again")
-    again.wait_for()
-    page.unroute_all()
-    again.click()
-    wait_until_drawn(reader, "depth")
-    expect(again).to_be_hidden()
-
-
 def test_a_stream_that_breaks_off_keeps_what_was_drawn(visit):
     reader = visit()
     page = reader.page
@@ -111,24 +90,6 @@ def test_knobs_and_the_end_of_a_picture_are_seen_together_on_a_phone(visit):
         expect(reader.page.locator(f"#view-{name} .knobs")).to_be_in_viewport()
 
 
-def test_a_link_to_a_frame_that_there_is_not_says_so(visit):
-    reader = visit()
-    open_experiment(reader, "balance", frame=99, **SHORT["balance"])
-    said = reader.page.locator("#view-balance .link-notice")
-    words = "“99” in the link is not used: the last frame of this run is 3."
-    expect(said).to_have_text(words, timeout=30_000)
-    assert "frame" not in fragment_of(reader)
-
-
-def test_a_link_to_a_cell_that_there_is_not_says_so(visit):
-    reader = visit()
-    open_experiment(reader, "by_hand", example="animal", picked="0.9")
-    said = reader.page.locator("#view-by_hand .link-notice")
-    words = "“0.9” in the link is not used: its last row is 0 and its last column 3."
-    expect(said).to_have_text(words)
-    assert "picked" not in fragment_of(reader)
-
-
 def test_a_link_to_an_unknown_experiment_says_so(visit):
     reader = visit()
     reader.page.goto("about:blank")
@@ -136,28 +97,3 @@ def test_a_link_to_an_unknown_experiment_says_so(visit):
     wait_until_drawn(reader, "by_hand")
     expect(reader.page.locator("#notice")).to_contain_text("There is no experiment “alchemy”")
     assert fragment_of(reader) == {"experiment": ["by_hand"]}
-
-
-def test_a_wrong_number_in_a_table_is_told_with_the_limits(visit):
-    reader = visit()
-    open_experiment(reader, "by_hand")
-    box = reader.page.locator(".worked-table.is-given input").first
-    box.fill("abc")
-    box.press("Tab")
-    problem = reader.page.locator(".worked-table.is-given .field-problem").first
-    expect(problem).to_have_text(
-        "“abc” is not used: a number is needed, from −1,000,000 to 1,000,000."
-    )
-    box.fill("2")
-    box.press("Tab")
-    expect(reader.page.locator(".worked .field-problem:not(:empty)")).to_have_count(0)
-
-
-def test_a_number_out_of_range_says_its_limit_at_the_field(visit):
-    reader = visit()
-    open_experiment(reader, "scaling")
-    box = reader.page.get_by_label("Width", exact=True).first
-    box.fill("999999")
-    expect(box).to_have_attribute("aria-invalid", "true")
-    expect(reader.page.locator("#scaling-width-problem")).to_contain_text("2048")
-    assert "width" not in fragment_of(reader)

@@ -1,12 +1,10 @@
 """Exports: each is taken as a person would take it, and the result is used."""
 
 import json
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 
-import httpx
 import pytest
 from playwright.sync_api import Page
 
@@ -59,17 +57,6 @@ def test_the_menus_are_walked_by_arrow_keys_and_left_by_escape(reader):
     assert page.evaluate(focused) == "Save"
 
 
-def test_a_menu_closes_when_focus_or_a_press_goes_elsewhere(reader):
-    reader.open(text=TEXT)
-    menu = reader.page.get_by_role("menu")
-    reader.view.get_by_role("button", name="Code").click()
-    reader.page.keyboard.press("Tab")
-    assert not menu.is_visible()
-    reader.view.get_by_role("button", name="Code").click()
-    reader.page.mouse.click(5, 5)
-    assert not menu.is_visible()
-
-
 # The standalone file
 
 
@@ -80,44 +67,6 @@ class Opened:
     page: Page
     errors: list[str]
     asked: list[str]
-
-
-@pytest.fixture
-def open_offline(chromium):
-    context = chromium.new_context(offline=True, viewport={"width": 1000, "height": 900})
-
-    def open_(path):
-        opened = Opened(context.new_page(), [], [])
-        page = opened.page
-        page.on(
-            "console", lambda m: m.type in ("error", "warning") and opened.errors.append(m.text)
-        )
-        page.on("pageerror", lambda error: opened.errors.append(str(error)))
-        page.on("request", lambda request: opened.asked.append(request.url))
-        page.goto(path.as_uri())
-        page.wait_for_selector("#drawing .main-svg", state="attached")
-        return opened
-
-    yield open_
-    context.close()
-
-
-def test_what_a_text_holds_does_nothing_in_a_saved_page(reader, tmp_path, open_offline):
-    text = 'a</script><script>document.title="gone"</script><img src=x onerror=alert(1)> &amp; "b"'
-    reader.open(text=text, layer=2, head=5)
-    opened = open_offline(reader.save("HTML", tmp_path))
-    assert opened.page.title().startswith(f"Layer 2, head 5: {text[:60]}")
-    assert opened.page.locator(".text").text_content() == text
-    assert opened.page.locator("img").count() == 0
-    assert opened.errors == []
-
-
-def test_saving_a_page_while_the_server_is_gone_says_what_to_do(visit):
-    reader = visit(allow="Failed to load resource|ERR_")
-    reader.open(text=TEXT)
-    reader.page.route("**/plotly.min.js*", lambda route: route.abort())
-    reader.take("HTML")
-    reader.view.get_by_text("check that it is running, then save again").wait_for()
 
 
 # Code that gives the same numbers
@@ -189,13 +138,3 @@ def test_code_asks_for_both_sides_of_a_comparison_and_python_takes_the_differenc
         assert numbers(shown) == pytest.approx(numbers(seen), abs=1e-4)
         lines = writer.copy("curl", panel).splitlines()
         assert [line.split()[0] for line in lines] == ["curl", "curl", "#"]
-
-
-def test_code_carries_a_text_that_is_hard_to_quote(writer):
-    text = """it's "quoted" \\n $HOME `id` <b> {x} %s é 猫 \u202e"""
-    writer.open(text=text)
-    words = shlex.split(writer.copy("curl"))
-    assert words[0] == "curl"
-    by_curl = httpx.post(words[2], content=words[-1], headers=dict([words[4].split(": ")]))
-    by_python = run_python(writer.copy("Python") + "\nprint('---')\nprint(json.dumps(trace))")
-    assert by_curl.json()["text"] == json.loads(by_python.split("---\n")[1])["text"] == text

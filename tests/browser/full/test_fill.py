@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
 
 TEXT = "the cat sat on the mat"
 MASKED = "the [MASK] sat on the mat"
@@ -45,14 +44,6 @@ def test_the_keyboard_walks_the_words_and_enter_masks_them(filling):
     assert filling.page.input_value("#text") == TEXT
 
 
-def test_a_mask_without_a_known_word_is_only_chosen(reader):
-    reader.open(model="blanks", text=MASKED, query=0)
-    reader.page.locator(".chip", has_text="[MASK]").click()
-    reader.wait_until_drawn()
-    assert reader.page.input_value("#text") == MASKED
-    assert reader.page.locator(".chip[aria-selected=true]").text_content() == "[MASK]"
-
-
 def test_a_guess_can_be_put_in_the_place_of_the_mask(reader, ask):
     reader.open(model="blanks", text=MASKED, view="next_token")
     told = ask("trace", model="blanks", text=MASKED, capture=[], analyses=["next_token"])
@@ -65,12 +56,3 @@ def test_a_guess_can_be_put_in_the_place_of_the_mask(reader, ask):
     with reader.reading_anew():
         reader.page.keyboard.press("Enter")
     assert reader.page.input_value("#text") == MASKED.replace(" [MASK]", piece)
-
-
-def test_words_of_other_models_are_chosen_not_masked(reader):
-    reader.open(model="plain", text=TEXT)
-    assert not reader.page.locator("#mask-hint").is_visible()
-    reader.page.locator(".chip").nth(2).click()
-    assert reader.page.locator(".chip").nth(2).get_attribute("aria-selected") == "true"
-    assert reader.page.input_value("#text") == TEXT
-    expect(reader.page.locator('#map [data-part="logits"]')).to_contain_text("After")

@@ -62,17 +62,6 @@ def test_nothing_jumps_over_twenty_keystrokes(visit, width):
     assert reader.page.evaluate("window.shifted") <= (0 if width > 1000 else 0.001)
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-def test_a_long_text_has_a_box_of_one_line_until_it_is_typed_in(visit, width):
-    reader = visit(width=width)
-    reader.open(text="The cat’s owner went home, “but” the dog stayed. " * 9)
-    box, chips = reader.page.locator("#text"), top_of(reader, "#chips")
-    assert box.bounding_box()["height"] < 45
-    box.focus()
-    assert box.bounding_box()["height"] > 90
-    assert top_of(reader, "#chips") == chips
-
-
 def test_each_text_of_ones_own_opens_a_telling_head_until_one_is_chosen(visit):
     reader = visit()
     reader.open()
@@ -99,20 +88,6 @@ def test_another_model_brings_its_own_example_but_an_edited_text_stays(visit):
         reader.page.select_option("#model", "stories")
     assert reader.page.input_value("#text") == edited
     assert "no masks" in reader.page.locator("#text-note").text_content()
-
-
-def test_typing_in_both_boxes_of_a_translator_loses_nothing(visit):
-    reader = visit()
-    reader.open(model="translate", text="The cat is black.")
-    page = reader.page
-    page.focus("#text")
-    page.keyboard.press("End")
-    page.keyboard.type(" It")
-    page.focus("#target")
-    page.keyboard.type("Le chat", delay=40)
-    expect(page.locator("#target-chips .chip")).to_have_count(3)
-    assert page.input_value("#text") == "The cat is black. It"
-    assert page.input_value("#target") == "Le chat"
 
 
 def test_keys_walk_through_heads_and_layers_and_one_lists_them(reader):
@@ -152,14 +127,3 @@ def test_a_button_that_changes_the_view_brings_it_into_sight(visit):
     heading = reader.page.locator("#title-why")
     expect(heading).to_be_focused()
     expect(heading).to_be_in_viewport()
-
-
-def test_a_tap_on_a_small_map_moves_the_large_one_into_sight(visit):
-    reader = visit(width=390, height=844, has_touch=True)
-    reader.open(text="The fox saw the hen.", layer=0, head=0)
-    cell = reader.page.locator(".heads-cell[aria-label^='Layer 2, head 3']")
-    cell.scroll_into_view_if_needed()
-    cell.tap()
-    reader.wait_until_drawn()
-    expect(reader.view.locator(".panel h2").first).to_be_in_viewport()
-    assert reader.chosen_head == "Layer 2, head 3"

@@ -1,7 +1,5 @@
 """One head: its profile, and the circuits of its weights, by pointer and by keyboard."""
 
-from playwright.sync_api import expect
-
 TEXT = "Mary saw the old king. Then Mary"
 
 
@@ -32,9 +30,3 @@ def test_the_keyboard_walks_through_what_a_head_writes_and_to_the_next_head(read
     reader.wait_until_drawn()
     assert "head=5" in reader.page.url
     assert bars(reader, 1) != before
-
-
-def test_a_model_without_circuits_keeps_the_rest_of_the_view(reader):
-    reader.open(model="blanks", text="a little light", view="head", layer=0, head=0)
-    expect(reader.view.locator(".panel").first).to_contain_text("headlight evaluate")
-    expect(reader.view.locator(".panel").nth(1).locator(".bartext")).to_have_count(10)

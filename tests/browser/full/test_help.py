@@ -26,16 +26,3 @@ def test_the_labels_of_heads_are_explained_by_a_press(reader):
     assert "Induction" in box.locator("dt").all_text_contents()
     reader.page.mouse.click(5, 5)
     assert not reader.page.locator(".help-box.is-placed").is_visible()
-
-
-def test_the_card_says_what_the_model_read(reader):
-    reader.open(text="Once upon a time", model="stories")
-    card = reader.page.request.get(f"{reader.url}/api/v1/models/stories").json()
-    before = card["corpus"]["before"]
-    facts = reader.page.locator("#card .facts")
-    name = facts.locator("dt", has_text="Training text")
-    said = name.locator("xpath=following-sibling::dd[1]").text_content()
-    assert said.startswith(f"{before['documents']:,} {card['corpus'].get('by', 'document')}s")
-    largest = max(card["corpus"]["topics"], key=card["corpus"]["topics"].get)
-    assert largest.replace(" ", ", ") in said
-    assert "near-duplicates" in said

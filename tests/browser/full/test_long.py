@@ -21,17 +21,6 @@ def test_a_button_zooms_in_and_another_shows_the_whole_text(reader):
     reader.page.wait_for_url(lambda url: "long_region" not in url)
 
 
-def test_the_keys_zoom_in_and_out(reader):
-    reader.open_view("long")
-    reader.view.locator(".plot").first.focus()
-    reader.page.keyboard.press("+")
-    reader.page.wait_for_url(lambda url: "long_region" in url)
-    reader.wait_until_drawn()
-    expect(reader.view.locator(".plot").first).to_be_visible()
-    reader.page.keyboard.press("0")
-    reader.page.wait_for_url(lambda url: "long_region" not in url)
-
-
 BOOK = "the cat sat on the mat, and a little light " * 40
 
 
@@ -116,12 +105,3 @@ def test_the_rows_are_in_the_table_and_an_exact_cell_is_marked_by_keyboard_and_l
     reader.page.reload()
     reader.wait_until_plotted()
     expect(reader.view.locator(".plot-mark.is-picked.is-shown")).to_be_attached()
-
-
-def test_a_small_map_is_chosen_and_a_row_is_computed_block_by_block(reader):
-    reader.open_view("long", layer="0", head="0")
-    reader.view.get_by_role("button", name="Layer 1, head 1", exact=True).click()
-    expect(reader.view.locator(".panel h2")).to_contain_text("layer 1, head 1")
-    reader.view.get_by_role("radio", name="Block by block").check()
-    expect(reader.view.locator(".panel h2")).to_contain_text("block by block")
-    expect(reader.view.locator(".panel-facts")).to_contain_text("from the pass’s context")

@@ -30,33 +30,6 @@ def test_the_system_decides_the_theme_until_somebody_does(visit, theme):
     assert (sum(reader.colour(5, 5)) > 700) is (other == "Light")
 
 
-def test_motion_is_left_out_for_who_asks_for_none(reader, hold):
-    reader.open(text=TEXT)
-    hold(reader.page, "still")
-    reader.page.fill("#text", "Sit still")
-    reader.page.wait_for_selector("#beam", state="visible")
-    name = "getComputedStyle(document.querySelector('#beam'), '::after').animationName"
-    assert reader.page.evaluate(name) == "none"
-
-
-def test_a_screen_reader_is_told_of_heads_tokens_and_maps(reader, views):
-    reader.open(text=TEXT, layer=0, head=0)
-    page = reader.page
-    assert (
-        page.get_by_role("gridcell", name="Layer 0, head 0").get_attribute("aria-selected")
-        == "true"
-    )
-    assert page.get_by_role("option", name="token 1: ").count() >= 1
-    assert page.get_by_role("option", name="special token 0: <s>").count() == 1
-    assert (
-        page.get_by_role("application")
-        .get_attribute("aria-label")
-        .startswith("Attention weight of layer 0, head 0")
-    )
-    assert page.locator("#announcer").get_attribute("aria-live") == "polite"
-    assert page.get_by_role("toolbar", name="Map of the model").count() == 1
-
-
 def test_on_paper_nothing_covers_anything_and_there_is_nothing_to_press(reader):
     reader.open(text=TEXT, layer=99, head=99)
     reader.page.mouse.wheel(0, 600)

@@ -58,23 +58,11 @@ def test_a_link_to_another_text_opens_the_one_of_the_file(page, saved):
 VIEWS = ["why", "head", "positions", "experts", "stream", "next_token", "word"]
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_of_the_text_is_drawn_from_the_file(page, view):
-    page.evaluate("(view) => { location.hash += `&view=${view}` }", view)
-    section = page.locator(f"#view-{view}")
-    section.locator(".plot .main-svg").first.wait_for(state="attached")
-    assert section.locator(".panel-notice:visible").all_inner_texts() == []
-
-
 def test_keys_and_links_lead_as_on_the_page_of_a_server(page):
     before = page.evaluate("location.hash")
     page.locator("body").press("j")
     page.wait_for_function("(before) => location.hash !== before", arg=before)
     assert "layer=" in page.evaluate("location.hash")
-
-
-def test_the_file_is_small_enough_to_send(saved):
-    assert saved.stat().st_size < 3_000_000
 
 
 def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(new_context, saved):

@@ -80,17 +80,6 @@ def test_k_is_set_by_arrow_keys_and_the_start_by_choosing_a_token(at_positions):
     assert marks.count() == 1
 
 
-def test_a_twin_that_cannot_read_so_much_says_so_and_the_others_go_on(visit):
-    reader = visit(allow="status of 422")
-    reader.open(text=LONG, view="positions", positions_show="twins")
-    settle(reader)
-    assert "“Positions: Learned” reads at most 128." in notice(reader, 1)
-    drawn = [reader.view.locator(".panel").nth(i).locator(".nsewdrag").count() for i in (0, 2, 3)]
-    assert drawn == [1, 1, 1]
-    show(reader, "Schemes")
-    assert "ends at position 127" in reader.view.locator(".panel-help").nth(1).text_content()
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_nothing_is_wider_than_a_phone_and_axe_finds_nothing(visit, part):
     reader = visit(width=390, height=844)

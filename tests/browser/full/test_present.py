@@ -109,23 +109,6 @@ def test_what_is_covered_is_revealed_by_a_key_and_all_type_is_large(visit, width
     assert "is-presenting" not in page.locator("html").get_attribute("class")
 
 
-def test_a_view_that_needs_scrolling_says_so_until_its_end(visit):
-    reader = visit()
-    reader.open_view("word", model="plain", text=TEXT)
-    add_view(reader)
-    open_queue(reader).get_by_role("button", name="Start", exact=True).click()
-    page = reader.page
-    more = page.get_by_role("button", name="More of this view below")
-    more.wait_for()
-    for _ in range(12):
-        if more.is_hidden():
-            break
-        page.keyboard.press("ArrowDown")
-        page.wait_for_timeout(300)
-    assert more.is_hidden()
-    assert page.evaluate("scrollY") > 0
-
-
 def saved_figure(reader, kind, folder):
     reader.take("Figure…")
     dialog = reader.page.locator("dialog.paper")
@@ -203,19 +186,3 @@ def test_the_saved_page_opens_on_what_was_seen_and_holds_the_queue(visit, tmp_pa
     page.context.close()
     assert wrong == []
     assert set(asked) <= {"file", "data", "blob"}
-
-
-def test_the_prediction_that_was_looked_at_is_explained_in_the_file(visit, tmp_path, new_context):
-    reader = visit()
-    reader.open_view("word", text=TEXT, word_show="saliency", query=3, layer=0, head=1)
-    reader.choose_view("next_token")
-    assert "word_show" not in reader.fragment, "a link holds what its view shows"
-    reader.choose_view("word")
-    path = reader.save("Whole page", tmp_path)
-    page = new_context(offline=True).new_page()
-    page.goto(path.as_uri())
-    page.locator("#view-word:not([hidden]) .panel h2").nth(1).wait_for()
-    assert page.locator("#view-word .panel h2").all_inner_texts() == ["Gradient × input", "Erasure"]
-    assert page.locator("#view-word .panel-notice:visible").count() == 0
-    assert page.locator("#chips .chip[aria-selected=true]").count() == 1
-    page.context.close()

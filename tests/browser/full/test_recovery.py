@@ -20,16 +20,6 @@ def fail_on(reader, text):
     reader.page.locator("#notice").wait_for()
 
 
-def test_enter_reads_a_text_that_could_not_be_read(visited):
-    problem = {"title": "Busy", "status": 503, "detail": "A reason."}
-    answer = {"status": 503, "content_type": "application/problem+json", "json": problem}
-    visited.page.route("**/api/v1/trace", lambda route: route.fulfill(**answer))
-    fail_on(visited, "Is anybody there")
-    visited.page.unroute_all()
-    visited.page.press("#text", "Enter")
-    expect(visited.page.locator(".chip", has_text="·anybody")).to_be_visible()
-
-
 def test_a_network_that_is_back_is_tried_at_once(visited):
     visited.page.clock.install()
     disconnect(visited)

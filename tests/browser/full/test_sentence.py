@@ -81,36 +81,7 @@ def test_an_example_that_was_left_leads_back_when_it_is_pressed_again(reader):
     assert reader.view.get_attribute("id") == "view-experts"
 
 
-def test_the_menu_offers_every_model_by_kind_and_names_the_damaged(reader):
-    reader.open(text="a little light")
-    menu = reader.page.locator("#model")
-    groups = menu.locator("optgroup").evaluate_all(
-        "(groups) => groups.map((g) => [g.label, [...g.children].map((o) => o.textContent)])"
-    )
-    assert [label.split(":")[0] for label, _ in groups] == [
-        "Decoders",
-        "Encoders",
-        "Encoder–decoders",
-    ]
-    offered = {label.split(":")[0]: titles for label, titles in groups}
-    assert "Blanks" in offered["Encoders"]
-    assert {"Plain", "Rotary", "Alibi", "None"} < set(offered["Decoders"])
-    assert "Pairs" in offered["Encoder–decoders"]
-    damaged = menu.locator("option[value=damaged]")
-    assert damaged.text_content() == "damaged (damaged)"
-    assert damaged.is_disabled()
-    assert "config.json" in damaged.get_attribute("title")
-
-
 @pytest.fixture
 def shown(reader):
     reader.open(text=BYTES, layer=1, head=2)
     return reader
-
-
-def test_the_bytes_of_a_character_share_one_outline_with_the_character(shown):
-    groups = shown.page.locator(".character")
-    assert groups.locator(".character-whole").all_text_contents() == ["猫", "é"]
-    assert groups.nth(0).locator(".chip").all_text_contents() == ["e7", "8c", "ab"]
-    assert groups.nth(1).locator(".chip").all_text_contents() == ["c3", "a9"]
-    assert groups.first.evaluate("(group) => getComputedStyle(group).boxShadow") != "none"

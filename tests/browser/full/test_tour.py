@@ -52,16 +52,6 @@ def test_it_goes_by_keys_and_escape_leaves_it(reader):
     assert not reader.page.locator(".tour-ring").is_visible()
 
 
-def test_the_page_can_be_used_meanwhile(reader):
-    card = start(reader)
-    for _ in range(2):
-        card.locator(".is-next").click()
-    reader.page.locator(".heads-cell").first.click()
-    reader.wait_until_drawn()
-    assert card.is_visible()
-    assert "layer=0&head=0" in reader.fragment
-
-
 def test_it_never_begins_by_itself_and_is_remembered(reader):
     reader.open(text=TEXT)
     button = reader.page.locator("#tour")

@@ -92,13 +92,3 @@ def test_ones_own_translation_stays_when_the_sentence_changes_and_the_page_says_
     with shown.reading_anew():
         shown.page.get_by_role("button", name="Back to the model’s", exact=True).click()
     assert note.text_content() == ""
-
-
-def test_a_model_that_translates_nothing_leads_to_one_that_does(reader):
-    reader.open(model="plain", text=TEXT, view="translate")
-    assert "does not translate" in reader.view.locator(".panel-notice").text_content()
-    with reader.reading_anew():
-        reader.view.get_by_role("button", name="Use Pairs").click()
-    drawn(reader)
-    assert "model=pairs" in reader.fragment
-    assert words(reader)[-len(TEXT.split()) :] == TEXT.split()
