@@ -84,19 +84,6 @@ def test_an_open_stream_ends_with_an_end_event_after_a_stop_signal():
         assert (server.process.wait(20), server.errors) == (0, "")
 
 
-def test_what_does_not_end_in_time_is_rejected_and_the_process_ends(gate):
-    with running(trouble=GATED, SHUTDOWN_SECONDS=1) as server, ThreadPoolExecutor() as clients:
-        gate.unlink()
-        asked = [clients.submit(server.post, "trace", text=f"cat {n}") for n in range(3)]
-        wait_for(lambda: server.gauge("queue_length") == 3)
-        server.process.terminate()
-        for answer in asked:
-            assert answer.result().status_code == 503
-            assert answer.result().json()["type"].endswith(":server-stopping")
-            assert answer.result().headers["connection"] == "close"
-        assert server.process.wait(20) == 0
-
-
 def test_a_server_that_lost_its_device_ends_and_says_why():
     with running(trouble=BROKEN) as server:
         assert server.post("trace", text="cat").status_code == 503
