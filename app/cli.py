@@ -497,7 +497,7 @@ def quantize(
     """
     settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
-        from headlight.commands.quantize import quantize_model
+        from headlight.commands.evaluate import quantize_model
 
         quantize_model(
             model,

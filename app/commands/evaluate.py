@@ -1,4 +1,7 @@
-"""The work of `headlight evaluate`: figures on a card, or with --heads a profile of every head."""
+"""The work of `headlight evaluate` and `quantize`: figures on a card, a copy with fewer bits.
+
+With --heads, `headlight evaluate` writes a profile of every head.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from rich.text import Text
 
 from headlight.commands.output import console
 from headlight.commands.parsing import UsageError
-from headlight.model.card import flatten, read_card, write_card
-from headlight.model.checkpoint import find_model, load, load_checkpoint, write_atomically
-from headlight.model.checkpoint_files import CARD, CheckpointError
+from headlight.model.card import ModelCard, flatten, read_card, write_card
+from headlight.model.checkpoint import find_model, load, load_checkpoint, save, write_atomically
+from headlight.model.checkpoint_files import CARD, WEIGHTS, CheckpointError
 from headlight.model.device import choose_device
 from headlight.model.evaluation.figures import (
     SAMPLE,
@@ -34,6 +37,7 @@ from headlight.model.evaluation.reasoning import profile_digits
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.foreign import is_foreign
 from headlight.model.head_profiles import HEADS, head_labels, to_json
+from headlight.model.quantization import Activations, Granularity, StoredQuantization, UnknownPart
 from headlight.model.served import Served
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
@@ -197,3 +201,79 @@ def _table(profile: Mapping[str, Any], title: str) -> Table:
             labels = ", ".join(f"{name} {score:.2f}" for name, score in head["labels"].items())
             table.add_row(path, str(number), labels, f"{head['cost']:+.4f}")
     return table
+
+
+def quantize_model(
+    model: str,
+    out: Path,
+    *,
+    models_dir: Path | None,
+    bits: int,
+    parts: tuple[str, ...],
+    per: Granularity,
+    activations: Activations,
+) -> None:
+    """Quantize a model, given its id or its folder, and write it to a new folder.
+
+    The card keeps the sources and examples, and loses the figures: those were of other weights.
+
+    Raises:
+        UsageError: the model is unknown, foreign or quantized already, `out` exists, or a setting
+            is not allowed.
+        ValueError: the model's folder is unusable, or a weight is not finite.
+        OSError: `out` cannot be written.
+    """
+    try:
+        folder = find_model(model, models_dir)
+        quantization = StoredQuantization(bits=bits, parts=parts, per=per, activations=activations)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if out.exists() or out.is_symlink():
+        raise UsageError(f"{out} exists already; name a new folder with --out")
+    if is_foreign(folder):
+        raise UsageError(
+            f"'{model}' is a checkpoint of Transformers; only models of Headlight are quantized"
+        )
+    checkpoint = load_checkpoint(folder)
+    if (known := checkpoint.description.quantization) is not None:
+        raise UsageError(
+            f"'{model}' is quantized already, to {known.bits} bits; quantize the model it was made "
+            "from"
+        )
+    card = _card_of_copy(
+        checkpoint.description.card, checkpoint.id, out.resolve().name, quantization
+    )
+    try:
+        save(out, checkpoint.model, checkpoint.tokenizer, card, quantization=quantization)
+    except UnknownPart as error:
+        raise UsageError(str(error)) from error
+    before, after = ((path / WEIGHTS).stat().st_size for path in (folder, out))
+    console.print(
+        f"{out}: {after:,} bytes of weights in place of {before:,}; "
+        f"`headlight evaluate {out}` measures it",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _card_of_copy(
+    card: ModelCard, source: str, title: str, quantization: StoredQuantization
+) -> ModelCard:
+    """The card of the copy."""
+    what = "all matrices" if not quantization.parts else ", ".join(quantization.parts)
+    each = "row of a matrix" if quantization.per == "channel" else "matrix"
+    prose = (
+        f"# {title}\n\n`{source}` with {quantization.bits} bits for each weight of {what}, and a "
+        f"scale and zero point for each {each}; biases and norms are as they were."
+    )
+    if quantization.activations == "dynamic":
+        prose += " Linear layers round their inputs to 8 bits in each pass, too."
+    known = {name: card.training[name] for name in ("recipe",) if name in card.training}
+    return replace(
+        card,
+        title=f"{card.title}, {quantization.bits} bits",
+        training={**known, "quantized_from": source, "quantization": quantization.to_dict()},
+        metrics={},
+        expert_tokens={},
+        prose=prose,
+    )

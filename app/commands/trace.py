@@ -36,8 +36,15 @@ from headlight.client import (
 )
 from headlight.client.client import KEY_VARIABLE
 from headlight.client.decode import events_of
-from headlight.commands.csv_export import csv_lines
-from headlight.commands.output import STANDARD_OUTPUT, check, console, notes, show, writing
+from headlight.commands.output import (
+    STANDARD_OUTPUT,
+    check,
+    console,
+    csv_lines,
+    notes,
+    show,
+    writing,
+)
 from headlight.commands.parsing import (
     UsageError,
     option_of,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headlight.client import Analysis, NamedArray, Trace
-from headlight.commands.csv_export import csv_lines
+from headlight.commands.output import csv_lines
 from headlight.model.trace import Token
 
 WEIGHTS = NamedArray(("head", "query", "key"), np.array([[[1, 0], [0.1, 0.9]]], dtype=np.float32))
