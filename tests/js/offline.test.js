@@ -2,7 +2,7 @@ import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { tileElement, tileIn } from '../../static/js/data/presentation.js';
-import { offlineView, ofHeads, openArchive } from '../../static/js/offline.js';
+import { offlineView, openArchive } from '../../static/js/offline.js';
 import { nextToken } from '../../static/js/views/next_token/next_token.js';
 import { fillTrace, FRAME, sampleTrace } from './sample.js';
 
@@ -228,12 +228,4 @@ test('the part of a map that was looked at is in the file, and no other part', a
   ok(!holds({ tile: { ...wanted, head: 1 } }));
   equal((await answer({ tile: wanted })).tensors.mean_map.data[0], 0.25);
   await rejects(answer({ tile: { ...wanted, keys: '0:1' } }), /Not in this file/);
-});
-
-test('arrays without heads stay whole', () => {
-  const trace = {
-    tensors: { logits: { axes: ['query'], shape: [2], data: [1, 2] } },
-    analyses: {},
-  };
-  deepEqual(ofHeads(trace, [0], CARD), trace);
 });

@@ -4,7 +4,6 @@ import {
   isForOverview,
   advice,
   askWhenRefused,
-  cardOf,
   fetchAnswer,
   fetchModels,
   inTokens,
@@ -237,13 +236,6 @@ const CATALOGUE = {
   models: [{ id: 'fill' }, { id: 'stories' }],
   unavailable: [{ id: 'broken', reason: 'its config is no JSON' }],
 };
-
-test('the default model is used if none is named', () => {
-  equal(cardOf(CATALOGUE, '').id, 'stories');
-  equal(cardOf(CATALOGUE, 'fill').id, 'fill');
-  equal(cardOf(CATALOGUE, 'broken'), undefined);
-  equal(cardOf(NO_MODELS, ''), undefined);
-});
 
 test('the default model is offered instead, if there is one', () => {
   const { offer } = refusalOf({ ...CATALOGUE, models: [{ id: 'stories', title: 'Stories' }] }, 'x');

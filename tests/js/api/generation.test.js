@@ -120,19 +120,6 @@ test('a replay can be cancelled and resumed', async () => {
   equal(writer.state().isCancelled, false, 'there was nothing to stop');
 });
 
-test('stepping back and forth requests nothing', async () => {
-  const server = fakeServer();
-  const { writer } = writerOn(server);
-  server.flow();
-  writer.want(SUBJECT, PATH);
-  await settled();
-  writer.want(SUBJECT, PATH.slice(0, 1));
-  deepEqual(ids(writer.state()), PATH.slice(0, 1));
-  writer.want(SUBJECT, PATH);
-  deepEqual(ids(writer.state()), PATH);
-  equal(server.asked.length, 1);
-});
-
 test('another token in the middle asks for that one step', async () => {
   const server = fakeServer();
   const { writer } = writerOn(server);
@@ -252,19 +239,10 @@ test('lines end in any of three ways, which may be cut in two', () => {
   }
 });
 
-test('several lines of data are one text', () => {
-  deepEqual(parsed('data: a\ndata\ndata:  b\n\n'), [{ event: 'message', data: 'a\n\n b' }]);
-});
-
 test('comments, other fields and events without data are passed over', () => {
   deepEqual(parsed(': hello\nid: 7\nretry: 100\nnonsense\n\nevent: lonely\n\ndata:x\n\n'), [
     { event: 'message', data: 'x' },
   ]);
-});
-
-test('an unfinished event at the end is dropped', () => {
-  deepEqual(parsed('data: a\n\ndata: b\n'), [{ event: 'message', data: 'a' }]);
-  deepEqual(parsed('', 'data: a'), []);
 });
 
 function bodyOf(chunks, { onCancel, isOpen = false } = {}) {

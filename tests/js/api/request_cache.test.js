@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { bodyOf, createRequestCache, noticeOf } from '../../../static/js/api/request_cache.js';
-import { positionalPath, Problem } from '../../../static/js/api/calls.js';
+import { Problem } from '../../../static/js/api/calls.js';
 
 const TRACE = { tensors: { logits: { data: [1, 2, 3] } } };
 
@@ -80,16 +80,6 @@ test('the cache is bounded and keeps the displayed answers', async () => {
   await dropsTheOlder({ tensors: { logits: { data: new Uint8Array(20e6) } } });
 });
 
-test('numbers of analyses weigh as much as those of tensors', async () => {
-  await dropsTheOlder({
-    tensors: {},
-    analyses: {
-      rollout: { decoder: { data: new Uint8Array(20e6) } },
-      next_token: { texts: [['a']], aligner: null },
-    },
-  });
-});
-
 /** Of two answers as big as this one only the younger is kept. */
 async function dropsTheOlder(big) {
   const { answers, calls } = byHand();
@@ -112,14 +102,6 @@ test('a request uses the page’s texts and model unless it names others', () =>
   deepEqual(bodyOf(other, trace), { text: 'A cat', ...other });
   deepEqual(bodyOf({ text: 'A dog' }, trace), { ...own, text: 'A dog' });
   equal('target' in bodyOf({}, { ...trace, target: ' ' }), false, 'a blank one cannot be sent');
-});
-
-test('an encoding of positions is requested without a text', () => {
-  const positional = { scheme: 'rotary', length: 7, width: 16 };
-  deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), {
-    positional,
-  });
-  equal(positionalPath(positional), '/api/v1/positional?scheme=rotary&length=7&width=16');
 });
 
 test('a cancelled request is reported, and repeated after its view was left', async () => {

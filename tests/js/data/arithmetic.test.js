@@ -12,16 +12,14 @@ import {
   totalVariation,
   turned,
 } from '../../../static/js/data/arithmetic.js';
-import { extent, highestIn } from '../../../static/js/data/trace.js';
+import { highestIn } from '../../../static/js/data/trace.js';
 import {
   amount,
   counted,
-  decimal,
   exact,
   percent,
   rounded,
   share,
-  shortShare,
   signed,
   small,
   tick,
@@ -36,14 +34,6 @@ test('an amount has the digits that count', () => {
   equal(amount(123.45, 4), '123.5');
 });
 
-test('a number keeps its decimals, and one too small for them its size', () => {
-  deepEqual(
-    [1.3554, -0.001, 0, -0.0000241, 0.00099, -Infinity].map((value) => decimal(value)),
-    ['1.355', '−0.001', '0', '−2.4·10⁻⁵', '9.9·10⁻⁴', '−∞'],
-  );
-  equal(decimal(0.00031, 4), '0.0003');
-});
-
 test('an exact 0 is written 0, a tiny number is not', () => {
   for (const digits of [2, 3, 4]) equal(share(0, digits), '0');
   equal(share(0.0001), '<0.001');
@@ -55,23 +45,12 @@ test('an exact 0 is written 0, a tiny number is not', () => {
   equal(signed(-0.00001, 4), '>−0.0001');
 });
 
-test('a share below 1 is never written as 1', () => {
-  equal(share(0.99999, 4), '>0.9999');
-  equal(percent(0.9999), '>99.9 %');
-  equal(percent(1), '100.0 %');
-  equal(signed(0.99999, 4), '1.0000', 'a signed number is no share of anything');
-});
-
 test('no number is written as a 0 with digits', () => {
   for (let value = 0; value < 0.01; value += 1e-5)
     doesNotMatch(
       `${share(value)} ${share(value, 4)} ${percent(value)} ${signed(-value)}`,
       /(^|[ −])0\.0+( |$)/,
     );
-});
-
-test('a short share omits the 0 before the point', () => {
-  deepEqual([0.625, 0.001, 0.9999, 0, 1].map(shortShare), ['.63', '<.01', '>.99', '0', '1.00']);
 });
 
 test('a tick has no more digits than it needs', () => {
@@ -113,17 +92,6 @@ test('a tiny difference is written as a power of ten', () => {
   equal(small(0.25), '0.250');
   equal(small(4.2e-8), '4.2·10⁻⁸');
   equal(small(1.26e-12), '1.3·10⁻¹²');
-});
-
-const matrix = (columns, ...numbers) => ({
-  rows: numbers.length / columns,
-  columns,
-  data: Float64Array.from(numbers),
-});
-
-test('the extent of a matrix is its largest absolute value, and nothing counts for nothing', () => {
-  equal(extent(matrix(2, -3, NaN, 1, 2)), 3);
-  equal(extent(matrix(2, NaN, NaN, NaN, NaN)), 0);
 });
 
 test('the highest value skips hidden cells, and the first of equals wins', () => {
@@ -189,12 +157,6 @@ test('frequencies fall from 1 by the paper’s formula', () => {
   equal(frequencies(5).length, 2);
 });
 
-test('a quarter turn by hand: (sin 0, cos 0) becomes (sin 90°, cos 90°)', () => {
-  close([...turned(Float64Array.of(0, 1), Float64Array.of(Math.PI / 2))], [1, 0]);
-  close([...turned(Float64Array.of(3, 4), Float64Array.of(Math.PI))], [-3, -4]);
-  close([...turned(Float64Array.of(1, 2, 5), Float64Array.of(Math.PI / 2))], [2, -1, 5]);
-});
-
 for (const shift of [1, 3, 40, 255]) {
   test(`R(${shift}) carries every PE(p) to PE(p + ${shift}), to 1e-6`, () => {
     for (const position of [0, 1, 17, 200]) {
@@ -206,13 +168,6 @@ for (const shift of [1, 3, 40, 255]) {
     }
   });
 }
-
-test('turning on and back is nothing, and no turn changes a length', () => {
-  const vector = Float64Array.of(0.3, -2, 5, 0.01);
-  const there = turned(vector, anglesOf(7, frequencies(4)));
-  close([...turned(there, anglesOf(-7, frequencies(4)))], [...vector]);
-  ok(Math.abs(Math.hypot(there[0], there[1]) - Math.hypot(0.3, 2)) < 1e-12);
-});
 
 test('all row pairs at the shift are compared, and one wrong number is located', () => {
   const rows = Array.from({ length: 12 }, (_, position) => encodingAt(position));

@@ -14,7 +14,6 @@ import {
   rankedByPair,
   sideOf,
   stackOf,
-  strongestHeads,
 } from '../../../static/js/data/attention.js';
 import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
 
@@ -100,19 +99,6 @@ test('every label of the API has words on the page, and another keeps its name',
   );
 });
 
-test('without labels there are heads all the same', () => {
-  const heads = headsOf(sampleTrace());
-  deepEqual(
-    heads.map(({ heads: of }) => of.map((head) => labelInWords(head))),
-    [
-      ['', ''],
-      ['', ''],
-    ],
-  );
-  deepEqual(strongestHeads(sampleTrace(), placeIn(sampleTrace())), []);
-  equal(arranged(heads, 'label').length, 1);
-});
-
 test('rows are layers, or labels with their highest scores first', () => {
   const heads = headsOf(labelled());
   const names = (rows) =>
@@ -159,9 +145,4 @@ test('heads are ranked by their weight from one token to another', () => {
     equal(weight, data[(head * shape[1] + 3) * shape[2] + 1] * scale);
   }
   ok(ranked.every(({ weight }, at) => at === 0 || weight <= ranked[at - 1].weight));
-});
-
-test('no head looks ahead in a decoder', () => {
-  const trace = sampleTrace();
-  deepEqual(rankedByPair(trace, placeOf({}, trace), 1, 3), []);
 });

@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import {
   changed,
   joined,
-  labelOf,
   parametersOf,
   problemsInLink,
   readTyped,
@@ -90,13 +89,6 @@ test('a link restores what was set, and names nothing else', () => {
   deepEqual(valuesInLink(new URLSearchParams(link.toString()), PARAMETERS), set);
 });
 
-test('a link that means nothing changes nothing', () => {
-  const link = new URLSearchParams(
-    'width=9999&task=<b>&is_causal=maybe&inputs=[1&scores=1&other=2',
-  );
-  deepEqual(valuesInLink(link, PARAMETERS), {});
-});
-
 test('a wrong value in a link is told, with its limit', () => {
   const told = (text, view = {}) => [
     ...problemsInLink(new URLSearchParams(text), PARAMETERS, view),
@@ -151,9 +143,4 @@ test('frames are joined along the growing axis, wherever it stands', () => {
   deepEqual(both.loss.shape, [2, 3]);
   deepEqual(both.name.data, ['c', 'd']);
   deepEqual(first.loss.data, [[1], [2]]);
-});
-
-test('names of parameters are words', () => {
-  equal(labelOf('n_heads'), 'Heads');
-  equal(labelOf('spectral_radius'), 'Spectral radius');
 });

@@ -3,9 +3,7 @@ import { test } from 'node:test';
 import {
   asSentence,
   byteRangeOf,
-  bytesInWords,
   columnsOf,
-  directionOf,
   escapeForPlotly,
   nameOf,
   partsOf,
@@ -68,13 +66,6 @@ test('labels are cut by the room they take, never inside a character', () => {
   equal(columnsOf('e\u0301'), 1);
 });
 
-test('a text reads as its first letter does', () => {
-  equal(directionOf('… “مرحبا” world'), 'rtl');
-  equal(directionOf('שלום'), 'rtl');
-  equal(directionOf('2024 hello مرحبا'), 'ltr');
-  equal(directionOf('!!!'), 'ltr');
-});
-
 test('a piece of a character is called by the character, and says which piece it is', () => {
   const piece = { text: '\\x8c', part: { whole: '猫', from: 2, to: 2, of: 3 } };
   equal(nameOf(piece), '猫 2/3');
@@ -116,15 +107,4 @@ test('offsets count characters, not the halves of a surrogate pair', () => {
     partsOf(tokens, '👩a م').map(({ whole }) => whole),
     ['م', 'م'],
   );
-});
-
-test('a typed byte name is not taken for a byte', () => {
-  deepEqual(partsOf([token('\\xd9', 0, 4)], '\\xd9'), [null]);
-  deepEqual(partsOf([token('xd9', 0, 3)], 'xd9'), [null]);
-});
-
-test('bytes of an unknown character are called bytes', () => {
-  equal(bytesInWords('\\xe7'), 'byte e7');
-  equal(bytesInWords(' \\xf0\\x9f'), 'bytes f0 9f');
-  for (const text of ['a', 'x\\xe7', '', ' ']) equal(bytesInWords(text), null);
 });

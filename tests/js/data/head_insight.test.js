@@ -108,27 +108,6 @@ test('a labelled head whose rows link nothing gives way to one that links two wo
   deepEqual(telling(traceOf(KING, [[], []], ['induction'])).head, 0);
 });
 
-test('a word is told before the rest of a word', () => {
-  const words = ['<s>', 'The', ' lamb', 'kin', ' was', ' afraid', ' today'];
-  const trace = traceOf(words, [[[6, 3, 0.9]], [[6, 2, 0.6]]]);
-  deepEqual(telling(trace), { layer: 0, head: 1, query: 6 });
-});
-
-test('a letter of several tokens is told as a letter', () => {
-  const bytes = ['<s>', 'Ma', ' s', '\\xc5', '\\x93', 'ur', '.'];
-  const trace = traceOf(bytes, [[[5, 1, 0.9]]]);
-  const places = [0, 0, 2, 4, 4, 5, 7, 8];
-  const tokens = trace.tokens.map((token, at) => ({
-    ...token,
-    start: places[at],
-    end: places[at + 1],
-    word: [null, 0, 1, 1, 1, 1, 2][at],
-    part: at === 3 || at === 4 ? { whole: 'œ', first: at - 3, last: at - 3, of: 2 } : null,
-  }));
-  const whole = { ...trace, tokens, text: 'Ma sœur.' };
-  match(said(whole, 0, 5), /^At “sœur”, head 0 of layer 0 looks mostly at “Ma”/);
-});
-
 test('a piece that repeats within different words is told as a piece', () => {
   const days = ['<s>', 'Mon', 'day', ',', ' Tues', 'day', ','];
   const trace = traceOf(days, [[[5, 3, 0.8]], [[5, 2, 0.7]]]);
@@ -148,24 +127,6 @@ test('a digit is told of its number, and a letter of a script without spaces alo
   const tokens = trace.tokens.map((token, at) => ({ ...token, word: places[at] }));
   match(said({ ...trace, tokens }, 0, 5), /^At “3” of “23”, .* at “9” of “94”, 4 tokens back/);
   match(said({ ...trace, tokens }, 0, 7), /^At “喜”, .* at “2” of “23”/);
-});
-
-test('a byte that repeats is told as a byte of its letter', () => {
-  const bytes = ['<s>', '\\xf0', '\\xa9', ' ', '\\xf0', '\\xa6'];
-  const trace = traceOf(bytes, [[[4, 2, 0.9]]]);
-  const tokens = trace.tokens.map((token, at) => ({
-    ...token,
-    start: [0, 0, 0, 1, 2, 2][at],
-    end: [0, 1, 1, 2, 3, 3][at],
-    word: [null, 0, 0, 0, 1, 1][at],
-    part: [0, 3].includes(at)
-      ? null
-      : { whole: at < 3 ? '👩' : '👦', from: ((at - 1) % 3) + 1, to: ((at - 1) % 3) + 1, of: 2 },
-  }));
-  match(
-    said({ ...trace, tokens, text: '👩 👦' }, 0, 4),
-    /^At byte 1 of 2 of “👦”, .* to byte 2 of 2 of “👩”, which followed the same byte before/,
-  );
 });
 
 test('of a common head the row of a word is told, not a full stop that rests on the first token', () => {

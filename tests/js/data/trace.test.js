@@ -1,7 +1,6 @@
 import { deepEqual, equal, ok, throws } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  encodingFromSafetensors,
   matrixAt,
   parseSafetensors,
   rowOf,
@@ -67,26 +66,6 @@ test('16-bit weights come back as weights: rows sum to 1', () => {
       ok(Math.abs(sum - 1) < 1e-4, `row ${query} sums to ${sum}`);
     }
   }
-});
-
-test('leading indices choose the matrix', () => {
-  const array = {
-    shape: [2, 3, 2, 2],
-    scale: 0.5,
-    data: Float32Array.from({ length: 24 }, (_, i) => i),
-  };
-  deepEqual([...matrixAt(array, 1, 2).data], [10, 10.5, 11, 11.5]);
-  deepEqual([...rowOf(matrixAt(array, 0, 1), 1)], [3, 3.5]);
-});
-
-test('an encoding of positions comes without tokens', () => {
-  const named = { slopes: [['head'], [2], Float32Array.of(0.5, 0.25)] };
-  const encoding = encodingFromSafetensors(
-    safetensorsFile(named, { scheme: 'alibi', model: null, heads: 2, axes: { slopes: ['head'] } }),
-  );
-  deepEqual([encoding.scheme, encoding.model, encoding.heads], ['alibi', null, 2]);
-  deepEqual(encoding.tensors.slopes.axes, ['head']);
-  deepEqual([...encoding.tensors.slopes.data], [0.5, 0.25]);
 });
 
 const NUMBERS = {

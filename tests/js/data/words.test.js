@@ -6,7 +6,6 @@ import {
   merged,
   spread,
   toggled,
-  unitOf,
   wordsAfter,
   wordsOf,
 } from '../../../static/js/data/words.js';
@@ -74,15 +73,6 @@ test('a word is hidden only if it is hidden from all pieces', () => {
   );
 });
 
-test('a token is found in its word, and one that is hidden is not', () => {
-  const words = wordsOf(TOKENS, TEXT);
-  deepEqual(
-    [0, 1, 2, 3, 4, 5, 6].map((index) => unitOf(words, index)),
-    [0, 1, 2, 2, 3, 3, 3],
-  );
-  equal(unitOf(words.slice(1), 0), -1);
-});
-
 test('a word’s value is that of each of its pieces', () => {
   const words = wordsOf(TOKENS, TEXT).slice(1);
   deepEqual([...spread(words, [1, 2, 3], TOKENS.length)], [NaN, 1, 2, 2, 3, 3, 3]);
@@ -132,11 +122,6 @@ test('a word of several pieces goes as a whole, whichever piece is pressed', () 
     deepEqual(toggled(trace, piece, ''), { text: '👩 [MASK]!', words: 'guitars', query: 2 });
 });
 
-test('special tokens and blanks are not words', () => {
-  const trace = { text: 'a\n', tokens: [START, tokenAt('a', 0, 0), tokenAt('\n', 1, 1)] };
-  deepEqual([toggled(trace, 0, ''), toggled(trace, 2, '')], [null, null]);
-});
-
 test('pressing a mask brings its own word back', () => {
   const text = '[MASK] man [MASK] songs';
   const tokens = [START, mask(0, 6), tokenAt(' man', 6, 0), mask(10, 17), tokenAt(' songs', 17, 1)];
@@ -150,13 +135,6 @@ test('pressing a mask brings its own word back', () => {
     words: 'sings',
     query: 1,
   });
-});
-
-test('masking beside a typed mask keeps the words in order', () => {
-  const trace = fillTrace();
-  const after = toggled(trace, 4, '');
-  deepEqual(after, { text: 'it [MASK] <b> [MASK]', words: ' it', query: 4 });
-  equal(toggled(trace, 1, 'saw').words, 'it saw');
 });
 
 test('a guess takes the place of the mask, with or without a space', () => {

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { curvesChart, powerOfTen, spread } from '../../../static/js/plot/curves.js';
+import { curvesChart, spread } from '../../../static/js/plot/curves.js';
 import { mapChart } from '../../../static/js/plot/map.js';
 import { PALETTE } from '../sample.js';
 
@@ -38,14 +38,6 @@ test('ticks have the digits of their step', () => {
   );
 });
 
-test('names are text, never markup', () => {
-  for (const width of [300, 600]) {
-    const { layout } = curvesChart(CURVES, { ...SIZE, width });
-    ok(layout.annotations.some(({ text }) => text.includes('&lt;b&gt;')));
-    ok(!layout.annotations.some(({ text }) => text.includes('<b>')));
-  }
-});
-
 test('a curve is not drawn beyond a given range', () => {
   const { data } = curvesChart({ ...CURVES, up: { title: '', range: [0, 0.5] } }, SIZE);
   deepEqual(data[0].y, [null, 0.1, 0.01]);
@@ -65,33 +57,9 @@ test('a curve of nothing, or of one value, is drawn', () => {
   }
 });
 
-test('values far from 0 have round ticks too', () => {
-  for (const values of [
-    [5.1, 5.9, 7.3],
-    [-7.3, -5.1, -5.9],
-  ]) {
-    const up = { title: 'bits' };
-    const curves = [{ name: 'a', values, colour: '#000' }];
-    const { tickvals } = curvesChart({ ...CURVES, up, curves }, SIZE).layout.yaxis;
-    ok(tickvals.length >= 3 && tickvals.length <= 8);
-    ok(tickvals.every((value) => Math.abs(value * 2 - Math.round(value * 2)) < 1e-9));
-  }
-});
-
 test('names are moved apart within the plot', () => {
   deepEqual(spread([0, 1, 50], 10, 100), [0, 10, 50]);
   deepEqual(spread([98, 99, 100], 10, 100), [80, 90, 100]);
-});
-
-test('powers of ten are short', () => {
-  deepEqual([1, 100, 0.01, 1e-6, 1e12, 3].map(powerOfTen), [
-    '1',
-    '100',
-    '0.01',
-    '10⁻⁶',
-    '10¹²',
-    '3',
-  ]);
 });
 
 test('a map has a cell for each number, and none for what is missing', () => {

@@ -42,28 +42,6 @@ test('arrow keys move one cell and stop at the edge', () => {
   deepEqual(walk(from(19, 29), 'ArrowDown', LARGE), from(19, 29));
 });
 
-test('Home and End reach the ends of a row, with Ctrl the corners', () => {
-  deepEqual(walk(from(3, 3), 'Home', LARGE), from(3, 0));
-  deepEqual(walk(from(3, 3), 'End', LARGE), from(3, 29));
-  deepEqual(walk(from(3, 3), 'Home', LARGE, true), from(0, 0));
-  deepEqual(walk(from(3, 3), 'End', LARGE, true), from(19, 29));
-});
-
-test('every cell of a grid is reached by walking', () => {
-  const small = { rows: 4, columns: 3 };
-  const seen = new Set();
-  let cell = from(0, 0);
-  for (let row = 0; row < small.rows; row += 1) {
-    cell = walk(cell, 'Home', small);
-    for (let column = 0; column < small.columns; column += 1) {
-      seen.add(`${cell.row},${cell.column}`);
-      cell = walk(cell, 'ArrowRight', small);
-    }
-    cell = walk(cell, 'ArrowDown', small);
-  }
-  equal(seen.size, 12);
-});
-
 test('a point finds its cell, zoomed in or not, and none outside', () => {
   const whole = { columns: [0, 30], rows: [0, 20] };
   deepEqual(cellAt(0, 0, { window: whole }, LARGE), from(0, 0));

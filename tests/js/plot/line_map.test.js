@@ -1,13 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import {
-  binned,
-  linesFigure,
-  linesOf,
-  nearestLine,
-  numberPlaces,
-} from '../../../static/js/plot/line_map.js';
+import { binned, linesFigure, linesOf, nearestLine } from '../../../static/js/plot/line_map.js';
 import { PALETTE } from '../sample.js';
 
 const WEIGHTS = { rows: 2, columns: 3, data: Float64Array.of(0.7, 0.3, 0, 0.02, 0.03, 0.95) };
@@ -23,8 +17,6 @@ const WANTED = {
 };
 const strokes = ({ data }) =>
   data.filter(({ mode, line }) => mode === 'lines' && line.color !== PALETTE.surface);
-const texts = ({ data }) => data.filter(({ mode }) => mode === 'text').flatMap(({ text }) => text);
-
 test('a line goes from each word to each that it attends to, thicker and later where the weight is greater', () => {
   const figure = linesFigure(WANTED);
   const drawn = strokes(figure).flatMap(({ x, line }) =>
@@ -36,19 +28,6 @@ test('a line goes from each word to each that it attends to, thicker and later w
     [...drawn].sort((a, b) => a - b),
   );
   ok(drawn.at(-1) > drawn[0]);
-});
-
-test('lines end where their words stand', () => {
-  const figure = linesFigure({ ...WANTED, threshold: 0.9 });
-  const [{ x, y }] = strokes(figure);
-  const [query, key] = [figure.geometry.box(1, undefined), figure.geometry.box(undefined, 2)];
-  ok(x[0] === query.x1 && x[1] === key.x0, 'from the end of one column to the start of the other');
-  ok(query.y0 < y[0] && y[0] < query.y1 && key.y0 < y[1] && y[1] < key.y1);
-});
-
-test('words never become markup', () => {
-  const written = texts(linesFigure(WANTED));
-  ok(written.includes('&lt;b&gt;') && written.includes('&lt;i&gt;'));
 });
 
 test('every cell is found at the position of its box', () => {
@@ -127,17 +106,6 @@ test('steps of strength share the lines out, and the greatest weight is in the l
     bins.map((bin) => bin.map(({ weight }) => weight)),
     [[0.05], [0.3], [0.7], [0.95]],
   );
-});
-
-test('numbers keep clear of one another, the strongest in the middle of its line', () => {
-  const lines = [
-    { row: 0, column: 1, weight: 0.4 },
-    { row: 1, column: 0, weight: 0.6 },
-  ];
-  const places = numberPlaces(lines, spanOf, { width: 30, height: 14 }, 10);
-  deepEqual(places[0], { line: lines[1], at: { x: 50, y: 10 } });
-  const [first, second] = places.map(({ at }) => at);
-  ok(Math.abs(first.x - second.x) >= 30 || Math.abs(first.y - second.y) >= 14);
 });
 
 test('the line under a point is found, the stronger of two that cross there', () => {

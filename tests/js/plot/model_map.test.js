@@ -146,26 +146,3 @@ test('a route goes through its parts, or through what stands for them', () => {
   ]);
   deepEqual(routePoints(parts, [['tokens'], ['gone']]), []);
 });
-
-test('on a strip many experts take two rows, as few do', () => {
-  const heightOf = (n_experts) => {
-    const card = { ...SHAPES['four layers of six heads'], moe: { ...moe(4), n_experts } };
-    return stripLayout(anatomyOf(card), { width: 358, open }).height;
-  };
-  equal(heightOf(128), heightOf(20));
-});
-
-test('the names above a strip do not run into each other', () => {
-  for (const card of Object.values(SHAPES)) {
-    for (const stack of card.kind === 'encoder-decoder' ? ['encoder', 'decoder'] : ['decoder']) {
-      const { names } = stripLayout(anatomyOf(card), { width: 358, open: { stack, layer: 1 } });
-      const spans = names.map(({ text, x, y, isEnd }) => {
-        const across = text.length * 5.5;
-        return { y, from: isEnd ? x - across : x, to: isEnd ? x : x + across, text };
-      });
-      for (const [at, one] of spans.entries())
-        for (const two of spans.slice(at + 1).filter(({ y }) => y === one.y))
-          ok(one.to <= two.from || two.to <= one.from, `${one.text} and ${two.text}`);
-    }
-  }
-});

@@ -2,7 +2,6 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { crc32, inflateSync } from 'node:zlib';
 
-import { quotedLine } from '../../../static/js/data/format.js';
 import {
   allHeads,
   captioned,
@@ -139,9 +138,4 @@ test('no text becomes markup, and a long one is cut to the picture', () => {
   ok(title.text.startsWith('<b>&lt;i&gt;</b><br>'));
   ok(title.text.includes('&lt;b&gt;long'));
   ok(title.text.endsWith('…</span>'));
-});
-
-test('a text with quotation marks of its own stands in single ones', () => {
-  equal(quotedLine('He said, "no"'), '‘He said, "no"’');
-  equal(quotedLine('it\nsaw'), '“it↵saw”');
 });

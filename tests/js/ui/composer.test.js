@@ -22,12 +22,6 @@ test('the training text is told by its size, its duplicates and its largest topi
   );
 });
 
-test('a text without duplicates says so, and a card without figures says nothing', () => {
-  assert.match(corpusOf({ ...CORPUS, dropped: {}, topics: {} }), /words; no duplicates found$/);
-  assert.equal(corpusOf({}), '');
-  assert.equal(corpusOf(undefined), '');
-});
-
 const NORMALIZATION = {
   replacements: [
     { characters: '‘’', text: "'" },

@@ -1,4 +1,4 @@
-import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { choosingHead } from '../../../../static/js/state/attention_switches.js';
 import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
@@ -137,17 +137,6 @@ test('the mean of heads sums to 1 in every row, the largest to more', () => {
   match(largest.help, /1 or more/);
 });
 
-test('one of several heads is one head', () => {
-  const one = { attention_which: 'heads', attention_heads: [1] };
-  const { help, actions, grid } = shown({ ...one, head: 0 });
-  equal(help, '');
-  equal(actions.find(({ label }) => /^Why/.test(label)).patch.head, 1);
-  equal(grid.made, undefined);
-  match(shown({ ...one, attention_heads: [0, 1] }).help, /needs one head\.$/);
-  const overlaid = { attention_which: 'overlay', attention_heads: [0, 1], attention_as: 'lines' };
-  doesNotMatch(shown(overlaid).help, /cell/);
-});
-
 test('rollout covers all layers, and does not exist for cross-attention', () => {
   const rollout = { attention_which: 'rollout' };
   const { title, grid } = shown(rollout);
@@ -167,19 +156,6 @@ test('merged into words, columns are summed and rows averaged, and rows still su
   rowsOf(figure).forEach((row) => close(sum(row), 1));
   ok(Number.isNaN(figure.grid.value(1, 2)), 'what comes later stays hidden');
   match(figure.help, /rows still sum to 1/);
-});
-
-test('a word tints each of its pieces, and is marked as a whole', () => {
-  const { grid } = shown({ attention_words: true }, wordTrace());
-  const cell = highlightOf(grid, { cell: { row: 2, column: 1 }, grid });
-  deepEqual(cell.marks, { source: { query: 3, key: [1, 2] } });
-  equal(cell.tints.source[1], cell.tints.source[2]);
-  equal(cell.tints.source.length, COUNT);
-  const piece = highlightOf(grid, { side: 'source', index: 2 });
-  deepEqual(piece.marks, { source: { query: [1, 2] } });
-  deepEqual(grid.choose(2, 1), { query: 3, key: 2 }, 'the last piece has read all of the word');
-  const chosen = shown({ attention_words: true, query: 1 }, wordTrace()).grid;
-  deepEqual(chosen.choose(1, 0), { query: 1, key: 0 }, 'a piece that was chosen stays chosen');
 });
 
 test('the first token is left out as query and key, and the rest is unchanged', () => {

@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import {
@@ -174,15 +174,6 @@ test('both models have the pictures of their runs, and a reward model its calibr
     ['Right answers', 'Calibration'],
   );
   deepEqual(picturesOf({ answers: {} }), []);
-});
-
-test('a curve has its values at its own steps', () => {
-  const { grid, title, summary } = runFigure('run-0', state);
-  match(title, /right answers$/u);
-  match(summary, /sampled from 0.25 to 0.5; validation from 0.75 to 0.75/u);
-  deepEqual([grid.rows, grid.columns], [2, 2]);
-  deepEqual([grid.value(0, 0), grid.value(0, 1), grid.value(1, 1)], [0.25, 0.5, 0.75]);
-  equal(Number.isNaN(grid.value(1, 0)), true);
 });
 
 test('calibration stands beside the line of a calibrated model', () => {

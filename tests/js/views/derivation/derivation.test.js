@@ -45,16 +45,6 @@ test('a cell by hand: products, scale, softmax, values', () => {
   near(context[1], 100 * (1 - weight));
 });
 
-test('scaling can be left out, and a temperature divides the scores', () => {
-  const { row } = derive(
-    handMade(CROSS),
-    CROSS,
-    { query: 1, key: 0 },
-    { isScaled: false, temperature: 2 },
-  );
-  deepEqual([...row.scores], [3, -0.5]);
-});
-
 test('a causal query masks later keys: −∞, weight 0, and no value', () => {
   const { isHidden, row, weighted } = derive(handMade(SELF), SELF, { query: 0, key: 1 });
   ok(isHidden);

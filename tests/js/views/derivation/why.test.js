@@ -121,30 +121,6 @@ test('a weight too far from the model’s is reported', () => {
   match(help(), /more than the usual rounding/);
 });
 
-test('a key that comes later says −∞ and 0, and has no bar', () => {
-  const [, score, softmax, value] = figures(asked(), { query: 1, key: 3 });
-  match(plain(score.help), /“<b>” comes later and is masked: its score is −∞/);
-  match(score.formula.map(spoken).join(' '), /minus infinity/);
-  match(softmax.formula.map(spoken).join(' '), /equals 0$/);
-  ok(Number.isNaN(softmax.grid.value(0, 3)));
-  match(softmax.grid.describe(0, 3), /hidden: comes later/);
-  equal(softmax.data[0].y[3], null);
-  ok(Array.from({ length: 4 }, (_, at) => value.grid.value(1, at)).every((number) => number === 0));
-  match(
-    plain(softmax.grid.rest.readout),
-    /“it” at 1 cannot attend to “<b>”, which comes later: its weight is 0/,
-  );
-});
-
-test('product, bias and score are drawn to one scale, so that the eye can add them', () => {
-  const { data, grid } = figures(asked('alibi'), { query: 4, key: 1 })[1];
-  const height = (lane, key) => data[lane].y[key] / grid.value(lane, key);
-  for (const key of [0, 1, 2]) {
-    ok(Math.abs(height(0, key) - height(1, key)) < 1e-9);
-    ok(Math.abs(data[0].y[key] + data[1].y[key] - data[2].y[key]) < 1e-9);
-  }
-});
-
 test('a change is shown beside what was trained, with the entropy of both', () => {
   const found = figures(asked('sinusoidal', { temperature: 3 }), {
     why_temperature: 3,

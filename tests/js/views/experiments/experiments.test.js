@@ -77,13 +77,6 @@ test('learn_task: the frame that is shown decides what is drawn', () => {
   ok(at(0).answers.data[0].z[1][0] < 0, 'wrong');
 });
 
-test('learn_task: the second head stands beside the first', () => {
-  const { grid } = drawn('learn_task').attention;
-  equal(grid.value(1, 6), (64 + 16 + 4 + 2) / 96);
-  deepEqual(grid.geometry.at(7, 1), { row: 1, column: 6 });
-  equal(grid.geometry.at(4, 1), null, 'between two heads');
-});
-
 test('learn_task: a second run is drawn beside the first', () => {
   const arrays = { ...ARRAYS.learn_task };
   delete arrays.attention;
@@ -93,13 +86,6 @@ test('learn_task: a second run is drawn beside the first', () => {
   equal(figures.answers.grid.rows, 3);
   ok(!('attention-beside' in figures));
   ok(VIEWS.learn_task.finding(result).includes('10.0 %'));
-});
-
-test('balance: a map keeps its width while the run goes on', () => {
-  const figures = drawn('balance', resultOf('balance', { total: 400 }));
-  const { grid } = figures['load-with'];
-  equal(grid.columns, 41);
-  ok(Number.isFinite(grid.value(0, 2)) && Number.isNaN(grid.value(0, 3)));
 });
 
 test('what has not been trained yet has no curves', () => {

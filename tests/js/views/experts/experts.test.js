@@ -11,7 +11,6 @@ import {
   weightByExpert,
 } from '../../../../static/js/views/experts/routing.js';
 import {
-  array,
   figuresOf,
   FRAME,
   longTrace,
@@ -108,12 +107,6 @@ test('router entropy stands token by token in a strip up to log₂ n, its mean a
     deepEqual((layout.yaxis3 ?? layout.xaxis3).range, [0, 2]);
     deepEqual(facts[1], ['balance loss', '1.600']);
   }
-});
-
-test('the chosen layer comes first, the others follow in order', () => {
-  const titles = (layer) => figuresOf(experts, routedTrace(), { layer }).map(({ title }) => title);
-  const [first, second, ...rest] = titles(0);
-  deepEqual(titles(1), [second, first, ...rest]);
 });
 
 test('pointing at an expert tints the sentence by what it takes of every token', () => {
@@ -285,26 +278,6 @@ test('the balance loss is n times the sum of load and mean probability, by hand'
   near(mostEntropy, 2);
   for (const entropy of entropies)
     ok(Math.abs(entropy - meanEntropy) < 1e-12 && entropy > 1 && entropy < mostEntropy);
-});
-
-test('the balance loss is 1 for even load, and the number of experts if one takes all', () => {
-  const routed = (probs, indices) =>
-    routingOf(
-      {
-        'decoder.layers.0.experts.router_probs': array(['query', 'expert'], [4, 4], probs),
-        'decoder.layers.0.experts.expert_indices': array(['query', 'top_k'], [4, 1], indices),
-        'decoder.layers.0.experts.expert_weights': array(['query', 'top_k'], [4, 1], [1, 1, 1, 1]),
-      },
-      0,
-    ).balanceLoss;
-  near(routed(new Float64Array(16).fill(0.25), [0, 1, 2, 3]), 1);
-  near(
-    routed(
-      Float64Array.from({ length: 16 }, (_, at) => (at % 4 === 2 ? 1 : 0)),
-      [2, 2, 2, 2],
-    ),
-    4,
-  );
 });
 
 test('the flow between layers is weight times weight and conserves each expert’s total', () => {

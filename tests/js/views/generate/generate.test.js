@@ -2,12 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlOf, callOf } from '../../../../static/js/data/request_code.js';
 import { standardsOf } from '../../../../static/js/state/state.js';
-import {
-  followedSteps,
-  isNatural,
-  subjectOf,
-  whyOver,
-} from '../../../../static/js/ui/generation.js';
+import { followedSteps, whyOver } from '../../../../static/js/ui/generation.js';
 import { numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
 import { stepOf, stepsOf } from './sample.js';
@@ -15,8 +10,6 @@ import { figuresOf, plain, sampleTrace, tensor, TOKENS } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
 const PATH = [3, 1, 5];
-const NATURAL = { generate_temperature: 1, generate_top_p: 1 };
-
 function stateWith(path, more = {}, options = {}) {
   const generation = {
     steps: stepsOf(path, options),
@@ -48,18 +41,6 @@ test('before generation the page shows the prediction, and a chosen bar starts t
   match(
     plain(cooler.grid.describe(0, 0)),
     /has probability 80\.0 % of being sampled, the model’s own is 50\.0 %, rank 1$/,
-  );
-});
-
-test('the written token is marked among the alternatives', () => {
-  const [{ title, data, grid }] = figures([3, 1], NATURAL);
-  const [bars] = data;
-  equal(plain(title), 'After “it” at 5');
-  deepEqual(bars.text, ['40.0 %', '30.0 % · written', '20.0 %', '6.0 %']);
-  equal(grid.columns, 1);
-  equal(
-    plain(grid.rest.readout),
-    'After “it” at 5, “·<b>” has probability 30.0 %, rank 2; it was written',
   );
 });
 
@@ -135,28 +116,6 @@ test('the code asks for this one step, with the path before it forced', () => {
   deepEqual(row.grid.call.body.heads, [0]);
   match(curlOf('http://x', callOf(sampleTrace(), choices.grid)), /"forced":\[3,1\]/);
   equal(numbersOf(sampleTrace(), choices.grid, []).text, 'it saw <b> it');
-});
-
-test('a seed is any whole number that the server takes', () => {
-  const { read } = generate.fields.generate_seed;
-  const largest = Number.MAX_SAFE_INTEGER;
-  deepEqual(['4711', String(largest)].map(read), [4711, largest]);
-  deepEqual(['-1', '1e99', 'luck'].map(read), [undefined, undefined, undefined]);
-});
-
-test('the request omits unset options', () => {
-  const of = (state) =>
-    subjectOf(sampleTrace(), { ...standardsOf(generate.fields), ...state }).sampling;
-  deepEqual(of({}), { temperature: 0.8, top_p: 0.9, seed: 0 });
-  deepEqual(of({ generate_top_p: 1 }), { temperature: 0.8, seed: 0 });
-  deepEqual(of({ generate_top_k: 3, generate_top_p: 0.5, generate_seed: 4.7 }), {
-    temperature: 0.8,
-    top_k: 3,
-    top_p: 0.5,
-    seed: 4,
-  });
-  ok(isNatural({ sampling: { temperature: 1, seed: 9 } }));
-  ok(!isNatural({ sampling: { temperature: 1, seed: 0, top_k: 3 } }));
 });
 
 test('a finished text gives the reason', () => {

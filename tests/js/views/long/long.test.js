@@ -150,11 +150,6 @@ test('the numbers of the rows are asked for once if one answer holds those of al
   deepEqual(asked(64, 64).layers, [1]);
 });
 
-test('a short text asks for its maps too', () => {
-  const { overview } = long.asks(sampleTrace(), stateOf({}));
-  equal(overview.resolution, 256);
-});
-
 test('the maps of all heads are as fine as one answer holds', () => {
   const bins = (n_layers, n_heads) =>
     overviewAsk({ kind: 'decoder', n_layers, n_heads }).resolution;

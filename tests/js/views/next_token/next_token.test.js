@@ -7,7 +7,6 @@ import {
   FRAME,
   pairTrace,
   sampleTrace,
-  TOKENS,
   plain,
   tensor,
 } from '../../sample.js';
@@ -37,16 +36,6 @@ test('at the end of the text a guess can be added to it', () => {
   const { grid } = nextToken.figure(sampleTrace(), FRAME);
   deepEqual(grid.choose(0, 0), { text: 'it saw <b> it saw', query: null });
   equal(nextToken.figure(sampleTrace(), { ...FRAME, query: 1 }).grid.choose, undefined);
-});
-
-test('bytes are called bytes, and neither they nor end marks can be added', () => {
-  const trace = sampleTrace();
-  trace.analyses.next_token.texts = TOKENS.map(() => ['\\xf0\\x9f', '</s>', 'a']);
-  const { grid, layout } = nextToken.figure(trace, FRAME);
-  deepEqual([grid.rowLabels[0], layout.yaxis.ticktext[0]], ['bytes f0 9f', 'bytes f0 9f']);
-  match(grid.describe(0, 0), /“bytes f0 9f” has probability/);
-  deepEqual([grid.choose(0, 0), grid.choose(1, 0)], [{}, {}]);
-  equal(grid.choose(2, 0).text, 'it saw <b> ita');
 });
 
 test('a bidirectional model predicts the mask', () => {

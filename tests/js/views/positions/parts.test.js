@@ -147,18 +147,6 @@ test('rotation: R(k)·PE(p) is PE(p + k), and the page says how exactly', () => 
   }
 });
 
-test('rotation: one wrong number shows', () => {
-  const trace = sinusoidal();
-  trace.tensors['decoder.embedding.positional'].data[13] = 0;
-  const [circles] = figuresOf(positions, trace, show('rotation'));
-  ok(Number(circles.facts[0][1]) > 0.1, circles.facts[0][1]);
-  const first = show('rotation', { query: 0, positions_pairs: [0] });
-  const [{ grid }] = figuresOf(positions, trace, first);
-  equal(grid.value(0, 5), 0, 'what was captured is shown as it is');
-  near(grid.value(0, 3), Math.cos(3));
-  near(grid.value(0, 6), Math.abs(Math.cos(3)));
-});
-
 test('rotation: every number of a circle has its place, and points are found where they are drawn', () => {
   const [{ grid }] = figuresOf(
     positions,

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { normDepth, streamDepth, writtenDepth } from '../../../../static/js/views/stream/depth.js';
+import { streamDepth, writtenDepth } from '../../../../static/js/views/stream/depth.js';
 import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
 import { stream } from '../../../../static/js/views/stream/stream.js';
 import {
@@ -134,19 +134,6 @@ test('the lens of an encoder–decoder is that of the decoder, and there is no s
   );
 });
 
-test('norms of either stack, with the tokens that it reads', () => {
-  const trace = pairTrace();
-  const target = streamAnalysis(TARGET_TOKENS.length, { hasCross: true });
-  const found = { ...streamAnalysis(COUNT, { stack: 'encoder' }), ...target };
-  const state = { stream_show: 'norms', answers: answersOf(trace, { stream: found }) };
-  const of = (where) => figuresOf(stream, trace, { ...state, where })[0].grid;
-  const size = ({ columns, rows, sides }) => [columns, rows, sides.rows];
-  deepEqual(size(of('encoder')), [COUNT, 5, 'source']);
-  deepEqual(size(of('decoder')), [TARGET_TOKENS.length, 7, 'target']);
-  deepEqual(of('encoder').choose(0, 2), { source: 2 });
-  deepEqual(of('decoder').choose(0, 2), { query: 2 });
-});
-
 test('the map and the line tell the same numbers, and the line adds the mean', () => {
   const [map, line] = shown(sampleTrace(), 'norms', { query: 2 });
   equal(map.grid.value(3, 2), 32);
@@ -206,21 +193,6 @@ test('written vectors come part by part', () => {
     written.map((value) => Math.round(value * 100)),
     [0, 10, 20, 30],
   );
-});
-
-test('a last norm follows in pre-norm models only', () => {
-  const before = normDepth(streamAnalysis(2), 'decoder', { norm_place: 'pre' }, 'deviation');
-  equal(titles(before).at(-1), 'last norm');
-  deepEqual(rows(before).at(-1), [0, 1]);
-  equal(before.steps[0].name, 'the norm before the attention of layer 0');
-  const after = normDepth(
-    streamAnalysis(2, { isPost: true }),
-    'decoder',
-    { norm_place: 'post' },
-    'deviation',
-  );
-  equal(titles(after).length, 4);
-  equal(after.steps[0].name, 'the norm after the attention of layer 0');
 });
 
 test('every cell is found at its own position only', () => {

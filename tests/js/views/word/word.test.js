@@ -141,24 +141,6 @@ test('the answer names the most for and the most against, by sign, and the sourc
   deepEqual(more, []);
 });
 
-test('a bias whose bar is the longest is named, and only on its side', () => {
-  const trace = withCard(sampleTrace());
-  const attribution = found();
-  attribution.parts.data[6] = 4;
-  const said = plain(word.wording(trace, stateOf(trace, { attribution })).answer[1]);
-  match(said, /“·saw”: apart from the bias of the last norm \(\+4\.00\), the experts of layer 1/);
-  equal(said.match(/bias/g).length, 1);
-});
-
-test('without a part against the token, the answer names none', () => {
-  const trace = withCard(sampleTrace());
-  const attribution = found();
-  for (const name of ['parts', 'self_attention.heads', 'self_attention.keys'])
-    attribution[name].data = attribution[name].data.map(Math.abs);
-  const { answer } = word.wording(trace, stateOf(trace, { attribution }));
-  ok(!plain(answer[1]).includes('<i>&'));
-});
-
 test('the request names the position, and the tokens if they are chosen', () => {
   const trace = withCard(sampleTrace());
   const request = (state) => word.asks(trace, { ...FRAME, ...state }).parts.logit_difference;
@@ -238,24 +220,6 @@ test('the path lists its edges, each with what is left without it', () => {
     ok(beside > 12 * 0.55 * data[0].text[0].length, 'the number beside the longest bar is whole');
   }
   assertContract(figures, FRAME.width);
-});
-
-test('a head of a path opens in its own stack', () => {
-  const trace = every(withCard(sampleTrace()));
-  const at = (path, head) => ({ path, head, position: 1 });
-  const [cross, early] = [
-    at('decoder.layers.1.cross_attention', 1),
-    at('encoder.layers.0.self_attention', 0),
-  ];
-  const numbers = { token: null, difference: 1, probability: 0.25 };
-  const edges = [
-    { ...numbers, reader: null, head: cross },
-    { ...numbers, reader: cross, head: early },
-  ];
-  const of = { edges, difference: 3, probability: 0.5 };
-  const [figure] = figuresOf(trace, answered(trace, 'strongest_path', of, { word_show: 'path' }));
-  const opened = [0, 1].map((row) => figure.grid.choose(row, 0).where);
-  deepEqual(opened, ['cross', 'encoder']);
 });
 
 test('patching asks for a second sentence, and maps the shares', () => {
