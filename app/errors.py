@@ -147,6 +147,12 @@ def over_limit(
     return Problem(422, kind, detail, limit=limit, actual=actual)
 
 
+def too_many_elements(*, limit: int, actual: int, way_out: str) -> Problem:
+    """The problem of more numbers in arrays than `max_cells` allows."""
+    kind = "too-many-cells"  # the API's name of elements
+    return over_limit("numbers", kind=kind, limit=limit, actual=actual, way_out=way_out)
+
+
 def service_unavailable(kind: str, why: str, **members: Any) -> Problem:
     """A problem that may go away: 503 with Retry-After."""
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
@@ -311,8 +317,10 @@ def _message(
         return f"unknown {noun}{known}"
     bounds = _range_of(fields[str(names[0])]) if is_top and names[0] in fields else ""
     value = error["input"]
-    if bounds and _is_out_of_range(error):
-        is_huge = isinstance(value, float) and abs(value) >= 2**63
+    # orjson reads an integer beyond 64 bits as a float.
+    is_huge = isinstance(value, float) and abs(value) >= 2**63
+    is_out_of_range = error["type"] in _OUT_OF_RANGE or (error["type"] == "int_type" and is_huge)
+    if bounds and is_out_of_range:
         return f"must be {bounds}" + ("" if is_huge else f", not {_shown(value)}")
     message = validation_message(error)
     return f"{message}; it must be {bounds}" if bounds and error["type"] in _NO_NUMBER else message
@@ -338,13 +346,6 @@ def _shown(value: object) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return json.dumps(value, default=str)[:MAX_ECHO]
-
-
-def _is_out_of_range(error: Mapping[str, Any]) -> bool:
-    """Whether a number is out of range; orjson reads an integer beyond 64 bits as a float."""
-    value = error["input"]
-    is_huge = isinstance(value, float) and abs(value) >= 2**63
-    return error["type"] in _OUT_OF_RANGE or (error["type"] == "int_type" and is_huge)
 
 
 def _range_of(field: FieldInfo) -> str:

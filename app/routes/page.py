@@ -130,8 +130,6 @@ async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> 
     return HTMLResponse(await services.in_thread(page, left))
 
 
-# FastAPI's own page loads Swagger UI from a CDN, and starts it inline, which the content security
-# policy forbids.
 def problem_page(request: Request, problem: Problem) -> Response:
     """The page at an address where there is nothing."""
     return _templates.TemplateResponse(
@@ -139,6 +137,8 @@ def problem_page(request: Request, problem: Problem) -> Response:
     )
 
 
+# FastAPI's own page loads Swagger UI from a CDN, and starts it inline, which the content security
+# policy forbids.
 @router.get("/docs")
 async def docs(request: Request) -> Response:
     """Swagger UI, served from an installed package."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from headlight.concurrency import client_left
-from headlight.errors import Problem, described, over_limit
+from headlight.errors import Problem, described, over_limit, too_many_elements
 from headlight.model.positions import (
     alibi_encoding,
     rotary_encoding,
@@ -146,9 +146,7 @@ def _check_elements(request: PositionalRequest, limit: int) -> None:
     actual = cells[request.scheme or ""]
     if actual > limit:
         way_out = "ask for fewer positions, a smaller width or fewer heads"
-        raise over_limit(
-            "numbers", kind="too-many-cells", limit=limit, actual=actual, way_out=way_out
-        )
+        raise too_many_elements(limit=limit, actual=actual, way_out=way_out)
 
 
 def _arrays(request: PositionalRequest, registry: Registry) -> Mapping[str, NamedArray]:

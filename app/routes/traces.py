@@ -212,7 +212,7 @@ async def kept_trace(
         others = "with several workers another one may hold it; "
         others = others if services.settings.workers > 1 else ""
         detail = f"the trace '{trace_id}' is not kept here; {others}POST it to {_POST} again"
-        raise Problem(404, "unknown-trace", detail, headers={"Cache-Control": "no-store"})
+        raise _unknown_trace(detail)
     sent_as = sent_as.sized(answer.n_bytes)
     tag = await services.traces.tag(answer, sent_as, client_left(request))
     headers = {**sent_as.headers, "ETag": tag, "Cache-Control": KEPT}
@@ -239,9 +239,7 @@ async def tile(
     if kept is None:
         detail = f"the queries and keys of the trace '{trace_id}' are not kept here"
         way_out = f"POST it to {_POST} again with a resolution"
-        problem = Problem(404, "unknown-trace", f"{detail}; {way_out}")
-        problem.headers = {"Cache-Control": "no-store"}
-        raise problem
+        raise _unknown_trace(f"{detail}; {way_out}")
     compute = partial(tile_answer, trace_id, kept, query, services.settings.max_cells)
     answer = await services.in_thread(compute, client_left(request))
     encoded = await services.traces.encode(answer, sent_as, client_left(request))
@@ -249,6 +247,11 @@ async def tile(
 
 
 _POST = f"{router.prefix}/trace"
+
+
+def _unknown_trace(detail: str) -> Problem:
+    """The problem of a trace that is not kept: it may be a moment later."""
+    return Problem(404, "unknown-trace", detail, headers={"Cache-Control": "no-store"})
 
 
 def _location(request: Request, trace_id: str, sent_as: ResponseFormat) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from headlight.errors import over_limit
+from headlight.errors import too_many_elements
 from headlight.model.cancellation import check
 from headlight.model.interventions import site_edits
 from headlight.model.served import Served
@@ -175,13 +175,7 @@ class _Batch:
         total = actual + others if self.is_total else actual
         if total > self.max_elements:
             way_out = "ask for fewer sites, layers, heads or analyses, or send a shorter text"
-            raise over_limit(
-                "numbers",
-                kind="too-many-cells",
-                limit=self.max_elements,
-                actual=total,
-                way_out=way_out,
-            )
+            raise too_many_elements(limit=self.max_elements, actual=total, way_out=way_out)
         return actual
 
     def _check_memory(self, job: TraceJob, read: ModelInput) -> None:
@@ -203,9 +197,7 @@ class _Batch:
         limit = _HELD_SHARE * self.max_elements
         if held > limit:
             way_out = "leave out analyses and edits that need whole matrices, or fewer layers"
-            raise over_limit(
-                "numbers", kind="too-many-cells", limit=limit, actual=held, way_out=way_out
-            )
+            raise too_many_elements(limit=limit, actual=held, way_out=way_out)
 
     def _answer(self, job: TraceJob, trace: Trace) -> Answer:
         if any(isinstance(one, SiteEdit) for one in self.spec.interventions):

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 from cachetools import LRUCache
 
-from headlight.errors import Problem, echo, over_limit
+from headlight.errors import Problem, echo, over_limit, too_many_elements
 from headlight.model.observation import bin_width
 from headlight.model.trace import NamedArray, Tiles
 from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest
@@ -167,6 +167,4 @@ def _require_few(lengths: list[int], resolution: int, max_elements: int) -> None
         raise over_limit("tile-cells", limit=MAX_TILE_CELLS, actual=n_cells, way_out=way_out)
     if (n_sent := 2 * bins[0] * bins[1]) > max_elements:
         way_out = "ask for a lower resolution"
-        raise over_limit(
-            "numbers", kind="too-many-cells", limit=max_elements, actual=n_sent, way_out=way_out
-        )
+        raise too_many_elements(limit=max_elements, actual=n_sent, way_out=way_out)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from headlight.errors import Problem, over_limit
+from headlight.errors import Problem, too_many_elements
 from headlight.model.interventions import (
     ExpertAblation,
     HeadAblation,
@@ -153,9 +153,7 @@ def _source_trace(
     actual = count_elements(checkpoint.description, spec, read)
     if actual > max_elements:
         way_out = "take values of fewer sites, or of a shorter text"
-        raise over_limit(
-            "numbers", kind="too-many-cells", limit=max_elements, actual=actual, way_out=way_out
-        )
+        raise too_many_elements(limit=max_elements, actual=actual, way_out=way_out)
     return run_batch(checkpoint, spec, [read])[0]
 
 

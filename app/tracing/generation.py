@@ -10,7 +10,7 @@ import numpy as np
 
 from headlight.concurrency import Places
 from headlight.engine import Job
-from headlight.errors import Problem, over_limit
+from headlight.errors import Problem, over_limit, too_many_elements
 from headlight.model.generation import (
     Continuation,
     GeneratedToken,
@@ -267,9 +267,7 @@ class Generator:
         row = count_row(description, spec, min(n_prompt + n_tokens, most))
         if (actual := row * n_tokens) > limit:
             way_out = "capture fewer sites, layers or heads, or fewer tokens"
-            raise over_limit(
-                "numbers", kind="too-many-cells", limit=limit, actual=actual, way_out=way_out
-            )
+            raise too_many_elements(limit=limit, actual=actual, way_out=way_out)
         return replace(spec, interventions=tuple(growing))
 
     def _check_lengths(self, request: GenerateRequest) -> None:
