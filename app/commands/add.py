@@ -327,7 +327,7 @@ def _check_own(staged: Path, name: str) -> Description:
     return replace(description, id=name)
 
 
-_CHECKS = {
+MEASURED = {
     "logits_watched": "the logits of a pass whose sites are captured, from a plain pass",
     "logits_unwatched": "the logits of a pass without captures, from a plain pass",
     "weights": "the attention weights, from `output_attentions`",
@@ -359,7 +359,7 @@ def made_card(folder: Path, description: Description, name: str, origin: str) ->
         "Every number that Headlight shows of it is computed by the code of Hugging Face "
         "Transformers; the figures below are the largest differences that the self-check measured."
     )
-    prose.append("\n".join(f"- `{name}`: {_CHECKS[name]}" for name in checks if name in _CHECKS))
+    prose.append("\n".join(f"- `{name}`: {MEASURED[name]}" for name in checks))
     if description.omitted:
         lines = [f"- `{site}`: {reason}" for site, reason in sorted(description.omitted.items())]
         prose.append("\n".join(["## Left out\n", *lines[:200]]))

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from headlight import cli
 from headlight.commands import add as add_module
-from headlight.foreign_models import STORED
+from headlight.commands.add import MEASURED, made_card
+from headlight.foreign_models import STORED, load_checked
 from headlight.model.card import read_card
 from headlight.registry import CHECKS
 from tests.tiny_checkpoints import save_checkpoint
@@ -76,13 +77,20 @@ def test_a_folder_is_copied_checked_and_given_a_card(run, gpt2, models_dir):
     card = read_card(models_dir / "gpt2" / "CARD.md")
     assert (card.title, card.licence, card.trained_on) == ("gpt2", "apache-2.0", ("openwebtext",))
     assert card.metrics["self_check"]["weights"] == 0.0
-    assert [name for name in card.metrics["self_check"] if f"- `{name}`: " not in card.prose] == []
     assert "GPT2LMHeadModel" in card.prose
     assert "script" not in card.prose
     assert "example.org" not in card.prose
     assert str(gpt2) not in (models_dir / "gpt2" / "CARD.md").read_text()
     listed = run("models")
     assert "gpt2" in listed.stdout
+
+
+def test_the_card_says_the_meaning_of_every_figure_of_the_self_check(tmp_path):
+    llama = save_checkpoint("llama", tmp_path / "llama")  # it has all that is measured
+    description = load_checked(llama, None).description
+    prose = made_card(llama, description, "llama", "llama").prose
+    assert set(description.checks) == set(MEASURED)
+    assert [name for name in MEASURED if f"- `{name}`: {MEASURED[name]}" not in prose] == []
 
 
 def test_the_same_name_twice_is_refused_and_another_is_not(run, gpt2, models_dir):
