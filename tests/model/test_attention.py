@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from headlight.model import attention as attention_module
 from headlight.model.attention import (
@@ -115,34 +114,6 @@ def make_attention(make_config, randomise):
         return attention
 
     return make
-
-
-@pytest.mark.parametrize("is_cross", [False, True])
-@pytest.mark.parametrize("has_bias", [False, True])
-@pytest.mark.parametrize("is_watched", [False, True])
-def test_attention_to_a_padded_text_or_to_another_one_is_pytorchs(
-    make_attention, x, watch, is_cross, has_bias, is_watched
-):
-    attention = make_attention(is_causal=False, is_cross=is_cross, attention_bias=has_bias)
-    reference = nn.MultiheadAttention(32, 4, bias=has_bias, batch_first=True)
-    projections = [attention.query_projection, attention.key_projection, attention.value_projection]
-    with torch.no_grad():
-        reference.in_proj_weight.copy_(torch.cat([each.weight for each in projections]))
-        reference.out_proj.weight.copy_(attention.output_projection.weight)
-        if has_bias:
-            reference.in_proj_bias.copy_(torch.cat([each.bias for each in projections]))
-            reference.out_proj.bias.copy_(attention.output_projection.bias)
-    generator = torch.Generator().manual_seed(2)
-    source = torch.randn(2, 7, 32, generator=generator) if is_cross else x
-    is_token = torch.arange(source.shape[1]) < torch.tensor([source.shape[1], 3])[:, None]
-    expected, expected_weights = reference(
-        x, source, source, key_padding_mask=~is_token, average_attn_weights=False
-    )
-    with watch(attention).capture(["part.weights"] if is_watched else []) as captured:
-        output = attention(x, source if is_cross else None, is_token=is_token)
-    torch.testing.assert_close(output, expected, rtol=0, atol=1e-6)
-    if is_watched:
-        torch.testing.assert_close(captured["part.weights"], expected_weights, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_kv_heads", [1, 2])

@@ -53,49 +53,6 @@ def test_figures_of_the_training_text_are_a_table_before_those_of_the_model(tmp_
     assert "corpus:" not in path.read_text(encoding="utf-8")
 
 
-def test_how_far_a_figure_carries_is_a_table_after_the_prose(tmp_path):
-    robustness = {
-        "figure": "bits_per_byte",
-        "bytes": 900,
-        "forms": {"lower_case": 1.5},
-        "other_texts": {"other_authors.txt": 1.75},
-        "length": {"1_to_16_tokens": 4.25},
-        "names": {"rare": {"first": 20.5, "second": 6.25}},
-    }
-    card = replace(FULL, metrics={"robustness": robustness})
-    write_card(tmp_path / "CARD.md", card)
-    written = (tmp_path / "CARD.md").read_text()
-    for line in (
-        "| lower case | bits per byte | 1.5 |",
-        "| `other_authors.txt` | bits per byte | 1.75 |",
-        "| 1 to 16 tokens | bits a token | 4.25 |",
-        "| second mention of a rare name | bits | 6.25 |",
-    ):
-        assert written.index(line) < written.index("## Figures")
-    assert read_card(tmp_path / "CARD.md") == card
-
-
-def test_the_table_of_a_translator_has_its_typed_texts(tmp_path):
-    typed = {
-        "forms": {"lower_case": 45.5},
-        "names": {"names": 40, "kept": 0.625},
-        "length": {"1-5_words": {"sources": 515, "ratio": 0.98}},
-        "length_literary": {"26_words_or_more": {"sources": 151, "ratio": 0.77}},
-    }
-    card = replace(FULL, metrics={"typed": typed})
-    write_card(tmp_path / "CARD.md", card)
-    written = (tmp_path / "CARD.md").read_text().partition("## Figures")[0]
-    for line in (
-        "| lower case | BLEU without case | 45.5 |",
-        "| 40 names that the corpus lacks | share kept by letter | 0.625 |",
-        "| 1-5 words, 515 sentences | words over those of the reference | 0.98 |",
-        "| 26 words or more, 151 sentences of literature | "
-        "words over those of the reference | 0.77 |",
-    ):
-        assert line in written
-    assert read_card(tmp_path / "CARD.md") == card
-
-
 def test_what_a_model_writes_is_printed_once(tmp_path):
     sample = {
         "blanks": {"fitting": 0.5, "guesses": {"A [MASK] or | not.": "dog 0.31, cat 0.11"}},

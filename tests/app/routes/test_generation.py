@@ -277,21 +277,6 @@ def test_who_leaves_ends_the_work_after_the_token_in_progress(server, hold_token
     assert len(begun) == 2
 
 
-def test_other_requests_have_their_turn_between_two_tokens(server, hold_tokens):
-    begun, permits = hold_tokens
-    with open_stream(server) as connection, ThreadPoolExecutor() as pool:
-        receive(connection, b"event: token")
-        wait_for(lambda: len(begun) == 2)
-        ask = {"text": "the cat"}
-        other = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json=ask, timeout=20)
-        wait_for(lambda: server.services.engine.n_jobs == 2)
-        permits.release()
-        assert other.result().status_code == 200
-        wait_for(lambda: len(begun) == 3)
-    permits.release()
-    wait_for(lambda: is_idle(server))
-
-
 def test_each_token_is_sent_as_soon_as_it_is_written(server, hold_tokens):
     _, permits = hold_tokens
     with open_stream(server, n_tokens=3) as connection:

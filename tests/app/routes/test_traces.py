@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from headlight.model import interventions, tracing, translation
+from headlight.model import interventions, tracing
 from headlight.model.checkpoint import load
 
 TEXT = "The cat sat on the mat because it was tired."
@@ -49,36 +49,6 @@ CROSS = "decoder.layers.{}.cross_attention.weights"
 
 def translate(client, target="a small light reads", **options):
     return post(client, "the cat sat", model="translator", target=target, **options)
-
-
-def test_a_target_is_read_by_the_decoder_and_the_text_by_the_encoder(client, from_json, translator):
-    body = translate(client).json()
-    source, target = ([token["text"] for token in body[side]] for side in ("tokens", TARGET))
-    assert body["target"] == "a small light reads"
-    assert "".join(source) == "<s>the cat sat"
-    assert "".join(target) == "<s>a small light reads"
-    arrays = from_json(body)
-    assert arrays[ENCODER.format(0)].shape == (4, len(source), len(source))
-    assert arrays[DECODER.format(0)].shape == (4, len(target), len(target))
-    assert arrays[CROSS.format(0)].shape == (4, len(target), len(source))
-    for site in (ENCODER, DECODER, CROSS):
-        np.testing.assert_allclose(arrays[site.format(1)].sum(axis=-1), 1, atol=1e-6)
-    expected = tracing.trace(translator, "the cat sat", "a small light reads").tensors
-    for site, array in arrays.items():
-        np.testing.assert_array_equal(array, expected[site].data)
-
-
-def test_without_a_target_the_model_translates(client, translator, from_json):
-    body = post(client, "the cat sat", model="translator").json()
-    ids = [[token.id for token in translator.tokenizer.encode("the cat sat")]]
-    start, end = translator.tokenizer.start_id, translator.tokenizer.end_id
-    (written,) = translation.translate(translator.model, ids, start_id=start, end_id=end)
-    assert body["target"] == translator.tokenizer.decode(written)
-    assert body["timings"]["translate_ms"] > 0
-    given = translate(client, target=body["target"]).json()
-    assert given[TARGET] == body[TARGET]
-    for site, array in from_json(given).items():
-        np.testing.assert_array_equal(array, from_json(body)[site])
 
 
 # --- edits ----------------------------------------------------------------------------------------

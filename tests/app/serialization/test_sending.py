@@ -307,36 +307,6 @@ def test_pieces_follow_each_other_and_the_last_one_says_so(n_bytes, n_pieces):
     assert n_bytes <= UNREAD_BYTES or pieces[-1]["body"] == b"", "which waits for what is unread"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "asked"),
-    [
-        ("POST", "trace", {"json": {"text": "the cat sat " * 8, "capture": ["*"]}}),
-        ("GET", "positional", {"params": {"scheme": "sinusoidal", "length": 900, "width": 64}}),
-    ],
-)
-def test_no_route_hands_over_a_large_answer_whole(client, method, path, asked):
-    largest = 0
-
-    async def application(scope, receive, send):
-        async def send_measured(message):
-            nonlocal largest
-            largest = max(largest, len(message.get("body", b"")))
-            await send(message)
-
-        await client.app(scope, receive, send_measured)
-
-    async def ask():
-        transport = httpx.ASGITransport(application)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asking:
-            headers = {"accept-encoding": "identity"}
-            return await asking.request(method, f"/api/v1/{path}", headers=headers, **asked)
-
-    answer = asyncio.run(ask())
-    assert len(answer.content) > CHUNK_BYTES
-    assert answer.json()["tensors"]
-    assert largest <= CHUNK_BYTES
-
-
 WEIGHTS = NamedArray(("query", "key"), np.eye(3, dtype=np.float32))
 TRACE = Trace(
     model="m", revision="r", precision="float32", text="a", tokens=(), tensors={"w": WEIGHTS}

@@ -72,26 +72,6 @@ def test_clients_that_wait_together_get_what_each_would_get_alone(server, gate, 
             np.testing.assert_allclose(array, expected.trace.tensors[site].data, atol=1e-5)
 
 
-def test_what_cannot_share_a_pass_waits_for_its_own(server, gate):
-    sizes, may_go_on = gate
-    others = [
-        {"text": "one"},
-        {"text": "two", "heads": [0]},
-        {"text": "three", "edits": [{"kind": "no_scaling"}]},
-        {"text": "four", "model": "dense"},
-        {"text": "five", "layers": [0]},
-    ]
-    with ThreadPoolExecutor() as pool:
-        first = pool.submit(post, server, text="first")
-        wait_for_jobs(server, 1)
-        waiting = [pool.submit(post, server, **other) for other in others]
-        wait_for_jobs(server, 1 + len(others))
-        may_go_on.set()
-        answers = [first, *waiting]
-        assert [answer.result().status_code for answer in answers] == [200] * len(answers)
-    assert sizes == [1] * 6
-
-
 def test_a_trace_in_bfloat16_has_rows_that_sum_to_1_and_an_id_of_its_own(settings):
     request = TraceRequest(text="the cat sat")
     exact = trace_now(request, registry_of(settings), settings)

@@ -84,21 +84,6 @@ def test_more_choices_than_experts_are_rejected():
         EXPERIMENT.start({"top_k": 3, "n_experts": 2})
 
 
-def test_the_drawn_tokens_follow_their_clusters():
-    clusters = Clusters(Balance(n_clusters=2, d_model=4, common=5.0))
-    tokens = clusters.draw(np.random.default_rng(0))
-    assert tokens.x.shape == (6, 32, 4)
-    for number in range(2):
-        x, y = (each[tokens.cluster == number].numpy() for each in (tokens.x, tokens.y))
-        assert x.mean(axis=0) == pytest.approx(clusters.centres[number], abs=0.15)
-        assert x.std(axis=0) == pytest.approx(np.full(4, balance.SPREAD), rel=0.3)
-        assert y == pytest.approx(x @ clusters.maps[number])
-    plain = Clusters(Balance(n_clusters=2, d_model=4, common=0.0))
-    shift = clusters.centres - plain.centres
-    assert shift[0] == pytest.approx(shift[1])
-    assert np.abs(shift).max() > 1
-
-
 def test_both_runs_train_on_tokens_that_no_frame_is_measured_on(monkeypatch):
     tokens = []
     draw = Clusters.draw
