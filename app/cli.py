@@ -267,7 +267,7 @@ def generate(
     precision: Precision = None,
     models_dir: ModelsDir = None,
 ) -> None:
-    """Continue a text and print it as it comes."""
+    """Continue a text and print it token by token."""
     options = locals()
     with reporting_errors():
         from headlight.commands.trace import run_generate

@@ -44,7 +44,7 @@ STOP_SECONDS = 2
 HANG_FACTOR = 3
 """A batch that runs for this many times `work_seconds` hangs in code that never checks."""
 
-WAKE_SECONDS = 0.02
+WAKE_SECONDS = 0.01
 """How long a result waits for others of its batch, for the event loop to send them in one go.
 
 Sending contends with the worker thread for the interpreter: 64 clients get 1.09 × as many answers

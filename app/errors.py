@@ -42,7 +42,7 @@ _MEANINGS = {
     413: "The body has more than `max_body_bytes`.",
     415: "The body is not declared as application/json, or is compressed.",
     422: "A member is invalid, or a limit is exceeded: `limit` and `actual` say by how much.",
-    429: "This client exceeds its rate; `Retry-After` says when to go on.",
+    429: "This client exceeds its rate; `Retry-After` says when to retry.",
     503: "The queue is full or too slow, unread responses leave too little memory, the model is "
     "damaged or not ready, or the server is stopping.",
     504: "The computation took longer than `work_seconds`.",
@@ -169,7 +169,7 @@ def server_stopping() -> Problem:
 
 def internal_error() -> Problem:
     """The problem of an unexpected exception, which the log describes."""
-    return Problem(500, "internal-error", "the server failed to answer this; its log says more")
+    return Problem(500, "internal-error", "the server could not answer this request; see its log")
 
 
 def problem_from_status(error: HTTPException, request: Request) -> Problem:
@@ -209,7 +209,7 @@ def _allowed(request: Request, headers: Mapping[str, str]) -> str:
 def host_refused(request: Request) -> Problem:
     """The problem of a Host header that is not allowed."""
     host = echo(request.headers.get("host", ""))
-    way_out = "HEADLIGHT_ALLOWED_HOSTS names those it does"
+    way_out = "HEADLIGHT_ALLOWED_HOSTS lists the allowed hosts"
     return Problem(400, "host-refused", f"the server does not answer to the host {host}; {way_out}")
 
 

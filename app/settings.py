@@ -102,8 +102,8 @@ class Settings(BaseSettings):
     max_long_characters: int = _limit(
         200_000,
         "characters",
-        "Of a text of which only maps and rows of attention are asked for, with `resolution` or "
-        "`queries`: a book of some 40,000 tokens.",
+        "The limit of texts of which only maps or rows of attention are requested, by `resolution` "
+        "and `queries`: a book of some 40,000 tokens.",
         refusal="422 too-many-characters",
         ge=1,
     )
@@ -142,8 +142,8 @@ class Settings(BaseSettings):
     queue_length: int = _limit(
         64,
         "requests",
-        "Requests that may wait for the inference thread; one more is rejected at once, so that no "
-        "client waits in vain.",
+        "Requests that may wait for the inference thread; one more is rejected at once, and its "
+        "client can retry.",
         refusal="503 queue-full",
         ge=0,
     )
@@ -223,11 +223,11 @@ class Settings(BaseSettings):
         "so a trace that one keeps is not found by its id in another.",
     )
     device: Device = Field(
-        "auto", description="Where models run; auto takes cuda, then mps, then cpu."
+        "auto", description="The device that models run on; auto takes cuda, then mps, then cpu."
     )
     precision: Precision = Field(
         "float32",
-        description="What models compute in. In bfloat16 numbers agree to two or three digits; "
+        description="The dtype of computation. In bfloat16 numbers agree to two or three digits; "
         "it halves the memory, and is faster if the processor has units for it.",
     )
     threads: int = Field(
@@ -393,7 +393,7 @@ FIXED_LIMITS = {
     "body_seconds": _fixed(
         BODY_SECONDS,
         "seconds",
-        "How long a request's body may take to arrive: any line is fast enough.",
+        "How long a request's body may take to arrive: enough for a slow connection.",
         "408 body-too-slow",
     ),
     "max_outgoing_bytes": _fixed(
@@ -455,33 +455,37 @@ FIXED_LIMITS = {
     ),
     "max_ids": _fixed(edits.MAX_IDS, "token ids", "Longer than any text a model here reads."),
     "max_positions": _fixed(
-        edits.MAX_POSITIONS, "positions", "Of one edit: as many as a long text has tokens."
+        edits.MAX_POSITIONS,
+        "positions",
+        "Positions in one edit: as many as a long text has tokens.",
     ),
     "max_resolution": _fixed(
-        traces.MAX_RESOLUTION, "bins", "A side of a map: as many as a screen shows."
+        traces.MAX_RESOLUTION, "bins", "Bins on each side of a map; a screen shows no more."
     ),
     "max_queries": _fixed(
-        traces.MAX_QUERIES, "queries", "Of the exact rows of one trace; max_cells limits them."
+        traces.MAX_QUERIES, "queries", "Exact rows of one trace; max_cells limits their numbers."
     ),
     "max_tile_bins": _fixed(
-        traces.MAX_TILE_BINS, "bins", "A side of a tile, so that a row of a book fits."
+        traces.MAX_TILE_BINS, "bins", "Bins on each side of a tile, so that a row of a book fits."
     ),
     "max_tile_cells": _fixed(
         traces.MAX_TILE_CELLS,
         "cells",
-        "The weights that one tile pools, about half a second's work; beyond, the maps of the "
-        "trace are as good.",
+        "The weights that one tile pools, about half a second's work; for more, use the maps of "
+        "the trace.",
         "422 too-many-tile-cells",
     ),
     "max_edited_tokens": _fixed(
         analyses.MAX_EDITED_TOKENS,
         "tokens",
-        "Of all passes with an edit that one analysis runs together: patching puts in one "
-        "activation at a time, so its passes grow with the length of the text, and their "
-        "tokens with its square.",
+        "Tokens of all edited passes that one analysis runs: patching puts in one activation at "
+        "a time, so its passes grow with the length of the text, and their tokens with its "
+        "square.",
         "422 too-many-edited-tokens",
     ),
-    "max_values": _fixed(edits.MAX_VALUES, "numbers", "Of one edit; more come from another trace."),
+    "max_values": _fixed(
+        edits.MAX_VALUES, "numbers", "Values in one edit; more come from another trace."
+    ),
 }
 
 

@@ -198,7 +198,7 @@ class Checkpoint:
             case "alibi":
                 return alibi_encoding(n, config.n_heads)
             case "none":
-                raise ValueError("the model encodes no positions")
+                raise ValueError("the model has no positional encoding")
         if n > config.max_tokens:
             raise ValueError(f"the model has learned {config.max_tokens} positions, not {n}")
         return learned_encoding(self.model, n)

@@ -200,7 +200,7 @@ def _select(
         require_layers(layers, names)
         matched, sites = sites, [site for site in sites if layer_of(site) in {None, *layers}]
         if matched and not sites:
-            raise UnknownSite(f"nothing of {list(capture)} lies in layers {list(layers)}")
+            raise UnknownSite(f"no site of {list(capture)} is in layers {list(layers)}")
     return tuple(sites)
 
 

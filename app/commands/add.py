@@ -381,7 +381,7 @@ def _publish(staged: Path, target: Path) -> None:
         staged.rename(target)
     except OSError as error:
         raise UsageError(
-            f"there is a model {target.name!r} in {target.parent} by now; nothing was changed"
+            f"a model {target.name!r} was added to {target.parent} meanwhile; nothing was changed"
         ) from error
 
 

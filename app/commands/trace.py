@@ -125,7 +125,7 @@ def run_trace(options: Mapping[str, Any]) -> None:
 
 
 def run_generate(options: Mapping[str, Any]) -> None:
-    """Print a text and its continuation as it comes; `options` are the command's.
+    """Print a text and its continuation token by token; `options` are the command's.
 
     Raises:
         UsageError: an option is wrong.

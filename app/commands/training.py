@@ -98,7 +98,7 @@ def train_model(
                         merge(settings, _raters(reward, begun_from))
                     elif reward is not None:
                         raise UsageError(
-                            f"the recipe {recipe!r} reads no reward model; leave out --reward"
+                            f"the recipe {recipe!r} uses no reward model; leave out --reward"
                         )
                     asked = run.make_run(
                         recipe,
@@ -232,7 +232,7 @@ class _Loader(yaml.SafeLoader):
         for number, (key, (place, _)) in enumerate(zip(keys, node.value, strict=True)):
             if key in keys[:number] and not isinstance(key, list | dict):
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"{key!r} is there twice", place.start_mark
+                    None, None, f"{key!r} is given twice", place.start_mark
                 )
         return super().construct_mapping(node, deep)
 

@@ -112,7 +112,7 @@ def _of_model(request: PositionalRequest, registry: Registry) -> PositionalReque
     description = registry.describe(request.model)
     config, name = description.config, description.id
     if config.positional == "none":
-        raise Problem(422, "no-encoding", f"the model '{name}' encodes no positions")
+        raise Problem(422, "no-encoding", f"the model '{name}' has no positional encoding")
     if request.scheme not in (None, config.positional):
         raise _invalid(
             f"the positions of the model '{name}' are {config.positional}, not {request.scheme}; "

@@ -63,7 +63,7 @@ _TRACE: dict[str, Any] = {
     "content": FILE,
 }
 _LOCATION = {
-    "description": "Where the same trace can be had again, while it is kept.",
+    "description": "The address of the trace, while it is kept.",
     "schema": {"type": "string"},
 }
 _ANSWERS: dict[int | str, dict[str, Any]] = {
@@ -105,8 +105,8 @@ async def trace(
 
     With `Accept: application/x-safetensors` the answer is one safetensors file: arrays by site
     name, everything else as JSON in its `__metadata__`. `dtype` and `triangle` make it smaller, and
-    `Accept-Encoding` chooses zstd, br or gzip. What was asked before is answered without a pass
-    while it is kept, and the answer has no timings then; `Content-Location` names it.
+    `Accept-Encoding` chooses zstd, br or gzip. A request that was computed before is answered
+    without a pass, and without timings, while its trace is kept; `Content-Location` names it.
 
     With `resolution` or `queries` the text may be a book. `Accept: text/event-stream` then gives
     the progress as Server-Sent Events: `progress` several times, and `end` with the address of the

@@ -260,7 +260,9 @@ class LogitAttributionAnswer(Answer):
     token: ChosenToken
     against: ChosenToken
     part_names: list[str] = Field(description="Of the entries of `parts`.")
-    omitted: dict[str, str] = Field(description="What could not be split, and the reason.")
+    omitted: dict[str, str] = Field(
+        description="The parts that could not be split, and the reason."
+    )
     logits: TensorAnswer = Field(description="Of the token, and of the one it is compared with.")
     parts: TensorAnswer = Field(
         description="They sum to the difference of the logits: the embedding, each attention and "

@@ -30,7 +30,7 @@ class ExperimentSummary(Answer):
     id: str
     title: str
     is_streamed: bool = Field(description="Whether its result comes in several frames.")
-    see: str = Field(description="What to see, one paragraph.")
+    see: str = Field(description="One paragraph on the result.")
 
 
 class ExperimentsAnswer(Answer):
@@ -42,7 +42,7 @@ class ExperimentsAnswer(Answer):
 class ExperimentAnswer(ExperimentSummary):
     """The description of an experiment."""
 
-    field: str = Field(description="Where the field stands, one paragraph.")
+    field: str = Field(description="One paragraph on current research.")
     sources: list[SourceAnswer]
     parameters: dict[str, Any] = Field(
         description="A JSON Schema of the parameters: defaults, limits and descriptions."

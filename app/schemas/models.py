@@ -166,9 +166,9 @@ class ClaimAnswer(Answer):
     """A claim of an example, measured over many sentences."""
 
     claim: str = Field(description="Its name; `headlight evaluate` measures it.")
-    measure: str = Field(description="What `score` is.")
+    measure: str = Field(description="The meaning of `score`.")
     score: float
-    against: str = Field(description="What `control` is.")
+    against: str = Field(description="The meaning of `control`.")
     control: float
     sentences: int = Field(description="The number of sentences, pairs or tokens.")
 

@@ -118,9 +118,9 @@ class TraceOptions(Request):
         "another text changes. saliency: gradient × input and erasure of each token. "
         "attention_by_distance: mean weights by distance. "
         "quantization_sensitivity: the change of the predictions, in KL and in loss, when one "
-        "part's weights are rounded to 8, 4 or 2 bits. What an "
-        "analysis reads need not be captured; it reads every layer, but for head_outputs and "
-        "head_norms, and only the heads in `heads`. If omitted: next_token, unless capture is "
+        "part's weights are rounded to 8, 4 or 2 bits. Sites "
+        "that only an analysis reads need not be captured; it reads every layer, except "
+        "head_outputs and head_norms, and only the heads in `heads`. If omitted: next_token, unless capture is "
         "given.",
     )
     predictions: PredictionsRequest | None = Field(

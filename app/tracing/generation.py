@@ -297,8 +297,8 @@ class Generator:
             return
         known = self.registry.descriptions.values()
         decoders = sorted(found.id for found in known if found.config.kind == "decoder")
-        way_out = f"those that do: {', '.join(decoders)}" if decoders else "no model here does"
-        detail = f"the model '{checkpoint.id}', an {kind}, continues no text; {way_out}"
+        way_out = f"; choose one of {', '.join(decoders)}" if decoders else ""
+        detail = f"the model '{checkpoint.id}', an {kind}, cannot continue a text{way_out}"
         raise Problem(422, "no-generation", detail, available=decoders)
 
 

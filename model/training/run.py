@@ -113,7 +113,7 @@ def make_run(
         )
     known = RECIPES[recipe]
     if teacher is not None and (known.is_sampled or known.model.has_reward):
-        raise ValueError(f"the recipe {recipe!r} learns from no teacher; leave out --teacher")
+        raise ValueError(f"the recipe {recipe!r} uses no teacher; leave out --teacher")
     begun_from = begun_from or known.begins_from or None
     if known.begins_from:  # its architecture is that of the model it begins with
         trunk = describe(find_model(begun_from)).config if begun_from else known.model

@@ -139,7 +139,7 @@ def test_the_longest_text_is_read_and_one_token_more_is_an_error(checkpoint):
 
 
 def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):
-    with pytest.raises(UnknownSite, match=r"nothing of \['decoder.layers.0.\*'\] lies in layers"):
+    with pytest.raises(UnknownSite, match=r"no site of \['decoder.layers.0.\*'\] is in layers"):
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])
 
 

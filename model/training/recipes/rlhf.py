@@ -266,7 +266,9 @@ def reward_model(folder: str, tokenizer: Tokenizer) -> Checkpoint:
         raise ValueError("the recipe 'rlhf' needs a reward model; name it with --reward")
     found = load_checkpoint(Path(folder))
     if not found.config.has_reward:
-        raise ValueError(f"{found.id} rates nothing; --reward takes a model of the recipe 'reward'")
+        raise ValueError(
+            f"{found.id} is not a reward model; --reward takes a model of the recipe 'reward'"
+        )
     if found.tokenizer.to_json() != tokenizer.to_json():
         raise ValueError(f"the reward model {found.id} has another tokenizer than the policy")
     return found

@@ -105,7 +105,7 @@ def test_an_unusable_corpus_is_a_failure(corpus, content, fault):
         (["--set", "model.d_model=15"], "d_model (15)"),
         (["--set", "rows.stages=[[1, 20, 1000000000000000]]"], "text=1000000000000000"),
         (["--config", "none.yaml"], "none.yaml"),
-        (["--reward", "stories-reward"], "reads no reward model; leave out --reward"),
+        (["--reward", "stories-reward"], "uses no reward model; leave out --reward"),
         (["--config", "bad.yaml"], "'loops'"),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_student_without_a_teacher_is_rejected(corpus):
 
 @pytest.mark.parametrize("recipe", ["reasoning", "reward", "rlhf"])
 def test_a_recipe_that_learns_from_no_teacher_rejects_one(recipe):
-    with pytest.raises(ValueError, match=f"'{recipe}' learns from no teacher; leave out --teacher"):
+    with pytest.raises(ValueError, match=f"'{recipe}' uses no teacher; leave out --teacher"):
         make_run(recipe, [], teacher="stories")
 
 

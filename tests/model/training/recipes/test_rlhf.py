@@ -145,7 +145,9 @@ def test_a_resumed_run_ends_with_the_same_weights(make_loop):
 
 
 def test_what_cannot_rate_or_reads_other_tokens_is_rejected(make_loop, make_folder):
-    with pytest.raises(ValueError, match="rates nothing; --reward takes a model of the recipe"):
+    with pytest.raises(
+        ValueError, match="is not a reward model; --reward takes a model of the recipe"
+    ):
         make_loop("one", reward=make_folder())
     with pytest.raises(ValueError, match="needs a reward model; name it with --reward"):
         make_loop("two", reward="")
