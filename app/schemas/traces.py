@@ -120,8 +120,8 @@ class TraceOptions(Request):
         "quantization_sensitivity: the change of the predictions, in KL and in loss, when one "
         "part's weights are rounded to 8, 4 or 2 bits. Sites "
         "that only an analysis reads need not be captured; it reads every layer, except "
-        "head_outputs and head_norms, and only the heads in `heads`. If omitted: next_token, unless capture is "
-        "given.",
+        "head_outputs and head_norms, and only the heads in `heads`. If omitted: next_token, "
+        "unless capture is given.",
     )
     predictions: PredictionsRequest | None = Field(
         None, description="The tokens that next_token and logit_lens return."

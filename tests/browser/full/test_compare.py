@@ -40,6 +40,20 @@ def test_a_head_that_is_switched_off_is_one_more_pass_beside_the_first(reader):
     assert titles(reader)[:3] == ["A: as it is", "B: heads 0, 1 off in all layers", "B − A"]
 
 
+def test_by_keyboard_a_cell_of_the_difference_says_both_weights(reader, weights):
+    reader.open(**LINK, compare_edit="no_scaling")
+    drawn(reader)
+    before = weights()
+    after = weights(edits=[{"kind": "no_scaling"}])
+    reader.view.locator(".plot").nth(2).focus()
+    reader.page.keyboard.press("Control+End")
+    reader.page.keyboard.press("ArrowLeft")
+    was, now = before[-1][-2], after[-1][-2]
+    assert f"the weight is {was:.3f} in A and {now:.3f} in B" in reader.announced
+    reader.page.keyboard.press("Enter")
+    assert f"query={len(before) - 1}" in reader.fragment
+
+
 def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
     reader.open(**LINK)
     drawn(reader)
