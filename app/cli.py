@@ -260,7 +260,7 @@ def generate(
         float | None,
         option("Sample from the fewest tokens whose probabilities reach P.", "P", name="--top-p"),
     ] = None,
-    seed: Annotated[int | None, option("Of the random numbers.", "N", "0")] = None,
+    seed: Annotated[int | None, option("The seed of the random numbers.", "N", "0")] = None,
     model: Annotated[str | None, option("A model's id, or its folder.", "ID", "stories")] = None,
     server: Server = None,
     device: Device = None,
@@ -284,7 +284,7 @@ def train(
     ] = None,
     steps: Annotated[int | None, option("The number of steps.", "N", "the recipe's")] = None,
     seed: Annotated[
-        int | None, option("Decides the initial weights and every batch.", "N", "0")
+        int | None, option("The seed of the initial weights and of every batch.", "N", "0")
     ] = None,
     device: Device = None,
     precision: Annotated[
@@ -372,7 +372,7 @@ def comparisons(
     out: Annotated[Path, option("The file to write.", "FILE")],
     model: Annotated[str, option("The decoder that answers.", "MODEL", "stories")] = "stories",
     count: Annotated[int, option("How many comparisons.", "N", min=1)] = 2000,
-    seed: Annotated[int, option("Decides prompts and samples.", "N", min=0)] = 0,
+    seed: Annotated[int, option("The seed of prompts and samples.", "N", min=0)] = 0,
     force: Annotated[bool, option("Replace an existing file.", name="--force")] = False,
 ) -> None:
     """Write comparisons for `headlight train reward`: two samples of a model, and which is better.
@@ -440,16 +440,14 @@ def evaluate(
     """
     settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
-        if heads:
-            from headlight.commands.evaluate import profile_model
+        from headlight.commands.evaluate import evaluate_model, profile_model
 
+        device = device or settings.device
+        if heads:
             if other or pairs or corpus or gold or bits:
                 raise UsageError("--heads takes --text alone; leave the other options out")
-            profile_model(
-                model, text or [], sentences, device or settings.device, settings.own_models_dir
-            )
+            profile_model(model, text or [], sentences, device, settings.own_models_dir)
             return
-        from headlight.commands.evaluate import evaluate_model
         from headlight.model.evaluation.figures import Evidence
 
         evidence = Evidence(
@@ -459,7 +457,6 @@ def evaluate(
             minimal_pairs=pairs,
             gold=gold,
         )
-        device = device or settings.device
         evaluate_model(model, evidence, device, settings.own_models_dir, bits or ())
 
 

@@ -50,7 +50,7 @@ class PortError(OSError):
 
 
 class EngineLost(RuntimeError):
-    """The server stopped because it can compute nothing any more; the message says why."""
+    """The server stopped because its inference engine failed; the message says why."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -133,7 +133,7 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     Raises:
         ValueError: the device is missing.
         Problem: the default model is unknown or cannot be used.
-        EngineLost: the server ended because it could compute nothing any more.
+        EngineLost: the inference engine failed.
     """
     # uvicorn raises the signal that stopped it again when it has ended: both signals end here.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

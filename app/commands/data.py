@@ -60,7 +60,7 @@ Threshold = Annotated[
     float, option("The Jaccard similarity from which a document is a near-duplicate.", "J")
 ]
 LeastQuality = Annotated[
-    float, option("Drop a document that is good with a lower probability.", "P", min=0, max=1)
+    float, option("Drop a document with a lower probability of being good.", "P", min=0, max=1)
 ]
 ClassifierFile = Annotated[
     Path | None,
@@ -70,7 +70,7 @@ NTopics = Annotated[int, option("The number of topics.", "N", name="--topics", m
 Against = Annotated[
     list[Path] | None, option("A second corpus to compare with; repeat it for more files.", "FILE")
 ]
-Seed = Annotated[int, option("Decides everything random.", "N", min=0, max=2**32 - 1)]
+Seed = Annotated[int, option("The seed of the random numbers.", "N", min=0, max=2**32 - 1)]
 Threads = Annotated[
     int | None, option("Threads; they do not change the result.", "N", "one per core", min=1)
 ]

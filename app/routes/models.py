@@ -1,4 +1,4 @@
-"""Models: the cards of what can be asked."""
+"""Models: their list, their cards and their weights."""
 
 import fnmatch
 import re

@@ -155,7 +155,7 @@ def _arrays(request: PositionalRequest, registry: Registry) -> Mapping[str, Name
         try:
             return registry.checkpoint(request.model).positions(length)
         except ValueError as error:
-            detail = f"the model '{request.model}' does not tell its positions: {error}"
+            detail = f"the positions of the model '{request.model}' cannot be read: {error}"
             raise Problem(422, "no-encoding", detail) from error
     match request.scheme:
         case "sinusoidal":

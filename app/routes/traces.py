@@ -49,13 +49,13 @@ PROGRESS_SECONDS = 0.25
 """The time between two events of progress."""
 
 QUICK_CHARACTERS = 500
-"""A text of as many is cut on the event loop, in under a millisecond."""
+"""A text of at most this length is tokenized on the event loop, in under a millisecond."""
 
 TraceId = Annotated[
     str, Path(pattern="^[0-9a-f]{32}$", description="The `id` of a trace computed before.")
 ]
 KEPT = "private, immutable, max-age=31536000"
-"""A year: what a trace's name stands for never changes. Private, as it holds a client's text."""
+"""A year: the trace of an id never changes. Private, as it holds a client's text."""
 
 _TRACE: dict[str, Any] = {
     "model": TraceAnswer,

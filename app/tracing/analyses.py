@@ -223,7 +223,7 @@ _READERS: dict[str, tuple[AnalysisName, ...]] = {
 
 
 def require_readers(request: TraceRequest) -> None:
-    """Check that an analysis that is asked for reads each option of analyses.
+    """Check that the requested analyses read each option of analyses, and allow the edits.
 
     Raises:
         Problem: 422.
@@ -235,15 +235,7 @@ def require_readers(request: TraceRequest) -> None:
         names = f"{', '.join(others)} or {last}" if others else last
         detail = f"{option} is read by no analysis that is asked for; ask for {names} in analyses"
         raise Problem(422, "unread-option", detail)
-
-
-def require_no_edits(names: Sequence[str], edits: Sequence[Any] | None) -> None:
-    """Check that no analysis which reads the text again is asked of a pass with edits.
-
-    Raises:
-        Problem: 422.
-    """
-    if edits and (name := "quantization_sensitivity") in names:
+    if request.edits and (name := "quantization_sensitivity") in request.wanted_analyses:
         detail = f"{name} measures the model as it is; leave the edits out"
         raise Problem(422, "impossible-edit", detail)
 
@@ -371,9 +363,21 @@ def _of_outputs(
 
 
 def _logit_attribution(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
-    config = checkpoint.config
     difference = chosen.difference(trace, checkpoint)
-    found = logit_attribution.logit_attribution(
+    found = _attribution(trace, checkpoint, difference)
+    metadata = {
+        **_spelled(difference, checkpoint),
+        "part_names": list(found.parts),
+        "omitted": found.omitted,
+    }
+    return Analysis(arrays=found.arrays, metadata=metadata)
+
+
+def _attribution(
+    trace: Trace, checkpoint: Served, difference: LogitDifference
+) -> logit_attribution.Attribution:
+    config = checkpoint.config
+    return logit_attribution.logit_attribution(
         trace,
         checkpoint.linear_exit,
         output_weights(trace, checkpoint),
@@ -381,12 +385,6 @@ def _logit_attribution(trace: Trace, checkpoint: Served, chosen: Choices) -> Ana
         n_experts=config.moe.n_experts if config.moe else 0,
         norm_place=config.norm_place,
     )
-    metadata = {
-        **_spelled(difference, checkpoint),
-        "part_names": list(found.parts),
-        "omitted": found.omitted,
-    }
-    return Analysis(arrays=found.arrays, metadata=metadata)
 
 
 def _patching(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
@@ -420,13 +418,7 @@ def _saliency(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
 
 def _strongest_path(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
     difference = chosen.difference(trace, checkpoint)
-    attribution = logit_attribution.logit_attribution(
-        trace,
-        checkpoint.linear_exit,
-        output_weights(trace, checkpoint),
-        difference,
-        norm_place=checkpoint.config.norm_place,
-    )
+    attribution = _attribution(trace, checkpoint, difference)
     found = strongest_path.strongest_path(chosen.passes(trace, checkpoint), attribution, difference)
     metadata = {
         **_spelled(difference, checkpoint),

@@ -34,7 +34,6 @@ from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TokenizeRequest, TraceRequest
 from headlight.tracing.analyses import (
     derived_arrays,
-    require_no_edits,
     require_readers,
     sites_of,
 )
@@ -48,7 +47,7 @@ MARKS = re.compile(
     rf"[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u064b-\u065f\u1ab0-\u1aff"
     rf"\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{{{MOST_MARKS}}}"
 )
-"""Putting them into order takes time with the square of their number."""
+"""Normalising them takes time that grows with the square of their number."""
 
 _KINDS: dict[type[Exception], str] = {
     UnknownSite: "unknown-site",
@@ -136,7 +135,6 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
             queries=request.queries,
         )
     require_readers(request)
-    require_no_edits(request.wanted_analyses, request.edits)
     read = sites_of(
         request.wanted_analyses, description, request.layers, is_long=request.is_observed
     )
