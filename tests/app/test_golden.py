@@ -16,12 +16,17 @@ from safetensors.numpy import load
 from headlight.main import create_app
 from headlight.settings import Settings
 
-GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.safetensors"))
+ROOT = Path(__file__).parents[2]
+GOLDEN = [
+    ROOT / "tests" / "golden" / f"{config.parent.name}.safetensors"
+    for config in sorted((ROOT / "model" / "zoo").glob("*/config.json"))
+]
 TEXTS = {
     "stories": "The red hen ran, and the red hen",
     "translate": "The cat sleeps.",
     "fill": "The cat sat on the [MASK].",
-    "sums": "47*23=47*20+47*3=940+141=1081",
+    **dict.fromkeys(("sums", "sums-imitation"), "47*23=47*20+47*3=940+141=1081"),
+    "sums-direct": "47*23=1081",
 }
 REQUESTS = {
     path.stem: {
