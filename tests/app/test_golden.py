@@ -25,8 +25,8 @@ TEXTS = {
     "stories": "The red hen ran, and the red hen",
     "translate": "The cat sleeps.",
     "fill": "The cat sat on the [MASK].",
-    **dict.fromkeys(("sums", "sums-imitation"), "47*23=47*20+47*3=940+141=1081"),
-    "sums-direct": "47*23=1081",
+    "sums": "47*23=47*20+47*3=940+141=1081",
+    **dict.fromkeys(("sums-imitation", "sums-direct"), "47*23="),
 }
 REQUESTS = {
     path.stem: {
