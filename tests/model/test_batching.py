@@ -13,7 +13,6 @@ from headlight.model.config import KINDS, ExpertsConfig
 from headlight.model.interventions import HeadAblation, NoScaling, Temperature
 from headlight.model.served import pad
 from headlight.model.tracing import (
-    PASS_TOKENS,
     group_by_length,
     pass_spec,
     run_batch,
@@ -130,23 +129,7 @@ def test_rows_are_filled_up_to_the_longest_and_marked_only_where_they_are():
     assert pad([[1, 2], [3, 4]]).is_token is None
 
 
-def cost(lengths, passes):
-    return sum(PASS_TOKENS + len(texts) * max(lengths[text] for text in texts) for texts in passes)
-
-
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=7)
-
-
-def partitions(count):
-    """Every way to share out some texts."""
-    ways: list[list[list[int]]] = [[]]
-    for text in range(count):
-        ways = [
-            [*way[:place], [*(way[place] if place < len(way) else []), text], *way[place + 1 :]]
-            for way in ways
-            for place in range(len(way) + 1)
-        ]
-    return ways
 
 
 def test_a_long_text_is_not_read_together_with_short_ones():

@@ -13,16 +13,11 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
     [
         ({"n_heads": True}, "n_heads (True) must be an integer"),
         ({"n_layers": 0}, "n_layers (0) must be at least 1"),
-        ({"max_tokens": -3}, "max_tokens (-3) must be at least 1"),
         ({"n_heads": 6, "d_model": 64}, "n_heads (6) must divide d_model (64)"),
         ({"dropout": 1.0}, "dropout (1.0) must lie in [0, 1)"),
-        ({"dropout": -0.1}, "dropout (-0.1) must lie in [0, 1)"),
         ({"dropout": float("nan")}, "dropout (nan) must lie in [0, 1)"),
-        ({"n_kv_heads": 0}, "n_kv_heads (0) must be at least 1"),
         ({"n_kv_heads": 3}, "n_kv_heads (3) must divide n_heads (4)"),
-        ({"n_kv_heads": 8}, "n_kv_heads (8) must divide n_heads (4)"),
         ({"norm_epsilon": 0.0}, "norm_epsilon (0.0) must lie in (0, 1)"),
-        ({"norm_epsilon": 1.0}, "norm_epsilon (1.0) must lie in (0, 1)"),
         (
             {"kind": "both"},
             "kind 'both' is unknown; choose one of decoder, encoder, encoder-decoder",
@@ -32,9 +27,6 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
             "positional 'relative' is unknown; "
             "choose one of sinusoidal, learned, rotary, alibi, none",
         ),
-        ({"norm": "batch"}, "norm 'batch' is unknown; choose one of layer_norm, rms_norm"),
-        ({"norm_place": "both"}, "norm_place 'both' is unknown; choose one of pre, post"),
-        ({"activation": "tanh"}, "activation 'tanh' is unknown; choose one of relu, gelu, swiglu"),
         ({"d_model": 7, "n_heads": 1}, "sinusoidal positions need an even d_model, not 7"),
         (
             {"positional": "rotary", "d_model": 12, "n_heads": 4},
@@ -86,17 +78,12 @@ def test_an_unknown_key_is_named_beside_the_known(make_config):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"n_layers": None}, "n_layers"),
         ({"n_layers": 2.0}, "n_layers"),
-        ({"max_tokens": float("nan")}, "max_tokens"),
         ({"n_kv_heads": 2.0}, "n_kv_heads"),
-        ({"d_model": "two"}, "d_model"),
         ({"moe": 5}, "incomplete config"),
         ({"moe": {}}, "layers"),
         ({"moe": {"n_experts": 4, "layers": [0]}}, "top_k"),
-        ({"moe": {"n_experts": 4, "top_k": 2, "layers": 1}}, "incomplete config"),
         ({"moe": {"n_experts": 4, "top_k": 2, "layers": [0.5]}}, "moe|layers"),
-        ({"moe": {"n_experts": 4.5, "top_k": 2, "layers": [0]}}, "moe|n_experts"),
         ({"moe": {"n_experts": 4, "top_k": 2, "layers": [0], "size": 1}}, "size"),
     ],
 )

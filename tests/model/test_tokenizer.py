@@ -124,7 +124,7 @@ def test_the_start_token_comes_first_and_belongs_to_no_word(tokenizer):
     assert all(token.word is not None for token in rest)
 
 
-@pytest.mark.parametrize("text", ["<s>", "</s>", "a<s>b</s>", " <s> "])
+@pytest.mark.parametrize("text", ["<s>", "</s>", " <s> "])
 def test_a_special_token_that_was_typed_is_text(tokenizer, text):
     _, *typed = tokenizer.encode(text)
     special = {tokenizer.start_id, tokenizer.end_id}

@@ -145,7 +145,6 @@ def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):
 
 # --- an encoder, and an encoder with a decoder ----------------------------------------------------
 
-SIZES = {"head": 4, "d_model": 32, "d_head": 8, "d_ff": 48, "vocab": 300}
 TARGET = "Le chat."
 
 

@@ -58,10 +58,6 @@ def test_headlight_is_reached_through_the_proxy_alone_and_reaches_nothing():
     assert COMPOSE["networks"]["inside"]["internal"] is True
 
 
-def test_the_proxy_waits_until_headlight_is_healthy():
-    assert SERVICES["proxy"]["depends_on"]["headlight"]["condition"] == "service_healthy"
-
-
 def test_only_this_machine_reaches_the_proxy_unless_told_otherwise():
     ports = [filled(port) for port in SERVICES["proxy"]["ports"]]
     assert all(port.startswith("127.0.0.1:") for port in ports)

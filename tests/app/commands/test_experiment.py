@@ -33,12 +33,6 @@ def test_a_description_names_every_parameter_and_array(headlight, name):
     assert experiment.sources[0].url in result.stdout
 
 
-def test_a_description_has_the_limits(headlight):
-    shown = headlight("experiment", "learn_task", "--describe").stdout
-    assert "length=5  at least 2, at most 12" in shown
-    assert "one of copy, reverse, sort, induction, addition" in shown
-
-
 def test_json_is_what_the_server_answers(headlight, client):
     words = ["--set", "example=animal", "--set", "keys=[[1,0],[0,1],[1,1],[0,0]]"]
     result = headlight("experiment", "by_hand", *words, "--json")

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from headlight.cli import app
 from headlight.client import Client, read_trace
-from headlight.commands.trace import _quoted
 
 ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
 ZEROED = '[{"kind": "heads_off", "heads": [0]}]'
@@ -58,7 +57,6 @@ def test_csv_has_every_number_of_the_trace(headlight, client):
 @pytest.mark.parametrize(
     ("options", "members"),
     [
-        (["--capture", "*.weights"], {"capture": ["*.weights"]}),
         (
             ["--analyses", "rollout", "--edits", ZEROED, "--dtype", "uint16", "--triangle"],
             {
@@ -127,13 +125,6 @@ def test_a_text_that_cannot_be_continued_is_a_usage_error(headlight, words, faul
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"), [("\\xe2\\x80", r"'\xe2\x80'"), ("\x04", r"'\x04'"), (" a", "' a'")]
-)
-def test_a_token_is_quoted_with_single_backslashes(text, shown):
-    assert _quoted(text) == shown
-
-
-@pytest.mark.parametrize(
     ("words", "named"),
     [
         (["--json", "--csv"], "--csv"),
@@ -146,10 +137,7 @@ def test_a_token_is_quoted_with_single_backslashes(text, shown):
         (["--server", "localhost"], "'localhost'"),
         (["--server", "http://a", "--device", "cpu"], "--device"),
         (["--model", "gpt"], "dense, filler"),
-        (["--heads", "9"], "head 9"),
-        (["--capture", "decoder.layer.*"], "decoder.layers.*"),
         (["--device", "tpu"], "--device: 'tpu' is not one of "),
-        (["--target", "b"], "target"),
         (["--model", "translator", "--target", "\udcff"], "surrogate"),
     ],
 )
@@ -217,7 +205,7 @@ def test_a_dash_reads_standard_input(zoo, ending):
     assert json.loads(result.stdout)["text"] == "the cat"
 
 
-@pytest.mark.parametrize("sent", [b"\xff", b"a" * 11, b"a" * 10**6, b"\n"])
+@pytest.mark.parametrize("sent", [b"\xff", b"a" * 11, b"\n"])
 def test_unreadable_standard_input_exits_with_2(zoo, sent):
     result = piped(zoo, sent, HEADLIGHT_MAX_CHARACTERS="10")
     assert result.exit_code == 2

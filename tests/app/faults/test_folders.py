@@ -107,14 +107,6 @@ def overlap(members):
         members[name] = members[other]
 
 
-def shift(n_bytes):
-    def move(members):
-        begin, end = members[SCALE]["data_offsets"]
-        members[SCALE]["data_offsets"] = [begin + n_bytes, end + n_bytes]
-
-    return move
-
-
 def poison(value):
     return tensors(lambda arrays: arrays[SCALE].__setitem__(0, value))
 

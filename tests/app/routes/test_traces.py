@@ -11,8 +11,7 @@ from headlight.model.checkpoint import load
 
 TEXT = "The cat sat on the mat because it was tired."
 WEIGHTS = "decoder.layers.{}.self_attention.weights"
-SCORES = "decoder.layers.{}.self_attention.scores"
-STACKS, TARGET = ("encoder", "decoder"), "target_tokens"
+TARGET = "target_tokens"
 
 
 TRANSLATE = {"model": "translator"}
@@ -41,10 +40,6 @@ def test_the_default_holds_attention_positions_routing_and_the_next_token(client
     assert body["target_tokens"] is None
     assert body["heads"] is None
     assert {"tokenize_ms", "forward_ms", "analyses_ms"} <= set(body["timings"])
-
-
-ENCODER, DECODER = (f"{stack}.layers.{{}}.self_attention.weights" for stack in STACKS)
-CROSS = "decoder.layers.{}.cross_attention.weights"
 
 
 def translate(client, target="a small light reads", **options):

@@ -3,10 +3,8 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Page
 
 TEXT = "Once upon a time there was a little"
 CLIPBOARD = ("clipboard-read", "clipboard-write")
@@ -55,18 +53,6 @@ def test_the_menus_are_walked_by_arrow_keys_and_left_by_escape(reader):
     assert download.value.suggested_filename.endswith(".json")
     assert reader.announced == f"Saved {download.value.suggested_filename}"
     assert page.evaluate(focused) == "Save"
-
-
-# The standalone file
-
-
-@dataclass
-class Opened:
-    """A file that is open in a browser without a network."""
-
-    page: Page
-    errors: list[str]
-    asked: list[str]
 
 
 # Code that gives the same numbers

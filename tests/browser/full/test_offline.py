@@ -55,9 +55,6 @@ def test_a_link_to_another_text_opens_the_one_of_the_file(page, saved):
     assert not page.locator("#notice").is_visible()
 
 
-VIEWS = ["why", "head", "positions", "experts", "stream", "next_token", "word"]
-
-
 def test_keys_and_links_lead_as_on_the_page_of_a_server(page):
     before = page.evaluate("location.hash")
     page.locator("body").press("j")

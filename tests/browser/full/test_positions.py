@@ -6,7 +6,6 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 TEXT = "Once upon a time there was a little girl"
-LONG = " ".join(["a little girl saw a big dog"] * 20)
 PARTS = ["waves", "rotation", "schemes", "twins"]
 
 
@@ -38,10 +37,6 @@ def show(reader, title):
 
 def titles(reader):
     return reader.view.locator(".panel h2").all_text_contents()
-
-
-def notice(reader, panel=0):
-    return reader.view.locator(".panel").nth(panel).locator(".panel-notice").text_content()
 
 
 def test_every_part_is_a_click_away_and_a_step_back(at_positions):

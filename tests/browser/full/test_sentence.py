@@ -1,9 +1,6 @@
 """The sentence: typed, chosen from the examples, read, cancelled; and the menu of models."""
 
-import pytest
 from playwright.sync_api import expect
-
-BYTES = "I saw 猫 and é"
 
 
 def test_enter_reads_at_once_and_shift_enter_starts_a_line(reader):
@@ -79,9 +76,3 @@ def test_an_example_that_was_left_leads_back_when_it_is_pressed_again(reader):
     reader.page.locator("#examples button", has_text="An expert for punctuation").click()
     reader.wait_until_drawn()
     assert reader.view.get_attribute("id") == "view-experts"
-
-
-@pytest.fixture
-def shown(reader):
-    reader.open(text=BYTES, layer=1, head=2)
-    return reader

@@ -12,13 +12,6 @@ from tests.browser.experiments_page import (
 )
 
 
-def test_an_experiment_is_drawn_on_a_phone(visit):
-    reader = visit(width=390, height=844)
-    for name in ("by_hand", "balance"):
-        open_experiment(reader, name, **SHORT.get(name, {}))
-        assert not reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-
-
 def test_the_tabs_and_a_status_are_there_before_the_experiment(reader):
     page = reader.page
     held = []

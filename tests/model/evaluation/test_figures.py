@@ -28,7 +28,6 @@ from headlight.model.evaluation.figures import (
     rounded,
     sample_figures,
 )
-from headlight.model.evaluation.minimal_pairs import MinimalPair
 from headlight.model.evaluation.moe import expert_tokens
 from headlight.model.evaluation.robustness import FORMS, robustness
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
@@ -207,17 +206,6 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
         "robustness": {"read": read, "others": others},
         "sample": {"read": sample, "robustness": {"read": sample, "others": {}}},
     }
-
-
-def test_evidence_is_measured_beside_the_sample(make_named, text, tmp_path, sampled):
-    pairs = tmp_path / "pairs.jsonl"
-    pairs.write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
-    checkpoint = make_named()
-    figures = measure(checkpoint, Evidence(text=(text,), minimal_pairs=pairs))
-    assert figures.pop("sample") == sampled
-    minimal = [MinimalPair("verbs", "a cat", "cat a")]
-    assert figures.pop("robustness")["bytes"] == text.stat().st_size
-    assert figures == rounded(stories.evaluate(checkpoint, read_documents([text]), minimal))
 
 
 def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(

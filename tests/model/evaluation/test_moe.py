@@ -158,14 +158,6 @@ def test_the_load_counts_the_tokens_that_each_expert_takes(checkpoint, rows):
         assert float(found[1].load.sum()) == pytest.approx(1)
 
 
-def test_experts_without_tokens_have_no_load(checkpoint, rows):
-    favourites = torch.tensor([0.0, 100.0, 0.0, 100.0])
-    with checkpoint.model.edit(LOGITS, lambda logits: logits + favourites):
-        load = routing(checkpoint, rows)[1].load
-    assert load.tolist() == [0, 0.5, 0, 0.5]
-    assert load_entropy(load) == pytest.approx(0.5)
-
-
 def test_the_first_choice_is_decided_by_the_token_as_far_as_it_repeats(checkpoint):
     rows = torch.tensor([[5, 6] * 10, [5, 7] * 10])  # 7 and 6 ten times each, 5 twenty times
 
@@ -224,15 +216,6 @@ def test_kinds_are_told_by_spelling_and_by_the_token_before():
         ('"', "punctuation"),
         ("Oh", "capital_at_start"),
         (" 12", "number"),
-    ]
-
-
-def test_what_follows_letters_without_a_space_is_the_rest_of_a_word(tokenizer):
-    assert kinds_in("xY's", tokenizer) == [
-        ("x", "start_of_word"),
-        ("Y", "rest_of_word"),
-        ("'", "punctuation"),
-        ("s", "start_of_word"),
     ]
 
 

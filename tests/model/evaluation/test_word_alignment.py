@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from headlight.model.evaluation.word_alignment import (
-    ENGLISH_FRENCH_GOLD,
     AlignmentScore,
     GoldPair,
     aligner,
@@ -58,21 +57,13 @@ def path(tmp_path):
     return tmp_path / "gold.jsonl"
 
 
-@pytest.fixture(scope="module")
-def committed_gold():
-    return read_gold(ENGLISH_FRENCH_GOLD)
-
-
 @pytest.mark.parametrize(
     ("links", "error_rate", "precision", "recall"),
     [
-        ({(0, 0), (1, 1)}, 0, 1, 1),
         ({(0, 0), (1, 1), (2, 2)}, 0, 1, 1),
-        ({(0, 0)}, 1 - 2 / 3, 1, 1 / 2),
         ({(2, 2)}, 1 - 1 / 3, 1, 0),
         ({(0, 0), (1, 1), (0, 2)}, 1 - 4 / 5, 2 / 3, 1),
         ({(0, 0), (2, 2), (2, 0), (2, 1)}, 1 - 3 / 6, 2 / 4, 1 / 2),
-        ({(0, 1), (1, 0)}, 1, 0, 0),
         (set(), 1, 0, 0),
     ],
 )
@@ -112,11 +103,9 @@ def test_a_link_to_a_word_that_is_not_there_is_rejected(link):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("I don't know.", ["I", "don", "'t", "know", "."]),
         ("Tom's dog", ["Tom", "'s", "dog"]),
         ("J'ai l'air d'être là.", ["J", "'", "ai", "l", "'", "air", "d", "'", "être", "là", "."]),
         ("Voulez-vous ?", ["Voulez", "-", "vous", "?"]),
-        ('"Time is money."', ['"', "Time", "is", "money", '."']),
         ("  two  spaces ", ["two", "spaces"]),
     ],
 )
@@ -135,10 +124,8 @@ def test_words_are_found_in_their_text():
     ("words", "fault"),
     [
         (["an", "apple"], "'apple'"),
-        (["an", "pear", "!"], "'!'"),
         (["an", "", "pear"], "''"),
         (["an", "pe"], "'ar'"),
-        ([], "'an pear'"),
     ],
 )
 def test_words_that_do_not_spell_their_text_are_rejected(words, fault):
@@ -169,15 +156,10 @@ def test_gold_with_words_alone_is_joined_and_its_sure_links_are_possible(path):
     ("change", "fault"),
     [
         ({"sure": [[3, 2], [3, 3]]}, "(3, 3)"),
-        ({"possible": [[5, 0]]}, "(5, 0)"),
         ({"english": "He cleans it up."}, "'cleaned'"),
-        ({"french": "Il le nettoya !"}, "'.'"),
         ({"sure": [[0]]}, "links must be"),
-        ({"sure": [[0, True]]}, "links must be"),
         ({"possible": [[0, "0"]]}, "links must be"),
-        ({"possible": {}}, "links must be"),
         ({"english_words": "He"}, "words must be"),
-        ({"french_words": ["Il", 5]}, "words must be"),
         ({"french_words": []}, "words must be"),
         ({"english": 5}, ""),
     ],
@@ -200,11 +182,6 @@ def test_a_line_that_is_not_an_object_is_named(path, line):
     path.write_text(line)
     with pytest.raises(CorpusError, match="line 1"):
         read_gold(path)
-
-
-def test_the_committed_gold_holds_a_hundred_sentences_of_many_lengths(committed_gold):
-    assert len({pair.english for pair in committed_gold}) == len(committed_gold) == 100
-    assert {len(pair.english.split()) for pair in committed_gold} == set(range(4, 15))
 
 
 # --- cross-attention ------------------------------------------------------------------------------

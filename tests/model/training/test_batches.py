@@ -178,18 +178,6 @@ def steps_of_an_epoch(batches, first=0):
     return step - first
 
 
-def test_every_pair_comes_once_an_epoch_in_an_order_of_its_own():
-    batches = make_batches(random_lengths(100))
-    orders, first = [], 0
-    for _ in range(4):
-        n_steps = steps_of_an_epoch(batches, first)
-        steps = range(first, first + n_steps)
-        orders.append([number for step in steps for number in numbers_of(batches.batch(step))])
-        first += n_steps
-    assert all(sorted(order) == list(range(100)) for order in orders)
-    assert len(set(map(tuple, orders))) == 4
-
-
 @settings(deadline=None, max_examples=60, database=None)
 @given(
     lengths=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=40),

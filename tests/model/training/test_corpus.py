@@ -44,14 +44,6 @@ def test_a_separator_line_ends_a_document(path, text):
     assert read_documents([path]) == ["First book.\nIts second line.\n", "Second book.\n"]
 
 
-def test_files_are_read_in_the_order_given_and_folders_sorted(tmp_path):
-    (tmp_path / "books").mkdir()
-    for name in ("b.txt", "a.txt", "books/c.txt", "notes.md", "last"):
-        (tmp_path / name).write_text(f"{name}\n")
-    found = read_documents([tmp_path / "last", tmp_path])
-    assert found == ["last\n", "a.txt\n", "b.txt\n", "books/c.txt\n"]
-
-
 def test_json_lines_hold_a_document_each(tmp_path):
     path = tmp_path / "stories.jsonl"
     texts = ["One.\nTwo.\n<|endofbook|>\n", "naïve 🦊"]
@@ -161,13 +153,6 @@ def test_every_kind_of_file_gives_the_same_pairs(tmp_path, kind):
     assert read_pairs(paths) == PAIRS
 
 
-def test_the_members_can_be_named(tmp_path):
-    path = tmp_path / "pairs.jsonl"
-    path.write_text("".join(json.dumps({"fr": fr, "en": en}) + "\n" for en, fr in PAIRS))
-    assert read_pairs([path], source_field="en", target_field="fr") == PAIRS
-    assert read_pairs([path], source_field="fr", target_field="en")[0] == ("Salut.", "Hi.")
-
-
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
@@ -259,12 +244,6 @@ def test_a_byte_that_is_not_utf_8_is_named_with_its_line(path, content, line, by
     path.write_bytes(content)
     with rejects(path, f"line {line}", byte):
         read_documents([path])
-
-
-@pytest.mark.parametrize("text", ["a\nb", "a\nb\n", "a\r\nb\r\n"])
-def test_lf_and_cr_lf_end_a_line(path, text):
-    path.write_bytes(text.encode())
-    assert read_lines(path) == ["a", "b"]
 
 
 def test_nothing_else_ends_a_line(path):

@@ -69,21 +69,6 @@ def test_its_expectation_is_the_gradient_of_the_expected_reward(model, baseline,
     torch.testing.assert_close(-N_TOKENS * gradient(model, loss), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_the_mean_of_a_group_as_baseline_shortens_the_gradient_by_its_own_share(model):
-    """A group's mean holds the sample itself, so of n samples (n − 1)/n of the gradient is left."""
-    found = outcome_log_probs(model)
-    chances = found.detach().sum(1).exp()
-    loss = found.new_zeros(())
-    for pair in product(range(len(OUTCOMES)), repeat=2):
-        rows = found[list(pair)]
-        advantages = group_advantages(REWARDS[list(pair)][None]).view(2, 1)
-        counted = torch.ones(2, N_TOKENS, dtype=torch.bool)
-        chance = chances[pair[0]] * chances[pair[1]]
-        loss = loss + chance * policy_loss(rows, rows.detach(), advantages, counted)
-    expected = gradient(model, expected_reward(model)) / 2
-    torch.testing.assert_close(-N_TOKENS * gradient(model, loss), expected, rtol=1e-4, atol=1e-6)
-
-
 def test_divided_by_the_mean_it_is_the_gradient_of_the_logarithm(model):
     """Each outcome as often as its chance: for rewards of 0 and 1, the gradient of log E[r]."""
     found = outcome_log_probs(model)

@@ -8,12 +8,12 @@ import torch
 
 from headlight.model.checkpoint import CheckpointError, load
 from headlight.model.training.arithmetic import Marking, Problem, mark
-from headlight.model.training.chains import reward_of, solve
+from headlight.model.training.chains import reward_of
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.loop import METRICS
 from headlight.model.training.policy_gradient import ValueHead
 from headlight.model.training.reinforcement import BEFORE
-from headlight.model.training.run import finish, make_run, resume, start
+from headlight.model.training.run import make_run, resume, start
 
 SETTINGS = {
     "model": {"n_layers": 1, "n_heads": 2, "d_model": 16, "d_ff": 16},
@@ -131,21 +131,6 @@ def test_chains_without_an_advantage_leave_the_weights_alone(tmp_path):
     loop.run()  # random chains are all wrong
     assert {line["used"] for line in lines(loop)} == {0.0}
     assert torch.equal(weights(loop), before)
-
-
-def test_a_finished_run_is_a_model_that_writes_chains(tmp_path):
-    from headlight.model.card import ModelCard
-
-    loop = make(tmp_path)
-    loop.run()
-    finish(loop, ModelCard(title="run", licence="not stated", prose="# Run"))
-    checkpoint = load(loop.out)
-    sampled, marked = solve(
-        checkpoint.model, checkpoint.tokenizer, [Problem(47, 23)] * 2, n_tokens=9
-    )
-    assert len(marked) == len(sampled.ids) == 2
-    assert sampled.ids.shape[1] == 7 + 9
-    assert [token.text for token in checkpoint.tokenizer.encode("47*23=")[1:]] == [*"47*23="]
 
 
 def test_problems_without_an_advantage_are_replaced(tmp_path, monkeypatch):
