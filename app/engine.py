@@ -24,12 +24,11 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
-import torch
-
 from headlight.concurrency import ClientLeft, unless_client_leaves
 from headlight.errors import Problem, server_stopping, service_unavailable
 from headlight.metrics import Metrics
 from headlight.model.cancellation import Cancelled, cancellable
+from headlight.model.device import is_device_lost, is_out_of_memory
 
 Result = TypeVar("Result")
 
@@ -50,11 +49,6 @@ WAKE_SECONDS = 0.01
 Sending contends with the worker thread for the interpreter: 64 clients get 1.09 × as many answers
 as if the loop were woken for each.
 """
-
-OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
-# PyTorch raises these as plain RuntimeErrors.
-_MEMORY_MESSAGES = ("out of memory", "DefaultCPUAllocator")
-_DEVICE_MESSAGES = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "CUDNN_STATUS")
 
 
 class Job:
@@ -395,17 +389,7 @@ def is_fatal(error: BaseException) -> bool:
     """Whether the process must end: memory, the device or a compiled library is in doubt."""
     if not isinstance(error, Exception):
         return not isinstance(error, Cancelled)
-    is_broken = isinstance(error, torch.AcceleratorError) or _says(error, _DEVICE_MESSAGES)
-    return is_broken or is_out_of_memory(error)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was short, of the processor or of an accelerator."""
-    return isinstance(error, OUT_OF_MEMORY) or _says(error, _MEMORY_MESSAGES)
-
-
-def _says(error: BaseException, messages: tuple[str, ...]) -> bool:
-    return isinstance(error, RuntimeError) and any(message in str(error) for message in messages)
+    return is_device_lost(error) or is_out_of_memory(error)
 
 
 def without_frames(result: Any) -> Any:

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import torch
 
-from headlight.engine import is_fatal, is_out_of_memory
+from headlight.engine import is_fatal
 from headlight.errors import Problem, echo, service_unavailable
 from headlight.model.checkpoint import describe, load
 from headlight.model.checkpoint_files import CheckpointError
-from headlight.model.device import choose_device, choose_precision
+from headlight.model.device import choose_device, choose_precision, is_out_of_memory
 from headlight.model.foreign.folder import is_foreign
 from headlight.model.head_profiles import read_profile
 from headlight.model.served import Description, Served

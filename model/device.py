@@ -1,4 +1,4 @@
-"""The device that a model runs on, its precision, and the threads of the CPU."""
+"""The device that a model runs on, its precision and its errors, and the threads of the CPU."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from headlight.model.config import require_known
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("auto", "float32", "bfloat16")
 _REPEATS = 15
+# PyTorch raises these as plain RuntimeErrors.
+_MEMORY = ("out of memory", "DefaultCPUAllocator")
+_DEVICE = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "CUDNN_STATUS")
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -102,3 +105,17 @@ def _product_seconds(device: torch.device, dtype: torch.dtype) -> float:
     began = perf_counter()
     (left @ right).sum().item()
     return perf_counter() - began
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether memory ran out, of the processor or of an accelerator."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or _says(error, _MEMORY)
+
+
+def is_device_lost(error: BaseException) -> bool:
+    """Return whether an accelerator failed, so that nothing more can be computed on it."""
+    return isinstance(error, torch.AcceleratorError) or _says(error, _DEVICE)
+
+
+def _says(error: BaseException, messages: tuple[str, ...]) -> bool:
+    return isinstance(error, RuntimeError) and any(message in str(error) for message in messages)

@@ -6,6 +6,7 @@ interrupted one is therefore never listed, and a download continues where it sto
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import re
 import shutil
@@ -115,7 +116,9 @@ def remove_model(model: str, settings: Settings) -> None:
     if model not in listed:
         where = "ships with Headlight" if (settings.zoo_dir / model).is_dir() else "is not there"
         where = where if MODEL_NAME.fullmatch(model) else "is not there"
-        raise UsageError(f"the model {model!r} {where}; {directory} holds {_listed(listed)}")
+        raise UsageError(
+            f"the model {model!r} {where}; {directory} holds {', '.join(listed) or 'none'}"
+        )
     if not (directory / model / STORED).is_file():
         raise UsageError(
             f"{directory / model} was not added by `headlight add`, so it is not removed; "
@@ -237,7 +240,7 @@ def _download(source: str, directory: Path) -> tuple[Path, str]:
             repository,
             revision=info.sha,
             local_dir=staged,
-            allow_patterns=[_literal(file.rfilename) for file in files],
+            allow_patterns=[glob.escape(file.rfilename) for file in files],
         )
     except OfflineModeIsEnabled as error:
         raise ValueError("HF_HUB_OFFLINE is set, so nothing is downloaded") from error
@@ -275,11 +278,6 @@ def _wanted_files(repository: str, info: ModelInfo) -> list[RepoSibling]:
         if (files[name].size or 0) > MAX_SMALL_BYTES:
             raise ValueError(f"{repository}: {name} exceeds {MAX_SMALL_BYTES:,} bytes")
     return [files[name] for name in [*small, *weights]]
-
-
-def _literal(name: str) -> str:
-    """A file name as a glob that matches nothing else."""
-    return re.sub(r"([*?[])", r"[\1]", name)
 
 
 @contextmanager
@@ -418,10 +416,6 @@ def _sub_folders(directory: Path) -> Sequence[Path]:
     except FileNotFoundError:
         return []
     return [path for path in found if not path.name.startswith((".", "_"))]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "none"
 
 
 def _first_line(error: BaseException) -> str:

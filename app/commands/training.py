@@ -28,7 +28,7 @@ from headlight.commands.parsing import UsageError
 from headlight.model.card import ModelCard, read_card
 from headlight.model.checkpoint import ZOO, find_model, load_checkpoint
 from headlight.model.checkpoint_files import CARD, CheckpointError
-from headlight.model.device import choose_device, choose_threads, machine_of
+from headlight.model.device import choose_device, choose_threads, is_out_of_memory, machine_of
 from headlight.model.training import run
 from headlight.model.training.config import merge
 from headlight.model.training.corpus import read_documents
@@ -269,7 +269,7 @@ def _run_loop(loop: Loop, title: str, note: str) -> bool:
             task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
             is_finished = loop.run(lambda report: _show(progress, task, report))
     except RuntimeError as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         raise ValueError(
             f"memory ran out in step {loop.step + 1}; {loop.less_memory()}, or make the model "
@@ -314,11 +314,6 @@ def _headlines(loop: Loop, title: str, note: str) -> Iterator[str]:
 
 def _precision(loop: Loop) -> str:
     return str(loop.precision).removeprefix("torch.")
-
-
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    """Return whether the device or this machine is out of memory; the latter has no class."""
-    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def _progress(shown: Console, unit: str = "steps") -> Progress:

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from headlight.concurrency import ClientDisconnected
-from headlight.engine import Engine, Job, is_fatal, is_out_of_memory
+from headlight.engine import Engine, Job, is_fatal
 from headlight.errors import Problem
 from headlight.model.cancellation import check
+from headlight.model.device import is_out_of_memory
 
 
 @pytest.fixture
