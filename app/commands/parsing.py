@@ -123,13 +123,17 @@ def fail(message: str, *, code: int = 1) -> NoReturn:
 
 @contextmanager
 def reporting_errors() -> Iterator[None]:
-    """Print an error of the block and end the command: 2 for a `UsageError`, 1 for a failure."""
+    """Print an error of the block and end the command: 1, or 2 if the command line is wrong.
+
+    A `UsageError` is one, and a file that does not exist, as Click counts it.
+    """
     try:
         yield
     except UsageError as error:
         fail(str(error), code=USAGE_ERROR)
     except (ValueError, OSError, ImportError) as error:
-        fail(in_words(error))
+        is_missing = isinstance(error.__cause__ or error, FileNotFoundError)
+        fail(in_words(error), code=USAGE_ERROR if is_missing else 1)
 
 
 def settings_of(**options: Any) -> Settings:

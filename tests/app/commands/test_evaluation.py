@@ -151,7 +151,7 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "fault", "code"),
     [
-        (["--text", "none.txt"], "none.txt cannot be read", 1),
+        (["--text", "none.txt"], "none.txt cannot be read", 2),
         (["--pairs", "pairs.jsonl"], "name at least one text file", 1),
         (["--text", "corpus.txt", "--pairs", "corpus.txt"], "corpus.txt, line 1", 1),
         (["--text", "short.txt", "--gold", "gold.jsonl"], "a word alignment", 2),
@@ -166,7 +166,7 @@ def test_an_evaluation_that_fails_leaves_the_card(decoder, corpus, arguments, fa
 
 
 def test_a_folder_without_a_model_is_a_failure():
-    assert_fails(evaluate("."), "config.json", code=1)
+    assert_fails(evaluate("."), "config.json", code=2)
 
 
 def test_an_unknown_model_is_a_usage_error_that_names_the_others():

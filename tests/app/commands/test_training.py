@@ -79,17 +79,17 @@ def logged_steps():
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"),
+    ("content", "fault", "code"),
     [
-        (None, "cannot be read"),
-        (b"Once upon a time.\n", "at least 24"),
+        (None, "cannot be read", 2),
+        (b"Once upon a time.\n", "at least 24", 1),
     ],
 )
-def test_an_unusable_corpus_is_a_failure(corpus, content, fault):
+def test_an_unusable_corpus_leaves_no_run(corpus, content, fault, code):
     if content is not None:
         Path("bad.txt").write_bytes(content)
     first = ["--corpus", corpus] if content is None else []
-    assert_fails(train(*first, "--corpus", "bad.txt"), fault, code=1)
+    assert_fails(train(*first, "--corpus", "bad.txt"), fault, code=code)
     assert not Path("out").exists()
 
 
@@ -123,7 +123,7 @@ def test_an_unknown_name_is_a_usage_error(arguments):
 
 
 def test_a_folder_without_a_run_cannot_be_resumed():
-    assert_fails(train("--resume"), "out holds no run", code=1)
+    assert_fails(train("--resume"), "out holds no run", code=2)
 
 
 # --- a run from end to end ------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_a_resumed_run_needs_the_same_corpus(corpus):
     Path(corpus).write_text(text + "One more line.\n")
     assert_fails(train("--resume"), str(Path(corpus).resolve()), "has changed", code=1)
     Path(corpus).unlink()
-    assert_fails(train("--resume"), str(Path(corpus).resolve()), "cannot be read", code=1)
+    assert_fails(train("--resume"), str(Path(corpus).resolve()), "cannot be read", code=2)
 
 
 @pytest.mark.parametrize(
