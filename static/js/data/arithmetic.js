@@ -196,24 +196,19 @@ export function turned(vector, angles, pairs = pairsOf(vector.length)) {
  * @param {Matrix} before
  * @param {Matrix} after
  * @param {{shift: number, angles: (position: number) => Float64Array, pairs?: Pairs}} by the row `position` of `before` becomes `position + shift` of `after`
- * @returns {{greatest: number, count: number, byPair: Float64Array}} the greatest difference between two numbers, how many rows were compared, and the greatest by pair
+ * @returns {{greatest: number, count: number}} the greatest difference between two numbers, and how many rows were compared
  */
 export function checked(before, after, { shift, angles, pairs = pairsOf(before.columns) }) {
   const { first, second } = pairs;
-  const byPair = new Float64Array(first.length);
+  let greatest = 0;
   const count = Math.max(0, Math.min(before.rows, after.rows - shift));
   for (let position = 0; position < count; position += 1) {
     const computed = turned(rowOf(before, position), angles(position), pairs);
     const captured = rowOf(after, position + shift);
-    byPair.forEach((most, pair) => {
-      byPair[pair] = Math.max(
-        most,
-        Math.abs(computed[first[pair]] - captured[first[pair]]),
-        Math.abs(computed[second[pair]] - captured[second[pair]]),
-      );
-    });
+    for (const at of [...first, ...second])
+      greatest = Math.max(greatest, Math.abs(computed[at] - captured[at]));
   }
-  return { greatest: byPair.reduce((most, value) => Math.max(most, value), 0), count, byPair };
+  return { greatest, count };
 }
 
 const SIDE = /^\d{1,9}(\*\d{1,9})?(\+\d{1,9}(\*\d{1,9})?)*$/;

@@ -365,10 +365,10 @@ export function choice(values) {
   };
 }
 
-/** @param {boolean} [standard] @returns {Field<boolean>} */
-export function flag(standard = false) {
+/** @returns {Field<boolean>} */
+export function flag() {
   return {
-    standard,
+    standard: false,
     read: (written) => ({ 0: false, 1: true })[written],
     write: (value) => (value ? '1' : '0'),
   };

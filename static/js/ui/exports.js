@@ -21,7 +21,7 @@ import { copy, palette, save, plotlySource } from './dom.js';
 
 /**
  * @import { Card, Trace } from '../data/trace.js'
- * @import { DrawnFigure, Figure, Palette } from '../plot/figure.js'
+ * @import { DrawnFigure, Palette } from '../plot/figure.js'
  * @import { Grid } from '../plot/grid.js'
  * @import { Subject } from './panel.js'
  */

@@ -234,7 +234,6 @@ test('a difference at any depth makes values unequal', () => {
 const FIELDS = {
   what: choice(['weights', 'scores']),
   is_merged: flag(),
-  is_shown: flag(true),
   heads: counts(),
   path: counts(),
   dimension: count(),
@@ -246,7 +245,6 @@ test('every kind of field comes back as it was written', () => {
   const state = {
     what: 'scores',
     is_merged: true,
-    is_shown: false,
     heads: [3, 0, 12],
     path: [],
     dimension: 0,

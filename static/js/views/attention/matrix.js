@@ -15,7 +15,7 @@ import { choosing, createMemo, queryOf } from '../../state/state.js';
 /**
  * @import { Matrix, Trace } from '../../data/trace.js'
  * @import { Unit } from '../../data/words.js'
- * @import { Drawing, Frame, Palette, PlotlyTrace, ViewState } from '../../plot/figure.js'
+ * @import { Drawing, Palette, PlotlyTrace, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
  * @import { Scale } from '../../state/attention_switches.js'
  * @import { Subject } from './subject.js'

@@ -220,59 +220,27 @@ function tables({ arrays, values }) {
     has(name) ? { other: { words, values: rowsOf(arrays, name) } } : {};
   const given = { isGiven: true };
   const override = { isGiven: true, isOverride: true };
-  /** @param {string} name @param {string} matrix */
-  const projected = (name, matrix) => ({ isGiven: true, isOverride: has('inputs') && has(matrix) });
   const dims = has('inputs') ? numbered('inputs', 'x') : [];
+  /** @param {string} name @param {string} title @param {string} note @param {string} letter */
+  const weights = (name, title, note, letter) =>
+    table(name, title, note, dims, has(name) ? numbered(name, letter) : [], given);
+  /** @param {string} name @param {string} title @param {string[]} rows @param {string} matrix @param {string} symbol */
+  const vectors = (name, title, rows, matrix, symbol) => {
+    const isOverride = has('inputs') && has(matrix);
+    const note = isOverride ? `X · ${symbol}` : 'as given';
+    return table(name, title, note, rows, numbered(name, title[0].toLowerCase()), {
+      isGiven: true,
+      isOverride,
+    });
+  };
   return [
     ...table('inputs', 'X, the inputs', 'a vector for each token', keys, dims, given),
-    ...table(
-      'query_weights',
-      'W_Q',
-      'makes queries',
-      dims,
-      has('query_weights') ? numbered('query_weights', 'q') : [],
-      given,
-    ),
-    ...table(
-      'key_weights',
-      'W_K',
-      'makes keys',
-      dims,
-      has('key_weights') ? numbered('key_weights', 'k') : [],
-      given,
-    ),
-    ...table(
-      'value_weights',
-      'W_V',
-      'makes values',
-      dims,
-      has('value_weights') ? numbered('value_weights', 'v') : [],
-      given,
-    ),
-    ...table(
-      'queries',
-      'Q, the queries',
-      projected('queries', 'query_weights').isOverride ? 'X · W_Q' : 'as given',
-      queries,
-      numbered('queries', 'q'),
-      projected('queries', 'query_weights'),
-    ),
-    ...table(
-      'keys',
-      'K, the keys',
-      projected('keys', 'key_weights').isOverride ? 'X · W_K' : 'as given',
-      keys,
-      numbered('keys', 'k'),
-      projected('keys', 'key_weights'),
-    ),
-    ...table(
-      'values',
-      'V, the values',
-      projected('values', 'value_weights').isOverride ? 'X · W_V' : 'as given',
-      keys,
-      numbered('values', 'v'),
-      projected('values', 'value_weights'),
-    ),
+    ...weights('query_weights', 'W_Q', 'makes queries', 'q'),
+    ...weights('key_weights', 'W_K', 'makes keys', 'k'),
+    ...weights('value_weights', 'W_V', 'makes values', 'v'),
+    ...vectors('queries', 'Q, the queries', queries, 'query_weights', 'W_Q'),
+    ...vectors('keys', 'K, the keys', keys, 'key_weights', 'W_K'),
+    ...vectors('values', 'V, the values', keys, 'value_weights', 'W_V'),
     ...table(
       'scores',
       'Scores',

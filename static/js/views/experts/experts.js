@@ -21,7 +21,7 @@ import { choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
- * @import { Ask, Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Ask, Token, Trace } from '../../data/trace.js'
  * @import { Drawing, Figure, Frame, View, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
  * @import { State } from '../../state/state.js'

@@ -21,7 +21,7 @@ import { barTrace } from '../../plot/bars.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**
- * @import { Card, ExpertTokens, Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { ExpertTokens, Matrix, Token, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, Palette } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
  * @import { Scene } from './experts.js'

@@ -68,11 +68,10 @@ export function overviewOf(trace, state) {
  * The path of an attention.
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {number} [layer]
  */
-export function attentionOf(trace, state, layer = state.layer) {
+export function attentionOf(trace, state) {
   const { stack, ending } = placeIn(trace, state);
-  return `${stack}.layers.${Math.min(layer, (trace.card?.n_layers ?? Infinity) - 1)}.${ending}`;
+  return `${stack}.layers.${Math.min(state.layer, (trace.card?.n_layers ?? Infinity) - 1)}.${ending}`;
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {{rows: Token[], columns: Token[]}} */

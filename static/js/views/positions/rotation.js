@@ -80,7 +80,7 @@ function figure(trace, state, subject) {
         patch,
       })),
     };
-  return (state.plot === 'blocks' ? blocks : circles)(trace, state, { ...subject, turn });
+  return (state.plot === 'blocks' ? blocks : circles)(state, { ...subject, turn });
 }
 
 /** @param {Trace} trace @param {Subject} subject */
@@ -177,12 +177,11 @@ function turnOfQueries(trace, state, { stack, side }) {
 }
 
 /**
- * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject & {turn: Turn}} subject
  * @returns {Figure}
  */
-function circles(trace, state, subject) {
+function circles(state, subject) {
   const { turn, tokens } = subject;
   const found = checked(turn.before, turn.after, turn);
   const pairs = chosenPairs(state, turn.pairs.speeds.length);
@@ -209,7 +208,7 @@ function circles(trace, state, subject) {
       ...(turn.rotation ? speedFacts(turn.rotation) : []),
     ],
     ...drawing,
-    grid: circlesGrid(trace, state, subject, { pairs, rows, geometry }),
+    grid: circlesGrid(state, subject, { pairs, rows, geometry }),
   };
 }
 
@@ -265,13 +264,12 @@ function angleInWords(angle) {
 }
 
 /**
- * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject & {turn: Turn}} subject
  * @param {{pairs: number[], rows: number[][], geometry: Geometry}} drawn
  * @returns {Grid}
  */
-function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
+function circlesGrid(state, { turn, side }, { pairs, rows, geometry }) {
   const end = turn.from + turn.shift;
   const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['first', 'second'];
   const [from, computed, captured] = turn.isAdded
@@ -330,12 +328,11 @@ function rowsFor(labels, width) {
 }
 
 /**
- * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject & {turn: Turn}} subject
  * @returns {Figure}
  */
-function blocks(trace, state, subject) {
+function blocks(state, subject) {
   const { turn, side } = subject;
   const angles = turn.angles(turn.from);
   const matrix = blocksOf(angles);

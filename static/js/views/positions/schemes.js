@@ -17,7 +17,6 @@ import { BASE, pairsOf } from '../../data/arithmetic.js';
 import { dimensionMap, pairMap, reachOf, positionMap, sharedGrid } from './maps.js';
 
 /**
- * @import { Side } from '../../data/attention.js'
  * @import { Ask, Card, Matrix, NamedArray, PositionalAsk, Rotation, Token, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'

@@ -100,8 +100,8 @@ function curvesOf(answer, state, card) {
   return { rows: matrixAt(found[path]), first: found[`${path.split('.')[0]}.distances`].data[0] };
 }
 
-/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function figure(trace, state) {
+/** @param {Trace} _ @param {ViewState} state @returns {Figure} */
+function figure(_, state) {
   if (state.plot === LOSSES) return lossFigure(lossesOf(state), state);
   const card = twinsOf(state).find(({ id }) => id === state.plot);
   if (!card)
@@ -117,7 +117,7 @@ function figure(trace, state) {
   return {
     title,
     help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'the positional encoding is another one'}.`,
-    ...draw(trace, state, { card, curves, ...sharedAxes(state) }),
+    ...draw(state, { card, curves, ...sharedAxes(state) }),
   };
 }
 
@@ -154,11 +154,10 @@ function sharedAxes(state) {
 }
 
 /**
- * @param {Trace} trace
  * @param {ViewState} state
  * @param {{card: Card, curves: Curves} & ReturnType<typeof sharedAxes>} drawn
  */
-function draw(trace, state, { card, curves, first, last, most }) {
+function draw(state, { card, curves, first, last, most }) {
   const layer = layerOf(state, card.n_layers);
   const isLog = state.positions_scale === 'log';
   const labels = Array.from({ length: last - first + 1 }, (_, column) => tick(first + column));

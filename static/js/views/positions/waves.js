@@ -51,7 +51,7 @@ function controls(trace, state, subject) {
       name: 'positions_dimensions',
       label: 'Dimensions',
       options: numbered(spaced(columns), 'dimension'),
-      value: chosenOf(state.positions_dimensions, columns, MOST_STRIPS),
+      value: chosenOf(state.positions_dimensions, columns),
     },
     ...(columns > 1
       ? [
@@ -81,13 +81,13 @@ export function pairsControl(state, pairs) {
     name: 'positions_pairs',
     label: 'Pairs',
     options: numbered(spaced(pairs), 'pair'),
-    value: chosenOf(state.positions_pairs, pairs, MOST_STRIPS),
+    value: chosenOf(state.positions_pairs, pairs),
   };
 }
 
 /** @param {ViewState} state @param {number} pairs */
 export function chosenPairs(state, pairs) {
-  return chosenOf(state.positions_pairs, pairs, MOST_STRIPS);
+  return chosenOf(state.positions_pairs, pairs);
 }
 
 /** @param {Record<string, any>} state @param {number} columns @returns {number} */
@@ -115,7 +115,7 @@ function waves(trace, state, subject) {
   const { encoding, tokens } = subject;
   const most = followed(state, encoding.columns);
   const dimensions = [
-    ...new Set([...chosenOf(state.positions_dimensions, encoding.columns, MOST_STRIPS), most]),
+    ...new Set([...chosenOf(state.positions_dimensions, encoding.columns), most]),
   ].sort((a, b) => a - b);
   const isFormula = trace.card?.positional === 'sinusoidal';
   const pairs = wavesOf(encoding);
@@ -285,7 +285,7 @@ function lowering(trace, state, subject) {
  * @typedef {Object} Said of the lines of a figure
  * @property {string} rowTitle
  * @property {string} quantity
- * @property {string} [site] whose numbers they are, if not the encoding's
+ * @property {string} site whose numbers they are
  * @property {Request} [request]
  * @property {(row: number, column: number, value: number) => string} describe
  * @property {(row: number, column: number) => string} tip the name of a cell
@@ -294,18 +294,12 @@ function lowering(trace, state, subject) {
 /**
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {{side: Side, tokens: Token[], site: string}} subject
+ * @param {{side: Side, tokens: Token[]}} subject
  * @param {Strip[]} strips
  * @param {Said} said
  * @returns {Grid}
  */
-function stripsGrid(
-  trace,
-  state,
-  { side, tokens, site: added },
-  strips,
-  { describe, tip, site = added, ...said },
-) {
+function stripsGrid(trace, state, { side, tokens }, strips, { describe, tip, site, ...said }) {
   const query = queryOf(state, trace, side);
   /** @type {Grid['value']} */
   const value = (row, column) => strips[row].values[column];
@@ -388,11 +382,10 @@ function spaced(count) {
 
 /**
  * @param {number} count
- * @param {number} most how many there shall be
  * @returns {number[]} 0 and the largest powers of two below count, ascending
  */
-function telling(count, most) {
-  return [0, ...powersBelow(count).slice(1 - most)];
+function telling(count) {
+  return [0, ...powersBelow(count).slice(1 - MOST_STRIPS)];
 }
 
 /** @param {number} count */
@@ -406,10 +399,9 @@ function powersBelow(count) {
  * The chosen items that exist, or the most informative ones.
  * @param {number[]} chosen
  * @param {number} count
- * @param {number} most
  * @returns {number[]} ascending, none twice
  */
-function chosenOf(chosen, count, most) {
+function chosenOf(chosen, count) {
   const there = [...new Set(chosen)].filter((index) => index < count).sort((a, b) => a - b);
-  return there.length > 0 ? there : telling(count, most);
+  return there.length > 0 ? there : telling(count);
 }

@@ -88,9 +88,7 @@ export function lensFigure(trace, state) {
   const found = lensIn(state);
   if (!found) return { title: TITLE, notice: noticeOf(state.answers?.lens) };
   const subject = subjectOf(trace, state, found);
-  return state.drawn === 'guesses'
-    ? barsFigure(trace, state, subject)
-    : mapFigure(trace, state, subject);
+  return state.drawn === 'guesses' ? barsFigure(state, subject) : mapFigure(trace, state, subject);
 }
 
 /** @typedef {{ids: NamedArray, probabilities: NamedArray, texts: string[][][]}} Found the analysis, by layer and position */
@@ -231,8 +229,8 @@ function columnInWords(
   return `${words.preposition} ${named(tokens, position)}, layer by layer: ${read.join(', ')}`;
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
-function barsFigure(trace, state, subject) {
+/** @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
+function barsFigure(state, subject) {
   const { found, side, tokens, markers, words, query, last } = subject;
   const layer = state.read;
   const guesses = guessesIn(

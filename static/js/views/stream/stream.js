@@ -273,9 +273,7 @@ function depthFigure(trace, state) {
   const found = streamIn(state);
   if (!found) return { title, notice: noticeOf(state.answers?.stream) };
   const subject = subjectOf(trace, state, found);
-  return state.drawn === 'line'
-    ? lineFigure(trace, state, subject)
-    : mapFigure(trace, state, subject);
+  return state.drawn === 'line' ? lineFigure(state, subject) : mapFigure(trace, state, subject);
 }
 
 /** @param {ViewState} state @returns {Found|null} */
@@ -326,7 +324,7 @@ function written({ quantity: { reach } }, value) {
 function mapFigure(trace, state, subject) {
   const { quantity, tokens, depth, scale } = subject;
   const { rows, columns } = depth.matrix;
-  const grid = mapGrid(trace, state, subject);
+  const grid = mapGrid(trace, subject);
   return {
     title: quantity.title,
     summary: `${quantity.title}: ${rows} steps through the depth by ${columns} positions.`,
@@ -340,13 +338,8 @@ function mapFigure(trace, state, subject) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {ReturnType<typeof subjectOf>} subject
- * @returns {Grid}
- */
-function mapGrid(trace, state, subject) {
+/** @param {Trace} trace @param {ReturnType<typeof subjectOf>} subject @returns {Grid} */
+function mapGrid(trace, subject) {
   const {
     quantity,
     side,
@@ -389,8 +382,8 @@ function mapGrid(trace, state, subject) {
   };
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
-function lineFigure(trace, state, subject) {
+/** @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
+function lineFigure(state, subject) {
   const {
     quantity,
     tokens,

@@ -154,7 +154,7 @@ function linesPart(trace, state, subject, grid) {
   });
   return {
     summary: `Lines between ${counted(columns.length, 'word')} of the sentence and ${counted(rows.length, 'word')} of the translation.`,
-    facts: factsOf(trace, state, subject, { drawn, left }),
+    facts: factsOf(state, subject, { drawn, left }),
     actions: actionsOf(trace, state),
     ...drawing,
     grid: {
@@ -192,12 +192,11 @@ function mapPart(state, { rows, columns, weights, links }, grid) {
 }
 
 /**
- * @param {Trace} trace
  * @param {ViewState} state
  * @param {Alignment} alignment
  * @param {{drawn: Line[], left: number}} of
  */
-function factsOf(trace, state, { aligner }, { drawn, left }) {
+function factsOf(state, { aligner }, { drawn, left }) {
   const made = state.answers.made?.trace?.target;
   return [
     ...(state.target === null
