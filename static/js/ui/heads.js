@@ -12,20 +12,29 @@ import {
   labelledHeads,
   placeOf,
   profileInWords,
+  weightsAt,
 } from '../data/attention.js';
 import { share, shortShare } from '../data/format.js';
+import { isCausal } from '../data/trace.js';
+import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
 import { element } from './dom.js';
 
 /**
- * @import { LabelledHead } from '../data/attention.js'
+ * @import { LabelledHead, Place } from '../data/attention.js'
  * @import { Trace } from '../data/trace.js'
- * @import { Look, Pair, Painter, Pictures } from './heads_block.js'
+ * @import { Picture, Theme } from '../plot/colour.js'
  */
 
 /** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
 /** @typedef {'layer'|'label'} Order */
 /** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isShort: boolean, isBare: boolean}} Build what the cells depend on */
+
+/** @typedef {{query: number, key: number}} Pair */
+/** @typedef {Picture & {ceiling: number}} HeadPicture */
+/** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
+/** @typedef {{left: number, top: number, size: number, picture: HeadPicture}} Placed */
+/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none */
 
 const MARGIN = 44;
 const GAP = 6;
@@ -51,8 +60,8 @@ const HOW = {
   touch: 'Tap a map to enlarge it.',
 };
 
-/** @param {{onChoose: (layer: number, head: number) => void, painter: Painter}} handlers */
-export function createHeads({ onChoose, painter }) {
+/** @param {{onChoose: (layer: number, head: number) => void}} handlers */
+export function createHeads({ onChoose }) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
   const grid = element('div', {
     class: 'heads-grid',
@@ -76,7 +85,7 @@ export function createHeads({ onChoose, painter }) {
   let painted = {};
 
   /** @param {LabelledHead} head */
-  const peakOf = (head) => pictures.get(painter.keyOf(head))?.ceiling ?? 0;
+  const peakOf = (head) => pictures.get(keyOf(head))?.ceiling ?? 0;
 
   /** @param {{row: number, column: number}|null} cell */
   const say = (cell) => {
@@ -117,7 +126,7 @@ export function createHeads({ onChoose, painter }) {
       const place = placeOf(state, trace);
       const { order = 'layer' } = state;
       if (trace !== painted.trace || place?.id !== painted.place) {
-        pictures = painter.picturesOf(trace, place);
+        pictures = picturesOf(trace, place);
         labels = labelledHeads(trace, place);
       }
       const nHeads = labels[0]?.heads.length ?? 0;
@@ -148,7 +157,7 @@ export function createHeads({ onChoose, painter }) {
       };
       if (isSame(look, painted)) return;
       fit(frame, size, nColumns);
-      painter.paint({ canvas, frame, cells, rows, pictures }, look);
+      paint({ canvas, frame, cells, rows, pictures }, look);
       painted = look;
     },
   };
@@ -393,4 +402,104 @@ function fit(frame, size, nColumns) {
   frame.style.setProperty('--gap', `${GAP}px`);
   frame.style.setProperty('--margin', `${MARGIN}px`);
   frame.style.setProperty('--heads', String(nColumns));
+}
+
+/** The least width of a mark, in pixels. */
+const LEAST_MARK = 7;
+
+/** @param {{layer: number, head: number}} of */
+const keyOf = ({ layer, head }) => `${layer} ${head}`;
+
+/**
+ * By layer and head, what there is to paint.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ */
+function picturesOf(trace, place) {
+  /** @type {Pictures} */
+  const found = new Map();
+  for (const { layer, site } of weightsAt(place, trace)) {
+    const {
+      shape: [nHeads, rows, columns],
+      data,
+      scale,
+    } = trace.tensors[site];
+    for (let head = 0; head < nHeads; head += 1) {
+      const picture = {
+        data,
+        offset: head * rows * columns,
+        rows,
+        columns,
+        scale,
+        isCausal: isCausal(site),
+      };
+      found.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
+    }
+  }
+  return found;
+}
+
+/**
+ * All maps into one picture, and that onto the canvas at once.
+ * @param {{canvas: HTMLCanvasElement, frame: HTMLElement, cells: HTMLElement[][], rows: Row[], pictures: Pictures}} drawn
+ * @param {Look} look
+ */
+function paint({ canvas, frame, cells, rows, pictures }, look) {
+  const { size, range, theme, ratio } = look;
+  const box = frame.getBoundingClientRect();
+  const width = Math.max(1, Math.round(box.width * ratio));
+  const height = Math.max(1, Math.round(box.height * ratio));
+  const side = Math.round(size * ratio);
+  const image = new ImageData(width, height);
+  const sheet = { pixels: new Uint32Array(image.data.buffer), width };
+  const inks = inksOf(sequential(theme));
+  /** @param {number} place @param {number} most */
+  const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
+  /** @type {Placed[]} */
+  const squares = [];
+  rows.forEach(({ heads }, row) =>
+    heads.forEach((head, column) => {
+      const picture = pictures.get(keyOf(head));
+      if (!picture) return;
+      const { left, top } = cells[row][column].getBoundingClientRect();
+      const square = {
+        left: within(left - box.left, width),
+        top: within(top - box.top, height),
+        size: side,
+      };
+      squares.push({ ...square, picture });
+      if (side <= Math.min(width, height))
+        paintInto(
+          sheet,
+          square,
+          { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 },
+          inks,
+        );
+    }),
+  );
+  Object.assign(canvas, { width, height });
+  Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
+  const context = canvas.getContext('2d');
+  context?.putImageData(image, 0, 0);
+  if (context && look.key >= 0) for (const square of squares) mark(context, square, look);
+}
+
+/**
+ * A frame around one cell, large enough to be seen, light on dark.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Placed} square
+ * @param {Look} look
+ */
+function mark(context, { left, top, size, picture }, { query, key, beam, ratio }) {
+  const [across, down] = [size / picture.columns, size / picture.rows];
+  const reach = Math.max(LEAST_MARK * ratio, across + 2 * ratio, down + 2 * ratio);
+  const [x, y] = [left + (key + 0.5) * across, top + (query + 0.5) * down];
+  for (const [colour, width] of /** @type {const} */ ([
+    ['#fff', 3],
+    [beam, 1.5],
+  ])) {
+    context.strokeStyle = colour;
+    context.lineWidth = width * ratio;
+    context.strokeRect(x - reach / 2, y - reach / 2, reach, reach);
+  }
 }

@@ -3,33 +3,27 @@
  * coloured and ordered, and where in this text the well-known kinds of head are.
  */
 
-import { messageOf } from '../api/calls.js';
 import {
   helpOf,
   labelsExplained,
   placeOf,
   strongestHeads,
   tokensOf,
-  weightsAt,
   labelledHeads,
   rankedByPair,
 } from '../data/attention.js';
 import { share, capitalised, named, positionLabels } from '../data/format.js';
-import { isCausal } from '../data/trace.js';
-import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
 import { queryOf, choosing } from '../state/state.js';
-import { button, createHelp, element, palette, partOf, pngOf, save, segment } from './dom.js';
+import { button, createHelp, element, partOf, savePicture, segment } from './dom.js';
 import { createHeads } from './heads.js';
 
 /**
  * @import { Place } from '../data/attention.js'
  * @import { Trace } from '../data/trace.js'
- * @import { Picture, Theme } from '../plot/colour.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Switches } from '../state/attention_switches.js'
  * @import { Patch, State } from '../state/state.js'
- * @import { Order, Row } from './heads.js'
  */
 
 /** The switches of the overview: the field each sets, and what it may be. */
@@ -59,7 +53,6 @@ const SWITCHES = [
  */
 export function createHeadsBlock({ onState, announce, onSight }) {
   const heads = createHeads({
-    painter: { keyOf, paint, picturesOf },
     onChoose: (layer, head) => {
       if (!shown) return;
       onState(choosingHead(shown.switches, shown.state, { layer, head }));
@@ -77,7 +70,9 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       parts: options.map(([, title, meaning]) => [title, meaning]),
     })),
   ]);
-  const png = button('PNG', saveImage, {
+  const savePng = () =>
+    savePicture(partOf(block, '.heads', HTMLElement), WORDS, 'headlight-all-heads.png', announce);
+  const png = button('PNG', savePng, {
     class: 'heads-png',
     title: 'Save the maps of all heads as an image',
   });
@@ -96,14 +91,6 @@ export function createHeadsBlock({ onState, announce, onSight }) {
     heads.element,
     patterns,
   );
-  async function saveImage() {
-    try {
-      const blob = await headsImage(partOf(block, '.heads', HTMLElement));
-      announce(save(blob, 'headlight-all-heads.png'));
-    } catch (error) {
-      announce(`Export failed: ${messageOf(error)}.`);
-    }
-  }
   /** @type {{trace: Trace, place: string|undefined, state: ViewState, switches: Switches}|null} */
   let shown = null;
   /** @type {ReturnType<typeof strongestHeads>} */
@@ -219,159 +206,8 @@ function patternList(found, onState) {
   ];
 }
 
-/** @typedef {{keyOf: typeof keyOf, paint: typeof paint, picturesOf: typeof picturesOf}} Painter of the maps */
-/** @typedef {{query: number, key: number}} Pair */
-/** @typedef {Picture & {ceiling: number}} HeadPicture */
-/** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
-/** @typedef {{left: number, top: number, size: number, picture: HeadPicture}} Placed */
-/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none */
-
-/** The least width of a mark, in pixels. */
-const LEAST_MARK = 7;
-
-/** @param {{layer: number, head: number}} of */
-const keyOf = ({ layer, head }) => `${layer} ${head}`;
-
-/**
- * By layer and head, what there is to paint.
- * @param {Trace} trace
- * @param {Place|null} place
- */
-function picturesOf(trace, place) {
-  /** @type {Pictures} */
-  const found = new Map();
-  for (const { layer, site } of weightsAt(place, trace)) {
-    const {
-      shape: [nHeads, rows, columns],
-      data,
-      scale,
-    } = trace.tensors[site];
-    for (let head = 0; head < nHeads; head += 1) {
-      const picture = {
-        data,
-        offset: head * rows * columns,
-        rows,
-        columns,
-        scale,
-        isCausal: isCausal(site),
-      };
-      found.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
-    }
-  }
-  return found;
-}
-
-/**
- * All maps into one picture, and that onto the canvas at once.
- * @param {{canvas: HTMLCanvasElement, frame: HTMLElement, cells: HTMLElement[][], rows: Row[], pictures: Pictures}} drawn
- * @param {Look} look
- */
-function paint({ canvas, frame, cells, rows, pictures }, look) {
-  const { size, range, theme, ratio } = look;
-  const box = frame.getBoundingClientRect();
-  const width = Math.max(1, Math.round(box.width * ratio));
-  const height = Math.max(1, Math.round(box.height * ratio));
-  const side = Math.round(size * ratio);
-  const image = new ImageData(width, height);
-  const sheet = { pixels: new Uint32Array(image.data.buffer), width };
-  const inks = inksOf(sequential(theme));
-  /** @param {number} place @param {number} most */
-  const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
-  /** @type {Placed[]} */
-  const squares = [];
-  rows.forEach(({ heads }, row) =>
-    heads.forEach((head, column) => {
-      const picture = pictures.get(keyOf(head));
-      if (!picture) return;
-      const { left, top } = cells[row][column].getBoundingClientRect();
-      const square = {
-        left: within(left - box.left, width),
-        top: within(top - box.top, height),
-        size: side,
-      };
-      squares.push({ ...square, picture });
-      if (side <= Math.min(width, height))
-        paintInto(
-          sheet,
-          square,
-          { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 },
-          inks,
-        );
-    }),
-  );
-  Object.assign(canvas, { width, height });
-  Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
-  const context = canvas.getContext('2d');
-  context?.putImageData(image, 0, 0);
-  if (context && look.key >= 0) for (const square of squares) mark(context, square, look);
-}
-
-/**
- * A frame around one cell, large enough to be seen, light on dark.
- * @param {CanvasRenderingContext2D} context
- * @param {Placed} square
- * @param {Look} look
- */
-function mark(context, { left, top, size, picture }, { query, key, beam, ratio }) {
-  const [across, down] = [size / picture.columns, size / picture.rows];
-  const reach = Math.max(LEAST_MARK * ratio, across + 2 * ratio, down + 2 * ratio);
-  const [x, y] = [left + (key + 0.5) * across, top + (query + 0.5) * down];
-  for (const [colour, width] of /** @type {const} */ ([
-    ['#fff', 3],
-    [beam, 1.5],
-  ])) {
-    context.strokeStyle = colour;
-    context.lineWidth = width * ratio;
-    context.strokeRect(x - reach / 2, y - reach / 2, reach, reach);
-  }
-}
-
-const SCALE = 2;
-const MARGIN = 8;
+/** The words over the maps. */
 const WORDS = '.heads-label:not(.is-corner), .heads-name > span';
-
-/**
- * @param {HTMLElement} frame around a canvas and the words over it
- * @returns {Promise<Blob>} PNG
- */
-function headsImage(frame) {
-  const box = frame.getBoundingClientRect();
-  const picture = document.createElement('canvas');
-  picture.width = Math.ceil((box.width + 2 * MARGIN) * SCALE);
-  picture.height = Math.ceil((box.height + 2 * MARGIN) * SCALE);
-  const context = picture.getContext('2d');
-  if (!context) throw new Error('this browser paints no pictures');
-  const { surface } = palette();
-  context.fillStyle = surface;
-  context.fillRect(0, 0, picture.width, picture.height);
-  context.scale(SCALE, SCALE);
-  context.translate(MARGIN, MARGIN);
-  context.imageSmoothingEnabled = false;
-  const maps = partOf(frame, 'canvas', HTMLCanvasElement);
-  context.drawImage(maps, 0, 0, parseFloat(maps.style.width), parseFloat(maps.style.height));
-  for (const node of frame.querySelectorAll(WORDS)) write(context, node, box);
-  return pngOf(picture);
-}
-
-/**
- * A word as it stands on the page.
- * @param {CanvasRenderingContext2D} context
- * @param {Element} node
- * @param {DOMRect} box
- */
-function write(context, node, box) {
-  const words = node.textContent.trim();
-  const range = document.createRange();
-  range.selectNodeContents(node);
-  const place = range.getBoundingClientRect();
-  if (words === '' || place.width === 0) return;
-  const { color, fontSize, fontWeight, fontFamily } = getComputedStyle(node);
-  context.fillStyle = color;
-  context.font = `${fontWeight} ${fontSize} ${fontFamily}`;
-  context.textBaseline = 'middle';
-  context.fillText(words, place.left - box.left, place.top - box.top + place.height / 2);
-}
-
 /** The heads that are listed for a pair. */
 const MOST_RANKED = 6;
 

@@ -6,7 +6,7 @@
 import { ceilingOf } from '../data/arithmetic.js';
 import { sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
-import { element, palette, pngOf, save, paintValues } from './dom.js';
+import { button, element, palette, paintValues, savePicture } from './dom.js';
 
 /**
  * @import { Trace } from '../data/trace.js'
@@ -61,11 +61,11 @@ export function shrunk({ data, offset, rows, columns, scale, isCausal }, side) {
 export function createMapHeads({ onState, onSight, announce }, mapsOf) {
   const body = element('div', { class: 'map-heads-body' });
   const caption = element('p', { class: 'heads-caption' });
-  const png = element(
-    'button',
-    { type: 'button', class: 'heads-png', title: 'Save the maps of all heads as an image' },
-    'PNG',
-  );
+  const savePng = () => savePicture(body, '.map-heads-layer', 'headlight-all-heads.png', announce);
+  const png = button('PNG', savePng, {
+    class: 'heads-png',
+    title: 'Save the maps of all heads as an image',
+  });
   const block = element(
     'section',
     { class: 'map-heads', 'aria-label': 'All heads', hidden: true },
@@ -100,12 +100,6 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
   body.addEventListener('focusin', ({ target }) => {
     if (!(target instanceof HTMLButtonElement)) return;
     for (const cell of body.querySelectorAll('button')) cell.tabIndex = cell === target ? 0 : -1;
-  });
-  png.addEventListener('click', () => {
-    imageOf(body).then(
-      (blob) => announce(save(blob, 'headlight-all-heads.png')),
-      (error) => announce(`Export failed: ${error.message}.`),
-    );
   });
 
   /** @param {Group} group */
@@ -219,35 +213,4 @@ function rowOf({ layer, maps }, side) {
 function paintMap(canvas, map, colours) {
   const values = shrunk(map, canvas.width);
   paintValues(canvas, values, colours, ceilingOf(values, COLOURED));
-}
-
-/**
- * The maps in sight as one picture, each layer beside its number.
- * @param {HTMLElement} body
- * @returns {Promise<Blob>}
- */
-function imageOf(body) {
-  const box = body.getBoundingClientRect();
-  const scale = 2;
-  const picture = element('canvas', { width: box.width * scale, height: box.height * scale });
-  const context = picture.getContext('2d');
-  if (!context) return Promise.reject(new Error('this browser paints no pictures'));
-  const { surface, ink, font } = palette();
-  context.scale(scale, scale);
-  context.imageSmoothingEnabled = false;
-  context.fillStyle = surface;
-  context.fillRect(0, 0, box.width, box.height);
-  for (const canvas of body.querySelectorAll('canvas')) {
-    const { left, top, width, height } = canvas.getBoundingClientRect();
-    if (width > 0) context.drawImage(canvas, left - box.left, top - box.top, width, height);
-  }
-  context.fillStyle = ink;
-  context.font = `12px ${font}`;
-  context.textBaseline = 'middle';
-  for (const label of body.querySelectorAll('.map-heads-layer')) {
-    const { left, top, width, height } = label.getBoundingClientRect();
-    if (width > 0)
-      context.fillText(label.textContent ?? '', left - box.left, top - box.top + height / 2);
-  }
-  return pngOf(picture);
 }

@@ -272,7 +272,7 @@ test('invalid values are ignored', () => {
     readFragment('#what=all&is_merged=yes&heads=1,2&path=.&dimension=-1&temperature=0', FIELDS),
     {},
   );
-  assert.deepEqual(readFragment('#temperature=NaN&heads=&is_shown=', FIELDS), {});
+  assert.deepEqual(readFragment('#temperature=NaN&heads=&is_merged=', FIELDS), {});
   assert.deepEqual(readFragment(`#path=${'1.'.repeat(2000)}1`, FIELDS), {});
 });
 
