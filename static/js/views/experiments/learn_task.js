@@ -120,16 +120,7 @@ function accuracyChart(result, size) {
         quantity: 'accuracy',
         format: (value) => percent(value),
         curves: [
-          ...(other && beside
-            ? [
-                {
-                  name: beside.name,
-                  values: numbersIn(other.accuracy.data),
-                  colour: size.palette.query,
-                  width: 2,
-                },
-              ]
-            : []),
+          ...curveBeside(beside, other?.accuracy, size, 2),
           {
             name: 'whole sequences',
             values: numbersIn(arrays.sequence_accuracy.data),
@@ -151,6 +142,18 @@ function accuracyChart(result, size) {
       size,
     ),
   };
+}
+
+/**
+ * The curve of the second network, if one is trained for comparison.
+ * @param {Result['beside']} beside
+ * @param {Result['arrays'][string]|undefined} array
+ * @param {Size} size
+ * @param {number} width
+ */
+function curveBeside(beside, array, { palette }, width) {
+  if (!beside || !array) return [];
+  return [{ name: beside.name, values: numbersIn(array.data), colour: palette.query, width }];
 }
 
 /** @param {Result} result @param {Size} size */
@@ -175,16 +178,7 @@ function lossChart(result, size) {
         quantity: 'loss in bits',
         format: (value) => amount(value),
         curves: [
-          ...(other && beside
-            ? [
-                {
-                  name: beside.name,
-                  values: numbersIn(other.data),
-                  colour: size.palette.query,
-                  width: 1.5,
-                },
-              ]
-            : []),
+          ...curveBeside(beside, other, size, 1.5),
           {
             name: nameOf(result),
             values: numbersIn(arrays.loss.data),

@@ -30,7 +30,14 @@ import {
   paperText,
 } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';
-import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './routing.js';
+import {
+  dottedLine,
+  entropyAxis,
+  entropyBars,
+  entropyTitle,
+  mostEntropyLine,
+  STRIP,
+} from './routing.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**
@@ -411,19 +418,8 @@ function loadNumbers({ load }, palette, box) {
 
 /** @param {Routing} routing @param {Palette} palette @param {ReturnType<typeof downBox>} downBox */
 function evenShare({ load }, palette, { at, isDown: down }) {
-  const even = 1 / load.length;
-  const from = at(even, -0.5);
-  const to = at(even, load.length - 0.5);
-  return {
-    type: 'line',
-    xref: down ? 'x' : 'x2',
-    yref: down ? 'y2' : 'y',
-    x0: from.x,
-    x1: to.x,
-    y0: from.y,
-    y1: to.y,
-    line: { color: palette.ink, width: 1, dash: 'dot' },
-  };
+  const [from, to] = [-0.5, load.length - 0.5].map((expert) => at(1 / load.length, expert));
+  return dottedLine(from, to, down ? ['x', 'y2'] : ['x2', 'y'], palette);
 }
 
 /** @param {Palette} palette @param {ReturnType<typeof downBox>} downBox */

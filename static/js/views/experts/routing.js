@@ -300,12 +300,18 @@ export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
  * @param {{isDown: boolean, at: (token: number, value: number) => {x: number, y: number}}} box
  */
 export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, at }) {
-  const from = at(-0.5, mostEntropy);
-  const to = at(entropies.length - 0.5, mostEntropy);
+  const [from, to] = [-0.5, entropies.length - 0.5].map((token) => at(token, mostEntropy));
+  return dottedLine(from, to, isDown ? ['x3', 'y'] : ['x', 'y3'], palette);
+}
+
+/** @typedef {{x: number, y: number}} Point */
+
+/** @param {Point} from @param {Point} to @param {string[]} axes @param {Palette} palette */
+export function dottedLine(from, to, [xref, yref], palette) {
   return {
     type: 'line',
-    xref: isDown ? 'x3' : 'x',
-    yref: isDown ? 'y' : 'y3',
+    xref,
+    yref,
     x0: from.x,
     x1: to.x,
     y0: from.y,

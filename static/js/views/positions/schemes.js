@@ -372,22 +372,27 @@ export function turnSites(stack) {
 }
 
 /**
- * The cosine of each pair's rotation, from the queries before and after.
+ * The rotation of the pairs and the cosine of each, from the queries before and after.
  * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
+ * @param {number} head
+ * @param {string} stack
+ * @returns {{rotation: Rotation, cosines: Matrix}|null} null: it is not known
  */
+export function turnsOf(trace, head, stack) {
+  const { before, after } = turnSites(stack);
+  const [queries, rotated] = [trace.tensors[before], trace.tensors[after]];
+  const rotation = rotationOf(trace, queries);
+  if (!queries || !rotated || !rotation) return null;
+  const cosines = cosinesOfTurns(matrixAt(queries, head), matrixAt(rotated, head), rotation);
+  return { rotation, cosines };
+}
+
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
 function turns(trace, state, subject) {
-  const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
-  const before = trace.tensors[site.replace('rotated_', '')];
-  const rotation = rotationOf(trace, before);
-  if (!trace.tensors[site] || !before || !rotation)
-    return { title: 'Rotation of each pair', notice: noPairs(trace) };
-  const cosines = cosinesOfTurns(
-    matrixAt(before, state.head),
-    matrixAt(trace.tensors[site], state.head),
-    rotation,
-  );
+  const { before, after: site } = turnSites(subject.stack);
+  const found = turnsOf(trace, state.head, subject.stack);
+  if (!found) return { title: 'Rotation of each pair', notice: noPairs(trace) };
+  const { cosines } = found;
   const value = valueIn(cosines);
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, cosines, {
@@ -395,7 +400,7 @@ function turns(trace, state, subject) {
     axis: 'pair',
     reach: 1,
     quantity: 'cosine of the rotation',
-    request: { capture: [site.replace('rotated_', ''), site], heads: [state.head] },
+    request: { capture: [before, site], heads: [state.head] },
     describe: (row, column) =>
       `Position ${row}, ${quoted(tokens[row])}: pair ${column} is rotated by an angle whose cosine is ${signed(value(row, column))} (layer 0, head ${state.head})`,
   });
@@ -427,7 +432,7 @@ export function noPairs({ card }) {
  * @param {Rotation} rotation
  * @returns {Matrix} position × pair, between −1 and 1; NaN if a pair is 0
  */
-export function cosinesOfTurns(before, after, { first, second }) {
+function cosinesOfTurns(before, after, { first, second }) {
   const columns = first.length;
   const data = Float64Array.from({ length: before.rows * columns }, (_, at) => {
     const row = Math.floor(at / columns) * before.columns;

@@ -10,7 +10,7 @@ import { choosing, queryOf } from '../../state/state.js';
 import { numbered } from '../../ui/controls.js';
 import { distanceDrawing, outwards, stripsDrawing } from './line_plots.js';
 import { byDistance, reachOf, similarityOf } from './maps.js';
-import { cosinesOfTurns, noPairs, rotationOf, turnSites } from './schemes.js';
+import { noPairs, rotationOf, turnSites, turnsOf } from './schemes.js';
 
 /**
  * @import { Pairs } from '../../data/arithmetic.js'
@@ -191,14 +191,9 @@ function offOf(strips, dimensions, pairs) {
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
 function turns(trace, state, subject) {
   const { before, after } = turnSites(subject.stack);
-  const rotation = rotationOf(trace, trace.tensors[before]);
-  if (!trace.tensors[before] || !trace.tensors[after] || !rotation)
-    return { title: 'Rotation of each pair', notice: noPairs(trace) };
-  const cosines = cosinesOfTurns(
-    matrixAt(trace.tensors[before], state.head),
-    matrixAt(trace.tensors[after], state.head),
-    rotation,
-  );
+  const found = turnsOf(trace, state.head, subject.stack);
+  if (!found) return { title: 'Rotation of each pair', notice: noPairs(trace) };
+  const { rotation, cosines } = found;
   const pairs = chosenPairs(state, cosines.columns);
   const { speeds } = rotation;
   const { tokens } = subject;
