@@ -467,7 +467,8 @@ function heightOfScreen() {
 
 /** Draws the open view. */
 function show() {
-  if (!trace) return;
+  // A link may name no view; the state is normalized when its trace arrives.
+  if (!trace || !sections[state.view]) return;
   for (const id of VIEW_IDS) {
     sections[id].element.hidden = id !== state.view;
     if (id !== state.view) sections[id].leave();

@@ -110,6 +110,19 @@ def test_a_link_that_points_past_the_model_still_opens(reader):
     assert reader.page.locator(".chip[aria-selected=true]").count() == 1
 
 
+def test_a_link_to_no_view_is_redrawn_before_its_answer(reader, hold):
+    page = reader.page
+    reader.open(text="A first text")
+    held = hold(page, "Another")
+    page.evaluate("location.hash = 'text=Another&view=nowhere'")
+    page.wait_for_selector("#main[aria-busy=true]")
+    page.locator("#theme").get_by_role("radio", name="Dark").check()
+    page.locator("#theme").get_by_role("radio", name="System").check()
+    held[0].continue_()
+    reader.wait_until_drawn()
+    assert reader.view.get_attribute("id") == "view-attention"
+
+
 def test_going_back_reads_the_text_before(reader):
     reader.open(text="The first text")
     reader.open(text="The second text")
