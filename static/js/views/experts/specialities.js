@@ -240,7 +240,7 @@ function helpFor({ text, tokens, least_count: least }) {
 }
 
 /**
- * @param {({places: number[], went: number, name: string, text: string, share: number, count: number})[]} found
+ * @param {ListedToken[]} found
  * @param {number} share
  * @param {Frame} state
  */
@@ -278,7 +278,7 @@ function takenDrawing(found, share, { palette, width }) {
 }
 
 /**
- * @param {({places: number[], went: number, name: string, text: string, share: number, count: number})[]} found
+ * @param {ListedToken[]} found
  * @param {string[]} numbers
  * @param {Palette} palette
  */
@@ -292,7 +292,7 @@ function bars(found, numbers, palette) {
   return { ...barTrace(rows, palette), width: 0.62 };
 }
 
-/** @param {{places: number[], went: number, name: string, text: string, share: number, count: number}} of */
+/** @param {ListedToken} of */
 function numberOf({ share, count }) {
   return `${percent(share)} of ${grouped(count)}`;
 }
@@ -317,7 +317,7 @@ function shareAxis(share, palette) {
 /**
  * @param {Trace} trace
  * @param {Scene} scene
- * @param {({places: number[], went: number, name: string, text: string, share: number, count: number})[]} found
+ * @param {ListedToken[]} found
  * @returns {Grid}
  */
 function takenGrid(trace, scene, found) {
@@ -364,7 +364,7 @@ function nextOf({ query, choose }, places) {
 }
 
 /**
- * @param {{places: number[], went: number, name: string, text: string, share: number, count: number}} of
+ * @param {ListedToken} of
  * @param {number} expert
  * @param {string} where
  */
@@ -378,6 +378,7 @@ function sentence({ name, share, count, places, went }, expert, where) {
 
 /**
  * @typedef {{text: string, share: number, count: number}} TakenToken of its `count` occurrences, `share` go to the expert
+ * @typedef {TakenToken & {name: string, places: number[], went: number}} ListedToken also where it is in the text
  * @typedef {{share: number, kinds: Record<string, number>, tokens: TakenToken[]}} Takes
  */
 
