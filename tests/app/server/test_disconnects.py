@@ -26,6 +26,9 @@ def abandon(server, text):
 def trace(server, text):
     answer = httpx.post(f"{server.url}/api/v1/trace", json={"text": text}, timeout=60)
     assert answer.status_code == 200, answer.text
+    in_flight = server.services.metrics.in_flight
+    # A request is counted after its last byte was sent.
+    wait_for(lambda: next(iter(in_flight.collect())).samples[0].value == 0)
 
 
 def n_requests(server):
