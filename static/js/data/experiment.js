@@ -337,7 +337,7 @@ export function problemsInLink(link, parameters, view) {
     const isParameter = parameters.some((each) => each.name === name);
     if (isParameter || why === '') continue;
     const shown = RESERVED.includes(name) ? text : name;
-    problems.set(name, `“${shortened(shown)}” in the link is not used: ${why}`);
+    problems.set(name, `“${shortened(shown)}” in the link is ignored: ${why}`);
   }
   for (const parameter of parameters) {
     const text = link.get(parameter.name);
@@ -351,7 +351,7 @@ export function problemsInLink(link, parameters, view) {
           : kind === 'rows'
             ? 'rows of numbers are needed'
             : readTyped(parameter, text).problem;
-    problems.set(parameter.name, `“${shortened(text)}” in the link is not used: ${why}`);
+    problems.set(parameter.name, `“${shortened(text)}” in the link is ignored: ${why}`);
   }
   return problems;
 }

@@ -203,7 +203,7 @@ const KINDS = {
   same_token: 'a head that finds repeated words',
   current: 'a current-token head',
   monotonic: 'a head that aligns the two languages',
-  sink: 'a resting head (attention sink)',
+  sink: 'an attention sink',
 };
 
 /**

@@ -204,7 +204,7 @@ const STOPS = [
     id: 'next',
     view: 'next_token',
     target: '#view-next_token .panel',
-    title: 'What the model predicts',
+    title: 'The prediction',
     text: 'After the chosen token, the model gives each token of its vocabulary a probability of coming next. Press one to continue the sentence with it.',
   },
   {

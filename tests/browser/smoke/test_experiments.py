@@ -98,11 +98,11 @@ def test_a_number_of_attention_by_hand_is_edited_with_the_keyboard(reader):
 def test_a_wrong_value_in_a_link_is_told_at_its_field_and_leaves_the_address(reader):
     open_experiment(reader, "recurrence", spectral_radius=99, length=8, frame=3, radius=1)
     said = reader.page.locator("#view-recurrence .link-notice")
-    expect(said).to_contain_text("“3” in the link is not used: this experiment has no frames")
-    expect(said).to_contain_text("“radius” in the link is not used: no such parameter")
-    expect(said).to_contain_text("“99” in the link is not used: at most 2")
+    expect(said).to_contain_text("“3” in the link is ignored: this experiment has no frames")
+    expect(said).to_contain_text("“radius” in the link is ignored: no such parameter")
+    expect(said).to_contain_text("“99” in the link is ignored: at most 2")
     problem = reader.page.locator("#recurrence-spectral_radius-problem")
-    expect(problem).to_have_text("“99” in the link is not used: at most 2")
+    expect(problem).to_have_text("“99” in the link is ignored: at most 2")
     assert fragment_of(reader) == {"experiment": ["recurrence"], "length": ["8"]}
     reader.page.get_by_label("Spectral radius").first.fill("0.5")
     expect(problem).to_be_empty()

@@ -95,15 +95,15 @@ test('a wrong value in a link is told, with its limit', () => {
   ];
   deepEqual(told('experiment=x&run=1&width=64'), []);
   deepEqual(told('width=64&other=2'), [
-    ['other', '“other” in the link is not used: no such parameter'],
+    ['other', '“other” in the link is ignored: no such parameter'],
   ]);
   const all = { steps: () => [], besides: [{ id: 'rnn' }], pickable: () => [3, 3] };
   deepEqual(told('frame=3&beside=rnn&picked=1.2', all), []);
   for (const text of ['frame=3', 'beside=rnn', 'picked=1.2']) equal(told(text).length, 1);
   for (const text of ['frame=-1', 'frame=x', 'beside=gru', 'picked=1', 'picked=a.b'])
     equal(told(text, all).length, 1);
-  deepEqual(told('width=9999'), [['width', '“9999” in the link is not used: at most 2048']]);
-  deepEqual(told('is_causal=maybe'), [['is_causal', '“maybe” in the link is not used: 0 or 1']]);
+  deepEqual(told('width=9999'), [['width', '“9999” in the link is ignored: at most 2048']]);
+  deepEqual(told('is_causal=maybe'), [['is_causal', '“maybe” in the link is ignored: 0 or 1']]);
   deepEqual(
     told('task=x&inputs=[1')
       .map(([name]) => name)

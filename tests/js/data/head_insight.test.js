@@ -136,7 +136,7 @@ test('of a common head the row of a word is told, not a full stop that rests on 
   deepEqual(telling(idle), { layer: 0, head: 0, query: 6 });
   equal(
     said(idle, 0, 6),
-    'At “him”, head 0 of layer 0 looks at “<s>”, the start of the text (100 %): a resting head (attention sink).',
+    'At “him”, head 0 of layer 0 looks at “<s>”, the start of the text (100 %): an attention sink.',
   );
 });
 

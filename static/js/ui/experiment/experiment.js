@@ -235,7 +235,7 @@ export function createExperiment(description, view, { onLink, announce }) {
    * @param {string} why
    */
   function tellPlace(name, text, why) {
-    linkProblems.set(name, `“${text}” in the link is not used: ${why}`);
+    linkProblems.set(name, `“${text}” in the link is ignored: ${why}`);
   }
 
   /** @returns {Result|null} null: nothing has arrived yet */
@@ -352,7 +352,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     const { status, arrays } = run.state();
     const step = view.steps?.(arrays).at(-1) ?? 0;
     if (isPreview) return 'The server is busy, so nothing is trained yet. Press Run to try again.';
-    if (status === 'waiting') return 'Making the network…';
+    if (status === 'waiting') return 'Building the network…';
     if (isBusy(run.state())) return `Step ${step} of ${values.steps}…`;
     if (isBusy(other.state())) {
       const second = view.steps?.(other.state().arrays).at(-1) ?? 0;
@@ -361,7 +361,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     if (other.state().problem && besideOption())
       return `The second run failed: ${other.state().problem?.message}. Run again.`;
     if (status === 'stopped') return `Stopped at step ${step}.`;
-    return status === 'done' ? `All ${values.steps} steps are made.` : '';
+    return status === 'done' ? `All ${values.steps} steps are done.` : '';
   }
 
   return {
@@ -417,7 +417,7 @@ function reading({ field, sources }) {
   return element(
     'div',
     { class: 'reading' },
-    element('div', {}, element('h2', {}, 'Where the field stands'), element('p', {}, field)),
+    element('div', {}, element('h2', {}, 'Current research'), element('p', {}, field)),
     element(
       'div',
       {},

@@ -225,7 +225,7 @@ function number(parameter, { id, described, send, fail }) {
   box.addEventListener('input', () => {
     const { value, problem } = readTyped(parameter, box.value);
     if (problem) {
-      fail(`“${box.value.slice(0, 40)}” is not used: ${problem}`);
+      fail(`“${box.value.slice(0, 40)}” is ignored: ${problem}`);
       return;
     }
     if (slider && slide) slider.value = String(slide.at(value));

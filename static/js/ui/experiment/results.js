@@ -428,7 +428,7 @@ function rounded(value) {
 function tell({ cells, problem }) {
   const wrong = cells.flat().find((cell) => cell.getAttribute('aria-invalid') === 'true');
   const entry = wrong instanceof HTMLInputElement ? wrong.value.trim().slice(0, 40) : '';
-  const said = entry === '' ? 'An empty cell is not used' : `“${entry}” is not used`;
+  const said = entry === '' ? 'An empty cell is ignored' : `“${entry}” is ignored`;
   const limits = `from ${written(-MOST)} to ${written(MOST)}`;
   const words = wrong ? `${said}: a number is needed, ${limits}.` : '';
   if (problem.textContent !== words) problem.textContent = words;

@@ -133,7 +133,7 @@ function relationOf({ a }, state) {
   const own = `Layer ${a.layer}, head ${a.head} of A`;
   const partner = partnerOf([ours, theirs], a);
   return partner
-    ? `${own} goes with layer ${partner.layer}, head ${partner.head} of B (correlation ${signed(partner.correlation ?? 0, 2)}).`
+    ? `${own} corresponds to layer ${partner.layer}, head ${partner.head} of B (correlation ${signed(partner.correlation ?? 0, 2)}).`
     : `${own} has no partner in B.`;
 }
 

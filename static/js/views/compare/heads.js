@@ -84,7 +84,7 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
   const describe = (row, column) => {
     const pair = pairAt(row, column);
     return pair
-      ? `Layer ${row}, head ${column} of A goes with layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
+      ? `Layer ${row}, head ${column} of A corresponds to layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
       : `Layer ${row}, head ${column} of A has no partner in B`;
   };
   return {

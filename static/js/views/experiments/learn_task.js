@@ -58,7 +58,7 @@ function finding({ arrays, values, at, beside }) {
   if (step === 0)
     return `${network} is not trained yet: it gets ${whole(arrays.accuracy.data[at])} of the positions of “${values.task}” right, by chance.${other}`;
   return (
-    `${network} has made ${counted(step, 'step')} on “${values.task}”: it gets ${whole(arrays.accuracy.data[at])} of the positions ` +
+    `${network} was trained for ${counted(step, 'step')} on “${values.task}”: it gets ${whole(arrays.accuracy.data[at])} of the positions ` +
     `right, and ${whole(arrays.sequence_accuracy.data[at])} of whole sequences.${other}`
   );
 }

@@ -119,7 +119,7 @@ function pictures({ arrays }) {
       draw: (size) => ({
         title: 'And the gradient vanishes',
         summary: 'The gradient of the softmax by the width, with and without the division.',
-        help: 'Mean Frobenius norm of ∂weights/∂scores: how much the weights move when the scores do. Where it is near 0, training cannot move the weight elsewhere.',
+        help: 'Mean Frobenius norm of ∂weights/∂scores: how much the weights move when the scores do. If it is near 0, training cannot move the weight elsewhere.',
         ...curvesChart(
           {
             x: widths,

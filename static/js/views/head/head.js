@@ -60,7 +60,7 @@ const PANELS = /** @type {const} */ (['profile', 'writes', 'seeks']);
 /** @type {View} */
 export const head = {
   ...entryOf('head'),
-  help: 'What this head does over many sentences, and what its weights alone say of the tokens it writes and looks for.',
+  help: 'The behaviour of this head over many sentences, and the tokens that its weights write and look for.',
   terms: [
     ['score', 'a mean attention weight, from 0 to 1'],
     [
@@ -311,13 +311,13 @@ const ANALYSIS = 'head_circuits';
 /** @type {Record<Circuit, {title: string, arrays: [string, string], unit: string, say: (token: string) => string}>} */
 const CIRCUITS = {
   writes: {
-    title: 'What it writes',
+    title: 'Tokens it writes',
     arrays: ['written_ids', 'written_logits'],
     unit: 'logits',
     say: (token) => `If it attends to ${token}, the head raises the logits of these tokens most.`,
   },
   seeks: {
-    title: 'What it looks for',
+    title: 'Tokens it looks for',
     arrays: ['sought_ids', 'sought_scores'],
     unit: 'score',
     say: (token) =>

@@ -37,7 +37,7 @@ import { choice } from '../../ui/controls.js';
 /** @type {View} */
 export const long = {
   ...entryOf('long'),
-  help: 'The map of the chosen head over the whole text, each cell the mean or maximum of a square of weights; closer, single weights. The curves beside it are of the same queries.',
+  help: 'The map of the chosen head over the whole text, each cell the mean or maximum of a square of weights; zoomed in, single weights. The curves beside it are of the same queries.',
   terms: [
     ['mean of 64 × 64 tokens', 'the mean weight of 64 queries on 64 keys'],
     ['exact', 'every cell is one weight'],

@@ -158,7 +158,7 @@ export function sourcesOf(found, tokens, sources) {
     ...rows,
     {
       label: 'not by attention',
-      meaning: 'the difference minus what all heads fetched',
+      meaning: 'the difference minus what all heads moved',
       name: 'what no head carries: the embedding, the feed-forward networks and the biases',
       value: differenceOf(found) - through,
     },

@@ -22,7 +22,7 @@ const CHOICES = 12;
 const ANALYSIS = 'logit_attribution';
 
 const SHOW = [
-  { id: 'parts', title: 'Parts', help: 'What each part adds to the prediction, exactly' },
+  { id: 'parts', title: 'Parts', help: 'The exact contribution of each part to the prediction' },
   { id: 'path', title: 'Strongest path', help: 'Head, earlier head and token, each edge ablated' },
   {
     id: 'patching',

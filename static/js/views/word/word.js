@@ -151,7 +151,7 @@ function pathInWords(trace, found) {
 }
 
 /**
- * The parts for and against the token, and the tokens that the heads fetched it from.
+ * The parts for and against the token, and the tokens that the heads moved it from.
  * @param {Trace} trace
  * @param {Found} found
  * @returns {string[]} at most two sentences
@@ -185,7 +185,7 @@ function contributions(trace, found) {
   return [
     sides.length > 0 ? `Most ${sides.join('; most ')}.` : '',
     sources.length > 0
-      ? `The heads fetched most from ${enumerated(sources)}, where + favours “${token}”.`
+      ? `The heads moved most from ${enumerated(sources)}, where + favours “${token}”.`
       : '',
   ].filter(Boolean);
 }
@@ -204,7 +204,7 @@ function tokensIn({ token, against }) {
 
 /** @type {Record<string, string>} */
 const HELP = {
-  path: 'From the prediction back to a token: first the head whose loss hurts most, then the edge to it, measured by a pass without it. “layer 0, head 4 → layer 1, head 2” stands for what the first head writes and the second reads.',
+  path: 'From the prediction back to a token: first the head whose ablation lowers the difference most, then the edge to it, measured by a pass without it. “layer 0, head 4 → layer 1, head 2” stands for what the first head writes and the second reads.',
   patching:
     'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:
@@ -228,7 +228,7 @@ const CHARTS = {
   },
   tokens: {
     title: 'By token',
-    help: 'From which token the heads fetched it: weight × value × output matrix, summed over all heads.',
+    help: 'The tokens from which the heads moved it: weight × value × output matrix, summed over all heads.',
     rows: (found, trace) =>
       sourcesOf(found, tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')),
   },

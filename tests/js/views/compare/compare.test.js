@@ -271,7 +271,7 @@ test('the heads of a student are matched with those of its teacher, from either 
   equal(partners.grid.value(1, 0), 0.9);
   equal(partners.grid.value(0, 1), -0.25);
   ok(Number.isNaN(partners.grid.value(0, 0)));
-  match(partners.grid.describe(1, 0), /goes with layer 0, head 1 of B: correlation 0.9/);
+  match(partners.grid.describe(1, 0), /corresponds to layer 0, head 1 of B: correlation 0.9/);
   match(partners.grid.describe(0, 0), /has no partner/);
   deepEqual(partners.grid.choose(0, 1), { layer: 0, head: 1 });
   const said = (layer, head) => {
@@ -279,7 +279,7 @@ test('the heads of a student are matched with those of its teacher, from either 
     return compare.wording(traceA(), stateOf(state)).answer.join(' ');
   };
   match(said(0, 0), /no partner in B\.$/);
-  match(said(1, 0), /goes with layer 0, head 1 of B \(correlation 0.90\)\.$/);
+  match(said(1, 0), /corresponds to layer 0, head 1 of B \(correlation 0.90\)\.$/);
   const seen = partnersOf(taught({ ...CARD, id: 'small' }), CARD);
   deepEqual(seen.pairs[0], { layer: 0, head: 1, partner: { layer: 1, head: 0 }, correlation: 0.9 });
   equal(seen.student, 'small');

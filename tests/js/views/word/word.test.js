@@ -137,7 +137,7 @@ test('the answer names the most for and the most against, by sign, and the sourc
     'Most for “·saw”: the experts of layer 1 (+3.00), of single heads, layer 0, head 0 (+3.00); ' +
       'most for “<i>&”: the feed-forward network of layer 0 (−2.00), of single heads, layer 0, head 1 (−2.00).',
   );
-  equal(sources, 'The heads fetched most from “it” at 1 (+1.00), where + favours “·saw”.');
+  equal(sources, 'The heads moved most from “it” at 1 (+1.00), where + favours “·saw”.');
   deepEqual(more, []);
 });
 
