@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from headlight.commands.output import console
+from headlight.commands.output import console, show
 from headlight.commands.parsing import UsageError
 from headlight.model.card import ModelCard, flatten, read_card, write_card
 from headlight.model.checkpoint import find_model, load, load_checkpoint, save, write_atomically
@@ -83,16 +83,16 @@ def evaluate_model(
     if bits:
         with usage_errors():
             figures = {BITS: measure_bits(checkpoint, evidence, bits)}
-        console.print(_figures_table(figures, checkpoint.id))
+        show(_figures_table(figures, checkpoint.id))
         renewed = replace(card, metrics={**card.metrics, **figures})
         write_atomically(folder / CARD, lambda path: write_card(path, renewed))
         return figures
     with usage_errors():
         figures = measure(checkpoint, evidence)
         found = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
-    console.print(_figures_table(figures, checkpoint.id))
+    show(_figures_table(figures, checkpoint.id))
     if found is not card.expert_tokens:
-        console.print(_experts_table(found, checkpoint.id))
+        show(_experts_table(found, checkpoint.id))
     if evidence == Evidence():
         known = card.training.get("evaluation")
         console.print(
@@ -127,7 +127,7 @@ def _experts_table(found: Mapping[str, Any], title: str) -> Table:
 
 
 def _figures_table(figures: Mapping[str, Any], title: str) -> Table:
-    table = Table("figure", "value", title=title)
+    table = Table(Column("figure", overflow="fold"), "value", title=title)
     for name, value in flatten(figures):
         table.add_row(name, str(value))
     return table
@@ -164,7 +164,7 @@ def profile_model(
     if (folder / CARD).exists():
         renewed = replace(read_card(folder / CARD), heads=summary_of(profile))
         write_atomically(folder / CARD, lambda path: write_card(path, renewed))
-    console.print(_table(profile, checkpoint.id))
+    show(_table(profile, checkpoint.id))
     return profile
 
 
