@@ -274,7 +274,11 @@ async def async_events_of(lines: AsyncIterable[str], kinds: EventKinds) -> Async
 
 
 class _EventDecoder:
-    """Assembles lines into events: https://html.spec.whatwg.org/#event-stream-interpretation."""
+    """Assembles lines into events: https://html.spec.whatwg.org/#event-stream-interpretation.
+
+    httpx-sse was considered: it would do the ten lines of `feed`, and nothing of the end and the
+    errors of a stream.
+    """
 
     def __init__(self, kinds: EventKinds) -> None:
         self.kinds = kinds
