@@ -38,7 +38,7 @@ from headlight.middleware.security import (
     SecurityHeaders,
     TrustedHosts,
 )
-from headlight.routes import experiments, generation, health, models, page, positional, traces
+from headlight.routes import ROUTERS, page
 from headlight.services import Services
 from headlight.settings import Settings
 from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
@@ -90,8 +90,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.services = services
     install_problems(app, page.problem_page)
     describe_api(app, needs_key=bool(services.settings.api_keys))
-    for routes in (models, traces, positional, generation, experiments, health, page):
-        app.include_router(routes.router)
+    for router in ROUTERS:
+        app.include_router(router)
     app.mount(DOCS_URL, HashedFiles(packages=[("fastapi_swagger", "resources")]))
     app.mount(STATIC_URL, HashedFiles(directory=STATIC))
     return app

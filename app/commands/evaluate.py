@@ -1,6 +1,6 @@
 """The work of `headlight evaluate` and `quantize`: figures on a card, a copy with fewer bits.
 
-With --heads, `headlight evaluate` writes a profile of every head.
+With --heads, `headlight evaluate` writes a profile of every head. The options are in `app/cli.py`.
 """
 
 from __future__ import annotations

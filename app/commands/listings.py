@@ -1,4 +1,7 @@
-"""The work of `headlight models`, `limits` and `settings`: lists for people or as JSON."""
+"""The work of `headlight models`, `limits` and `settings`: lists for people or as JSON.
+
+Their options are in `app/cli.py`.
+"""
 
 import json
 import logging

@@ -1,4 +1,7 @@
-"""The work of `headlight trace` and `generate`: a text here or on a server, printed or in files."""
+"""The work of `headlight trace` and `generate`: a text here or on a server, printed or in files.
+
+Their options are in `app/cli.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The work of `headlight train` and `comparisons`: settings as typed, the run, its progress."""
+"""The work of `headlight train` and `comparisons`: settings as typed, the run, its progress.
+
+Their options are in `app/cli.py`.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from headlight.concurrency import client_left
 from headlight.errors import InvalidMembers, Problem, described, echo, server_stopping
 from headlight.experiments import Run, description
 from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
-from headlight.routes import JsonRoute
+from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM, JSON
 from headlight.schemas.experiments import (
     ExperimentAnswer,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from headlight.concurrency import client_left
 from headlight.errors import described
-from headlight.routes import JsonRoute
+from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.negotiation import negotiate

@@ -14,7 +14,7 @@ from headlight.errors import Problem, described, server_stopping
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, typed_tokens
 from headlight.registry import Registry
-from headlight.routes import JsonRoute
+from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM
 from headlight.schemas.traces import (
     TileAnswer,
