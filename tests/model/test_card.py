@@ -80,6 +80,12 @@ def test_new_figures_replace_the_old(tmp_path):
     assert "1.61" not in path.read_text(encoding="utf-8")
 
 
+def test_an_example_opens_what_it_names_and_nothing_else():
+    opens = {"view": "attention", "where": "cross", "layer": 0, "head": 2, "query": 3}
+    assert EXAMPLE.opens == opens
+    assert Example(text="a").opens == {}
+
+
 def test_a_card_written_by_hand_may_leave_fields_out(tmp_path):
     (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nexamples:\nmetrics:\n---\n")
     assert read_card(tmp_path / "CARD.md") == ModelCard(title="T", licence="L")

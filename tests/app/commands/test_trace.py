@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from headlight.cli import app
 from headlight.client import Client, read_trace
+from headlight.commands.trace import _quoted
 
 ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
 ZEROED = '[{"kind": "heads_off", "heads": [0]}]'
@@ -122,6 +123,13 @@ def test_a_text_that_cannot_be_continued_is_a_usage_error(headlight, words, faul
     result = headlight("generate", "the cat", *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert fault in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("\\xe2\\x80", r"'\xe2\x80'"), ("\x04", r"'\x04'"), (" a", "' a'")]
+)
+def test_a_token_is_quoted_with_single_backslashes(text, shown):
+    assert _quoted(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,14 @@ from hypothesis.extra import numpy as arrays
 
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
+from headlight.serialization import sending
 from headlight.serialization.negotiation import MEDIA_TYPES, ResponseFormat
 from headlight.serialization.sending import (
     CHUNK_BYTES,
     UNREAD_BYTES,
     ChunkedResponse,
     Outgoing,
+    entity_tag,
     size_estimate,
 )
 from headlight.serialization.trace import Analysis, Answer, Arrays, encode
@@ -303,3 +305,23 @@ def test_pieces_follow_each_other_and_the_last_one_says_so(n_bytes, n_pieces):
     assert b"".join(piece["body"] for piece in pieces) == content
     assert [piece["more_body"] for piece in pieces] == [True] * (n_pieces - 1) + [False]
     assert n_bytes <= UNREAD_BYTES or pieces[-1]["body"] == b"", "which waits for what is unread"
+
+
+WEIGHTS = NamedArray(("query", "key"), np.eye(3, dtype=np.float32))
+
+
+TRACE = Trace(
+    model="m", revision="r", precision="float32", text="a", tokens=(), tensors={"w": WEIGHTS}
+)
+
+
+ANSWER = Answer(id="id", trace=TRACE, analyses={})
+
+
+def test_another_release_of_a_compressor_has_tags_of_its_own(monkeypatch):
+    """Replicas that were built at different times may stand behind one address."""
+    plain, coded = ResponseFormat(), ResponseFormat(coding="zstd")
+    before = {form: entity_tag(ANSWER, form) for form in (plain, coded)}
+    monkeypatch.setattr(sending, "LIBRARIES", "others")
+    assert entity_tag(ANSWER, plain) == before[plain]
+    assert entity_tag(ANSWER, coded) != before[coded]

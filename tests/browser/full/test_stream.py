@@ -18,6 +18,10 @@ def plain(text):
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
+def percent(share):
+    return f"{100 * share:.1f} %"
+
+
 def lens_cell(reader, layer, position, layers, count):
     """The middle of a cell of a lens of one line; the tokens stand above the layers."""
     return reader.cell(layer + 1, position, layers + 1, count)
@@ -48,3 +52,20 @@ def test_a_cell_of_the_lens_opens_its_likeliest_tokens_and_the_link_keeps_it(rea
 
 def headings_of(reader):
     return [plain(heading) for heading in reader.view.locator("h2").all_text_contents()]
+
+
+def test_the_lens_is_walked_by_keyboard_and_read_out(reader, lens):
+    reader.open(text=TEXT, view="stream")
+    layers, count, _ = lens.shape
+    plot = reader.view.locator(".plot").first
+    assert "likeliest token after each of 4 layers" in plot.get_attribute("aria-label")
+    plot.focus()
+    reader.page.keyboard.press("ArrowUp")
+    reader.page.keyboard.press("ArrowLeft")
+    said = percent(lens[layers - 2, count - 2, 0])
+    assert f"After “a” at 7, layer {layers - 2} predicts" in reader.announced
+    assert said in reader.announced
+    reader.page.keyboard.press("Enter")
+    reader.wait_until_drawn()
+    assert f"stream_layer={layers - 2}" in reader.fragment
+    assert f"query={count - 2}" in reader.fragment

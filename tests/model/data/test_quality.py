@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 from random import Random
 
 import numpy as np
@@ -11,6 +12,7 @@ from headlight.model.data.damage import BOILERPLATE, DAMAGES, damaged
 from headlight.model.data.features import FEATURES, Text, features_of
 from headlight.model.data.quality import (
     SHIPPED,
+    Extremes,
     Labelled,
     coefficients,
     read_classifier,
@@ -209,6 +211,17 @@ def test_bad_documents_are_made_from_good_ones_of_the_same_group(tmp_path):
     assert kinds == [kind for damage in [*DAMAGES] * 2 for kind in (damage, "good")]
     assert len({example.group for example in found}) == 10
     assert found[0].group == found[1].group
+
+
+def test_the_extremes_are_the_first_of_a_sorted_stream():
+    rng = random.Random(0)
+    scores = [round(rng.random(), 3) for _ in range(100)]
+    extremes = Extremes(10)
+    for number, score in enumerate(scores):
+        extremes.add(score, f"text:{number}", "word " * 100)
+    assert [item["score"] for item in extremes.best] == sorted(scores, reverse=True)[:10]
+    assert [item["score"] for item in extremes.worst] == sorted(scores)[:10]
+    assert len(extremes.best[0]["text"]) < 250
 
 
 def test_the_classifier_that_ships_tells_a_story_from_its_damage():

@@ -12,6 +12,7 @@ from headlight.model.data import topics
 from headlight.model.data.topics import (
     Mixture,
     TopicModel,
+    TopicShares,
     divergence,
     topic_map,
     vocabulary,
@@ -86,6 +87,14 @@ def test_diversity_is_entropy_over_that_of_equal_shares():
     assert Mixture(np.full(4, 0.25)).diversity == pytest.approx(1)
     assert Mixture(np.array([1.0, 0, 0, 0])).diversity == 0
     assert Mixture(np.array([0.5, 0.5, 0, 0])).diversity == pytest.approx(math.log(2) / math.log(4))
+
+
+def test_shares_are_means_over_documents():
+    shares = TopicShares(2)
+    for row in ([0.9, 0.1], [0.5, 0.5]):
+        shares.add(Mixture(np.array(row)))
+    assert shares.shares == pytest.approx([0.7, 0.3])
+    assert shares.to_dict()["topics_per_document"] == {"1": 1, "2": 1}
 
 
 def test_the_divergence_of_equal_corpora_is_0_and_of_disjoint_ones_1():

@@ -96,6 +96,15 @@ def test_as_many_are_hidden_as_asked_for_and_always_the_same(encoder):
     assert 0 < measure(encoder, documents, " dog")["masked_word_accuracy"] == 1 / 5
 
 
+def test_padding_and_company_do_not_change_an_answer(encoder):
+    documents = [" the cat saw a dog\n", " dog\n", " a cat saw the dog the cat saw\n"]
+    together = evaluate(encoder, documents)
+    alone = [evaluate(encoder, [document]) for document in documents]
+    for name in ("masked_word_accuracy", "masked_word_in_first_five"):
+        right = sum(round(each[name] * each["masked_words"]) for each in alone)
+        assert together[name] * together["masked_words"] == pytest.approx(right)
+
+
 @pytest.mark.parametrize("documents", [[], ["\n \n"], ["12 34 ...\n"]])
 def test_a_text_without_words_is_rejected(encoder, documents):
     with pytest.raises(CorpusError, match="no word of one token"):

@@ -124,6 +124,32 @@ def test_the_parameters_make_the_network():
         assert (network.num_layers, network.input_size, network.hidden_size) == (3, 8, 16)
 
 
+def test_the_seed_draws_the_weights_the_training_and_the_tested_sequences(monkeypatch):
+    networks = []
+    make, drawn_ids, draw = learn_task.make_network, [], learn_task.Task.draw
+    monkeypatch.setattr(
+        learn_task, "make_network", lambda *given: networks.append(make(*given)) or networks[-1]
+    )
+
+    def recorded(task, rng, n_rows):
+        found = draw(task, rng, n_rows)
+        drawn_ids.append(found[0][:4].tolist())
+        assert n_rows in (4, learn_task.N_TESTED)
+        return found
+
+    monkeypatch.setattr(learn_task.Task, "draw", recorded)
+    weights = []
+    for seed in (0, 1):
+        next(EXPERIMENT.start({**TINY, "seed": seed}))
+        weights.append(torch.cat([each.detach().flatten() for each in networks[-1].parameters()]))
+        EXPERIMENT.result({**TINY, "seed": seed, "steps": 2})
+    assert (weights[0] != weights[1]).any()
+    for first in range(3):  # the tested sequences, and the batches of both steps
+        assert drawn_ids[1 + first] != drawn_ids[5 + first]
+    tested, *trained = drawn_ids[1:4]
+    assert tested not in trained
+
+
 @pytest.mark.parametrize("step", [0, 3, 39])
 def test_a_step_has_the_rate_of_its_schedule_and_a_clipped_gradient(step, monkeypatch):
     parameters = LearnTask(**TINY, steps=40, learning_rate=0.02)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from headlight.model.foreign import attention
+from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.probe import record
 from headlight.model.generation import Continuation, Sampling, generate
@@ -68,6 +69,14 @@ def _by_layer(stack, kind, attentions):
         f"{stack}.layers.{layer}.{kind}_attention.weights": weights
         for layer, weights in enumerate(attentions)
     }
+
+
+def test_the_steps_to_the_weights_share_one_tensor(served):
+    model = served("llama")
+    with WholeMatrices({(len(TEXT), len(TEXT))}) as made:
+        read(model, *(f"{path}.weights" for path in paths(model)))
+    steps = {step for step in made.found if ".mul" in step or "softmax" in step}
+    assert steps == {"aten.mul_.Tensor", "aten.softmax.int_out"}
 
 
 def test_a_file_that_reads_an_earlier_step_again_keeps_it(monkeypatch):
