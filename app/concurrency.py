@@ -107,7 +107,10 @@ async def run_in_thread(
         except Cancelled:
             late = Problem(504, "too-slow", too_slow)
             problem = ClientDisconnected() if is_left.is_set() else late
-        raise problem  # not chained: the traceback holds the arrays of the work
+        try:
+            raise problem  # not chained: the traceback holds the arrays of the work
+        finally:
+            del problem  # its own traceback holds this frame
 
     running = asyncio.ensure_future(anyio.to_thread.run_sync(run, limiter=threads))
     running.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved

@@ -6,7 +6,7 @@ in a short queue. A run ends between two of its steps if its client disconnects 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Thread
 from time import monotonic
@@ -71,7 +71,11 @@ class Experiments:
         places = self.long if is_long else self.quick
         threads = self._long_threads if is_long else self._quick_thread
         with places.place():
-            yield Run(experiment, parameters, threads, self.seconds)
+            run = Run(experiment, parameters, threads, self.seconds)
+            try:
+                yield run
+            finally:
+                run.close()
 
 
 def _places(limit: int) -> Places:
@@ -107,6 +111,11 @@ class Run:
     async def result(self, client_left: ClientLeft | None = None) -> bytes:
         """The whole result as JSON; errors are those of `frame`."""
         return await self._in_thread(self._encoded_result, client_left)
+
+    def close(self) -> None:
+        """Free what the experiment holds; a thread that computes a frame does so when it stops."""
+        with suppress(ValueError):  # the generator is running
+            self._frames.close()
 
     async def _in_thread(
         self, work: Callable[[], Result], client_left: ClientLeft | None

@@ -10,7 +10,7 @@ along it; any other array is whole in the frame that has it. `collect` joins the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,7 +146,7 @@ class Experiment:
                 raise TooCostly(what, limit=limit, actual=round(actual), way_out=self.way_out)
         return parameters
 
-    def start(self, values: Mapping[str, Any] | Parameters | None = None) -> Iterator[Frame]:
+    def start(self, values: Mapping[str, Any] | Parameters | None = None) -> Generator[Frame]:
         """Validate the values now, and compute the frames as they are asked for.
 
         Raises:
@@ -159,7 +159,7 @@ class Experiment:
         """Compute the whole result at once; arguments and errors are those of `start`."""
         return collect(self.start(values))
 
-    def _frames(self, parameters: Parameters) -> Iterator[Frame]:
+    def _frames(self, parameters: Parameters) -> Generator[Frame]:
         for arrays in self.run(parameters):
             yield {
                 name: NamedArray(tuple(self.quantities[name].axes.split()), np.asarray(data))

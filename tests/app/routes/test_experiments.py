@@ -1,5 +1,6 @@
 """GET and POST /api/v1/experiments: descriptions, results, events, and requests that are wrong."""
 
+import asyncio
 import json
 import time
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from headlight.experiments import MAX_WAITING
+from headlight.experiments import MAX_WAITING, Experiments
 from headlight.model.cancellation import check
 from headlight.model.experiments.experiment import Cost, Experiment, Parameters, Quantity
 from headlight.model.experiments.registry import EXPERIMENTS
@@ -234,6 +235,19 @@ def test_a_client_that_leaves_ends_the_run(server, endless):
     close(streams)
     wait_for(lambda: made.n_running == 0)
     wait_for(lambda: server.services.experiments.long.n_open == 0)
+
+
+def test_a_run_ends_with_its_block_even_between_two_frames(endless):
+    made = endless()
+
+    async def scenario():
+        with Experiments(1, 60).run(made.experiment(), Parameters()) as run:
+            await run.frame()
+            assert made.n_running == 1
+        assert made.n_running == 0
+        return run
+
+    assert asyncio.run(scenario())
 
 
 def test_a_client_that_leaves_before_a_json_answer_ends_the_run(server, endless):
