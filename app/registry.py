@@ -206,7 +206,8 @@ class Registry:
             else:
                 self.descriptions = {**self.descriptions, folder.name: describe(folder)}
         except Exception as error:  # whatever is wrong with one folder, the others go on
-            self._give_up(folder, error)
+            is_default = folder.name == self.default  # its error is raised where it is asked for
+            self._give_up(folder, error, logging.DEBUG if is_default else logging.WARNING)
 
     def _describe_foreign(self, folder: Path) -> None:
         from headlight.foreign_models import read_description
@@ -268,11 +269,11 @@ class Registry:
         }
         self.memory.drop(model)
 
-    def _give_up(self, folder: Path, error: Exception) -> None:
+    def _give_up(self, folder: Path, error: Exception, level: int = logging.WARNING) -> None:
         # Clients learn which file is wrong, not its path on this machine.
         name = _shown(folder.name, MAX_MODEL_ID_CHARACTERS)
         reason = _shown(str(error).replace(str(folder), name), MAX_REASON_CHARACTERS)
-        logger.warning("the model in %s cannot be used: %s", _shown(str(folder)), reason)
+        logger.log(level, "the model in %s cannot be used: %s", _shown(str(folder)), reason)
         # New maps, because another thread may be reading the old ones.
         self.unavailable = {**self.unavailable, name: reason}
         self.descriptions = {

@@ -284,8 +284,10 @@ class Local:
         registry, folder = self.registry, Path(model)
         if model in registry.ids or not folder.is_dir():
             return model
-        registry.add(folder.resolve())
-        return folder.resolve().name
+        folder = folder.resolve()
+        registry.default = folder.name
+        registry.add(folder)
+        return folder.name
 
     def name_of(self, request: TraceRequest) -> str:
         """The id of the model that a request means."""
