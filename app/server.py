@@ -41,7 +41,7 @@ SWITCH_SECONDS = 1e-3
 
 At Python's own 5 ms each of the event loop's system calls may cost that much while the
 inference thread runs, and a request makes half a dozen; at 0.5 ms the two threads interrupt each
-other so often that 64 clients get 1.04 × fewer answers.
+other so often that 64 clients get 4 % fewer answers.
 """
 
 

@@ -59,9 +59,9 @@ class Command(TyperCommand):
         except typer.BadParameter as error:
             from pydantic import ValidationError
 
-            from headlight.errors import validation_message
-
             if isinstance(error.__cause__, ValidationError):
+                from headlight.errors import validation_message
+
                 error.message = "; ".join(map(validation_message, error.__cause__.errors()))
             raise
 

@@ -285,7 +285,7 @@ class Local:
         if model in registry.ids or not folder.is_dir():
             return model
         folder = folder.resolve()
-        registry.default = folder.name
+        registry.default = folder.name  # a fault of it is raised, so the registry logs no warning
         registry.add(folder)
         return folder.name
 

@@ -449,6 +449,12 @@ const HIDDEN = { visible: false, showgrid: false, zeroline: false };
 
 /** @param {Circle[]} circles @param {PlaceOf} at @param {Palette} palette */
 function marksOf(circles, at, palette) {
+  /** @param {(number|null)[][]} points */
+  const placed = (points) => ({
+    ...SHARED,
+    x: points.map(([x]) => x),
+    y: points.map(([, y]) => y),
+  });
   /**
    * @param {(circle: Circle) => Point[]} pick
    * @param {{size: number, color: string, opacity?: number, line?: {color: string, width: number}}} marker
@@ -457,26 +463,14 @@ function marksOf(circles, at, palette) {
     const points = circles.flatMap((circle, index) =>
       pick(circle).map((point) => at(index, point)),
     );
-    return {
-      ...SHARED,
-      mode: 'markers',
-      x: points.map(([x]) => x),
-      y: points.map(([, y]) => y),
-      marker,
-    };
+    return { ...placed(points), mode: 'markers', marker };
   };
   /** @param {(circle: Circle) => Point[][]} paths @param {{color: string, width: number}} line */
   const lines = (paths, line) => {
     const points = circles.flatMap((circle, index) =>
       paths(circle).flatMap((path) => [...path.map((point) => at(index, point)), [null, null]]),
     );
-    return {
-      ...SHARED,
-      mode: 'lines',
-      x: points.map(([x]) => x),
-      y: points.map(([, y]) => y),
-      line,
-    };
+    return { ...placed(points), mode: 'lines', line };
   };
   return [
     lines(() => [roundFrom(0, FULL, 1, 1)], { color: palette.line, width: 1.5 }),
