@@ -11,12 +11,16 @@ ROOT = Path(__file__).parents[2]
 TOP_LEVEL = {
     ".ci",
     ".dockerignore",
+    ".github",  # the workflow of a hosted CI lies nowhere else
     ".gitignore",
     "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
     "Dockerfile",
     "LICENSE",
     "Makefile",
     "README.md",
+    "SECURITY.md",
     "app",
     "compose.yaml",
     "constraints.txt",

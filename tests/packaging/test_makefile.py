@@ -15,7 +15,7 @@ def test_make_alone_lists_every_command():
 
 def test_every_make_command_that_is_named_exists():
     named = {"install", "serve", "test", "test-all", "bench", "lock"}
-    for name in ("README.md", "CHANGELOG.md", ".ci/run", "constraints.txt"):
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", ".ci/run", "constraints.txt"):
         text = (ROOT / name).read_text()
         named |= set(re.findall(r"(?:^|`|exec )make ([a-z-]+)", text, re.MULTILINE))
     assert named <= TARGETS

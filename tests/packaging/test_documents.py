@@ -1,0 +1,44 @@
+"""CONTRIBUTING.md, CITATION.cff and the changelog agree with the code."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_every_file_that_contributors_are_sent_to_exists():
+    paths = {
+        path
+        for path in re.findall(r"`([\w./]+/[\w./]*)`", CONTRIBUTING)
+        if path != "/api/v1/limits"
+    }
+    assert len(paths) > 10
+    places = {path.replace("NAME", "*") for path in paths}
+    assert [place for place in places if not list(ROOT.glob(place))] == []
+
+
+def test_every_name_to_register_at_is_defined_where_it_is_said_to_be():
+    places = re.findall(r"`(\w+)` in `([\w./]+)`", CONTRIBUTING)
+    assert len(places) > 8
+    definition = r"^(?:export |const |class |def )*{}\b.*[=:(]"
+    missing = [
+        f"{name} in {path}"
+        for name, path in places
+        if not re.search(definition.format(name), (ROOT / path).read_text(), re.MULTILINE)
+    ]
+    assert missing == []
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == VERSION
+    (newest, date), *_ = re.findall(
+        r"^## \[(\S+)\] – (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M
+    )
+    assert newest == VERSION
+    assert str(citation["date-released"]) == date
