@@ -1,6 +1,5 @@
-# syntax=docker/dockerfile:1
 # Headlight in a container: CPU, no root, no network needed.
-#   docker build -t headlight .
+#   docker build -t headlight .        or podman build, or buildah build --format docker
 #   docker run --rm -p 127.0.0.1:8000:8000 --read-only --tmpfs /tmp headlight
 ARG PYTHON_VERSION=3.11
 
@@ -20,16 +19,20 @@ RUN apt-get update && \
     apt-get install --yes --no-install-recommends binutils && \
     rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-# The dependencies come before the code, so that a change of the code installs only the code again.
-# Of the code they need no more than its name. What only a compiler, a debugger, the tests of others or
-# JupyterLab would read is dropped in the same layer, 970 MB become 620. (NumPy's libraries keep their
-# symbols: they were patched after they were linked, and would not load without.)
+# The dependencies come before the code, so that a change of the code installs only the code again. Their
+# list is that of pyproject.toml. What only a compiler, a debugger, the tests of others or JupyterLab would
+# read is dropped in the same layer, 970 MB become 620. (NumPy's libraries keep their symbols: they were
+# patched after they were linked, and would not load without.)
 COPY constraints.txt pyproject.toml ./
-RUN touch README.md LICENSE && \
+RUN python -c "import sys, tomllib; \
+project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+extras = [extra.strip() for extra in sys.argv[1].strip('[]').split(',') if extra.strip()]; \
+needed = [*project['dependencies'], *(line for extra in extras for line in project['optional-dependencies'][extra])]; \
+print(*needed, sep='\n')" "${EXTRAS}" > requirements.txt && \
     pip install --constraint constraints.txt --upgrade pip && \
     python -m venv --without-pip /headlight && \
     pip --python /headlight install --no-compile --constraint constraints.txt --no-deps --index-url "${TORCH_INDEX}" torch && \
-    pip --python /headlight install --no-compile --constraint constraints.txt ".${EXTRAS}" && \
+    pip --python /headlight install --no-compile --constraint constraints.txt --requirement requirements.txt && \
     pip --python /headlight uninstall --yes hf-xet && \
     rm -rf /headlight/lib/python3*/site-packages/torch/include \
            /headlight/lib/python3*/site-packages/torch/share \
@@ -41,7 +44,7 @@ RUN touch README.md LICENSE && \
     find /headlight/lib/python3*/site-packages/torch/lib /headlight/lib/python3*/site-packages/zstandard \
          -name '*.so' -exec strip --strip-unneeded {} +
 COPY . .
-RUN pip --python /headlight install --no-compile --no-deps --force-reinstall .
+RUN pip --python /headlight install --no-compile --no-deps .
 # What was dropped is missed by nobody: a server starts and is warm. What it imported lies compiled
 # beside it from then on: a read-only container can compile nothing, and would compute for 4 seconds in
 # place of 2 whenever it starts.
@@ -70,7 +73,7 @@ ENV PATH="/headlight/bin:${PATH}" \
 USER 10001
 EXPOSE 8000
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --start-interval=1s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(f\"http://127.0.0.1:{os.environ['HEADLIGHT_PORT']}/readyz\", timeout=4)"]
+HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=3 \
+    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(f\"http://127.0.0.1:{os.environ['HEADLIGHT_PORT']}/readyz\", timeout=3)"]
 ENTRYPOINT ["headlight"]
 CMD ["serve"]

@@ -32,7 +32,7 @@ endif
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
-	audit bench bench-page load soak openapi format lock docker clean
+	image-test audit bench bench-page load soak openapi format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -112,6 +112,9 @@ lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that 
 	$(BIN)/uv pip compile pyproject.toml --extra data --extra evaluate --extra hf --extra bench --group test --group tools --upgrade \
 		--quiet --universal --python-version 3.11 --no-header >> $(VENV)/lock
 	mv $(VENV)/lock constraints.txt
+
+image-test: $(VENV)/.installed-test ## Build the container image with Docker, Podman or Buildah, and use it
+	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) -p no:schemathesis tests/image
 
 docker: ## Build the container image
 	docker build --tag headlight .
