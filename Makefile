@@ -52,6 +52,7 @@ test: lint types test-python test-js test-browser ## Run what every change has t
 
 test-all: test test-shapes ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
+	command -v caddy > /dev/null || .ci/apt-install caddy
 	$(PYTEST) $(PARALLEL) -m slow tests/app tests/model tests/packaging
 	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/openapi_fuzz.py
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full

@@ -1,14 +1,15 @@
 """compose.yaml: what stands in front of a server, run as it is against a server on this machine."""
 
+import json
 import os
 import re
-import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ TOLD = {
 }
 PROBLEM = "application/problem+json"
 
-needs_caddy = pytest.mark.skipif(not shutil.which("caddy"), reason="there is no caddy here")
+with_caddy = pytest.mark.slow  # `make test-all` installs it
 
 
 def filled(text, **given):
@@ -102,12 +103,24 @@ def headlight():
 @pytest.fixture(scope="module")
 def proxy(headlight, tmp_path_factory):
     """The address of a proxy with the configuration of compose.yaml, in front of that server."""
-    folder, port = tmp_path_factory.mktemp("proxy"), free_port()
+    yield from proxying(headlight, tmp_path_factory.mktemp("proxy"))
+
+
+@pytest.fixture(scope="module")
+def hasty_proxy(headlight, tmp_path_factory):
+    """A proxy whose patience is shorter by minutes, and no different otherwise."""
+    shorter = {"read_header 10s": "read_header 1s", "write 10m": "write 2s"}
+    yield from proxying(headlight, tmp_path_factory.mktemp("hasty"), shorter)
+
+
+def proxying(headlight, folder, changes=()):
+    port = free_port()
     text = filled(CADDYFILE, **TOLD, HEADLIGHT_SITE=f"localhost:{port}")
-    assert "headlight:8000" in text
-    text = text.replace("headlight:8000", f"127.0.0.1:{headlight}")
-    ports = f"{{\n\thttp_port {free_port()}\n\thttps_port {port}\n"
-    (folder / "Caddyfile").write_text(text.replace("{\n", ports, 1))
+    ports = {"{\n": f"{{\n\thttp_port {free_port()}\n\thttps_port {port}\n"}
+    for old, new in {"headlight:8000": f"127.0.0.1:{headlight}", **ports, **dict(changes)}.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    (folder / "Caddyfile").write_text(text)
     environment = os.environ | {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
     command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
     yield from running(command, environment, f"https://localhost:{port}/healthz", port)
@@ -162,7 +175,7 @@ def assert_problem(response, status):
     assert response.json()["status"] == status
 
 
-@needs_caddy
+@with_caddy
 def test_the_page_comes_over_tls_and_says_that_it_always_will(client):
     response = client.get("/")
     assert response.status_code == 200
@@ -170,7 +183,7 @@ def test_the_page_comes_over_tls_and_says_that_it_always_will(client):
     assert "default-src 'self'" in response.headers["content-security-policy"]
 
 
-@needs_caddy
+@with_caddy
 def test_who_asks_without_a_key_or_too_much_is_told_by_headlight(client):
     assert_problem(client.post("/api/v1/trace", json={}, headers={"authorization": ""}), 401)
     assert_problem(trace(client, "word " * 170_000), 413)
@@ -178,27 +191,100 @@ def test_who_asks_without_a_key_or_too_much_is_told_by_headlight(client):
     assert_problem(client.get("/nowhere"), 404)
 
 
-@needs_caddy
+@with_caddy
+def test_a_trace_passes_unchanged(client, headlight):
+    order = {"text": "The cat sat.", "capture": ["*.weights"]}
+    through = client.post("/api/v1/trace", json=order)
+    direct = httpx.post(f"http://127.0.0.1:{headlight}/api/v1/trace", json=order, headers=ASKED)
+    assert through.status_code == direct.status_code == 200
+    assert through.json()["tensors"] == direct.json()["tensors"]
+    kept = client.get(f"/api/v1/traces/{direct.json()['id']}")
+    etag = kept.headers["etag"]
+    assert kept.status_code == 200
+    again = client.get(kept.url.path, headers={"if-none-match": etag})
+    assert (again.status_code, again.headers["etag"]) == (304, etag)
+
+
+@with_caddy
 def test_a_body_larger_than_the_proxys_own_limit_is_a_problem(client):
-    assert_problem(client.post("/api/v1/trace", content=b" " * 3_000_000), 413)
+    body = b" " * 2_000_000
+    assert_problem(client.post("/api/v1/trace", content=body), 413)
+    pieces = (body[at : at + 65_536] for at in range(0, len(body), 65_536))
+    kind = {"content-type": "application/json"}
+    assert_problem(client.post("/api/v1/trace", content=pieces, headers=kind), 413)
 
 
-@needs_caddy
+@with_caddy
+def test_headers_that_never_end_are_cut_off(hasty_proxy):
+    with connected(hasty_proxy) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+        assert connection.recv(1) == b""
+
+
+@with_caddy
+def test_a_reader_that_takes_nothing_is_cut_off(hasty_proxy):
+    """More is sent than a connection's buffers hold, so the proxy waits for the reader."""
+    body = json.dumps({"text": "word " * 100, "capture": ["*"]})
+    head = f"POST /api/v1/trace HTTP/1.1\r\nHost: {hasty_proxy.removeprefix('https://')}\r\n"
+    head += f"Authorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    with connected(hasty_proxy) as connection:
+        connection.sendall((head + body).encode())
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        time.sleep(3)
+        taken = sum(map(len, iter(lambda: received(connection), b"")))
+    whole = httpx.post(
+        f"{hasty_proxy}/api/v1/trace",
+        content=body,
+        verify=trusting(),
+        headers=ASKED | {"content-type": "application/json", "accept-encoding": "identity"},
+    )
+    assert whole.status_code == 200
+    assert taken < len(whole.content) / 2
+
+
+@contextmanager
+def connected(address):
+    """A connection over TLS with a small window, closed by the block's end."""
+    host, port = address.removeprefix("https://").split(":")
+    with socket.socket() as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        plain.settimeout(30)
+        plain.connect((host, int(port)))
+        with trusting().wrap_socket(plain, server_hostname=host) as connection:
+            yield connection
+
+
+def received(connection):
+    """The next bytes; none if the other side has gone."""
+    try:
+        return connection.recv(65_536)
+    except (ConnectionError, ssl.SSLError):
+        return b""
+
+
+@with_caddy
 def test_counters_are_for_those_inside(client):
     assert_problem(client.get("/metrics"), 404)
 
 
-@needs_caddy
-def test_events_are_passed_on_as_they_come(client):
-    order = {"text": "Once upon a time", "n_tokens": 40}
+@with_caddy
+def test_events_are_passed_on_as_they_come(client, headlight):
+    order = {"text": "Once upon a time", "n_tokens": 200}
     with client.stream("POST", "/api/v1/generate", json=order) as response:
-        pieces = [piece for piece in response.iter_raw() if piece]
+        pieces = (piece for piece in response.iter_raw() if piece)
+        first = next(pieces)
+        metrics = httpx.get(f"http://127.0.0.1:{headlight}/metrics", headers=ASKED).text
+        *_, last = pieces
     assert response.headers["content-type"].startswith("text/event-stream")
-    assert len(pieces) > 10
-    assert b"event: end" in pieces[-1]
+    assert b"event: end" not in first
+    assert re.search(r"^headlight_streams_open 1\.0$", metrics, re.MULTILINE), (
+        "the first event waited"
+    )
+    assert b"event: end" in last
 
 
-@needs_caddy
+@with_caddy
 def test_each_client_has_a_rate_of_its_own_and_none_can_make_one_up(client):
     for place in range(2 * int(TOLD["HEADLIGHT_REQUESTS_PER_MINUTE"])):
         headers = {"x-forwarded-for": f"192.0.2.{place % 250}"}
@@ -209,7 +295,7 @@ def test_each_client_has_a_rate_of_its_own_and_none_can_make_one_up(client):
     assert int(response.headers["retry-after"]) >= 1
 
 
-@needs_caddy
+@with_caddy
 def test_a_server_that_is_gone_is_a_problem_too(tmp_path):
     port = free_port()
     text = filled(CADDYFILE, HEADLIGHT_SITE=f"http://localhost:{port}")
