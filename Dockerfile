@@ -51,7 +51,7 @@ RUN pip --python /headlight install --no-compile --no-deps .
 ENV PYTHONPYCACHEPREFIX=/headlight/bytecode
 # hadolint ignore=DL3001
 RUN headlight serve & server=$! && \
-    timeout 120 sh -c "until python -c \"from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/readyz')\"; do sleep 1; done" && \
+    timeout 120 sh -ec "until python -c \"from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/readyz')\"; do kill -0 $server; sleep 1; done" && \
     headlight trace "Once upon a time" && \
     kill $server
 

@@ -1,4 +1,4 @@
-"""What tests/image cannot see: it builds and uses the image where a builder is."""
+"""The files that the container image is built from; tests/image builds and uses it."""
 
 import re
 from pathlib import Path
