@@ -35,15 +35,21 @@ async def until(condition):
         await asyncio.sleep(0.01)
 
 
-async def ask(engine, payload, solve, key="a", client_left=None, **options):
-    """The result of a job that can share a batch."""
-    return await engine.result(engine.submit(Job(payload, solve, key, **options)), client_left)
+def submit(engine, payload, solve, key="a", **options):
+    """Put a job that can share a batch into the queue."""
+    return engine.submit(Job(payload, solve, key, **options))
 
 
 async def start(engine, work):
-    """Begin work and give it the thread."""
-    task = asyncio.ensure_future(engine.run(work))
-    await asyncio.sleep(0.05)
+    """Begin work: it has the thread, or waits in the queue if other work has it."""
+    n_before, has_begun = engine.n_jobs, threading.Event()
+
+    def begin():
+        has_begun.set()
+        return work()
+
+    task = asyncio.ensure_future(engine.run(begin))
+    await until(lambda: engine.n_jobs > n_before if n_before else has_begun.is_set())
     return task
 
 
@@ -67,15 +73,12 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(engine, gate):
 def test_a_full_queue_does_not_refuse_the_rest_of_what_has_begun(engine, gate):
     async def overfill():
         tasks = [await start(engine, gate.wait) for _ in range(2)]
-        rest = asyncio.ensure_future(
-            ask(engine, 0, lambda _: iter([(0, "the rest")]), is_continuation=True)
-        )
-        await asyncio.sleep(0.05)
+        rest = engine.submit(Job(0, lambda _: iter([(0, "the rest")]), is_continuation=True))
         with pytest.raises(Problem):
             await engine.run(lambda: "anew")
         gate.set()
         await asyncio.gather(*tasks)
-        return await rest
+        return await engine.result(rest)
 
     assert asyncio.run(overfill()) == "the rest"
 
@@ -112,7 +115,7 @@ def test_work_is_dropped_and_its_place_is_free_when_its_client(engine, gate, way
         first = await start(engine, gate.wait)
         left = asyncio.Event()
         second = asyncio.ensure_future(engine.run(lambda: ran.append(1), client_left=left.wait))
-        await asyncio.sleep(0.05)
+        await until(lambda: engine.n_jobs == 2)
         left.set() if way == "leaves" else second.cancel()
         with pytest.raises((ClientDisconnected, asyncio.CancelledError)):
             await second
@@ -186,11 +189,10 @@ def solver(seen):
 async def ask_together(engine, gate, jobs):
     """Submit jobs while the worker is held, let it go, and return their results."""
     first = await start(engine, gate.wait)
-    asked = [asyncio.ensure_future(ask(engine, *job)) for job in jobs]
-    await asyncio.sleep(0.05)
+    asked = [submit(engine, *job) for job in jobs]
     gate.set()
     await first
-    return await asyncio.gather(*asked, return_exceptions=True)
+    return await asyncio.gather(*map(engine.result, asked), return_exceptions=True)
 
 
 def test_jobs_of_one_key_that_wait_together_run_together_first_come_first(engine, gate):
@@ -218,13 +220,12 @@ def test_a_result_does_not_wait_for_the_rest_of_its_batch(engine, gate):
 
     async def scenario():
         first = await start(engine, gate.wait)
-        asked = [asyncio.ensure_future(ask(engine, number, solve)) for number in range(2)]
-        await asyncio.sleep(0.05)
+        asked = [submit(engine, number, solve) for number in range(2)]
         gate.set()
         await first
-        await asked[0]
+        await engine.result(asked[0])
         has_first.set()
-        return await asked[1]
+        return await engine.result(asked[1])
 
     assert asyncio.run(scenario()) is True
 
@@ -266,10 +267,9 @@ def test_a_continuation_runs_between_two_results_of_a_batch(engine, gate):
         asked = [(number, solve) for number in (1, 2, 3)]
         batch = asyncio.ensure_future(ask_together(engine, gate, asked))
         await until(is_between.is_set)
-        next_token = asyncio.ensure_future(ask(engine, "token", go_on, "b", is_continuation=True))
-        await asyncio.sleep(0.05)
+        next_token = submit(engine, "token", go_on, "b", is_continuation=True)
         may_go_on.set()
-        return await batch, await next_token
+        return await batch, await engine.result(next_token)
 
     assert asyncio.run(scene()) == ([1, 2, 3], "token")
     assert order == [1, 2, "token", 3]
@@ -277,29 +277,29 @@ def test_a_continuation_runs_between_two_results_of_a_batch(engine, gate):
 
 def test_a_batch_goes_on_while_any_of_its_clients_waits(engine, gate):
     engine.queue_length = 10
-    has_begun, may_end = threading.Event(), threading.Event()
+    may_end, n_checks = threading.Event(), 0
 
     def solve(payloads):
-        has_begun.set()
+        nonlocal n_checks
         while not may_end.is_set():
             check()
+            n_checks += 1
         yield from enumerate(payloads)
 
     async def scene():
         first = await start(engine, gate.wait)
         left = asyncio.Event()
-        leaves = asyncio.ensure_future(ask(engine, 1, solve, client_left=left.wait))
-        stays = asyncio.ensure_future(ask(engine, 2, solve))
-        await asyncio.sleep(0.05)
+        leaves, stays = submit(engine, 1, solve), submit(engine, 2, solve)
         gate.set()
         await first
-        await asyncio.to_thread(has_begun.wait, 20)
+        await until(lambda: n_checks)
         left.set()
         with pytest.raises(ClientDisconnected):
-            await leaves
-        await asyncio.sleep(0.05)
+            await engine.result(leaves, left.wait)
+        n_then = n_checks
+        await until(lambda: n_checks > n_then + 1)
         may_end.set()
-        return await stays
+        return await engine.result(stays)
 
     assert asyncio.run(scene()) == 2
 
@@ -387,7 +387,7 @@ def test_closing_refuses_who_waits_at_once(engine, gate):
     async def ask():
         running, waiting = [await start(engine, gate.wait) for _ in range(2)]
         closing = asyncio.ensure_future(asyncio.to_thread(engine.close))
-        await asyncio.sleep(0.05)
+        await until(lambda: engine.is_stopping)
         gate.set()
         await closing
         with pytest.raises(Problem) as refused:

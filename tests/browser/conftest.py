@@ -37,12 +37,10 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 def pytest_collection_modifyitems(items):
-    """Give a page time on a busy machine, and a second try under CI."""
+    """Give a page time on a busy machine."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(5 * SECONDS))
-            if os.environ.get("CI"):
-                item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 TEXTS = ["the cat sat on the mat", "a little light", "le chat dort sur le tapis"]
