@@ -431,13 +431,11 @@ function fail(error) {
   if (isBehind) pageStatus.waitForTrace(false);
   else drop();
   composer.translate(isBehind && trace ? trace.target : null);
-  pageStatus.showProblem(problem, retrier.after(problem), isBehind);
-  if (!card || state.target !== null) return;
-  if (state.view !== LONG_VIEW && isForOverview(problem, card)) {
+  const read = state.target === null ? card : null;
+  if (read && state.view !== LONG_VIEW && isForOverview(problem, read))
     problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG_VIEW } };
-    pageStatus.showProblem(problem, false, isBehind);
-  }
-  if (isTooLong(problem)) offerBeginning(problem, card);
+  pageStatus.showProblem(problem, retrier.after(problem), isBehind);
+  if (read && isTooLong(problem)) offerBeginning(problem, read);
 }
 
 /**

@@ -120,7 +120,8 @@ function createNotice(host, { onRetry, onOffer }) {
     /** @param {Problem} problem @param {boolean} goesOn the page asks again on its own */
     show(problem, goesOn) {
       // A button takes the place of the way out, which is written for callers of the API.
-      const detail = problem.offer ? problem.detail.split(';')[0] : problem.detail;
+      const hasWayOut = problem.offer || problem.further;
+      const detail = hasWayOut ? problem.detail.split(';')[0] : problem.detail;
       const lines = [problem.message, asSentence(detail), advice(problem, goesOn)];
       const said = [...lines, problem.offer?.label ?? '', problem.further?.label ?? ''].join('\n');
       host.hidden = false;
