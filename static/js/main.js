@@ -276,6 +276,7 @@ function change(patch, isTyped = false, note = address.write) {
   const before = state;
   isHeadChosen ||= choosesHead(patch);
   retrier.stop();
+  if (!isTyped && patch.text !== undefined) composer.dropTyping();
   state = { ...state, ...patch };
   if (state.view !== before.view) {
     pointed = null;

@@ -152,6 +152,12 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       mark(alike.find((button) => button.ariaPressed === 'true') ?? alike[0]);
     },
 
+    /** Drops what was typed and not yet submitted: another text was chosen. */
+    dropTyping() {
+      ofText.drop();
+      ofTarget.drop();
+    },
+
     /** The characters that the model reads otherwise than they are typed. @param {Trace|null} trace */
     tellReading(trace) {
       reads.textContent = trace ? readInText(trace, trace.card?.normalization) : '';
@@ -198,14 +204,17 @@ function unsuited(text, card) {
  * @param {HTMLTextAreaElement} box
  * @param {() => void} onTyping
  * @param {(text: string, isTyped: boolean) => void} onText
- * @returns {{submit: () => void, isPending: () => boolean}} `isPending`: typed, and not yet submitted
+ * @returns {{submit: () => void, drop: () => void, isPending: () => boolean}} `isPending`: typed, and not yet submitted
  */
 function listen(box, onTyping, onText) {
   let timer = 0;
   let isPending = false;
-  const submit = (isTyped = false) => {
+  const drop = () => {
     clearTimeout(timer);
     isPending = false;
+  };
+  const submit = (isTyped = false) => {
+    drop();
     onText(box.value, isTyped);
   };
   const wait = () => {
@@ -223,7 +232,7 @@ function listen(box, onTyping, onText) {
     event.preventDefault();
     submit();
   });
-  return { submit: () => submit(), isPending: () => isPending };
+  return { submit: () => submit(), drop, isPending: () => isPending };
 }
 
 /**
