@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from tests.slow.model.references.test_gpt2 import copy as copy_gpt2
+from tests.model.references.test_gpt2 import copy as copy_gpt2
 
 SIZES = {"n_layers": 12, "n_heads": 12, "d_model": 768, "d_ff": 3072}
 GPT2_SIZES = {**SIZES, "vocab_size": 50257, "max_tokens": 1024, "norm_epsilon": 1e-5}

@@ -4,7 +4,7 @@ import pytest
 from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
 from headlight.model.config import ExpertsConfig
-from tests.slow.model.references.comparison import (
+from tests.model.references.comparison import (
     assert_decoder_agrees,
     model_of,
     redrawn,

@@ -3,7 +3,7 @@
 import pytest
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from tests.slow.model.references.comparison import (
+from tests.model.references.comparison import (
     assert_decoder_agrees,
     model_of,
     redrawn,

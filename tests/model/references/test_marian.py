@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import MarianConfig, MarianMTModel
 
-from tests.slow.model.references.comparison import (
+from tests.model.references.comparison import (
     IDS,
     assert_agrees,
     by_layer,

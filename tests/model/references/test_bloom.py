@@ -3,7 +3,7 @@
 from torch import nn
 from transformers import BloomConfig, BloomForCausalLM
 
-from tests.slow.model.references.comparison import (
+from tests.model.references.comparison import (
     assert_decoder_agrees,
     model_of,
     redrawn,

@@ -3,7 +3,7 @@
 import pytest
 from transformers import BertConfig, BertModel
 
-from tests.slow.model.references.comparison import (
+from tests.model.references.comparison import (
     assert_agrees,
     by_layer,
     model_of,
