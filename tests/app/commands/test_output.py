@@ -64,6 +64,7 @@ def test_a_destination_is_checked_before_anything_is_computed(tmp_path, name, re
         check(tmp_path / name)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
 def test_a_full_disk_is_reported():
     with (
         pytest.raises(DestinationError, match=r"^cannot write /dev/full: no space left on device$"),

@@ -37,9 +37,9 @@ def test_every_option_is_a_setting_and_names_its_variable(name):
 
 
 def test_variables_stand_in_for_options(headlight):
-    told = {"HEADLIGHT_HOST": "127.0.0.2", "HEADLIGHT_PORT": "0", "HEADLIGHT_LOG_LEVEL": "info"}
+    told = {"HEADLIGHT_HOST": "localhost", "HEADLIGHT_PORT": "0", "HEADLIGHT_LOG_LEVEL": "info"}
     served = headlight("serve", **told).served
-    assert (served.host, served.port, served.log_level) == ("127.0.0.2", 0, "info")
+    assert (served.host, served.port, served.log_level) == ("localhost", 0, "info")
 
 
 def test_an_option_wins_over_its_variable(headlight):
