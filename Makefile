@@ -32,7 +32,7 @@ endif
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
-	image-test audit bench bench-page load soak openapi format lock docker clean
+	image-test audit resolve bench bench-page load soak openapi format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -57,11 +57,11 @@ test-all: test test-shapes ## Run all tests: the slow ones and the rest of the b
 	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/openapi_fuzz.py
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full
 
-lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and safety: Python, JavaScript, shell, Dockerfile
+lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and safety: Python, JavaScript, shell, Dockerfile, workflow
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app model
-	$(BIN)/shellcheck .ci/*
+	PATH="$(BIN):$$PATH"; command -v shellcheck > /dev/null || .ci/apt-install shellcheck; shellcheck .ci/*
 	$(BIN)/hadolint Dockerfile
 	$(NPM) run lint
 
@@ -106,6 +106,10 @@ format: $(VENV)/.installed-test $(VENV)/.installed-js ## Format the Python and t
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(NPM) run format
+
+resolve: $(VENV)/.installed ## Ask for which platforms constraints.txt can be installed; needs the network
+	$(PIP) install --quiet --constraint constraints.txt uv
+	@.ci/resolve $(BIN)/uv
 
 lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt uv

@@ -58,7 +58,7 @@ def test_every_constraint_is_one_exact_public_version():
 
 
 def test_every_dependency_has_one_pin_that_it_accepts():
-    for python in ("3.11", "3.12", "3.13"):
+    for python in ("3.11", "3.12", "3.13", "3.14"):
         for requirement in DIRECT:
             pins = pinned_versions(requirement.name, python)
             assert len(pins) == 1, f"{requirement.name} has the pins {pins} on Python {python}"
