@@ -1,0 +1,57 @@
+"""The workflow of a hosted CI: its platforms, its commands, and what it may do."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+JOBS = WORKFLOW["jobs"]
+MATRIX = JOBS["test"]["strategy"]["matrix"]
+STEPS = [step for job in JOBS.values() for step in job["steps"]]
+RESOLVED = (ROOT / ".ci" / "resolve").read_text()
+
+
+def resolved(name):
+    """A list that the resolver's check goes through."""
+    (words,) = re.findall(rf'^{name}="(.*?)"', RESOLVED, re.MULTILINE)
+    return words.split()
+
+
+def test_it_tests_every_python_that_the_pins_are_resolved_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert MATRIX["python"] == resolved("pythons")
+    assert project["requires-python"] == f">={MATRIX['python'][0]}"
+    listed = {line.rpartition(" ")[2] for line in project["classifiers"] if ":: 3." in line}
+    assert listed <= set(MATRIX["python"])
+
+
+def test_it_tests_every_platform_that_the_pins_are_resolved_for():
+    runners = {
+        "x86_64-manylinux_2_28": "ubuntu-24.04",
+        "aarch64-manylinux_2_28": "ubuntu-24.04-arm",
+        "aarch64-apple-darwin": "macos-15",
+    }
+    assert [runners[platform] for platform in resolved("supported")] == MATRIX["system"]
+
+
+def test_it_runs_what_a_person_runs():
+    commands = [step["run"] for step in STEPS if "run" in step]
+    assert commands == ["make test PYTHON=python", "make image-test PYTHON=python"]
+
+
+@pytest.mark.parametrize("action", sorted({step["uses"] for step in STEPS if "uses" in step}))
+def test_an_action_is_pinned_to_a_commit(action):
+    assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", action)
+
+
+def test_it_can_change_nothing_and_ends():
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert all("permissions" not in job and job["timeout-minutes"] <= 60 for job in JOBS.values())
+    checkouts = [step for step in STEPS if step.get("uses", "").startswith("actions/checkout@")]
+    assert len(checkouts) == len(JOBS)
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
