@@ -8,7 +8,6 @@ import sys
 import pytest
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc"),
 ]
