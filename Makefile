@@ -109,7 +109,7 @@ format: $(VENV)/.installed-test $(VENV)/.installed-js ## Format the Python and t
 
 resolve: $(VENV)/.installed ## Ask for which platforms constraints.txt can be installed; needs the network
 	$(PIP) install --quiet --constraint constraints.txt uv
-	@.ci/resolve $(BIN)/uv
+	@.ci/resolve $(BIN)/python
 
 lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt uv
