@@ -83,16 +83,17 @@ def facts_of(
         seen = scores > torch.finfo(scores.dtype).min / 2
         if scale is None:
             scale = _fit(product, scores, seen)
-        made = product * scale
-        if softcap:
-            made = torch.tanh(made / softcap) * softcap
-        rest = torch.where(seen, scores.float() - made, 0.0)
-        limit = tolerance_of(scores) * max(1.0, float(made.abs().max()))
-        if attention.has_sink or float(rest.abs().max()) <= limit:
-            is_exact = float(rest.abs().max()) <= limit
-        else:  # a bias is the same for every text
-            has_bias = float((rest[0] - rest[-1]).abs().max()) <= limit
-            is_exact = has_bias
+        if scale is not None:
+            made = product * scale
+            if softcap:
+                made = torch.tanh(made / softcap) * softcap
+            rest = torch.where(seen, scores.float() - made, 0.0)
+            limit = tolerance_of(scores) * max(1.0, float(made.abs().max()))
+            if attention.has_sink or float(rest.abs().max()) <= limit:
+                is_exact = float(rest.abs().max()) <= limit
+            else:  # a bias is the same for every text
+                has_bias = float((rest[0] - rest[-1]).abs().max()) <= limit
+                is_exact = has_bias
     return AttentionFacts(
         path=path,
         is_causal=causal,

@@ -153,6 +153,7 @@ def _rotation(rotation: Rotation | None, n: int) -> dict[str, NamedArray]:
 def _bias(model: ForeignPasses, n: int) -> Tensor:
     """The scores without scale·Q·Kᵀ in a pass over n tokens (head, query, key), 0 where masked."""
     facts = next(one for one in model.named.facts if one.has_bias)
+    assert facts.scale is not None  # a bias is what remains without scale·Q·Kᵀ
     sites = [f"{facts.path}.{part}" for part in ("queries", "keys", "scores")]
     row = [model.dummy_id] * n
     found = model.read([row], [row] if model.task == "seq2seq" else None, sites=sites)
@@ -163,7 +164,9 @@ def _bias(model: ForeignPasses, n: int) -> Tensor:
 
 def _recorded_bias(named: Named) -> Tensor | None:
     for facts, (attention, _) in zip(named.facts, named.attention_points, strict=True):
-        if facts.has_bias and attention.queries is not None and attention.keys is not None:
+        if attention is None or attention.queries is None or attention.keys is None:
+            continue
+        if facts.has_bias and facts.scale is not None:
             keys = attention.keys.repeat_interleave(facts.n_heads // facts.n_groups, dim=1)
             made = attention.queries @ keys.transpose(-1, -2) * facts.scale
             seen = attention.scores > torch.finfo(attention.scores.dtype).min / 2
