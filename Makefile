@@ -69,7 +69,7 @@ audit: $(VENV)/.installed-test ## Ask whether a known hole is in any pinned vers
 	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 # mypy follows no import hook: it is shown the package as a wheel lays it out.
-types: $(VENV)/.installed-test ## Check the types of app/
+types: $(VENV)/.installed-test ## Check the types of app/ and model/
 	@rm -rf $(VENV)/package && mkdir -p $(VENV)/package/headlight
 	@ln -s $(CURDIR)/app/* $(CURDIR)/model $(VENV)/package/headlight/
 	MYPYPATH=$(VENV)/package $(BIN)/mypy

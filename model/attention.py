@@ -321,7 +321,8 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, x: Float[Tensor, "batch token width"]) -> Tensor:
         d_head = self.query_projection.out_features // self.n_heads
-        return x.unflatten(-1, (-1, d_head)).transpose(1, 2)  # batch head token d_head
+        by_head: Tensor = x.unflatten(-1, (-1, d_head))
+        return by_head.transpose(1, 2)  # batch head token d_head
 
     def _share(self, x: Float[Tensor, "batch group token d_head"]) -> Tensor:
         sharers = self.n_heads // self.n_groups

@@ -270,7 +270,7 @@ class _RunningRows:
         self.greatest = queries.new_full((*shape, 1), 0.0 if place.is_bounded else MASKED)
         self.total = queries.new_zeros(*shape, 1)
         self.values = queries.new_zeros(*shape, width)
-        self.observed = {
+        self.observed: dict[str, Tensor] = {
             name: queries.new_zeros(*shape, 1)
             for name in ("entropy", "mean_distance")
             if name in observer.names

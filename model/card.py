@@ -19,7 +19,7 @@ import yaml
 try:  # ten times as fast, and a card's metrics are long
     from yaml import CSafeLoader as SafeLoader
 except ImportError:
-    from yaml import SafeLoader
+    from yaml import SafeLoader  # type: ignore[assignment]  # another class, the same interface
 
 FENCE = re.compile(r"^---\n", re.MULTILINE)
 FIGURES = "## Figures"
@@ -62,7 +62,7 @@ HEAD_SUMMARY = {
 VISIBLE = str.maketrans({" ": "·", "\n": "↵", "\t": "⇥", "|": "\\|"})
 YAML_MAP, YAML_SEQUENCE, YAML_TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
 MAX_DEPTH = 50
-IN_YAML = {list: "list", dict: "mapping", str: "text"}
+IN_YAML: dict[type, str] = {list: "list", dict: "mapping", str: "text"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,10 +227,10 @@ def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
     example = card.examples[title]
     figures = _mapping(_mapping(card.metrics, "sample"), "examples").get(title)
     claim = example.claim if isinstance(example, Example) else None
-    if claim not in CLAIMS or not fits(figures, CLAIM) or figures["claim"] != claim:
+    if claim not in CLAIMS or figures is None or not fits(figures, CLAIM):
         return None
-    found: Mapping[str, Any] = figures
-    return found
+    measured: Mapping[str, Any] = figures
+    return measured if measured["claim"] == claim else None
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -112,8 +112,9 @@ def describe(folder: Path | str) -> Description:
 def _trained_tokens(config: TransformerConfig, card: ModelCard) -> int:
     """The length of the training texts; ``max_tokens`` if the card does not state it."""
     stated = card.metrics.get("trained_tokens")
-    is_length = type(stated) is int and 0 < stated <= config.max_tokens
-    return stated if is_length else config.max_tokens
+    if type(stated) is int and 0 < stated <= config.max_tokens:
+        return stated
+    return config.max_tokens
 
 
 _FEATURES = {
@@ -232,8 +233,10 @@ def load_checkpoint(
             f"{folder}: dynamic activations are computed on the CPU in float32, not on {device} in "
             f"{str(dtype).removeprefix('torch.')}; quantize the weights alone for that"
         )
-    tokenizer = _read_tokenizer(folder, description.config)
-    transformer = uninitialised_model(description.config)
+    config = description.config
+    assert isinstance(config, TransformerConfig)
+    tokenizer = _read_tokenizer(folder, config)
+    transformer = uninitialised_model(config)
     weights = _read_weights(folder / WEIGHTS, transformer.weights(), quantization)
     transformer.load_weights(weights)
     transformer.to(device=device, dtype=dtype).eval()

@@ -30,6 +30,8 @@ class Embedding(nn.Module):
         vectors: E, if another stack shares it.
     """
 
+    encoding: Tensor  # a buffer, of sinusoidal positions only
+
     def __init__(self, config: TransformerConfig, vectors: nn.Embedding | None = None) -> None:
         super().__init__()
         self.d_model = config.d_model
@@ -60,12 +62,12 @@ class Embedding(nn.Module):
             TooManyPositions: positions are learned, and the text is longer than their table.
         """
         x = self.tokens(self.vectors(ids) * self.factor)
-        if self.is_added and isinstance(start, int):
-            x = x + self.positional(self._positions(start, ids.shape[1]).to(x.dtype))
-        elif self.is_added:
-            # Rows at different positions: not one encoding, so none to see at `positional`.
-            rows = [self._positions(first, ids.shape[1]) for first in start.tolist()]
-            x = x + torch.stack(rows).to(x.dtype)
+        if self.is_added:
+            if isinstance(start, int):
+                x = x + self.positional(self._positions(start, ids.shape[1]).to(x.dtype))
+            else:  # rows at different positions: not one encoding, so none to see at `positional`
+                rows = [self._positions(first, ids.shape[1]) for first in start.tolist()]
+                x = x + torch.stack(rows).to(x.dtype)
         return self.output(self.dropout(self.norm(x)))
 
     def unembed(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from headlight.model.config import TransformerConfig
 from headlight.model.hooks import HookPoint
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "swiglu": F.silu,
+}
 
 
 class FeedForward(nn.Module):
@@ -25,20 +33,24 @@ class FeedForward(nn.Module):
             self.gate_projection = nn.Linear(config.d_model, config.d_ff, bias=has_bias)
         self.up_projection = nn.Linear(config.d_model, config.d_ff, bias=has_bias)
         self.down_projection = nn.Linear(config.d_ff, config.d_model, bias=has_bias)
-        self.activation = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}[config.activation]
+        self.activation = _ACTIVATIONS[config.activation]
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Apply the network to every token."""
-        return self.down_projection(self.hidden_units(x))
+        written: Tensor = self.down_projection(self.hidden_units(x))
+        return written
 
     def hidden_units(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
         """The hidden units f(x·W₁ + b₁), or SiLU(x·W_g) ⊙ x·W₁."""
         activated = self.activation(self.before_activation(x))
-        return activated * self.up_projection(x) if self.is_gated else activated
+        hidden: Tensor = activated * self.up_projection(x) if self.is_gated else activated
+        return hidden
 
     def before_activation(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
         """The argument of f: x·W₁ + b₁, or x·W_g."""
-        return self.gate_projection(x) if self.is_gated else self.up_projection(x)
+        projection = self.gate_projection if self.is_gated else self.up_projection
+        projected: Tensor = projection(x)
+        return projected
 
 
 class HookedFeedForward(FeedForward):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -103,7 +104,7 @@ class Capture(Mapping[str, Tensor]):
         """
         if self.heads is not None and "head" in point.axes and self.heads != present:
             rows = self.heads if present is None else [present.index(head) for head in self.heads]
-            index = tensor.new_tensor(rows, dtype=int)
+            index = tensor.new_tensor(rows, dtype=torch.long)
             tensor = tensor.index_select(point.axes.index("head"), index)
         self._tensors[self.names[point]] = tensor
 

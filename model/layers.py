@@ -144,5 +144,6 @@ class TransformerLayer(nn.Module):
     def _transform(self, x: Tensor, is_token: IsToken | None) -> LayerOutput:
         if self.has_experts:
             is_query = None if is_token is None else is_token[:, -x.shape[1] :]
-            return self.experts(x, is_query)
+            output: LayerOutput = self.experts(x, is_query)
+            return output
         return LayerOutput(self.feed_forward(x), x.new_zeros(()))

@@ -152,7 +152,8 @@ class Experts(nn.Module):
         outputs = torch.cat(
             [run(expert, block) for expert, block in zip(self.experts, blocks, strict=True)]
         )
-        by_token = outputs.index_select(0, order.argsort()).unflatten(0, (-1, self.top_k))
+        outputs = outputs.index_select(0, order.argsort())
+        by_token: Tensor = outputs.unflatten(0, (-1, self.top_k))
         return by_token * expert_weights[..., None].to(by_token.dtype)
 
 

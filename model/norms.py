@@ -58,7 +58,7 @@ class RMSNorm(Norm):
         return self.scale * (wide * inverse).to(x.dtype)
 
 
-def make_norm(config: TransformerConfig) -> LayerNorm | RMSNorm:
+def make_norm(config: TransformerConfig) -> Norm:
     """The config's norm over d_model features."""
     kind = {"layer_norm": LayerNorm, "rms_norm": RMSNorm}[config.norm]
     return kind(config.d_model, config.norm_epsilon)

@@ -136,7 +136,8 @@ def binned(weights: Tensor, first: int, width: int) -> Tensor:
     n_after = -(n_before + weights.shape[-1]) % width
     if n_before or n_after:
         weights = F.pad(weights, (n_before, n_after))
-    return weights.unflatten(-1, (-1, width))
+    bins: Tensor = weights.unflatten(-1, (-1, width))
+    return bins
 
 
 def _bin_sizes(n: int, width: int, like: Tensor) -> Tensor:
@@ -257,10 +258,10 @@ class Observer:
 
     def _entropy(self, weights: Tensor) -> Tensor:
         """−Σ w·ln w in nats, what a row lacks to 1 counted as a key if there is a sink."""
-        found = torch.special.entr(weights).sum(-1)
+        entropy: Tensor = torch.special.entr(weights).sum(-1)
         if self.has_sink:
-            found += torch.special.entr((1 - weights.sum(-1)).clamp_(min=0))
-        return found
+            entropy += torch.special.entr((1 - weights.sum(-1)).clamp_(min=0))
+        return entropy
 
     def results(self) -> dict[str, Tensor]:
         """All that was asked for, by name."""

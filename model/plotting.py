@@ -66,7 +66,7 @@ class Drawable:
             self._labels(site, axis, size) for axis, size in zip(axes, matrix.shape, strict=True)
         ]
         if site.startswith("decoder.") and site.endswith(".self_attention.weights"):
-            future = ~np.tri(*matrix.shape, dtype=bool)
+            future = ~np.tri(*matrix.shape, dtype=np.bool_)
             matrix = np.where(future, np.nan, matrix)  # masked, which is not a weight of 0
         title = site if shown is None else f"{site}, head {shown}"
         return heatmap(matrix, axes=axes, labels=labels, title=title)

@@ -57,7 +57,7 @@ class Checkpoint:
     @property
     def config(self) -> TransformerConfig:
         """The architecture."""
-        return self.description.config
+        return self.model.config
 
     @property
     def device(self) -> torch.device:
@@ -238,7 +238,7 @@ def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, W
 
     def by_head(rows: Tensor) -> Tensor:
         d_head = attention.query_projection.out_features // n_heads
-        groups = rows.unflatten(0, (-1, d_head))
+        groups: Tensor = rows.unflatten(0, (-1, d_head))
         return groups.repeat_interleave(n_heads // len(groups), dim=0)
 
     for letter, projection in (

@@ -122,7 +122,10 @@ class SiteEdit:
         if "head" in array.axes:
             present = list(trace.heads or range(data.shape[array.axes.index("head")]))
             wanted = sorted(present) if heads is None and trace.heads is None else list(heads or ())
-            if missing := sorted(set(wanted) - set(present)) or ([] if wanted else ["all heads"]):
+            missing: Sequence[int | str] = ["all heads"]
+            if wanted:
+                missing = sorted(set(wanted) - set(present))
+            if missing:
                 raise ImpossibleIntervention(
                     f"the trace to take {site} from holds heads {present}, but not {missing[0]}"
                 )

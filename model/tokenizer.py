@@ -110,6 +110,7 @@ class Tokenizer:
         begin = n_words = 0
         masks, text = self._masks(text), self._as_read(text)
         for mask in masks:
+            assert self.mask_id is not None
             pieces = self._pieces(text[begin : mask.start()], begin, n_words)
             n_words += len({piece.word for piece in pieces})
             tokens += pieces
@@ -178,6 +179,7 @@ class Tokenizer:
     def _pieces(self, text: str, start: int, first_word: int) -> list[Token]:
         """The tokens of a part of a text, with offsets from `start` and words from `first_word`."""
         encoding = self._backend.encode(text, add_special_tokens=False)
+        words = [word for word in encoding.word_ids if word is not None]  # None: a special token's
         return [
             Token(
                 id=token,
@@ -187,9 +189,7 @@ class Tokenizer:
                 word=first_word + word,
                 is_special=False,
             )
-            for token, (begin, end), word in zip(
-                encoding.ids, encoding.offsets, encoding.word_ids, strict=True
-            )
+            for token, (begin, end), word in zip(encoding.ids, encoding.offsets, words, strict=True)
         ]
 
     def _bytes_of(self, token: int) -> bytes:

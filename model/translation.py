@@ -98,7 +98,9 @@ class _Search:
             ids[row, : len(source)] = torch.tensor(source, device=device)
         is_token = torch.arange(ids.shape[1], device=device) < lengths[:, None]
         memory, _ = model.encode(ids, is_token=is_token)
-        self.memory = Memory(*(part.repeat_interleave(beam.width, 0) for part in memory))
+        self.memory = Memory(
+            memory.x.repeat_interleave(beam.width, 0), is_token.repeat_interleave(beam.width, 0)
+        )
         self.cache = model.new_cache()
         self.limits = [longest_target(len(source), model.config.max_tokens) for source in sources]
         shape = (len(sources), beam.width)
@@ -123,7 +125,8 @@ class _Search:
         ).logits
         logits = logits[:, -1].float().clone()
         logits[:, self.start_id] = -torch.inf  # the start token is never part of a target
-        return logits.log_softmax(dim=-1).unflatten(0, self.scores.shape)
+        scores: Tensor = logits.log_softmax(dim=-1).unflatten(0, self.scores.shape)
+        return scores
 
     def _extend(self, log_probabilities: Float[Tensor, "text place vocab"], length: int) -> None:
         """Keep the best unfinished hypotheses, and record the finished ones."""

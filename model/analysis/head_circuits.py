@@ -142,8 +142,8 @@ class _Reader:
             x = x - x.mean(axis=-1, keepdims=True)
         size = np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + self.config.norm_epsilon)
         shift = f"{norm}.norm_shift"
-        scaled = x / size * self.weight(f"{norm}.norm_scale")
-        return scaled + self.weight(shift) if shift in self.weights else scaled
+        vectors: np.ndarray = x / size * self.weight(f"{norm}.norm_scale")
+        return vectors + self.weight(shift) if shift in self.weights else vectors
 
 
 class _Circuits:

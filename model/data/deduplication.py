@@ -139,14 +139,17 @@ def signature(text: str, seed: int) -> MinHash:
 @cache
 def _permutations(seed: int) -> UInt32[np.ndarray, "2 hash"]:
     """The factors and the shifts of datasketch's permutations h → a·h + b mod 2³²."""
-    return MinHash(num_perm=N_HASHES, seed=seed, scheme=_SCHEME).permutations
+    hashing = MinHash(num_perm=N_HASHES, seed=seed, scheme=_SCHEME)
+    permutations: np.ndarray = hashing.permutations
+    return permutations
 
 
 def _finalized(hashes: UInt32[np.ndarray, " shingle"]) -> UInt32[np.ndarray, " shingle"]:
     """The finalizer of MurmurHash3, which datasketch applies before its permutations."""
     hashes = (hashes ^ hashes >> np.uint32(16)) * np.uint32(0x85EBCA6B)
     hashes = (hashes ^ hashes >> np.uint32(13)) * np.uint32(0xC2B2AE35)
-    return hashes ^ hashes >> np.uint32(16)
+    finalized: np.ndarray = hashes ^ hashes >> np.uint32(16)
+    return finalized
 
 
 class Duplicate(NamedTuple):
@@ -350,7 +353,8 @@ class EstimateError:
     @property
     def bound(self) -> Float[np.ndarray, " pair"]:
         """The standard error of each estimate by theory, √(J(1 − J)/128)."""
-        return np.sqrt(self.jaccard * (1 - self.jaccard) / N_HASHES)
+        errors: np.ndarray = np.sqrt(self.jaccard * (1 - self.jaccard) / N_HASHES)
+        return errors
 
     def to_dict(self) -> dict[str, Any]:
         """Root mean squares of error and bound, also by tenths of similarity, and the points."""

@@ -98,7 +98,7 @@ def _inner_capitals(text: Text) -> float:
     """The share of words that begin with a capital and are not the first of a sentence."""
     capitals = sum(word[0].isupper() for word in text.words)
     first = sum(not sentence[0].islower() for sentence in text.sentences)
-    return max(0, capitals - first) / max(1, len(text.words))
+    return float(max(0, capitals - first) / max(1, len(text.words)))
 
 
 def _repeated_runs(text: Text) -> float:

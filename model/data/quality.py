@@ -110,12 +110,11 @@ def read_classifier(path: Path = SHIPPED) -> Classifier:
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        classifier = Classifier(
-            **{
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in found.items()
-            }
-        )
+        parameters: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in found.items()
+        }
+        classifier = Classifier(**parameters)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, AttributeError) as error:

@@ -135,7 +135,8 @@ class TopicModel:
     def distributions(self) -> Float[np.ndarray, "topic word"]:
         """The words of each topic; rows sum to 1."""
         weights = self._model.components_
-        return weights / weights.sum(axis=1, keepdims=True)
+        shares: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+        return shares
 
     def top_words(self) -> list[list[str]]:
         """The words that describe each topic best, by relevance at λ = 0.6.
@@ -246,7 +247,8 @@ def topic_map(distributions: Float[np.ndarray, "topic word"]) -> Float[np.ndarra
     distances = squareform(pdist(distributions, "jensenshannon"))
     if len(distances) < 3:
         return np.stack([distances[0], np.zeros(len(distances))], axis=1)
-    return ClassicalMDS(n_components=2, metric="precomputed").fit_transform(distances)
+    places: np.ndarray = ClassicalMDS(n_components=2, metric="precomputed").fit_transform(distances)
+    return places
 
 
 def divergence(first: Sequence[float], second: Sequence[float]) -> float:

@@ -253,7 +253,7 @@ def _reward_sample(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def own_sentences(checkpoint: Checkpoint, recipe: str) -> dict[str, Any]:
     """The figures on the project's own sentences, which no other text changes."""
-    figures = agreement_figures(checkpoint)
+    figures: dict[str, Any] = {**agreement_figures(checkpoint)}
     figures |= pair_figures(checkpoint, grammar_pairs(), "grammar_pairs")
     if recipe == "fill":
         figures["blanks"] = fill.filled_blanks(checkpoint)
@@ -268,13 +268,17 @@ def _robustness(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     return found
 
 
-def rounded(figures: Any) -> Any:
+def rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
     """Round every float of nested mappings and lists to four digits, as plain data."""
-    if isinstance(figures, Mapping):
-        return {name: rounded(value) for name, value in figures.items()}
-    if isinstance(figures, list):
-        return [rounded(value) for value in figures]
-    return round(float(figures), 4) if isinstance(figures, float) else figures
+    return {name: _rounded(value) for name, value in figures.items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return rounded(value)
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return round(float(value), 4) if isinstance(value, float) else value
 
 
 def _stories(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:

@@ -140,6 +140,6 @@ def _guesses(checkpoint: Checkpoint, blanks: Sequence[Blank]) -> Int[Tensor, "bl
     is_token = torch.arange(ids.shape[1]) < lengths[:, None]
     device = checkpoint.device
     with torch.inference_mode():
-        logits = checkpoint.model(ids.to(device), is_token=is_token.to(device)).logits.cpu()
+        logits: Tensor = checkpoint.model(ids.to(device), is_token=is_token.to(device)).logits.cpu()
     places = torch.tensor([blank.place for blank in blanks])
     return logits[torch.arange(len(blanks)), places].topk(5).indices

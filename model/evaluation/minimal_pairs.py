@@ -121,13 +121,13 @@ def _pseudo_log_likelihoods(
     for first in range(0, len(masked), batch_rows):
         rows, places, hidden, numbers = zip(*masked[first : first + batch_rows], strict=True)
         lengths = torch.tensor([len(row) for row in rows])
-        ids = torch.nn.utils.rnn.pad_sequence(
+        padded = torch.nn.utils.rnn.pad_sequence(
             [torch.tensor(row) for row in rows], batch_first=True, padding_value=mask
         )
-        is_token = torch.arange(ids.shape[1]) < lengths[:, None]
+        is_token = torch.arange(padded.shape[1]) < lengths[:, None]
         with torch.inference_mode():
             logits = checkpoint.model(
-                ids.to(checkpoint.device), is_token=is_token.to(checkpoint.device)
+                padded.to(checkpoint.device), is_token=is_token.to(checkpoint.device)
             ).logits
             found = logits[torch.arange(len(rows)), list(places)].log_softmax(dim=-1).cpu()
         of_hidden = found[torch.arange(len(rows)), list(hidden)].tolist()

@@ -60,6 +60,7 @@ def evaluate(
     rows = whole_rows(ids, length)[:n_rows]
     losses = _losses(checkpoint, rows)
     inside = _losses(checkpoint, rows[:, :trained]) if losses is None else losses[:, :trained]
+    assert inside is not None
     beyond = None if losses is None else losses[:, trained:].mean().item()
     by_position = _by_position(checkpoint, ids, trained)
     return {

@@ -138,7 +138,8 @@ def _solve(checkpoint: Checkpoint, asked: Sequence[Problem], seed: int | None = 
 
 def _share(marks: Any) -> float:
     found = [*marks]
-    return sum(found) / len(found)
+    share: float = sum(found) / len(found)
+    return share
 
 
 def majority_right(asked: Sequence[Problem], votes: Sequence[Sequence[Marking]]) -> float:

@@ -117,13 +117,14 @@ def beginning(documents: Sequence[str]) -> list[str]:
     share = MOST_BYTES // max(1, len(documents))
     cut = []
     for document in documents:
-        read, size = [], 0
+        lines: list[str] = []
+        size = 0
         for line in document.splitlines(keepends=True):
             size += len(line.encode())
-            if size > share and read:
+            if size > share and lines:
                 break
-            read.append(line)
-        cut.append("".join(read))
+            lines.append(line)
+        cut.append("".join(lines))
     return cut
 
 

@@ -228,7 +228,7 @@ def bleu(
         ) from error
     references = references_of(pairs)
     most = max(map(len, references.values()))
-    streams = [
+    streams: list[list[Any]] = [  # None: a source has fewer references; sacrebleu's types omit it
         [known[number] if number < len(known) else None for known in references.values()]
         for number in range(most)
     ]

@@ -30,6 +30,7 @@ from headlight.model.experiments.experiment import (
     Quantity,
     Source,
 )
+from headlight.model.feed_forward import FeedForward
 from headlight.model.layers import TransformerLayer
 
 VARIANTS = ("plain", "norm", "residual", "post", "pre")
@@ -103,6 +104,8 @@ def _make_layers(parameters: Depth) -> nn.ModuleList:
             elif matrix.shape[0] == 4 * parameters.d_model:
                 matrix.zero_()  # the bias of the feed-forward network
     for layer in layers:
+        assert isinstance(layer, TransformerLayer)
+        assert isinstance(layer.feed_forward, FeedForward)
         nn.init.zeros_(layer.feed_forward.down_projection.bias)
     return layers
 
@@ -123,6 +126,12 @@ def apply(
     return x
 
 
+def _gradient_norm(tensor: Tensor) -> Tensor:
+    assert tensor.grad is not None
+    norm: Tensor = tensor.grad.norm()
+    return norm
+
+
 def _measure(
     layers: nn.ModuleList, x: Tensor, readout: Tensor, variant: str
 ) -> dict[str, Float[np.ndarray, " layer"]]:
@@ -139,11 +148,12 @@ def _measure(
         check()
         stream.retain_grad()
         inputs.append(stream)
+        assert isinstance(layer, TransformerLayer)
         stream = apply(layer, stream, variant)
     (stream[0] * readout).sum(dim=-1).mean().backward()
-    weights = [[p.grad.norm() for p in layer.parameters() if p.ndim == 2] for layer in layers]
+    weights = [[_gradient_norm(p) for p in layer.parameters() if p.ndim == 2] for layer in layers]
     return {
-        "stream_gradient": torch.stack([each.grad.norm() for each in inputs]).numpy(),
+        "stream_gradient": torch.stack([_gradient_norm(each) for each in inputs]).numpy(),
         "weight_gradient": torch.stack([torch.stack(each).norm() for each in weights]).numpy(),
         "stream_size": torch.stack(
             [each.detach().square().mean().sqrt() for each in inputs]

@@ -11,7 +11,7 @@ along it; any other array is whole in the frame that has it. `collect` joins the
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,7 @@ class Experiment:
     see: str
     field: str
     sources: tuple[Source, ...]
-    is_streamed: bool = field(default=False)
+    is_streamed: bool = False
 
     def validate(self, values: Mapping[str, Any] | Parameters) -> Parameters:
         """Check values; a parameter that is not named has its default.

@@ -198,7 +198,8 @@ class RecurrentNetwork(nn.Module):
     def forward(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token vocab"]:
         """The logits at every token."""
         states, _ = self.network(self.vectors(ids))
-        return self.unembedding(states)
+        logits: Tensor = self.unembedding(states)
+        return logits
 
 
 def make_network(parameters: LearnTask, task: Task) -> nn.Module:
@@ -216,9 +217,9 @@ def make_network(parameters: LearnTask, task: Task) -> nn.Module:
             kind="decoder" if parameters.is_causal else "encoder",
             positional=parameters.positional,
         )
-        network: nn.Module = Transformer(config).double()
-        initialise(network, generator)
-        return network
+        transformer = Transformer(config).double()
+        initialise(transformer, generator)
+        return transformer
     sizes = {"d_model": parameters.d_model, "n_layers": parameters.n_layers}
     network = RecurrentNetwork(parameters.model, vocab_size=vocab_size, **sizes).double()
     bound = (2 * parameters.d_model) ** -0.5  # as PyTorch's modules do
@@ -270,7 +271,8 @@ def _tensors(drawn: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, Tensor]:
 def _logits(network: nn.Module, ids: Tensor, n_answers: int) -> Float[Tensor, "row answer vocab"]:
     """The logits at the places of the answers."""
     made = network(ids)
-    return (made.logits if isinstance(network, Transformer) else made)[:, -n_answers:]
+    logits: Tensor = made.logits if isinstance(network, Transformer) else made
+    return logits[:, -n_answers:]
 
 
 def _make_optimizers(network: nn.Module, parameters: LearnTask) -> list[torch.optim.Optimizer]:

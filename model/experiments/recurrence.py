@@ -8,7 +8,7 @@ Jacobians. In a linear one with W of spectral radius ρ it falls or grows as ρ^
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -104,7 +104,8 @@ def _rotation(width: int, generator: torch.Generator) -> Float[Tensor, "width wi
     """A random orthogonal matrix: all its eigenvalues have modulus 1."""
     drawn = torch.randn(width, width, generator=generator, dtype=torch.float64)
     q, r = torch.linalg.qr(drawn)
-    return q * r.diagonal().sign()  # the signs make q unique
+    rotation: Tensor = q * r.diagonal().sign()  # the signs make q unique
+    return rotation
 
 
 class LinearCell(nn.Module):
@@ -127,8 +128,12 @@ def _make_cell(
 ) -> nn.Module:
     """A cell whose recurrent matrix, of each gate, is the rotation times the spectral radius."""
     width = parameters.width
-    classes = {"tanh": nn.RNNCell, "lstm": nn.LSTMCell, "gru": nn.GRUCell}
-    cell = (
+    classes: dict[str, Callable[..., nn.RNNCellBase]] = {
+        "tanh": nn.RNNCell,
+        "lstm": nn.LSTMCell,
+        "gru": nn.GRUCell,
+    }
+    cell: LinearCell | nn.RNNCellBase = (
         LinearCell(width) if kind == "linear" else classes[kind](width, width, dtype=torch.float64)
     )
     n_gates = cell.weight_hh.shape[0] // width
@@ -142,7 +147,7 @@ def _make_cell(
         # PyTorch's order of the gates is input, forget, cell, output, and reset, update, new: the
         # second keeps the state in both.
         if kind in ("lstm", "gru"):
-            cell.bias_ih[width : 2 * width] = parameters.forget_bias
+            cell.get_parameter("bias_ih")[width : 2 * width] = parameters.forget_bias
     return cell
 
 
@@ -201,15 +206,19 @@ def _attention_gradients(
     x = inputs.expand(width, -1, -1).clone().requires_grad_()
     last = (x + attention(x))[:, -1]
     (jacobian,) = torch.autograd.grad(last.diagonal().sum(), x)
-    return (jacobian.norm(dim=(0, 2)) / math.sqrt(width)).flip(0).numpy()
+    norms: Tensor = jacobian.norm(dim=(0, 2)) / math.sqrt(width)
+    return norms.flip(0).numpy()
 
 
 def _multiplications(kind: str, lengths: np.ndarray, width: int) -> np.ndarray:
     """Multiplications of the matrix products for a whole sequence."""
+    counts: np.ndarray
     if kind == "attention":  # four projections; products with keys and with values, all pairs
-        return lengths * 4 * width**2 + lengths**2 * 2 * width
-    n_gates = {"linear": 1, "tanh": 1, "lstm": 4, "gru": 3}[kind]
-    return lengths * n_gates * 2 * width**2
+        counts = lengths * 4 * width**2 + lengths**2 * 2 * width
+    else:
+        n_gates = {"linear": 1, "tanh": 1, "lstm": 4, "gru": 3}[kind]
+        counts = lengths * n_gates * 2 * width**2
+    return counts
 
 
 EXPERIMENT = Experiment(

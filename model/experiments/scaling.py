@@ -82,7 +82,8 @@ def widths_up_to(greatest: int) -> np.ndarray:
 def softmax(scores: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, "*rows key"]:
     """The softmax over the last axis, in float64."""
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    weights: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
+    return weights
 
 
 def jacobian_norm(weights: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, "*rows"]:
@@ -91,7 +92,8 @@ def jacobian_norm(weights: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, 
     Its square is Σpᵢ² − 2·Σpᵢ³ + (Σpᵢ²)²: the diagonal is pᵢ − pᵢ², other elements are −pᵢ·pⱼ.
     """
     squares = (weights**2).sum(axis=-1)
-    return np.sqrt(np.maximum(0, squares - 2 * (weights**3).sum(axis=-1) + squares**2))
+    norms: np.ndarray = np.sqrt(np.maximum(0, squares - 2 * (weights**3).sum(axis=-1) + squares**2))
+    return norms
 
 
 def _measure(products: Float[np.ndarray, "sample key"], width: int) -> dict[str, np.ndarray]:

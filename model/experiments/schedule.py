@@ -6,7 +6,7 @@ The schedules are those of `training.schedule`, the optimizers PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -106,7 +106,7 @@ def _factors(name: str, steps: int, parameters: ScheduleParameters) -> np.ndarra
     if name == "constant":
         return np.ones(steps)
     share = steps / parameters.steps
-    sizes = {
+    sizes: dict[str, Any] = {
         "steps": steps,
         "warmup": round(parameters.warmup * share),
         "decay": round(parameters.decay * share),

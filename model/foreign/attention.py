@@ -219,7 +219,8 @@ class AttentionPoints:
         if tensor.ndim == 4:
             return tensor
         n_heads = self.n_heads if tensor.shape[0] % self.n_heads == 0 else 1
-        return tensor.unflatten(0, (-1, n_heads))
+        by_row: Tensor = tensor.unflatten(0, (-1, n_heads))
+        return by_row
 
     def biased(self, scores: Tensor, product: Callable[[], Tensor]) -> Tensor:
         """Pass what is added to scale·Q·Kᵀ, capped, through its point; `product` is the latter."""
@@ -324,7 +325,7 @@ def attend(
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """The attention of one module, by its file's own code; see the attention interface."""
-    eager = own_eager(type(module))
+    eager = own_eager(type(module))  # type: ignore[arg-type]  # a class can be hashed
     if eager is None:
         raise NotImplementedError(f"the file of {type(module).__name__} has no eager attention")
     watching = observer.get()
@@ -359,8 +360,8 @@ def _scaled_product(query: Tensor, key: Tensor, options: Mapping[str, Any]) -> T
     scale, softcap = options.get("scaling"), options.get("softcap")
     whole = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
     product = query.float() @ whole.float().transpose(-1, -2)
-    product = product * (query.shape[-1] ** -0.5 if scale is None else scale)
-    return softcap * torch.tanh(product / softcap) if softcap else product
+    scores: Tensor = product * (query.shape[-1] ** -0.5 if scale is None else scale)
+    return torch.tanh(scores / softcap) * softcap if softcap else scores
 
 
 def _context(points: AttentionPoints, out: Tensor) -> Tensor:
@@ -470,7 +471,7 @@ class SoftmaxTap(FunctionMode):
             return False
         if not isinstance(second, Tensor):
             return True
-        shape = torch.broadcast_shapes(first.shape, second.shape)  # type: ignore[no-untyped-call]
+        shape = torch.broadcast_shapes(first.shape, second.shape)
         return second.dtype == first.dtype and shape == first.shape
 
 

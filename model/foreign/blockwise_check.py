@@ -28,7 +28,7 @@ class WholeMatrices(TorchDispatchMode):
     """Records the operations that allocate a tensor of every query and every key."""
 
     def __init__(self, sizes: set[tuple[int, int]]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # PyTorch's, without annotations
         self.sizes = sizes
         self.found: list[str] = []
 

@@ -304,7 +304,9 @@ class _Checks:
     def _fuse(self, logits: Tensor) -> None:
         """Let the fused kernel compute unwatched attentions with the plain formula."""
         plain = [
-            points for attention, points in self.model.named.attention_points if attention.is_plain
+            points
+            for attention, points in self.model.named.attention_points
+            if attention is not None and attention.is_plain
         ]
         for points in plain:
             points.is_fused = True

@@ -72,6 +72,7 @@ def install(named: Named) -> None:
         _install_hooks(module, hooks)
     older: dict[int, nn.Module] = {}
     for attention, points in named.attention_points:
+        assert attention is not None  # the self-check forgets it later
         set_points(attention.call.module, points)
         if not attention.has_interface:
             older[id(attention.call.module)] = attention.call.module
@@ -176,12 +177,15 @@ def _step_over(layer: NamedLayer) -> None:
         if stream is None:
             check()
             return own(*args, **kwargs)
-        given = args[slot] if isinstance(slot, int) and slot < len(args) else kwargs.get(slot)
+        if isinstance(slot, str):
+            given = kwargs.get(slot)
+        else:
+            given = args[slot] if slot < len(args) else None
         if given is not None and given.shape != stream.shape:
             stream = given  # of the other stack
         return stream if n_outputs is None else (stream, *[None] * (n_outputs - 1))
 
-    layer.call.module.forward = forward  # type: ignore[method-assign]
+    layer.call.module.forward = forward
 
 
 # --- masks and biases -----------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
     name = folder.architecture
     for task, mapping in TASKS.items():
         found = getattr(auto, mapping).get(folder.model_type)
-        names = (found,) if isinstance(found, str) else (found or ())
+        names: tuple[str, ...] = (found,) if isinstance(found, str) else (found or ())
         if name in names or (name is None and names):
             kind: type[nn.Module] = getattr(library, name or names[0])
             is_pair = bool(getattr(config, "is_encoder_decoder", False))

@@ -150,7 +150,9 @@ def output_weights(named: Named, path: str) -> Tensor:
         raise KeyError(named.omitted.get(f"{path}.output", f"there is no attention {path}"))
     rows = _matrix_of(named.projections[path])
     assert rows is not None
-    return rows.detach().unflatten(0, (named.points[f"{path}.context"].sizes["head"], -1))
+    n_heads = named.points[f"{path}.context"].sizes["head"]
+    by_head: Tensor = rows.detach().unflatten(0, (n_heads, -1))
+    return by_head
 
 
 def weights(model: ForeignPasses) -> dict[str, Weight]:
@@ -171,8 +173,8 @@ def weights(model: ForeignPasses) -> dict[str, Weight]:
                 _add_projection(found, name, named.matrices[name])
         if points.path in named.projections:
             by_head = partial(output_weights, named, points.path)
-            name, axes = f"{points.path}.W_O", ("head", "d_head", "d_model")
-            _add(found, name, axes, by_head().shape, by_head)
+            name = f"{points.path}.W_O"
+            _add(found, name, ("head", "d_head", "d_model"), by_head().shape, by_head)
             bias = getattr(named.projections[points.path], "bias", None)
             _add_bias(found, name, ("d_model",), bias)
     unembedding = getattr(model.module.get_output_embeddings(), "weight", None)

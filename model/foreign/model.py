@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -118,7 +119,7 @@ class ForeignModel(ForeignPasses):
         """
         if self.task != "seq2seq":
             raise ValueError(f"a model of kind {self.config.kind!r} cannot translate")
-        special = getattr(self._tokenizer, "special_ids", frozenset())
+        special: AbstractSet[int] = getattr(self._tokenizer, "special_ids", frozenset())
         found = []
         for source in sources:
             ids = torch.tensor([list(source)], device=self.device)

@@ -56,7 +56,7 @@ def watch_operations(module: nn.Module) -> None:
         with OperationTap(points, points.order):
             return own(*args, **kwargs)
 
-    module.forward = forward  # type: ignore[method-assign]
+    module.forward = forward
 
 
 class OperationRecorder:
@@ -172,9 +172,8 @@ class OperationTap(FunctionMode):
         self._factors = (left, right)
         if self.points.is_streamed:
             self._blocks = self.points.blocks(left, right.shape[-1])
-            left = deferred(
-                left.to("meta"), lambda start, stop: self._factors[0][..., start:stop, :]
-            )
+            queries = left
+            left = deferred(left.to("meta"), lambda start, stop: queries[..., start:stop, :])
         return product.of(left, right)
 
     def _average(self, product: _Product, right: Tensor, blocks: ObservedBlocks) -> Tensor:
@@ -186,9 +185,10 @@ class OperationTap(FunctionMode):
     def _soften(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Tensor:
-        scores = args[0] if args else kwargs.pop("input")
+        scores: Tensor = args[0] if args else kwargs.pop("input")
         if self._blocks is not None:
-            return record(partial(self._softened, func), (scores, *args[1:]), kwargs)
+            weights: Tensor = record(partial(self._softened, func), (scores, *args[1:]), kwargs)
+            return weights
         scores = self.points.biased(scores, self._scaled_product)
         scores = self.points.scored(self._unscaled(scores))
         return self.points.softened(func, scores, scores.shape[-1], *args[1:], **kwargs)
@@ -252,7 +252,7 @@ def _product(
         before, after = args[:1], args[3:]
         return _Product(left, right, lambda left, right: func(*before, left, right, *after, **rest))
     left = args[0] if args else kwargs["input"]
-    right = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("mat2"))
+    right = args[1] if len(args) > 1 else kwargs["other" if "other" in kwargs else "mat2"]
     return _Product(left, right, lambda left, right: func(left, right))
 
 

@@ -107,7 +107,8 @@ class ForeignPasses:
     @property
     def device(self) -> torch.device:
         """The device of the weights."""
-        return next(iter(self.module.parameters())).device
+        device: torch.device = next(iter(self.module.parameters())).device
+        return device
 
     @property
     def precision(self) -> str:
@@ -286,5 +287,5 @@ def _stacked(tensors: Sequence[Tensor], axes: tuple[str, ...]) -> Tensor:
         return max(tensors, key=lambda one: one.shape[0])
     found = tensors[0].new_zeros(len(tensors), *longest[1:])
     for number, one in enumerate(tensors):
-        found[(number, *(slice(size) for size in one.shape[1:]))] = one[0]
+        found[number][tuple(slice(size) for size in one.shape[1:])] = one[0]
     return found

@@ -156,7 +156,8 @@ class Recorder:
             number = self._counts.get(id(module), 0)
             self._counts[id(module)] = number + 1
             call = Call(name, module, number, self._tick())
-            for slot, value in [*enumerate(args), *kwargs.items()]:
+            slots: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+            for slot, value in slots:
                 if isinstance(value, Tensor):
                     call.inputs.append(value.detach().clone())
                     call.slots.append(slot)
@@ -329,10 +330,11 @@ def _by_head(tensor: Tensor, n_rows: int) -> Tensor:
     """(batch·head, …) or (batch, head, …) as four axes."""
     if tensor.ndim == 4 or tensor.shape[0] % n_rows:
         return tensor if tensor.ndim == 4 else tensor[None]
-    return tensor.unflatten(0, (n_rows, -1))
+    by_head: Tensor = tensor.unflatten(0, (n_rows, -1))
+    return by_head
 
 
-def record(model: Any, inputs: dict[str, Tensor], lengths: set[tuple[int, int]]) -> Recorder:
+def record(model: Any, inputs: dict[str, Any], lengths: set[tuple[int, int]]) -> Recorder:
     """Record one pass over the inputs.
 
     Args:
@@ -348,7 +350,7 @@ def record(model: Any, inputs: dict[str, Tensor], lengths: set[tuple[int, int]])
 
 def probe_inputs(
     task: str, vocab_size: int, avoid: AbstractSet[int], device: torch.device
-) -> dict[str, Tensor]:
+) -> dict[str, Any]:
     """Token ids of a probe pass, two different rows, without the ids to avoid."""
     generator = torch.Generator().manual_seed(7)
     allowed = torch.tensor([one for one in range(min(vocab_size, 1000)) if one not in avoid] or [0])
@@ -359,7 +361,7 @@ def probe_inputs(
     found = {"input_ids": ids(N_SOURCE)}
     if task == "seq2seq":
         found["decoder_input_ids"] = ids(N_TARGET)
-    return {name: tensor.to(device) for name, tensor in found.items()} | {"use_cache": False}  # type: ignore[dict-item]
+    return {**{name: tensor.to(device) for name, tensor in found.items()}, "use_cache": False}
 
 
 def probe_lengths(task: str) -> set[tuple[int, int]]:

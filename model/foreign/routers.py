@@ -122,7 +122,7 @@ def _install(router: Router) -> None:
             return type(output)(parts)
         return output
 
-    module.forward = forward  # type: ignore[method-assign]
+    module.forward = forward
 
 
 class RouterTap(FunctionMode):

@@ -131,7 +131,8 @@ class WrittenChains(NamedTuple):
     @property
     def used_problems(self) -> Tensor:
         """The numbers of the problems with a chain that is learnt from, ascending."""
-        return self.problems[self.is_used].unique()
+        problems: Tensor = self.problems[self.is_used].unique()
+        return problems
 
     def figures(self) -> dict[str, float]:
         """Compute the means over all chains, equal ones counted as often as they were written.

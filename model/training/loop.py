@@ -22,7 +22,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from headlight.model.checkpoint import CheckpointError, write_atomically
+from headlight.model.checkpoint import write_atomically
+from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.training.batches import Batch, Batches
 from headlight.model.training.config import LoopConfig
 from headlight.model.training.distributed import ALONE, Processes
@@ -365,7 +366,7 @@ def save_state(
     """Write weights, optimizer state, other tensors and progress to one safetensors file."""
     tensors = {f"model.{name}": tensor.contiguous() for name, tensor in model.weights().items()}
     tensors |= {f"extra.{name}": tensor.contiguous() for name, tensor in extra.items()}
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     for number, optimizer in enumerate(optimizers):
         for parameter, state in optimizer.state.items():
             for key, value in state.items():

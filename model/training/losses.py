@@ -38,7 +38,9 @@ def token_losses(
     if not 0 <= smoothing <= 1:
         raise ValueError(f"smoothing ({smoothing}) must lie in [0, 1]")
     if logits.dtype == torch.bfloat16 and logits.requires_grad and not smoothing:
-        in_blocks: Tensor = _CrossEntropy.apply(logits.flatten(0, 1), targets.flatten())
+        in_blocks: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]  # inherited from PyTorch
+            logits.flatten(0, 1), targets.flatten()
+        )
         return in_blocks.view_as(targets)
     # Measured: with smoothing `cross_entropy` keeps no more for the backward pass than without;
     # logsumexp, gather and mean would keep up to two more tensors as large as the logits.

@@ -96,7 +96,8 @@ def orthogonalise(
     for _ in range(N_ITERATIONS):
         gram = x @ x.mT
         x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
-    return (x.mT if is_tall else x).to(matrices.dtype)
+    orthogonal: Tensor = (x.mT if is_tall else x).to(matrices.dtype)
+    return orthogonal
 
 
 class Muon(torch.optim.Optimizer):
@@ -132,7 +133,7 @@ class Muon(torch.optim.Optimizer):
                     raise ValueError(f"Muon takes matrices, not shape {tuple(parameter.shape)}")
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # calls no closure
         """Update every matrix that has a gradient."""
         for group in self.param_groups:
             by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)

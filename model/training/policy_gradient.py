@@ -317,7 +317,8 @@ class ValueHead:
     def predict(self, x: Float[Tensor, "row token d_model"]) -> Float[Tensor, "row token"]:
         """Predict the reward at every token; 0 before the first fit."""
         gram = self.tensors["gram"] + RIDGE * torch.eye(len(self.tensors["gram"]))
-        return _with_one(x) @ torch.linalg.solve(gram, self.tensors["moment"])
+        rewards: Tensor = _with_one(x) @ torch.linalg.solve(gram, self.tensors["moment"])
+        return rewards
 
     def fit(
         self,

@@ -22,6 +22,7 @@ from torch import Tensor
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import load, save
 from headlight.model.config import require_known
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.arithmetic import Problem
 from headlight.model.training.batches import Batch, Batches, generator_of
@@ -258,7 +259,7 @@ class ReasoningLoop(Loop):
         )
         if self.rows.kl:
             checkpoint = load(self.out / BEFORE, device=self.model.vectors.device)
-            assert isinstance(checkpoint.model, Transformer)
+            assert isinstance(checkpoint, Checkpoint)
             self.reference = checkpoint.model.requires_grad_(False)
         self._is_reinforcing = True
 
@@ -321,7 +322,8 @@ class ReasoningLoop(Loop):
         Returns:
             The loss, the tokens read and sampled, and the figures of the chains written.
         """
-        figures, n_sampled = {}, 0
+        figures: dict[str, float] = {}
+        n_sampled = 0
         if (self.step - self.rows.imitation) % self.rows.cycle == 0:
             n_sampled, figures = self._write_pool()
         rows, lengths = self.pool["ids"], self.pool["lengths"]

@@ -117,6 +117,7 @@ def make_run(
     begun_from = begun_from or known.begins_from or None
     if known.begins_from:  # its architecture is that of the model it begins with
         trunk = describe(find_model(begun_from)).config if begun_from else known.model
+        assert isinstance(trunk, TransformerConfig)
         known = replace(known, model=replace(trunk, has_reward=known.model.has_reward))
     if tokenizer is not None and (begun_from or teacher):
         raise ValueError(
@@ -338,9 +339,9 @@ def _known_tokenizer(run: Run) -> Tokenizer:
     Dropout is not part of the architecture, and the vocabulary is the tokenizer's.
     """
     known = load_checkpoint(Path(run.begun_from))
-    same = {"dropout": 0.0, "has_reward": False}
-    asked = replace(run.model, vocab_size=known.config.vocab_size, **same)
-    if asked != replace(known.config, **same):
+    vocab_size = known.config.vocab_size
+    asked = replace(run.model, vocab_size=vocab_size, dropout=0.0, has_reward=False)
+    if asked != replace(known.config, dropout=0.0, has_reward=False):
         raise ValueError(
             f"{run.begun_from} has another architecture than the run; leave out the settings "
             "model.*, or begin with random weights"

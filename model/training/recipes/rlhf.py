@@ -129,7 +129,7 @@ class RlhfBatches:
 def rewards_of(model: Transformer, sampled: Continuations) -> Float[Tensor, " row"]:
     """Rate continuations with a reward model, after the last token before the stop token."""
     with torch.no_grad():
-        reward = model(sampled.ids).reward
+        reward: Tensor | None = model(sampled.ids).reward
     assert reward is not None
     lengths = sampled.is_sampled.sum(dim=1) - sampled.has_ended.long()
     return reward.gather(1, (sampled.n_prompt + lengths - 1)[:, None])[:, 0].float()

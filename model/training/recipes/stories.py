@@ -249,7 +249,7 @@ def token_share(
     probs = router_probs.flatten(0, 1)
     sums = probs.new_zeros(len(counts), probs.shape[1]).index_add(0, token, probs)
     is_repeated = counts > 1
-    of_token = (sums.square().sum(dim=1) / counts)[is_repeated].sum()
+    of_token: Tensor = (sums.square().sum(dim=1) / counts)[is_repeated].sum()
     of_each = probs.square().sum(dim=1)[is_repeated[token]].sum()
     return of_token / of_each.clamp(min=1e-9)
 
