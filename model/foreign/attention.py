@@ -310,9 +310,10 @@ def own_eager(kind: type[nn.Module]) -> Callable[..., tuple[Tensor, Tensor]] | N
         forward = base.__dict__.get("forward")
         if forward is None:
             continue
-        found = getattr(inspect.unwrap(forward), "__globals__", {}).get("eager_attention_forward")
-        if found is not None:
-            return found  # type: ignore[no-any-return]
+        names: dict[str, Any] = getattr(inspect.unwrap(forward), "__globals__", {})
+        eager: Callable[..., tuple[Tensor, Tensor]] | None = names.get("eager_attention_forward")
+        if eager is not None:
+            return eager
     return None
 
 

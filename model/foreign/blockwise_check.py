@@ -13,7 +13,7 @@ from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.observation import OBSERVED_AXES, Watch, watching
 
 STREAMED, IN_LOWER_PRECISION = 1e-5, 4e-2
-_WATCH = {"resolution": 3, "queries": (0, 5), "block_rows": 4, "block_heads": 3}
+_WATCH: dict[str, Any] = {"resolution": 3, "queries": (0, 5), "block_rows": 4, "block_heads": 3}
 
 
 @runtime_checkable
@@ -104,7 +104,7 @@ def observe(model: ForeignPasses) -> list[str]:
 def _read(model: ForeignPasses, inputs: dict[str, Any], sites: list[str]) -> Mapping[str, Tensor]:
     """The observations of the first text."""
     targets = inputs.get("decoder_input_ids")
-    with watching(Watch(**_WATCH)):  # type: ignore[arg-type]
+    with watching(Watch(**_WATCH)):
         return model.read(
             inputs["input_ids"][:1].tolist(),
             None if targets is None else targets[:1].tolist(),

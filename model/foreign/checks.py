@@ -331,8 +331,9 @@ class _Checks:
             if context is not None and output is not None:
                 rows = output_weights(self.model.named, path).double()
                 made = torch.einsum("bhqd,hdm->bqm", context.double(), rows)
-                if getattr(module, "bias", None) is not None:
-                    made = made + module.bias.double()  # type: ignore[operator]
+                bias = getattr(module, "bias", None)
+                if bias is not None:
+                    made = made + bias.double()
                 far = _distance(made, output) / _scale(output)
             if far > (LENS if self.is_exact else IN_LOWER_PRECISION):
                 del self.model.named.projections[path]

@@ -50,9 +50,10 @@ class _Passage:
         return tensor if found is seen else found.reshape(tensor.shape).to(tensor.dtype)
 
     def _passed_columns(self, tensor: Tensor) -> Tensor:
+        assert self.columns is not None
         by_token = tensor.transpose(1, 2) if self.is_by_head else tensor
         flat = by_token.flatten(2)
-        columns = self.columns.to(flat.device)  # type: ignore[union-attr]
+        columns = self.columns.to(flat.device)
         seen = flat[..., columns].transpose(1, 2)
         found = self.point(seen)
         if found is seen:
@@ -224,7 +225,8 @@ def _defer_bias(module: nn.Module) -> None:
     ) -> Tensor:
         current = state.get()
         if current is None or not current.is_streamed:
-            return own(query_length, key_length, device, past_seen_tokens)  # type: ignore[no-any-return]
+            bias: Tensor = own(query_length, key_length, device, past_seen_tokens)
+            return bias
 
         def some(first: int, last: int) -> Any:
             return own(last - first, key_length, device, past_seen_tokens + first)
@@ -233,4 +235,4 @@ def _defer_bias(module: nn.Module) -> None:
         shape = (*one.shape[:2], query_length, key_length)
         return deferred(torch.empty(shape, dtype=one.dtype, device="meta"), some)
 
-    module.compute_bias = compute_bias  # type: ignore[assignment]
+    module.compute_bias = compute_bias  # type: ignore[assignment]  # no tensor, but a method

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import Call
-from headlight.model.foreign.sites import Matrix, Named, Source
+from headlight.model.foreign.sites import Matrix, Named, Source, rows_of
 from headlight.model.served import Weight
 
 if TYPE_CHECKING:
@@ -160,10 +160,10 @@ def weights(model: ForeignPasses) -> dict[str, Weight]:
     named, found = model.named, dict[str, Weight]()
     by_token = ("vocab", "d_model")
     for stack, table in named.embeddings.items():
-        rows: Tensor = table.weight  # type: ignore[assignment]
+        rows = rows_of(table)
         _add(found, f"{stack}.embedding.W_E", by_token, rows.shape, partial(_of, rows))
     for stack, (table, start) in named.tables.items():
-        rows = table.weight[start:]  # type: ignore[index]
+        rows = rows_of(table)[start:]
         axes = ("position", "d_model")
         _add(found, f"{stack}.embedding.W_pos", axes, rows.shape, partial(_of, rows))
     for _, points in named.attention_points:

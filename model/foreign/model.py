@@ -50,7 +50,7 @@ from headlight.model.foreign.positions import encoding_of, positional_of
 from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
 from headlight.model.foreign.readme import readme_card
 from headlight.model.foreign.routers import install_routers
-from headlight.model.foreign.sites import Named
+from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.hooks import gradient_leaves
 from headlight.model.interventions import Intervention
@@ -431,7 +431,7 @@ def _facts(named: Named, config: Any, positional: str) -> Facts:
 
 
 def _max_tokens(named: Named, config: Any) -> int:
-    tables = [len(table.weight) - start for table, start in named.tables.values()]  # type: ignore[arg-type]
+    tables = [len(rows_of(table)) - start for table, start in named.tables.values()]
     if tables:
         return min(tables)
     for name in ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from headlight.model.foreign.attention_facts import same
 from headlight.model.foreign.passes import ForeignPasses
-from headlight.model.foreign.sites import Named
+from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.positions import BASE, as_named
 from headlight.model.trace import NamedArray, Rotation
 
@@ -20,7 +20,7 @@ def positional_of(named: Named, recorded: Any) -> str:
     if named.is_rotary or _rotary_module(recorded.model) is not None:
         return "rotary"
     for table, start in named.tables.values():
-        first: Tensor = table.weight[start]  # type: ignore[index]
+        first = rows_of(table)[start]
         # At position 0 every sine is 0 and every cosine 1.
         is_wave = bool(((first == 0) | (first == 1)).all()) and bool((first == 1).any())
         return "sinusoidal" if is_wave else "learned"
@@ -43,7 +43,7 @@ def encoding_of(model: ForeignPasses, n: int, rotation: Rotation | None) -> dict
         raise ValueError(f"the model has {model.config.max_tokens} positions, not {n}")
     if scheme in ("learned", "sinusoidal"):
         tables = {
-            stack: table.weight[start : start + n]  # type: ignore[index]
+            stack: rows_of(table)[start : start + n]
             for stack, (table, start) in named.tables.items()
         }
         return {
@@ -118,15 +118,19 @@ def _speeds(model: nn.Module, width: int) -> Iterator[tuple[Tensor, float]]:
             if name.endswith("inv_freq") and "original" not in name and 2 * len(buffer) <= width:
                 scaling = name.replace("inv_freq", "attention_scaling")
                 yield buffer.float(), float(getattr(module, scaling, 1.0))
-    config = model.config.get_text_config()  # type: ignore[operator, union-attr]
+    config = _text_config(model)
     rotated = getattr(config, "rotary_dim", None) or width
     pairs = torch.arange(0, rotated, 2, device=next(model.parameters()).device)
     yield BASE ** (-pairs.float() / rotated), 1.0
 
 
+def _text_config(model: nn.Module) -> Any:
+    return model.config.get_text_config()  # type: ignore[operator, union-attr]  # no tensor
+
+
 def _scaling_of(model: nn.Module) -> tuple[float | None, dict[str, str | int | float | bool]]:
     """The base of the speeds by the config, and the settings that change them."""
-    config = model.config.get_text_config()  # type: ignore[operator, union-attr]
+    config = _text_config(model)
     found = getattr(config, "rope_parameters", None) or {"rope_theta": BASE}
     kinds = getattr(config, "layer_types", None)
     if kinds and isinstance(found.get(kinds[0]), dict):

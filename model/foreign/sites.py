@@ -96,6 +96,13 @@ class NamedLayer:
         return f"{self.stack}.layers.{self.number}"
 
 
+def rows_of(table: nn.Module) -> Tensor:
+    """Return the matrix of an embedding, whatever its class."""
+    rows = table.weight
+    assert isinstance(rows, Tensor)
+    return rows
+
+
 @dataclass
 class Named:
     """The sites of a model, in the order of its tree, and how its tensors pass them.
