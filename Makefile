@@ -32,7 +32,7 @@ endif
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
-	image-test audit resolve bench bench-page load soak openapi format lock docker clean
+	test-processors image-test audit resolve bench bench-page load soak openapi format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -50,7 +50,7 @@ serve: $(VENV)/.installed ## Start the server on HOST:PORT (127.0.0.1:8000)
 
 test: lint types test-python test-js test-browser ## Run what every change has to pass; minutes
 
-test-all: test test-shapes ## Run all tests: the slow ones and the rest of the browser's too
+test-all: test test-shapes test-processors ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
 	command -v caddy > /dev/null || .ci/apt-install caddy
 	$(PYTEST) $(PARALLEL) -m slow tests/app tests/model tests/packaging
@@ -85,6 +85,14 @@ test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 
 test-shapes: $(VENV)/.installed-test ## Run the tests of model/ with every tensor's shape checked
 	PYTHONPATH=. $(PYTEST) $(PARALLEL) -p tests.shapes --jaxtyping-packages=headlight.model,tests.shapes.check tests/model
+
+# The kernels of PyTorch, of oneDNN and of MKL that other x86-64 processors get; `make test` takes this one's.
+KERNELS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
+	ONEDNN_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE
+
+test-processors: $(VENV)/.installed-test ## Run the tests of numbers with the kernels of other processors
+	set -e; for kernels in $(KERNELS); do echo "$$kernels"; \
+		env PYTHONPATH=. "$$kernels" $(PYTEST) $(PARALLEL) -p tests.kernels tests/model tests/app/test_golden.py; done
 
 bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure speed and size, beside other libraries
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py foreign_speed.py' --override-ini timeout=1800

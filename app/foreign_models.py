@@ -168,13 +168,14 @@ def _stored(folder: ForeignFolder) -> Stored | None:
 
 
 def _state_of(folder: ForeignFolder, device: str, dtype: torch.dtype) -> str:
-    """A hash of all that a self-check depends on: files, code, versions, device and dtype.
+    """A hash of all that a self-check depends on: files, code, versions, device, kernels and dtype.
 
     A file of weights counts by its inode, size and times, of which no program sets that of its last
     change: a file that another model brings is never taken for it.
     """
     versions = [version(name) for name in ("headlight", "transformers", "torch")]
     parts: list[object] = [_digest(folder), *versions, device, str(dtype), _state_of_code()]
+    parts.append(torch.backends.cpu.get_cpu_capability())  # other kernels round differently
     for path in sorted({*folder.weight_files, *folder.path.glob("*token*")}):
         found = path.stat()
         parts += [path.name, found.st_dev, found.st_ino, found.st_size]

@@ -44,7 +44,9 @@ class WholeMatrices(TorchDispatchMode):
         return found
 
 
-def check_blocks(model: ForeignPasses, inputs: dict[str, Any], found: _Found) -> None:
+def check_blocks(
+    model: ForeignPasses, inputs: dict[str, Any], found: _Found, rounding: float = 1.0
+) -> None:
     """Add the points of rows and maps, and let attention run in blocks if that proves right.
 
     The formula is tried first, then the model file's own code.
@@ -53,6 +55,7 @@ def check_blocks(model: ForeignPasses, inputs: dict[str, Any], found: _Found) ->
         model: the model.
         inputs: of the pass by which its sites were named.
         found: ``streamed`` is added to what was measured, or the reason to what is left out.
+        rounding: the factor by which large scores let weights differ between two kernels.
     """
     sites = observe(model)
     if not sites:
@@ -71,8 +74,8 @@ def check_blocks(model: ForeignPasses, inputs: dict[str, Any], found: _Found) ->
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             model.is_streamed = False
             continue
-        is_exact = model.precision == "float32"
-        if far <= (STREAMED if is_exact else IN_LOWER_PRECISION) and not allocated.found:
+        limit = STREAMED * rounding if model.precision == "float32" else IN_LOWER_PRECISION
+        if far <= limit and not allocated.found:
             found.measured["streamed"] = far
             return
         model.is_streamed = False

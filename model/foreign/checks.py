@@ -2,6 +2,11 @@
 
 A check that the exact numbers depend on refuses the model; any other leaves out what it found
 wrong, with the reason. The passes are of 11 and 7 tokens.
+
+Eager attention here and there runs the same operations on the same layout, so the two usually
+agree to the bit. No check asks for that: a library may choose its kernel by the processor, the
+number of threads or the alignment of a tensor, and rounding refuses no model. The card says the
+difference that was measured.
 """
 
 from __future__ import annotations
@@ -28,7 +33,9 @@ from headlight.model.observation import OBSERVED_AXES
 from headlight.model.served import RowCapture
 from headlight.model.trace import Rotation
 
-FORMULA, LENS, FUSED, CACHED, PADDED = 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
+EAGER, FORMULA, LENS, FUSED, CACHED, PADDED = 1e-5, 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
+LARGE_SCORE = 16.0
+"""A float32 holds a score of this size to 1e-6; the limits of weights grow with larger scores."""
 IN_LOWER_PRECISION = 4e-2
 
 
@@ -105,11 +112,13 @@ class _Checks:
         self.measured, self.omitted = self.found.measured, self.found.omitted
         self.features = self.found.features
         self.is_exact = model.precision == "float32"
+        self.rounding = 1.0
 
     def run(self) -> None:
         self._require_all_seen()
         logits, attentions = self._reference()
         captured = self._watched(logits)
+        self.rounding = self._rounding_of_weights(captured)
         self._compare_weights(captured, attentions)
         self._overwrite(captured)
         self._check_formula(captured)
@@ -126,7 +135,7 @@ class _Checks:
             self.features.add("translate")
         if self.model.task == "masked":
             self.features.add("fill")
-        check_blocks(self.model, self.inputs, self.found)
+        check_blocks(self.model, self.inputs, self.found, self.rounding)
 
     def _refuse(self, reason: str) -> ForeignFolderError:
         kind = type(self.model.module).__name__
@@ -169,10 +178,21 @@ class _Checks:
         self._require_equal(plain, logits, "unwatched")
         return captured
 
+    def _rounding_of_weights(self, captured: dict[str, Tensor]) -> float:
+        """The factor, at least 1, by which large scores let weights differ between two kernels."""
+        largest = LARGE_SCORE
+        for _, points in self.model.named.attention_points:
+            scores = captured.get(f"{points.path}.scores")
+            weights = captured.get(f"{points.path}.weights")
+            if scores is not None and weights is not None and scores.shape == weights.shape:
+                counted = scores[(weights > 0) & scores.isfinite()]
+                largest = max(largest, float(counted.abs().max()) if counted.numel() else 0.0)
+        return largest / LARGE_SCORE
+
     def _require_equal(self, found: Tensor, expected: Tensor, what: str) -> None:
         far = _distance(found, expected)
         self.measured[f"logits_{what}"] = far
-        if far > 0:
+        if far > (EAGER if self.is_exact else IN_LOWER_PRECISION) * _scale(expected):
             raise self._refuse(
                 f"its {what} logits differ from those of eager attention by {far:.1e}"
             )
@@ -199,14 +219,13 @@ class _Checks:
                 if site not in captured or captured[site].shape != expected.shape:
                     break
                 scores = captured[site.replace(".weights", ".scores")]
-                if _distance(scores, expected) == 0:
+                if _distance(scores, expected) <= EAGER * _scale(expected):
                     continue  # some files return the scores by the name of the weights
                 far = max(far, _distance(captured[site], expected))
                 n_compared += 1
         if n_compared:
             self.measured["weights"] = far
-            limit = 0.0 if self.is_exact else IN_LOWER_PRECISION
-            if far > limit:
+            if far > (EAGER * self.rounding if self.is_exact else IN_LOWER_PRECISION):
                 raise self._refuse(f"its weights differ from those of eager attention by {far:.1e}")
 
     def _overwrite(self, captured: dict[str, Tensor]) -> None:
@@ -400,7 +419,7 @@ class _Checks:
             self.omitted["cache"] = f"its cache cannot be used: {_line(error)}"
             return
         self.measured["cached"] = far
-        if far > (CACHED if self.is_exact else IN_LOWER_PRECISION):
+        if far > (CACHED * self.rounding if self.is_exact else IN_LOWER_PRECISION):
             self.omitted["cache"] = f"a row with its cache differs by {far:.1e}"
 
     def _check_padding(self) -> None:
@@ -426,7 +445,7 @@ class _Checks:
             self.omitted["batches"] = f"a padded pass fails: {_line(error)}"
             return
         self.measured["padded"] = far
-        if not far <= PADDED:
+        if not far <= PADDED * self.rounding:
             self.model.batches = False
             self.omitted["batches"] = (
                 f"a text in a padded row differs by {far:.1e}, so each text has a pass of its own"

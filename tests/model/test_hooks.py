@@ -168,7 +168,8 @@ def test_an_edit_in_one_thread_is_not_seen_in_another(model, ids):
         thread.start()
         thread.join()
         assert (model(ids).logits == 0).all()
-    assert seen[0].equal(before)
+    # A thread may use more cores than the first, and so other kernels.
+    torch.testing.assert_close(seen[0], before, rtol=1e-5, atol=1e-5)
 
 
 # --- edit -----------------------------------------------------------------------------------------

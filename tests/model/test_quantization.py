@@ -210,7 +210,8 @@ def test_threads_with_other_bits_never_see_each_others_weights(model, replaced, 
                 continue
             with quantized_weights(model, [Quantization(bits=bits)]):
                 found.append(logits(model, ids))
-        return all(one.equal(expected[bits]) for one in found)
+        # A thread may use more cores than the first, and so other kernels.
+        return all(torch.allclose(one, expected[bits], rtol=1e-5, atol=1e-5) for one in found)
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(read, expected))

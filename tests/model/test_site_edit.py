@@ -78,8 +78,8 @@ def test_an_edit_equals_the_same_function_of_the_tensor(model, ids, edit, site, 
     found = read(model, ids, SiteEdit(site=site, **PART, **edit))
     expected = by_hand(model, ids, site, function)
     assert found.keys() == expected.keys()
-    for name, tensor in expected.items():
-        torch.testing.assert_close(found[name], tensor, rtol=0, atol=0)
+    for name, tensor in expected.items():  # a copy may have another layout, and so another kernel
+        torch.testing.assert_close(found[name], tensor, rtol=1e-5, atol=1e-5)
     assert not torch.equal(found["logits"], read(model, ids)["logits"])
 
 

@@ -31,6 +31,8 @@ from tests.model.foreign.conftest import ARCHITECTURES
 from tests.tiny_checkpoints import SIZES, make_model, save_checkpoint
 
 TEXT = "The cat sat by the dog."
+BLOCKS = 1e-5
+"""Blocks run other kernels than whole matrices: the weights of t5's scores of 20 differ by 2e-6."""
 
 
 @pytest.fixture(scope="module")
@@ -200,19 +202,20 @@ def test_rows_and_maps_are_those_of_the_weights(name, served, traced, monkeypatc
     assert set(found.kept) == (set() if name == "bloom" else set(paths))
     for path in found.kept:
         tile = found.tile(path, 1, (1, 4), (0, 3))["mean_map"].data
-        np.testing.assert_allclose(tile, whole[f"{path}.weights"][1, 1:4, :3], atol=1e-6)
+        np.testing.assert_allclose(tile, whole[f"{path}.weights"][1, 1:4, :3], atol=BLOCKS)
     for path in paths:
         weights = whole[f"{path}.weights"]
         width, columns = (-(-size // 3) for size in weights.shape[1:])
-        np.testing.assert_allclose(found[f"{path}.rows"][:, 0], weights[:, 2], atol=1e-6)
+        np.testing.assert_allclose(found[f"{path}.rows"][:, 0], weights[:, 2], atol=BLOCKS)
         first = weights[:, :width, :columns]
         np.testing.assert_allclose(
-            found[f"{path}.mean_map"][:, 0, 0], first.mean((1, 2)), atol=1e-6
+            found[f"{path}.mean_map"][:, 0, 0], first.mean((1, 2)), atol=BLOCKS
         )
-        np.testing.assert_allclose(found[f"{path}.max_map"][:, 0, 0], first.max((1, 2)), atol=1e-6)
+        maxima = found[f"{path}.max_map"][:, 0, 0]
+        np.testing.assert_allclose(maxima, first.max((1, 2)), atol=BLOCKS)
         entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)
         if f"{path}.sink" not in whole:
-            np.testing.assert_allclose(found[f"{path}.entropy"], entropy, atol=1e-5)
+            np.testing.assert_allclose(found[f"{path}.entropy"], entropy, atol=10 * BLOCKS)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
