@@ -57,6 +57,16 @@ def test_a_rejected_request_costs_nothing(clock):
     assert limiter.take("ada").wait == 0
 
 
+def test_a_request_less_than_a_second_too_early_is_rejected_and_costs_nothing(clock):
+    limiter = RateLimiter(3, 10, clock)
+    for _ in range(3):
+        limiter.take("ada")
+    clock.now += 19.5
+    quota = limiter.take("ada")
+    assert (quota.remaining, quota.wait) == (0, pytest.approx(0.5))
+    assert quota.full_after == pytest.approx(40.5)
+
+
 def test_the_least_recent_client_is_forgotten(clock):
     limiter = RateLimiter(1, 3, clock)
     for client in ("ada", "grace", "edith", "joan"):

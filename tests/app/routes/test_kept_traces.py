@@ -82,6 +82,22 @@ def test_a_trace_can_be_had_again_under_its_id(client, monkeypatch):
     assert made == []
 
 
+def test_hits_and_misses_of_the_cache_are_counted(client):
+    names = ("cache_hits_total", "cache_misses_total")
+
+    def change(answered):
+        before = [counted(client, name) for name in names]
+        assert answered().status_code in (200, 404)
+        return [counted(client, name) - number for name, number in zip(names, before, strict=True)]
+
+    text = "hits and misses"
+    assert change(lambda: post(client, text)) == [0, 1]
+    assert change(lambda: post(client, text)) == [1, 0]
+    trace_id = post(client, text).json()["id"]
+    assert change(lambda: get(client, trace_id)) == [1, 0]
+    assert change(lambda: get(client, "0" * 32)) == [0, 1]
+
+
 def test_it_is_named_in_the_form_in_which_it_was_sent(client):
     sent = post(client, dtype="uint16", triangle=True, accept=SAFETENSORS)
     address = sent.headers["content-location"]
