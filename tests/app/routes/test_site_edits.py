@@ -9,7 +9,7 @@ from tests.app.reading import events_of
 
 STREAM = "decoder.layers.0.residual.after"
 CONTEXT = "decoder.layers.0.self_attention.context"
-TEXT, OTHER = "the cat sat on the mat", "a small light reads the words"
+TEXTS = TEXT, OTHER = "the cat sat on the mat", "a small light reads the words"
 
 
 def post(client, path="trace", **members):
@@ -66,6 +66,15 @@ def test_values_of_a_kept_trace_are_those_of_its_text(client_with):
     np.testing.assert_array_equal(logits(found, STREAM)[2], logits(other, STREAM)[4])
 
 
+def test_values_of_another_trace_are_those_of_the_heads_that_are_set(client):
+    edit = {"kind": "set", "site": CONTEXT, "heads": [3, 1], "positions": [0, 2]}
+    plain, other = (logits(post(client, text=text, capture=[CONTEXT]), CONTEXT) for text in TEXTS)
+    found = post(client, capture=[CONTEXT], edits=[{**edit, "from": {"text": OTHER}}])
+    expected = plain.copy()
+    expected[[[1], [3]], [0, 2]] = other[[[1], [3]], [0, 2]]
+    np.testing.assert_allclose(logits(found, CONTEXT), expected, rtol=0, atol=1e-6)
+
+
 def test_the_order_of_edits_of_a_site_decides_and_names_the_trace(client):
     add = {"kind": "add", "site": CONTEXT, "value": 1}
     double = {"kind": "scale", "site": CONTEXT, "value": 2}
@@ -90,6 +99,7 @@ HEADS = {"site": CONTEXT, "value": 0}
         ({"kind": "add", "value": [1, 2, 3]}, "impossible-edit"),
         ({"from": {"text": OTHER + " aloud"}}, "impossible-edit"),
         ({"from": {"text": " "}}, "empty-text"),
+        ({"from": {"text": "a" * 4001}}, "too-many-characters"),
         ({"from": {"trace": "0" * 32}}, "unknown-trace"),
         ({"positions": [1], "from": {"text": "a", "target": "b"}}, "no-target"),
         ({}, "invalid-request"),
@@ -121,7 +131,8 @@ def test_captures_and_edits_of_generation_are_those_of_a_trace_of_the_whole_text
         {"kind": "add", "site": STREAM, "value": 0.5, "positions": [1, 8]},
         {"kind": "heads_off", "heads": [1]},
     ]
-    sites = [STREAM, "decoder.layers.1.self_attention.scores", "logits"]
+    scores, experts = "self_attention.scores", "experts.expert_indices"
+    sites = [STREAM, *(f"decoder.layers.1.{part}" for part in (scores, experts)), "logits"]
     options = {"edits": edits, "capture": sites}
     start, *tokens, _ = data_of(post(client, "generate", n_tokens=4, temperature=0, **options))
     ids = [token["id"] for token in (*start["tokens"], *tokens)]
@@ -130,6 +141,7 @@ def test_captures_and_edits_of_generation_are_those_of_a_trace_of_the_whole_text
         place = len(start["tokens"]) - 1 + index
         for site in sites:
             found = token["tensors"][site]
+            assert found["dtype"] == whole[site]["dtype"]
             assert found["axes"] == [axis for axis in whole[site]["axes"] if axis != "query"]
             data = np.array(found["data"])
             assert list(data.shape) == found["shape"]

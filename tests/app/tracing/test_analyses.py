@@ -12,7 +12,13 @@ from headlight.model.analysis import alignment, residual_stream, rollout
 from headlight.model.checkpoint import load
 from headlight.schemas.analyses import AnalysisName
 from headlight.schemas.traces import TraceAnswer
-from headlight.tracing.analyses import ANALYSERS, analyse, available
+from headlight.tracing.analyses import (
+    ANALYSERS,
+    analyse,
+    available,
+    output_weights,
+    sites_of,
+)
 from tests.app.reading import written_tokens
 
 EVERY = (*get_args(AnalysisName),)
@@ -180,6 +186,25 @@ def test_analyses_read_only_the_heads_that_heads_says(client, tiny):
     label = "decoder.layers.1.self_attention.label_scores"
     every = array(analyses_of(client, "tiny", "head_labels")["head_labels"][label])
     np.testing.assert_allclose(array(found["head_labels"][label]), every[[2, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["next_token", "logit_lens"])
+@pytest.mark.parametrize("model", ["tiny", "filler"])
+def test_of_a_long_text_no_logits_are_read(zoo, model, name):
+    description = load(zoo / model).description
+    assert "logits" in sites_of([name], description)
+    stack = "encoder" if model == "filler" else "decoder"
+    streams = [f"{stack}.layers.{layer}.residual.after" for layer in (0, 1)]
+    long = sites_of([name], description, is_long=True)
+    assert long == (streams if name == "logit_lens" else streams[1:])
+
+
+def test_output_weights_are_those_of_attentions_whose_context_or_weights_are_held(tiny):
+    first, second = (f"decoder.layers.{layer}.self_attention" for layer in (0, 1))
+    for part, paths in {"weights": [second], "context": [second], "queries": []}.items():
+        trace = tracing.trace(tiny, TEXT, capture=[f"{first}.values", f"{second}.{part}"])
+        found = output_weights(trace, tiny)
+        assert list(found) == [f"{path}.output_projection.weight" for path in paths]
 
 
 # --- alignment ------------------------------------------------------------------------------------

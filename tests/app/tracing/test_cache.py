@@ -1,9 +1,11 @@
-"""The cache keeps what was asked for last, counts its bytes, and never holds more than it may."""
+"""The caches keep what was asked for last, count its bytes, and never hold more than they may."""
 
 import gc
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,11 +13,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Trace
-from headlight.schemas.traces import TraceRequest
+from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest, TraceRequest
 from headlight.serialization.trace import Analysis, Answer
 from headlight.tracing.batch import solve
-from headlight.tracing.cache import TraceCache, size_of
+from headlight.tracing.cache import KeptTiles, TraceCache, size_of, tile_answer
 from headlight.tracing.jobs import trace_job
 
 
@@ -114,3 +117,56 @@ def test_threads_do_not_lose_count():
     kept = [found for n in range(40) if (found := cache.get(str(n))) is not None]
     assert len(kept) == len(cache) > 1
     assert cache.n_bytes == sum(map(size_of, kept)) <= 20 * EMPTY
+
+
+# --- queries and keys -----------------------------------------------------------------------------
+
+PATH = "decoder.layers.0.self_attention"
+
+
+def with_tiles(name, *sizes):
+    """An answer whose attentions keep queries and keys of these sizes."""
+    kept = {f"attention {n}": SimpleNamespace(n_bytes=size) for n, size in enumerate(sizes)}
+    return replace(answer(name), trace=replace(answer(name).trace, kept=kept))
+
+
+def test_queries_and_keys_leave_the_answer_and_are_kept_if_they_fit():
+    tiles = KeptTiles(100)
+    taken = tiles.take(with_tiles("a", 60, 40))
+    assert (taken.tiles, taken.trace.kept) == (("attention 0", "attention 1"), {})
+    assert (list(tiles.get("a")), tiles.n_bytes) == (list(taken.tiles), 100)
+    refused = tiles.take(with_tiles("b", 60, 41))
+    assert (refused.tiles, refused.trace.kept, tiles.get("b")) == ((), {}, None)
+    assert tiles.take(answer("c")).tiles == ()
+    assert tiles.get("c") is None
+
+
+def test_the_queries_and_keys_used_longest_ago_make_room():
+    tiles = KeptTiles(100)
+    tiles.take(with_tiles("a", 50))
+    tiles.take(with_tiles("b", 50))
+    assert tiles.get("a")
+    tiles.take(with_tiles("c", 50))
+    assert [bool(tiles.get(name)) for name in "abc"] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "resolution", "actual"),
+    [("0:1", "0:600", 512, 2 * 300), ("0:3", "4:10", 2, 2 * 2 * 2), ("5:9", "0:2", 9, 2 * 4 * 2)],
+)
+def test_the_numbers_of_a_tile_are_counted_before_it_is_computed(queries, keys, resolution, actual):
+    request = TileRequest(attention=PATH, head=0, queries=queries, keys=keys, resolution=resolution)
+    with pytest.raises(Problem) as caught:
+        tile_answer("a", {PATH: None}, request, actual - 1)
+    assert (caught.value.status_code, caught.value.kind) == (422, "too-many-cells")
+    assert caught.value.members == {"limit": actual - 1, "actual": actual}
+    with pytest.raises(AttributeError):  # there is nothing to compute it of
+        tile_answer("a", {PATH: None}, request, actual)
+
+
+def test_a_rectangle_of_too_many_weights_is_rejected():
+    request = TileRequest(attention=PATH, head=0, queries="0:8192", keys="0:8193", resolution=1)
+    with pytest.raises(Problem) as caught:
+        tile_answer("a", {PATH: None}, request, 10**9)
+    assert (caught.value.status_code, caught.value.kind) == (422, "too-many-tile-cells")
+    assert caught.value.members == {"limit": MAX_TILE_CELLS, "actual": 8192 * 8193}
