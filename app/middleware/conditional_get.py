@@ -95,7 +95,6 @@ class _BufferedResponse:
                 start["status"], content = 304, b""
                 for name in _OF_CONTENT:
                     del headers[name]
-        start["headers"] = headers.raw
         return {**body, "body": content}
 
     async def _compress(self, content: bytes, headers: MutableHeaders) -> bytes:

@@ -296,7 +296,7 @@ def test_a_refused_request_gives_its_place_back(client, problem):
     assert len(read(client)[0]) == 6
 
 
-def test_a_client_that_reads_nothing_is_cut_off(serving, settings, monkeypatch):
+def test_a_client_that_reads_nothing_is_cut_off_and_logged(serving, settings, monkeypatch, caplog):
     monkeypatch.setattr(EventStream, "read_seconds", 0.3)
     with serving(settings) as server:
         connection = socket.socket()
@@ -307,6 +307,8 @@ def test_a_client_that_reads_nothing_is_cut_off(serving, settings, monkeypatch):
             forever(server, connection)
             wait_for(lambda: server.services.streams.n_open == 1)
             wait_for(lambda: is_idle(server), seconds=20)
+    warned = [each.name for each in caplog.records if each.levelname == "WARNING"]
+    assert warned == ["headlight.serialization.sending"]
 
 
 def forever(server, connection):

@@ -98,6 +98,11 @@ def test_hits_and_misses_of_the_cache_are_counted(client):
     assert change(lambda: get(client, "0" * 32)) == [0, 1]
 
 
+def test_the_bytes_of_the_cache_are_measured(client, keeping):
+    post(client)
+    assert counted(client, "cache_bytes") == keeping.services.traces.cache.n_bytes > 0
+
+
 def test_it_is_named_in_the_form_in_which_it_was_sent(client):
     sent = post(client, dtype="uint16", triangle=True, accept=SAFETENSORS)
     address = sent.headers["content-location"]

@@ -5,6 +5,7 @@ import random
 import socket
 import time
 from contextlib import closing, suppress
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -266,6 +267,13 @@ def answer_of(text, numbers, integers, units):
 @given(TEXTS, FLOATS, INTEGERS, UNITS, FORMS)
 def test_no_answer_is_larger(text, numbers, integers, units, form):
     answer = answer_of(text, numbers, integers, units)
+    assert len(encode(answer, form)) <= size_estimate(answer, form)
+
+
+@pytest.mark.parametrize("media_type", MEDIA_TYPES)
+def test_the_texts_of_an_analysis_count(media_type):
+    found = Analysis(arrays={}, metadata={"texts": ['"'] * 10_000})
+    answer, form = replace(ANSWER, analyses={"a": found}), ResponseFormat(media_type=media_type)
     assert len(encode(answer, form)) <= size_estimate(answer, form)
 
 

@@ -1,9 +1,23 @@
-"""The id of a job, and which jobs one pass can compute."""
+"""The id of a job, which jobs one pass can compute, and the problems of requests."""
 
+import pytest
 import torch
 
+from headlight.errors import Problem
+from headlight.model.interventions import ImpossibleIntervention, UnknownExpert
+from headlight.model.quantization import UnknownPart
+from headlight.model.served import UnwatchedPass
+from headlight.model.site_edit import UnknownPosition
+from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
+from headlight.model.tracing import EmptyText, NoTarget, TooManyTokens, UnknownToken
 from headlight.schemas.traces import TraceRequest
-from headlight.tracing.jobs import trace_id, trace_job
+from headlight.tracing.jobs import (
+    MOST_MARKS,
+    check_text,
+    model_errors_as_problems,
+    trace_id,
+    trace_job,
+)
 
 NO_SCALING = {"kind": "no_scaling"}
 HEADS_OFF = {"kind": "heads_off", "heads": [0]}
@@ -75,3 +89,75 @@ def test_jobs_of_one_batch_key_differ_in_their_texts_and_analyses_alone(tiny):
 
 def test_in_bfloat16_every_job_is_computed_alone(tiny):
     assert job(tiny, torch.bfloat16).batch_key is None
+
+
+# --- problems -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (EmptyText, "empty-text"),
+        (ImpossibleIntervention, "impossible-edit"),
+        (NoTarget, "no-target"),
+        (UnknownExpert, "unknown-expert"),
+        (UnknownHead, "unknown-head"),
+        (UnknownLayer, "unknown-layer"),
+        (UnknownPart, "unknown-part"),
+        (UnknownPosition, "unknown-position"),
+        (UnknownSite, "unknown-site"),
+        (UnknownToken, "unknown-token"),
+        (UnwatchedPass, "unwatched-pass"),
+    ],
+)
+def test_an_error_of_the_model_about_a_request_is_a_problem_of_its_kind(error, kind):
+    with pytest.raises(Problem) as caught, model_errors_as_problems():
+        raise error("the reason")
+    problem = caught.value
+    assert (problem.status_code, problem.kind, problem.detail) == (422, kind, "the reason")
+
+
+def test_a_text_of_too_many_tokens_is_a_problem_with_limit_and_way_out():
+    with pytest.raises(Problem) as caught, model_errors_as_problems(", or the way out"):
+        raise TooManyTokens(9, 8)
+    problem = caught.value
+    assert (problem.status_code, problem.kind) == (422, "too-many-tokens")
+    assert problem.members == {"limit": 8, "actual": 9}
+    assert problem.detail.endswith(", or the way out")
+
+
+def test_a_panic_is_a_problem_and_another_error_is_none():
+    panic = type("PanicException", (BaseException,), {})
+    with pytest.raises(Problem) as caught, model_errors_as_problems():
+        raise panic
+    assert (caught.value.status_code, caught.value.kind) == (422, "unreadable-text")
+    with pytest.raises(ZeroDivisionError), model_errors_as_problems():
+        raise ZeroDivisionError
+
+
+MARK = "\u0301"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ab", None),
+        ("abc", "too-many-characters"),
+        (" \n", "empty-text"),
+    ],
+)
+def test_a_text_is_checked_before_anything_reads_it(text, kind):
+    if kind is None:
+        check_text(text, 2)
+        return
+    with pytest.raises(Problem) as caught:
+        check_text(text, 2)
+    assert (caught.value.status_code, caught.value.kind) == (422, kind)
+
+
+def test_too_many_combining_marks_in_a_row_are_rejected():
+    check_text("a" + MARK * (MOST_MARKS - 1) + "a" + MARK * 9, 10**4)
+    for text in ("a" + MARK * MOST_MARKS, "a" * MOST_MARKS + MARK * MOST_MARKS):
+        with pytest.raises(Problem) as caught:
+            check_text(text, 10**4)
+        assert (caught.value.status_code, caught.value.kind) == (422, "unreadable-text")

@@ -84,6 +84,11 @@ def test_a_trace_in_bfloat16_has_rows_that_sum_to_1_and_an_id_of_its_own(setting
     assert rough.id != exact.id
 
 
+def test_a_trace_without_a_server_keeps_nothing_for_tiles(settings):
+    answer = trace_now(TraceRequest(text="the cat", resolution=2), registry_of(settings), settings)
+    assert (answer.tiles, answer.trace.kept) == ((), {})
+
+
 def test_numbers_that_are_not_finite_are_not_sent(settings):
     registry = registry_of(settings)
     with torch.no_grad():
