@@ -15,6 +15,7 @@ from headlight.model.tracing import (
     TooManyTokens,
     count_elements,
     pass_spec,
+    read_ids,
     read_tokens,
     tokenize,
     trace,
@@ -136,6 +137,27 @@ def test_the_longest_text_is_read_and_one_token_more_is_an_error(checkpoint):
     with pytest.raises(TooManyTokens, match=f"^{re.escape(message)}$") as refused:
         trace(checkpoint, longest + "Q")
     assert (refused.value.actual, refused.value.limit) == (limit + 1, limit)
+
+
+def test_ids_that_are_not_the_tokens_of_their_text_are_spelled_one_by_one(checkpoint):
+    tokenizer = checkpoint.tokenizer
+    id_of = {tokenizer.text_of(token): token for token in range(tokenizer.vocab_size)}
+    pieces = ["t", "h", "e", "-", "d", tokenizer.text_of(tokenizer.start_id), "o", "g", " ", "."]
+    text, tokens = read_ids(checkpoint, [id_of[piece] for piece in pieces])
+    assert text == "".join(pieces)
+    assert [token.text for token in tokens] == pieces
+    assert [text[token.start : token.end] for token in tokens] == pieces
+    assert [token.word for token in tokens] == [0, 0, 0, 1, 2, None, 3, 3, 4, 5]
+    assert [token.is_special for token in tokens] == [piece == pieces[5] for piece in pieces]
+
+
+def test_a_map_has_at_least_one_bin(checkpoint):
+    traced = trace(checkpoint, SENTENCE, resolution=1, layers=0)
+    path = "decoder.layers.0.self_attention"
+    shapes = {site: array.data.shape for site, array in traced.tensors.items()}
+    assert shapes == {f"{path}.mean_map": (4, 1, 1), f"{path}.max_map": (4, 1, 1)}
+    with pytest.raises(ValueError, match=r"resolution \(0\) must be at least 1"):
+        trace(checkpoint, SENTENCE, resolution=0)
 
 
 def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):
