@@ -40,7 +40,7 @@ PYTEST   := $(BIN)/pytest --quiet
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal -p no:schemathesis
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/.installed ## Make the environment in .venv
 	@echo "Ready: $(BIN)/headlight serve --port $(PORT)"
@@ -86,7 +86,7 @@ test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 test-shapes: $(VENV)/.installed-test ## Run the tests of model/ with every tensor's shape checked
 	PYTHONPATH=. $(PYTEST) $(PARALLEL) -p tests.shapes --jaxtyping-packages=headlight.model,tests.shapes.check tests/model
 
-# The kernels of PyTorch, of oneDNN and of MKL that other x86-64 processors get; `make test` takes this one's.
+# The kernels of PyTorch, oneDNN and MKL that other x86-64 processors run; `make test` runs this one's.
 KERNELS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 	ONEDNN_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE
 

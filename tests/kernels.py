@@ -11,10 +11,11 @@ again. The settings, of PyTorch's own kernels, of oneDNN's and of MKL's:
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 
 import pytest
 
-TOLD = """
+ASK = """
 import torch
 print("aten:", torch.backends.cpu.get_cpu_capability())
 torch.nn.functional.gelu(torch.ones(64, 64))
@@ -31,30 +32,35 @@ EXPECTED = {
 SETTINGS = {name for name, _ in EXPECTED}
 
 
-def require_kernels(environment: dict[str, str]) -> None:
-    """Start PyTorch in an environment and read which kernels its libraries take.
+def read_kernels(environment: Mapping[str, str]) -> str:
+    """Start PyTorch in an environment; return the libraries' own words on their kernels."""
+    verbose = {**environment, "ONEDNN_VERBOSE": "1", "MKL_VERBOSE": "1"}
+    command = [sys.executable, "-c", ASK]
+    return subprocess.run(command, env=verbose, capture_output=True, text=True, check=True).stdout
+
+
+def require_kernels(
+    environment: Mapping[str, str], read: Callable[[Mapping[str, str]], str] = read_kernels
+) -> None:
+    """Check that the settings of an environment are known and have an effect.
 
     Raises:
-        pytest.UsageError: a setting is unknown, or a library does not follow it.
+        pytest.UsageError: there is no setting, one is unknown, or a library does not follow it.
     """
     chosen = [(name, environment[name]) for name in sorted(SETTINGS & environment.keys())]
     if not chosen:
         raise pytest.UsageError(f"no kernels are chosen; set one of {', '.join(sorted(SETTINGS))}")
-    verbose = {**environment, "ONEDNN_VERBOSE": "1", "MKL_VERBOSE": "1"}
-    command = [sys.executable, "-c", TOLD]
-    told = subprocess.run(command, env=verbose, capture_output=True, text=True, check=True).stdout
-    for setting in chosen:
-        name, value = setting
-        if setting not in EXPECTED:
-            known = ", ".join(value for of, value in EXPECTED if of == name)
+    for name, value in chosen:
+        if (name, value) not in EXPECTED:
+            known = ", ".join(of for setting, of in EXPECTED if setting == name)
             raise pytest.UsageError(f"{name}={value} is not known here; choose {known}")
-        if EXPECTED[setting] not in told:
-            raise pytest.UsageError(
-                f"{name}={value} had no effect: no '{EXPECTED[setting]}' in\n{told}"
-            )
+    told = read(environment)
+    for name, value in chosen:
+        if (expected := EXPECTED[name, value]) not in told:
+            raise pytest.UsageError(f"{name}={value} has no effect: no '{expected}' in\n{told}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to run tests with this processor's own kernels; the workers inherit the setting."""
+    """Refuse to test this processor's own kernels; the workers inherit the setting."""
     if not hasattr(config, "workerinput"):
-        require_kernels(dict(os.environ))
+        require_kernels(os.environ)

@@ -73,7 +73,7 @@ def _by_layer(stack, kind, attentions):
 
 
 def rounded(out, factor):
-    """What other kernels might make of a pass: every logit and weight a little larger."""
+    """Enlarge every logit and weight a little, as other kernels might."""
     out.logits = out.logits * factor
     out.attentions = tuple(weights * factor for weights in out.attentions)
     return out
