@@ -332,6 +332,14 @@ def test_an_impossible_logit_difference_is_a_problem(client, asked, kind):
     assert explained(client, "tiny", 422, **asked)["type"].endswith(kind)
 
 
+def test_a_text_of_several_tokens_is_refused_with_the_first_four_of_them(client, tiny):
+    text = " the cat sat on the mat"
+    first, *_, last = (token.text for token in tiny.tokenizer.encode(text) if token.is_typed)
+    told = explained(client, "tiny", 422, token=text)["detail"].replace(f"'{text}'", "")
+    assert f"'{first}', " in told
+    assert f"'{last}'" not in told
+
+
 @pytest.mark.parametrize("option", ["predictions", "logit_difference", "patching"])
 def test_an_option_that_no_analysis_reads_is_a_problem(client, option):
     asked = {"analyses": ["rollout"], option: {"text": OTHER_TEXT} if option == "patching" else {}}
@@ -411,3 +419,13 @@ def test_the_probabilities_of_being_sampled_are_those_of_generate(client):
     expected = [one["probability"] for one in token["alternatives"]]
     assert array(told["sampled"])[-1] == pytest.approx(expected, abs=1e-6)
     assert told["ids"]["data"][-1] == [one["id"] for one in token["alternatives"]]
+
+
+def test_the_probability_of_each_token_that_follows_is_sent_if_it_is_asked_for(client, tiny):
+    logits = traced(tiny)["logits"].astype(np.float64)
+    ids = [token.id for token in tiny.tokenizer.encode(TEXT)]
+    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    found = analyses_of(client, "tiny", "next_token", predictions={"following": True})["next_token"]
+    expected = shares[np.arange(len(ids) - 1), ids[1:]]
+    np.testing.assert_allclose(array(found["following"]), expected, atol=1e-6)
+    assert "following" not in analyses_of(client, "tiny", "next_token")["next_token"]
