@@ -32,7 +32,7 @@ endif
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
-	test-processors image-test audit resolve bench bench-page load soak openapi format lock docker clean
+	test-processors image-test audit resolve mutants bench bench-page load soak openapi format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -93,6 +93,9 @@ KERNELS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
 test-processors: $(VENV)/.installed-test ## Run the tests of numbers with the kernels of other processors
 	set -e; for kernels in $(KERNELS); do echo "$$kernels"; \
 		env PYTHONPATH=. "$$kernels" $(PYTEST) $(PARALLEL) -p tests.kernels tests/model tests/app/test_golden.py; done
+
+mutants: $(VENV)/.installed-test ## Change the server in 200 places, one at a time: does a test fail?
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure speed and size, beside other libraries
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py foreign_speed.py' --override-ini timeout=1800
