@@ -53,6 +53,7 @@ TESTS = (
     "tests/model/test_tracing.py",
     "tests/model/analysis/test_*.py",
     "tests/model/foreign/test_tracing.py",
+    "tests/packaging/test_openapi.py",
 )
 PRELOADED = ("fastapi.testclient", "hypothesis", "jaxtyping", "jinja2", "torch", "typer.testing")
 OPTIONS = (

@@ -1,5 +1,6 @@
 """From a text to a Trace: what is kept, in which form, and what is refused."""
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from headlight.model import tracing
 from headlight.model.checkpoint import load
 from headlight.model.sites import UnknownSite
 from headlight.model.tracing import (
@@ -203,6 +205,12 @@ def test_a_target_is_read_as_it_was_sent(translator):
         expected = translator.model(*ids).logits[0]
     np.testing.assert_allclose(traced.tensors["logits"].data, expected.numpy(), atol=1e-5)
     assert set(traced.timings) == {"tokenize", "forward"}
+
+
+def test_the_milliseconds_of_each_step_are_measured(translator, monkeypatch):
+    monkeypatch.setattr(tracing, "perf_counter", itertools.count(7.0, 0.25).__next__)
+    traced = trace(translator, SENTENCE)
+    assert traced.timings == {"tokenize": 250, "translate": 250, "forward": 250}
 
 
 def test_without_a_target_a_translator_reads_its_own_translation(translator):

@@ -1,11 +1,16 @@
 """Maps, rows and tiles of texts of any length, over HTTP."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from safetensors.numpy import load
 
 from headlight.client.decode import read_trace
+from headlight.tracing import service
 from tests.app.conftest import client_of
+from tests.app.connections import wait_for
 from tests.app.reading import events_of
 
 FILE = {"accept": "application/x-safetensors"}
@@ -161,3 +166,43 @@ def test_marks_without_end_are_rejected_before_they_are_sorted(client_with, prob
     text = "a" + "\u0301" * 2000
     answer = client_with().post("/api/v1/trace", json={"text": text, "resolution": 4})
     problem(answer, 422, "unreadable-text")
+
+
+def test_a_long_text_is_a_miss_once_and_then_a_hit(client):
+    metrics = client.app.state.services.metrics
+
+    def counts():
+        (hits,), (misses,) = (each.collect() for each in (metrics.cache_hits, metrics.cache_misses))
+        return [each.samples[0].value for each in (hits, misses)]
+
+    hits, misses = counts()
+    for expected in ([hits, misses + 1], [hits + 1, misses + 1]):
+        assert ask(client, text=TEXT * 3, resolution=3).status_code == 200
+        assert counts() == expected
+
+
+def test_a_long_text_that_takes_too_long_is_told_the_limit(client_with, problem):
+    client = client_with(max_characters=3, long_seconds=1e-9)
+    body = problem(ask(client, resolution=4), 504, "too-slow")
+    assert "1e-09 s" in body["detail"]
+
+
+def test_long_texts_are_read_one_after_the_other(client, monkeypatch):
+    traces = client.app.state.services.traces
+    begun, may_end, solve = [], threading.Event(), service.solve
+
+    def held(checkpoint, jobs, *options):
+        begun.append(jobs[0].id)
+        may_end.wait(20)
+        return solve(checkpoint, jobs, *options)
+
+    monkeypatch.setattr(service, "solve", held)
+    with ThreadPoolExecutor() as pool:
+        try:
+            answers = [pool.submit(ask, client, text=TEXT * n, resolution=5) for n in (4, 5)]
+            wait_for(lambda: traces._long_thread.statistics().tasks_waiting == 1, seconds=10)
+            assert len(begun) == 1
+        finally:
+            may_end.set()
+        assert [answer.result().status_code for answer in answers] == [200, 200]
+    assert len(begun) == 2

@@ -64,6 +64,10 @@ def test_who_says_nothing_gets_an_answer_as_it_is():
     assert negotiate_coding(Headers({}), LARGE) == "identity"
 
 
+def test_an_answer_that_is_offered_in_no_coding_is_sent_as_it_is():
+    assert negotiate_coding(Headers({"accept-encoding": "gzip"}), LARGE, offered=()) == "identity"
+
+
 def test_lists_in_two_headers_are_one_list():
     headers = Headers(raw=[(b"accept-encoding", b"deflate"), (b"accept-encoding", b"br")])
     assert negotiate_coding(headers, LARGE) == "br"

@@ -20,6 +20,7 @@ from headlight.serialization import sending
 from headlight.serialization.negotiation import MEDIA_TYPES, ResponseFormat
 from headlight.serialization.sending import (
     CHUNK_BYTES,
+    FRAME_BYTES,
     UNREAD_BYTES,
     ChunkedResponse,
     Outgoing,
@@ -268,6 +269,13 @@ def answer_of(text, numbers, integers, units):
 def test_no_answer_is_larger(text, numbers, integers, units, form):
     answer = answer_of(text, numbers, integers, units)
     assert len(encode(answer, form)) <= size_estimate(answer, form)
+
+
+def test_only_what_is_compressed_may_grow():
+    plain, coded = (
+        size_estimate(ANSWER, ResponseFormat(coding=name)) for name in ("identity", "br")
+    )
+    assert plain < coded < 2 * plain + FRAME_BYTES
 
 
 @pytest.mark.parametrize("media_type", MEDIA_TYPES)

@@ -1,5 +1,7 @@
 """Jobs that are solved together have the answers that they have alone, and fail alone."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -152,3 +154,9 @@ def test_what_an_analysis_reads_is_counted(jobs_of, solved, tiny, analysis):
     (problem,) = solved(jobs_of((Z,), capture=[], analyses=[analysis]), 10)
     streams = 2 * 16 * 16 if analysis == "logit_lens" else 0
     assert problem.members["actual"] == 16 * tiny.tokenizer.vocab_size + streams
+
+
+def test_the_milliseconds_of_the_analyses_are_measured(jobs_of, solved, monkeypatch):
+    monkeypatch.setattr(module, "perf_counter", itertools.count(7.0, 0.25).__next__)
+    (answer,) = solved(jobs_of(("mat",)))
+    assert answer.trace.timings["analyses"] == 250

@@ -1,5 +1,7 @@
 """The id of a job, which jobs one pass can compute, and the problems of requests."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -17,6 +19,7 @@ from headlight.tracing.jobs import (
     model_errors_as_problems,
     trace_id,
     trace_job,
+    way_to_read_more,
 )
 
 NO_SCALING = {"kind": "no_scaling"}
@@ -161,3 +164,15 @@ def test_too_many_combining_marks_in_a_row_are_rejected():
         with pytest.raises(Problem) as caught:
             check_text(text, 10**4)
         assert (caught.value.status_code, caught.value.kind) == (422, "unreadable-text")
+
+
+def test_a_longer_text_can_be_read_in_parts_if_the_model_reads_more_than_whole(tiny, translator):
+    short = replace(tiny.description, longest_text=tiny.config.max_tokens)
+    more = replace(tiny.description, longest_text=tiny.config.max_tokens + 1)
+    way = way_to_read_more(REQUEST, more)
+    assert f"{tiny.config.max_tokens + 1:,} tokens" in way
+    assert way_to_read_more(REQUEST, short) == ""
+    assert way_to_read_more(TraceRequest(text="a", queries=[0]), more) == ""
+    translating = replace(translator.description, longest_text=10**6)
+    assert way_to_read_more(REQUEST, translating) == ""
+    assert way_to_read_more(TraceRequest(text="a", target="b"), translating)
