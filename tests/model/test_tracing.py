@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,6 +161,18 @@ def test_a_map_has_at_least_one_bin(checkpoint):
     assert shapes == {f"{path}.mean_map": (4, 1, 1), f"{path}.max_map": (4, 1, 1)}
     with pytest.raises(ValueError, match=r"resolution \(0\) must be at least 1"):
         trace(checkpoint, SENTENCE, resolution=0)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_pass_needs_something_to_read(checkpoint):
+    with pytest.raises(ValueError, match="give a text or ids"):
+        tokenize(checkpoint, None)
+
+
+def test_maps_of_a_model_without_observed_attention_are_an_error(checkpoint):
+    description = replace(checkpoint.description, attentions=())
+    with pytest.raises(UnknownSite, match="no attention of the model 'tiny' has maps"):
+        pass_spec(description, resolution=4)
 
 
 def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):

@@ -61,8 +61,9 @@ def test_a_request_that_is_cancelled_is_told_that_the_server_stops():
     assert b"server-stopping" in body["body"]
 
 
+@pytest.mark.parametrize("header", [(b"content-length", b"2"), (b"transfer-encoding", b"chunked")])
 @pytest.mark.parametrize("is_raised", [True, False])
-def test_a_rejected_body_is_read_to_its_end_before_the_answer(is_raised):
+def test_a_rejected_body_is_read_to_its_end_before_the_answer(is_raised, header):
     """An unread body would reset the connection, and a proxy would lose the answer."""
     left = [{"type": "http.request", "body": b"{", "more_body": True}]
     left.append({"type": "http.request", "body": b"}", "more_body": False})
@@ -79,8 +80,7 @@ def test_a_rejected_body_is_read_to_its_end_before_the_answer(is_raised):
     async def send(message):
         sent.append((message["type"], len(left)))
 
-    headers = [(b"content-length", b"2")]
-    scope = {"type": "http", "path": "/", "headers": headers, "method": "POST"}
+    scope = {"type": "http", "path": "/", "headers": [header], "method": "POST"}
     asyncio.run(Errors(application)(scope, receive, send))
     assert sent == [("http.response.start", 0), ("http.response.body", 0)]
 

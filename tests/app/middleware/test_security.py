@@ -153,6 +153,7 @@ def test_a_preflight_needs_no_key(keyed):
 def test_a_rejected_preflight_is_a_problem(keyed, problem, changed):
     answer = keyed.options("/api/v1/trace", headers=PREFLIGHT | changed)
     problem(answer, 400, "preflight-refused")
+    assert "Origin" in answer.headers["vary"].split(", ")
     assert answer.headers.get("access-control-allow-origin") in (None, NOTEBOOK)
 
 

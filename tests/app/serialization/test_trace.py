@@ -1,6 +1,7 @@
 """A Trace becomes JSON or safetensors without losing a number."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -90,6 +91,16 @@ def test_json_has_every_member():
             }
         },
     }
+
+
+def test_the_digest_and_the_bytes_count_the_arrays_of_analyses():
+    answer = answer_with(scores=MASKED)
+    ids = NamedArray(("query", "rank"), np.array([[1, 3]], dtype=np.int64))
+    other = Analysis(arrays={"ids": ids}, metadata=answer.analyses["next_token"].metadata)
+    changed, without = (replace(answer, analyses=each) for each in ({"next_token": other}, {}))
+    assert answer.digest == answer_with(scores=MASKED).digest
+    assert len({each.digest for each in (answer, changed, without)}) == 3
+    assert answer.n_bytes == without.n_bytes + ids.data.nbytes
 
 
 def test_safetensors_keeps_masked_scores_as_they_are(from_safetensors):
