@@ -175,6 +175,14 @@ def test_maps_of_a_model_without_observed_attention_are_an_error(checkpoint):
         pass_spec(description, resolution=4)
 
 
+def test_the_elements_of_maps_and_rows_are_counted_before_a_pass(checkpoint):
+    read = tokenize(checkpoint, SENTENCE)
+    spec = pass_spec(checkpoint.description, resolution=3, queries=[1, 4])
+    traced = trace(checkpoint, SENTENCE, resolution=3, queries=[1, 4])
+    n_elements = sum(array.data.size for array in traced.tensors.values())
+    assert count_elements(checkpoint.description, spec, read) == n_elements
+
+
 def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):
     with pytest.raises(UnknownSite, match=r"no site of \['decoder.layers.0.\*'\] is in layers"):
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])

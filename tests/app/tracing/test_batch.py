@@ -1,6 +1,7 @@
 """Jobs that are solved together have the answers that they have alone, and fail alone."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,3 +161,14 @@ def test_the_milliseconds_of_the_analyses_are_measured(jobs_of, solved, monkeypa
     monkeypatch.setattr(module, "perf_counter", itertools.count(7.0, 0.25).__next__)
     (answer,) = solved(jobs_of(("mat",)))
     assert answer.trace.timings["analyses"] == 250
+
+
+def test_the_weights_of_a_layer_count_if_its_attention_does_not_run_in_blocks(jobs_of, registry):
+    streamed = registry.checkpoint("tiny")
+    whole = replace(streamed, description=replace(streamed.description, is_streamed=False))
+    jobs = jobs_of((Z,), resolution=1, analyses=[])
+    maps = 2 * 2 * 4  # of each head and layer
+    ((_, answer),) = solve(streamed, jobs, maps)
+    assert elements_of(answer) == maps
+    ((_, problem),) = solve(whole, jobs, maps)
+    assert (problem.kind, problem.members["actual"]) == ("too-many-cells", maps + 4 * 16 * 16)
