@@ -353,7 +353,7 @@ def main() -> None:
             return int(pytest.main([*options, *tests[number]])) if tests[number] else 0
 
         tasks = [partial(run, number) for number in range(len(chosen))]
-        codes = dict(_shown(in_processes(tasks, 8 * MOST_SECONDS, asked.workers), chosen))
+        codes = dict(_shown(in_processes(tasks, 25 * MOST_SECONDS, asked.workers), chosen))
     n_survived = list(codes.values()).count(0)
     n_late = sum(code < 0 for code in codes.values())
     text = f"{n_survived} of {len(chosen)} mutants survived, {n_late} took too long"
@@ -377,8 +377,8 @@ def _shown(
     results: Iterator[tuple[int, int]], mutants: Sequence[Mutant]
 ) -> Iterator[tuple[int, int]]:
     for number, code in results:
-        if code == 0:
-            sys.stdout.write(f"{mutants[number]}\n")
+        if code <= 0:
+            sys.stdout.write(f"{mutants[number]}{'  (took too long)' if code else ''}\n")
             sys.stdout.flush()
         yield number, code
 

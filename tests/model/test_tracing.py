@@ -175,10 +175,11 @@ def test_maps_of_a_model_without_observed_attention_are_an_error(checkpoint):
         pass_spec(description, resolution=4)
 
 
-def test_the_elements_of_maps_and_rows_are_counted_before_a_pass(checkpoint):
+@pytest.mark.parametrize("resolution", range(2, 8))
+def test_the_elements_of_maps_and_rows_are_counted_before_a_pass(checkpoint, resolution):
     read = tokenize(checkpoint, SENTENCE)
-    spec = pass_spec(checkpoint.description, resolution=3, queries=[1, 4])
-    traced = trace(checkpoint, SENTENCE, resolution=3, queries=[1, 4])
+    spec = pass_spec(checkpoint.description, resolution=resolution, queries=[1, 4])
+    traced = trace(checkpoint, SENTENCE, resolution=resolution, queries=[1, 4])
     n_elements = sum(array.data.size for array in traced.tensors.values())
     assert count_elements(checkpoint.description, spec, read) == n_elements
 
@@ -232,6 +233,11 @@ def test_the_milliseconds_of_each_step_are_measured(translator, monkeypatch):
     monkeypatch.setattr(tracing, "perf_counter", itertools.count(7.0, 0.25).__next__)
     traced = trace(translator, SENTENCE)
     assert traced.timings == {"tokenize": 250, "translate": 250, "forward": 250}
+
+
+def test_the_tokens_of_text_and_target_count_together(translator):
+    read = tokenize(translator, SENTENCE, TARGET)
+    assert read.n_tokens == len(read.tokens) + len(read.target_tokens or ()) > len(read.tokens)
 
 
 def test_without_a_target_a_translator_reads_its_own_translation(translator):
