@@ -15,6 +15,10 @@ USERS   ?= 1000
 SECONDS ?= 600
 REQUESTS ?= 10000
 
+# Of `make mutants-js`.
+SEED    ?= 1
+MUTANTS ?= 200
+
 VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip --disable-pip-version-check
@@ -32,7 +36,7 @@ endif
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
-	test-processors image-test audit resolve mutants bench bench-page load soak openapi format lock docker clean
+	test-processors image-test audit resolve mutants mutants-js bench bench-page load soak openapi format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -77,11 +81,14 @@ types: $(VENV)/.installed-test ## Check the types of app/ and model/
 test-python: $(VENV)/.installed-test ## Run the Python tests
 	$(PYTEST) $(PARALLEL)
 
-test-js: $(VENV)/.installed-test ## Run the JavaScript tests
+test-js: $(VENV)/.installed-js ## Run the JavaScript tests
 	$(BIN)/node --test 'tests/js/**/*.test.js'
 
 test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/smoke
+
+mutants-js: $(VENV)/.installed-js ## Put MUTANTS (200) faults into the JavaScript; count those that no test sees
+	$(BIN)/node tests/js/mutants.js --seed $(SEED) --mutants $(MUTANTS)
 
 test-shapes: $(VENV)/.installed-test ## Run the tests of model/ with every tensor's shape checked
 	PYTHONPATH=. $(PYTEST) $(PARALLEL) -p tests.shapes --jaxtyping-packages=headlight.model,tests.shapes.check tests/model
