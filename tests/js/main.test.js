@@ -1,0 +1,151 @@
+/** The whole page over a small model: from its address to its drawings, and back. */
+
+import { equal, match, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { all, find, labelled, layOut, press, settled, showTemplate, type } from './browser.js';
+import { answerFrom } from '../../static/js/api/calls.js';
+import { headLabels, sampleTrace, TEXT, TOKENS } from './sample.js';
+
+const SITES = [0, 1].map((layer) => `decoder.layers.${layer}.self_attention`);
+const CARD = {
+  id: 'tiny',
+  title: 'Tiny',
+  kind: 'decoder',
+  state: 'loaded',
+  n_layers: 2,
+  n_heads: 2,
+  parameters: 1000,
+  max_tokens: 64,
+  positional: 'sinusoidal',
+  moe: { n_experts: 4, top_k: 2, layers: [1] },
+  examples: [
+    { title: 'One', text: TEXT, opens: { view: 'attention', layer: 8, head: 0 } },
+    { title: 'Two', text: 'other', opens: { view: 'next_token' } },
+  ],
+  sites: [],
+  analyses: ['next_token', 'head_labels'],
+  licence: 'MIT',
+  revision: 'r',
+};
+const asked = [];
+answerFrom({
+  catalogue: { default: 'tiny', models: [CARD] },
+  answer: async (body) => {
+    asked.push(body);
+    if (body.card) return { card: CARD };
+    const trace = sampleTrace();
+    const labels = headLabels({
+      [SITES[0]]: [
+        { label: 'previous', scores: { previous: 0.8 } },
+        { label: 'sink', scores: { sink: 0.9 } },
+      ],
+      [SITES[1]]: [{ label: 'previous', scores: { previous: 0.9 } }, { label: 'mixed' }],
+    });
+    return {
+      ...trace,
+      text: body.text ?? trace.text,
+      card: CARD,
+      asked: body,
+      analyses: { ...trace.analyses, head_labels: labels },
+      timings: { pass: 2 },
+    };
+  },
+});
+
+const link = () => new URLSearchParams(location.hash.slice(1));
+const chosenHead = () =>
+  all('.heads-cell').findIndex((cell) => cell.getAttribute('aria-selected') === 'true');
+const arrive = () => settled(80);
+const isShown = (view) => !find(`#view-${view}`).hidden;
+
+showTemplate('index.html');
+layOut(find('#main'), { width: 1000, height: 800 });
+location.hash = '#view=nowhere&layer=7&head=9&query=99';
+await import('../../static/js/main.js');
+await settled(300);
+
+test('a link to what the model does not have opens what it has', () => {
+  ok(isShown('attention') && !find('#results').hidden);
+  ok(Number(link().get('layer') ?? 0) < 2 && Number(link().get('head') ?? 0) < 2);
+  ok(chosenHead() >= 0, 'a head of the model is chosen');
+  ok((link().get('view') ?? 'attention') === 'attention');
+  ok(Number(link().get('query') ?? 0) < TOKENS.length);
+  equal(all('#chips .chip').length, TOKENS.length);
+  match(find('#status').textContent, /5 of 64 tokens, 2 ms/);
+  equal(find('#text').value, TEXT);
+  match(find('#card').textContent, /Tiny/);
+});
+
+test('going back to such a link opens what the model has', async () => {
+  for (const [hash, at] of [
+    ['#layer=1&head=1', 3],
+    ['#layer=0&head=1', 1],
+  ]) {
+    location.hash = hash;
+    await arrive();
+    equal(chosenHead(), at);
+  }
+  location.hash = '#layer=8&head=0';
+  await arrive();
+  press(document.body, 'j');
+  equal(chosenHead(), 0, 'the layer after the last one is the first');
+});
+
+test('an example that opens what the model does not have opens what it has', async () => {
+  labelled('One').click();
+  await arrive();
+  press(document.body, 'j');
+  equal(chosenHead(), 0, 'the layer after the last one is the first');
+});
+
+test('keys go from head to head and from layer to layer, around the end', async () => {
+  location.hash = '#layer=1&head=1';
+  await arrive();
+  press(document.body, 'l');
+  await arrive();
+  equal(chosenHead(), 2);
+  press(document.body, 'j');
+  equal(chosenHead(), 0);
+  press(document.body, 'k');
+  press(document.body, 'h');
+  equal(chosenHead(), 3);
+  match(find('#announcer').textContent, /1.*1/);
+  press(document.body, '/');
+  equal(document.activeElement.id, 'text');
+});
+
+test('a chosen token is the query of the page and its link', async () => {
+  all('#chips .chip')[2].click();
+  await arrive();
+  equal(all('#chips .chip')[2].getAttribute('aria-selected'), 'true');
+  equal(link().get('query'), '2');
+});
+
+test('a typed text is read, and an example opens at its own view', async () => {
+  asked.length = 0;
+  type(find('#text'), 'new text');
+  press(find('#text'), 'Enter');
+  await arrive();
+  ok(asked.some(({ text }) => text === 'new text'));
+  equal(link().get('text'), 'new text');
+  equal(link().get('query'), null);
+  asked.length = 0;
+  press(find('#text'), 'Enter');
+  await arrive();
+  ok(asked.every(({ text }) => text === undefined || text !== 'new text' || asked.length < 3));
+  labelled('Two').click();
+  await arrive();
+  ok(isShown('next_token') && !isShown('attention'));
+  equal(find('#text').value, 'other');
+});
+
+test('an empty text is nothing to read', async () => {
+  type(find('#text'), '  ');
+  press(find('#text'), 'Enter');
+  await arrive();
+  ok(find('#results').hidden && !find('#empty').hidden);
+  labelled('One').click();
+  await arrive();
+  ok(!find('#results').hidden && isShown('attention'));
+  ok(find('#notice').hidden);
+});

@@ -1,0 +1,399 @@
+/** All heads as small maps, and the block that they are chosen from. */
+
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import {
+  all,
+  blank,
+  find,
+  labelled,
+  layOut,
+  match as matchMedia,
+  painted,
+  press,
+  recorder,
+  saved,
+  send,
+  settled,
+  texts,
+  type,
+} from '../browser.js';
+import { createHeads } from '../../../static/js/ui/heads.js';
+import { createHeadsBlock } from '../../../static/js/ui/heads_block.js';
+import { FRAME, headLabels, PALETTE, sampleTrace, tensor } from '../sample.js';
+
+const WEIGHTS = (layer) => `decoder.layers.${layer}.self_attention`;
+const CARD = { kind: 'decoder', n_layers: 2, n_heads: 2, positional: 'sinusoidal' };
+
+/** A trace whose heads have labels. */
+function labelledTrace() {
+  const trace = sampleTrace();
+  const head_labels = headLabels({
+    [WEIGHTS(0)]: [
+      { label: 'previous', scores: { previous: 0.8 } },
+      { label: 'sink', scores: { sink: 0.7 } },
+    ],
+    [WEIGHTS(1)]: [{ label: 'previous', scores: { previous: 0.9 } }, { label: 'mixed' }],
+  });
+  return { ...trace, card: CARD, analyses: { ...trace.analyses, head_labels } };
+}
+
+const { calls, take } = recorder();
+const STATE = {
+  where: '',
+  layer: 1,
+  head: 0,
+  range: 'one',
+  order: 'layer',
+  width: 600,
+  palette: PALETTE,
+};
+const cells = () => all('.heads-cell');
+let heads;
+
+beforeEach(() => {
+  blank();
+  take();
+  heads = createHeads({ onChoose: (...given) => calls.push(['onChoose', ...given]) });
+  document.body.append(heads.element);
+});
+
+const selected = () => cells().map((cell) => cell.getAttribute('aria-selected') === 'true');
+const stops = () => cells().map(({ tabIndex }) => tabIndex);
+
+test('rows are layers and columns are heads', () => {
+  heads.show(labelledTrace(), STATE);
+  equal(cells().length, 4);
+  deepEqual(texts('.is-head'), ['0', '1']);
+  equal(all('.is-layer').length, 2);
+  ok(
+    cells().every((cell, at) =>
+      cell.getAttribute('aria-label').startsWith(`Layer ${at >> 1}, head ${at % 2}: `),
+    ),
+  );
+  deepEqual(selected(), [false, false, true, false]);
+  deepEqual(stops(), [-1, -1, 0, -1]);
+  deepEqual(
+    all('.is-current').map(({ textContent }) => textContent),
+    ['0', texts('.is-layer')[1]],
+  );
+  ok(
+    !find('.heads-grid').classList.contains('is-many') &&
+      !find('.heads-grid').classList.contains('is-grouped'),
+  );
+  heads.show(labelledTrace(), { ...STATE, isChosen: ({ layer }) => layer === 0 });
+  deepEqual(selected(), [true, true, false, false]);
+  ok(find('.heads-grid').classList.contains('is-many'));
+});
+
+test('a head is chosen by pressing its map', () => {
+  heads.show(labelledTrace(), STATE);
+  cells()[1].click();
+  find('.heads-grid').click();
+  deepEqual(calls, [['onChoose', 0, 1]]);
+});
+
+test('keys walk through the maps', () => {
+  const trace = labelledTrace();
+  heads.show(trace, STATE);
+  cells()[2].focus();
+  equal(press(cells()[2], 'ArrowUp'), false);
+  equal(document.activeElement, cells()[0]);
+  deepEqual(stops(), [0, -1, -1, -1]);
+  press(cells()[0], 'End');
+  equal(document.activeElement, cells()[1]);
+  press(cells()[1], 'End', { ctrlKey: true });
+  equal(document.activeElement, cells()[3]);
+  press(cells()[3], 'Home', { metaKey: true });
+  equal(document.activeElement, cells()[0]);
+  equal(press(cells()[0], 'x'), true);
+  equal(press(find('.heads-grid'), 'End'), true);
+  heads.show(trace, { ...STATE, head: 1 });
+  deepEqual(stops(), [0, -1, -1, -1]);
+});
+
+test('sorted by label, heads of one label share a row', () => {
+  heads.show(labelledTrace(), { ...STATE, order: 'label' });
+  ok(find('.heads-grid').classList.contains('is-grouped'));
+  deepEqual(
+    all('.heads-row').map((row) => all('.heads-cell', row).length),
+    [2, 1, 1],
+  );
+  deepEqual(
+    all('.heads-row').map((row) => row.style.getPropertyValue('--columns')),
+    ['2', '1', '1'],
+  );
+  ok(texts('.heads-name > span:first-child')[0].includes('1.0'));
+  equal(all('.is-group').length, 3);
+  equal(find('.is-corner'), null);
+  press(cells()[1], 'ArrowDown');
+  equal(document.activeElement, cells()[2]);
+  press(cells()[0], 'End', { ctrlKey: true });
+  equal(document.activeElement, cells()[3]);
+  heads.show(labelledTrace(), { ...STATE, order: 'label', width: 40 });
+  deepEqual(
+    all('.heads-row').map((row) => row.style.getPropertyValue('--columns')),
+    ['1', '1', '1'],
+  );
+  equal(find('.heads').style.getPropertyValue('--heads'), '1');
+});
+
+test('the maps are as large as there is room, and have words if those fit', () => {
+  const size = () => find('.heads').style.getPropertyValue('--size');
+  const show = (width, order = 'layer') => heads.show(labelledTrace(), { ...STATE, width, order });
+  show(600);
+  equal(size(), '72px');
+  ok(!find('.heads-grid').classList.contains('is-short'));
+  equal(all('.heads-name.is-mixed').length, 1);
+  equal(all('.heads-score').length, 3);
+  const words = texts('.heads-name');
+  show(44 + 2 * 6 + 2 * 61);
+  equal(size(), '61px');
+  ok(find('.heads-grid').classList.contains('is-short'));
+  ok(texts('.heads-name').join().length <= words.join().length);
+  show(44 + 2 * 6 + 2 * 62);
+  ok(!find('.heads-grid').classList.contains('is-short'));
+  show(44 + 2 * 6 + 2 * 22);
+  equal(all('.heads-name').length, 4);
+  show(44 + 2 * 6 + 2 * 21);
+  equal(all('.heads-name').length, 0);
+  show(10);
+  equal(size(), '12px');
+  show(2 * 6 + 2 * 50, 'label');
+  equal(size(), '50px');
+  deepEqual(
+    ['--gap', '--margin', '--heads'].map((name) => find('.heads').style.getPropertyValue(name)),
+    ['6px', '44px', '2'],
+  );
+});
+
+test('the caption says how to choose, and what is pointed at', () => {
+  heads.show(labelledTrace(), STATE);
+  const caption = () => find('.heads-caption').textContent;
+  const rest = caption();
+  send(cells()[3], 'pointerover');
+  ok(caption().startsWith('Layer 1, head 1'));
+  ok(!caption().includes('('));
+  send(cells()[0], 'focusin');
+  ok(caption().includes('Layer 0, head 0') && caption().includes('('));
+  ok(caption().includes('1'));
+  send(find('.heads-grid'), 'pointerleave');
+  equal(caption(), rest);
+  matchMedia('(hover: none)', true);
+  send(find('.heads-grid'), 'focusout');
+  ok(caption() !== rest);
+  matchMedia('(hover: none)', false);
+  heads.show(labelledTrace(), { ...STATE, order: 'label' });
+  ok(caption() !== rest);
+});
+
+/** Lays the maps out, 20 pixels wide and high, beside each other. */
+function place() {
+  layOut(find('.heads'), { left: 10, top: 10, width: 120, height: 60 });
+  cells().forEach((cell, at) =>
+    layOut(cell, { left: 30 + 30 * (at % 2), top: 20 + 25 * (at >> 1), width: 20, height: 20 }),
+  );
+}
+const canvas = () => find('.heads canvas');
+const paintings = () => painted.get(canvas()) ?? [];
+
+test('all maps are painted at once, where they are, and only if they changed', () => {
+  const trace = labelledTrace();
+  window.devicePixelRatio = 2;
+  const state = { ...STATE, width: 44 + 12 + 2 * 20 };
+  heads.show(trace, state);
+  place();
+  heads.show(trace, { ...state, palette: { ...PALETTE, beam: 'red' } });
+  deepEqual([canvas().width, canvas().height], [240, 120]);
+  deepEqual([canvas().style.width, canvas().style.height], ['120px', '60px']);
+  const [, image] = paintings().at(-1);
+  const inkAt = (x, y) => image.data[4 * (y * 240 + x) + 3];
+  deepEqual([inkAt(0, 0), inkAt(42, 22), inkAt(39, 22)], [0, 255, 0]);
+  ok(inkAt(102, 22) === 255 && inkAt(102, 72) === 255);
+  const count = paintings().length;
+  heads.show(trace, { ...state, palette: { ...PALETTE, beam: 'red' } });
+  equal(paintings().length, count);
+  const pixel = () =>
+    [
+      ...paintings()
+        .filter(([name]) => name === 'putImageData')
+        .at(-1)[1].data,
+    ].join();
+  const one = pixel();
+  heads.show(trace, { ...state, range: 'head' });
+  ok(one.length > 0 && pixel().length > 0);
+  window.devicePixelRatio = 1;
+});
+
+test('the chosen pair is framed on every map', () => {
+  const trace = labelledTrace();
+  const state = { ...STATE, width: 44 + 12 + 2 * 20 };
+  heads.show(trace, state);
+  place();
+  const before = paintings().length;
+  heads.show(trace, { ...state, pair: { query: 2, key: 1 } });
+  const frames = paintings()
+    .slice(before)
+    .filter(([name]) => name === 'strokeRect');
+  equal(frames.length, 8);
+  deepEqual(frames[0].slice(1), [20 + 1.5 * 4 - 3.5, 10 + 2.5 * 4 - 3.5, 7, 7]);
+  const widths = paintings()
+    .slice(before)
+    .filter(([name]) => name === 'lineWidth')
+    .map(([, width]) => width);
+  deepEqual(widths.slice(0, 2), [3, 1.5]);
+  const colours = paintings()
+    .slice(before)
+    .filter(([name]) => name === 'strokeStyle')
+    .map(([, colour]) => colour);
+  deepEqual(colours.slice(0, 2), ['#fff', PALETTE.beam]);
+});
+
+test('profiles of heads are told beside the labels of this text', () => {
+  const trace = labelledTrace();
+  heads.show({ ...trace, card: { ...CARD, head_profiles: undefined } }, STATE);
+  equal(all('.is-profile').length, 0);
+});
+
+let block;
+const announced = [];
+async function withBlock(state = {}, trace = labelledTrace()) {
+  blank();
+  block = createHeadsBlock({
+    onState: (patch) => calls.push(['onState', patch]),
+    onSight: () => calls.push(['onSight']),
+    announce: (message) => announced.push(message),
+  });
+  document.body.append(block.element);
+  show(state, trace);
+  return trace;
+}
+const WHOLE = {
+  ...FRAME,
+  attention_which: 'head',
+  attention_what: 'weights',
+  attention_order: 'layer',
+};
+const show = (state, trace) => block.show(trace, { ...WHOLE, ...state });
+
+test('the block says what its maps are, and sets colours and order', async () => {
+  const trace = await withBlock();
+  const heading = find('.heads-title h2').textContent;
+  deepEqual(
+    all('input:checked').map(({ name, value }) => [name, value]),
+    [
+      ['range', 'one'],
+      ['attention_order', 'layer'],
+    ],
+  );
+  const [colours, order] = all('fieldset');
+  find('[value="head"]', colours).checked = true;
+  send(find('[value="head"]', colours), 'change');
+  find('[value="label"]', order).checked = true;
+  send(find('[value="label"]', order), 'change');
+  deepEqual(calls, [
+    ['onState', { range: 'head' }],
+    ['onState', { attention_order: 'label' }],
+  ]);
+  show({ range: 'head', attention_order: 'label' }, trace);
+  deepEqual(
+    all('input:checked').map(({ value }) => value),
+    ['head', 'label'],
+  );
+  equal(all('.is-group').length, 3);
+  show({ attention_what: 'scores' }, trace);
+  ok(find('.heads-title h2').textContent !== heading);
+  show({ attention_which: 'rollout' }, trace);
+  ok(find('.heads-title h2').textContent !== heading);
+});
+
+test('a map that is pressed is brought into sight', async () => {
+  await withBlock();
+  cells()[1].click();
+  deepEqual(
+    calls.map(([name]) => name),
+    ['onState', 'onSight'],
+  );
+  deepEqual([calls[0][1].layer, calls[0][1].head], [0, 1]);
+});
+
+test('heads worth a look are listed, and pressed if they are shown', async () => {
+  const trace = await withBlock({ layer: 1, head: 0 });
+  const found = all('.patterns > ul > li > button').filter((node) => !node.closest('details'));
+  ok(found.length >= 2);
+  const places = texts('.patterns-place').filter((words) => words.startsWith('layer'));
+  const pressed = () => found.map((node) => node.getAttribute('aria-pressed'));
+  deepEqual(
+    pressed(),
+    places.map((words) => String(words === 'layer 1, head 0')),
+  );
+  found[0].click();
+  deepEqual(calls.at(-1)[1].attention_which, 'head');
+  show({ layer: 1, head: 0, attention_which: 'mean' }, trace);
+  ok(pressed().every((is) => is === 'false'));
+  ok(found[0].isConnected);
+  show({}, { ...sampleTrace(), card: CARD });
+  equal(found[0].isConnected, false);
+});
+
+test('heads are ranked by a pair of tokens', async () => {
+  const trace = await withBlock();
+  const details = find('details');
+  const [from, to] = all('select', details);
+  deepEqual([from.options.length, to.options.length, to.value, details.open], [5, 6, '', false]);
+  ok(labelled('No pair').hidden && find('ul', details).hidden);
+  const none = find('.patterns-note', details).textContent;
+  type(from, '3', 'change');
+  equal(calls.length, 0);
+  type(to, '2', 'change');
+  deepEqual(calls.at(-1)[1].key, 2);
+  show({ query: 3, key: 2 }, trace);
+  ok(details.open && !labelled('No pair').hidden && !find('ul', details).hidden);
+  deepEqual([from.value, to.value], ['3', '2']);
+  const ranked = all('li button', details);
+  equal(ranked.length, 4);
+  ok(find('.patterns-note', details).textContent !== none);
+  deepEqual(
+    ranked.map((node) => node.getAttribute('aria-pressed')),
+    texts('.patterns-title', details).map((words) => String(words === 'Layer 1, head 0')),
+  );
+  ok(texts('.patterns-place', details).some(Boolean));
+  const scores = texts('.patterns-score', details).map(Number);
+  deepEqual(
+    scores,
+    [...scores].sort((a, b) => b - a),
+  );
+  ranked[0].click();
+  equal(calls.at(-1)[1].attention_which, 'head');
+  labelled('No pair').click();
+  deepEqual(calls.at(-1)[1], { key: null });
+  details.open = false;
+  show({ query: 3, key: 2 }, trace);
+  equal(details.open, false);
+  show({ query: 3, key: 1 }, trace);
+  equal(details.open, true);
+  const later = find('.patterns-note', details).textContent;
+  show({ query: 1, key: 4 }, trace);
+  equal(all('li button', details).length, 0);
+  ok(find('.patterns-note', details).textContent !== later);
+  show({ query: 1, key: 5 }, trace);
+  equal(to.value, '');
+});
+
+test('of many heads only the first are listed', async () => {
+  const trace = labelledTrace();
+  for (const layer of [0, 1])
+    trace.tensors[`${WEIGHTS(layer)}.weights`] = tensor(['head', 'query', 'key'], [4, 5, 5], 0.2);
+  await withBlock({ query: 3, key: 2 }, { ...trace, analyses: {}, card: { ...CARD, n_heads: 4 } });
+  equal(all('details li button').length, 6);
+  ok(/6 of 8/.test(find('details .patterns-note').textContent));
+});
+
+test('the maps are saved as a picture', async () => {
+  await withBlock();
+  layOut(find('.heads'), { width: 100, height: 50 });
+  labelled('PNG').click();
+  await settled(5);
+  equal(saved.at(-1).name, 'headlight-all-heads.png');
+  equal(announced.length, 1);
+});

@@ -1,0 +1,249 @@
+/** The map of the model on the page, and the list of views below it. */
+
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import { all, blank, find, layOut, match as matchMedia, press, send, texts } from '../browser.js';
+import { createModelMap, createViewList } from '../../../static/js/ui/model_map.js';
+import { FRAME, sampleTrace } from '../sample.js';
+
+const CARD = {
+  id: 'tiny',
+  kind: 'decoder',
+  n_layers: 2,
+  n_heads: 2,
+  positional: 'sinusoidal',
+  moe: { n_experts: 4, top_k: 2, layers: [1] },
+};
+const TRACE = { ...sampleTrace(), card: CARD };
+let map, chosen, views;
+beforeEach(() => {
+  blank('<div id="map"></div><p id="caption"></p>');
+  matchMedia('(max-width: 60rem)', false);
+  chosen = [];
+  views = (part) => (part.kind === 'stream' ? [] : [part.kind]);
+  map = createModelMap(find('#map'), find('#caption'), {
+    onChoose: (part) => chosen.push(part.id),
+  });
+  layOut(find('.map-body'), { width: 220 });
+});
+const show = (looked = {}, state = {}, card = CARD) =>
+  map.show({ ...TRACE, card }, card, {
+    state: { ...FRAME, ...state },
+    kind: 'head',
+    query: 2,
+    route: [],
+    viewsOf: (part) => views(part),
+    ...looked,
+  });
+const parts = (kind) => all(`.map-part.is-${kind}`);
+const current = () => all('.map-part[aria-current="true"]').map((node) => node.dataset.part);
+const stops = () => all('.map-part').filter(({ tabIndex }) => tabIndex === 0);
+
+test('without room there is no map yet', () => {
+  layOut(find('.map-body'), { width: 0 });
+  show();
+  equal(all('.map-part').length, 0);
+});
+
+test('the parts that open a view are buttons, the others are drawn only', () => {
+  show();
+  ok(parts('head').length >= 2 && parts('head').every(({ tagName }) => tagName === 'BUTTON'));
+  ok(parts('stream').every(({ tagName }) => tagName === 'SPAN'));
+  ok(parts('head').every((node) => node.dataset.views === 'head'));
+  ok(
+    all('.map-part').every(
+      (node) => node.title === node.getAttribute('aria-label') && node.style.width.endsWith('px'),
+    ),
+  );
+  const [head] = parts('head');
+  head.firstChild.dispatchEvent(new window.MouseEvent('click', { bubbles: true }));
+  deepEqual(chosen, [head.dataset.part]);
+  for (const node of parts('stream')) node.click();
+  find('.map-parts').click();
+  equal(chosen.length, 1);
+});
+
+test('the part that is shown is marked and reached by Tab', () => {
+  show();
+  equal(current().length, 1);
+  ok(current()[0].includes('1') && stops().length === 1);
+  equal(stops()[0].dataset.part, current()[0]);
+  ok(all('.map-part.is-open').length <= 1);
+  const before = current()[0];
+  show({}, { head: 1 });
+  ok(current()[0] !== before);
+  const [layer] = [all('.is-open').map((node) => node.dataset.part)];
+  show({}, { layer: 0, head: 0 });
+  ok(
+    all('.is-open')
+      .map((node) => node.dataset.part)
+      .join() !== layer.join() || layer.length === 0,
+  );
+});
+
+test('arrow keys walk from part to part, and keep the focus', () => {
+  show();
+  const [from] = stops();
+  from.focus();
+  for (const modifier of ['altKey', 'ctrlKey', 'metaKey'])
+    equal(press(from, 'Home', { [modifier]: true }), true);
+  equal(press(from, 'x'), true);
+  equal(press(from, 'Home'), false);
+  const first = document.activeElement;
+  ok(first !== from && first.tabIndex === 0 && from.tabIndex === -1);
+  press(first, 'End');
+  ok(document.activeElement !== first);
+  const last = document.activeElement;
+  show();
+  equal(document.activeElement, last);
+  equal(stops()[0], last);
+  equal(press(find('.map-parts'), 'Home'), true);
+  last.blur();
+  show();
+  equal(stops()[0].dataset.part, current()[0]);
+});
+
+test('the caption says what is pointed at, and at rest what is shown', () => {
+  show();
+  const rest = find('#caption').textContent;
+  const [, other] = parts('head').filter((node) => node.dataset.part !== current()[0]);
+  send(other ?? parts('network')[0], 'pointerover');
+  const said = find('#caption').textContent;
+  ok(said !== rest && said !== '');
+  equal(said.charAt(0), said.charAt(0).toUpperCase());
+  ok(!said.includes(' %'));
+  send(find('.map-parts'), 'pointerleave');
+  equal(find('#caption').textContent, rest);
+  send(parts('head')[0], 'focusin');
+  ok(find('#caption').textContent !== '');
+  send(find('.map-parts'), 'focusout');
+  equal(find('#caption').textContent, rest);
+});
+
+test('the map is built again only if it is another', () => {
+  show();
+  const [first] = all('.map-part');
+  show({}, { head: 1 });
+  equal(all('.map-part')[0], first);
+  layOut(find('.map-body'), { width: 260 });
+  show();
+  ok(all('.map-part')[0] !== first);
+  const [second] = all('.map-part');
+  show({}, {}, { ...CARD, n_layers: 2 });
+  equal(all('.map-part')[0], second);
+  show({}, { layer: 0 });
+  ok(all('.map-part')[0] !== second);
+});
+
+test('on a phone the map is a strip', () => {
+  show();
+  ok(!find('#map').classList.contains('is-strip'));
+  const rail = parseFloat(find('.map-body').style.height);
+  matchMedia('(max-width: 60rem)', true);
+  layOut(find('.map-body'), { width: 380 });
+  show();
+  ok(find('#map').classList.contains('is-strip'));
+  ok(parseFloat(find('.map-body').style.height) < rail);
+});
+
+test('strength is a tint, and the stream is as wide as its norm', () => {
+  show();
+  const tinted = (kind) =>
+    parts(kind).filter((node) => node.style.getPropertyValue('--tint') !== '');
+  equal(tinted('logits').length + tinted('stream').length + tinted('embedding').length, 0);
+  const svg = find('#map svg');
+  ok(all('path', svg).length > 2);
+  ok(all('path', svg).every((node) => !/NaN|undefined/.test(node.getAttribute('d'))));
+  ok(Number(svg.getAttribute('width')) === 220 && Number(svg.getAttribute('height')) > 100);
+  ok(all('.map-stream').length >= 2);
+  ok(find('.map-legend').textContent.includes('experts'));
+  ok(find('.map-legend').style.getPropertyValue('--scale').includes('linear-gradient'));
+  show({}, {}, { ...CARD, moe: null });
+  ok(!find('.map-legend').textContent.includes('experts'));
+});
+
+test('a path through the model is drawn over it, and named at its heads', () => {
+  show();
+  equal(all('.map-route > *').length, 0);
+  const [a, b] = parts('head').map((node) => node.dataset.part);
+  const words = parts('head')[0].title;
+  show({ route: [[a], [b]] });
+  equal(all('.map-route polyline').length, 2);
+  equal(all('.map-route circle').length, 2);
+  const points = find('.map-route polyline').getAttribute('points').split(' ');
+  equal(points.length, 2);
+  ok(points.every((point) => /^[\d.]+,[\d.]+$/.test(point)));
+  ok(parts('head')[0].title.length > words.length);
+  ok(current().includes(b));
+  show();
+  equal(all('.map-route > *').length, 0);
+});
+
+test('a head that is switched off is shown so', () => {
+  show();
+  equal(all('.is-off').length, 0);
+  const off = {
+    view: 'compare',
+    compare_with: 'edit',
+    compare_edit: 'heads',
+    compare_heads: [1],
+    compare_layer: 1,
+  };
+  show({}, off);
+  equal(all('.is-off').length, 1);
+  show({}, { ...off, view: 'attention' });
+  equal(all('.is-off').length, 0);
+  show({}, { ...off, compare_edit: 'x' });
+  equal(all('.is-off').length, 0);
+  show({}, { ...off, compare_with: 'x' });
+  equal(all('.is-off').length, 0);
+});
+
+test('a part without a view is not chosen, nor stopped at', () => {
+  views = () => [];
+  show();
+  equal(all('button.map-part').length, 0);
+  for (const node of all('.map-part')) node.click();
+  equal(chosen.length, 0);
+});
+
+test('the views of a part are listed if there are several', () => {
+  blank('<div id="list"></div>');
+  const opened = [];
+  const list = createViewList(find('#list'), { onChoose: (id) => opened.push(id) });
+  list.show([{ id: 'a', title: 'A' }], 'a');
+  ok(find('#list').hidden);
+  list.show(
+    [
+      { id: 'a', title: 'A' },
+      { id: 'b', title: 'B' },
+    ],
+    'b',
+  );
+  ok(!find('#list').hidden);
+  deepEqual(texts('button'), ['A', 'B']);
+  deepEqual(
+    all('button').map((node) => node.getAttribute('aria-current')),
+    ['false', 'true'],
+  );
+  const [first] = all('button');
+  list.show(
+    [
+      { id: 'a', title: 'A' },
+      { id: 'b', title: 'B' },
+    ],
+    'a',
+  );
+  equal(all('button')[0], first);
+  equal(first.getAttribute('aria-current'), 'true');
+  all('button')[1].click();
+  deepEqual(opened, ['b']);
+  list.show(
+    [
+      { id: 'a', title: 'A' },
+      { id: 'b', title: 'C' },
+    ],
+    'a',
+  );
+  deepEqual(texts('button'), ['A', 'C']);
+});

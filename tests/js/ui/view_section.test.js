@@ -1,0 +1,538 @@
+/** A view on the page: its words, switches and panels, and their exports. */
+
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { beforeEach, mock, test } from 'node:test';
+import {
+  all,
+  blank,
+  drawn,
+  find,
+  labelled,
+  layOut,
+  match as matchMedia,
+  press,
+  recorder,
+  saved,
+  scrolled,
+  send,
+  settled,
+  texts,
+} from '../browser.js';
+import { READING } from '../../../static/js/api/request_cache.js';
+import { createViewSection } from '../../../static/js/ui/view_section.js';
+import { name, row } from '../../../static/js/ui/formula.js';
+import { FRAME, sampleTrace } from '../sample.js';
+
+const { calls, handlers, take } = recorder(
+  'onCell',
+  'onChoose',
+  'onState',
+  'onGoingOn',
+  'onRedraw',
+  'announce',
+);
+const GRID = {
+  rows: 1,
+  columns: 2,
+  rowTitle: 'query',
+  columnTitle: 'key',
+  rowLabels: ['a'],
+  columnLabels: ['x', 'y'],
+  quantity: 'weight',
+  value: (_, column) => column,
+  format: String,
+  describe: () => 'a cell',
+  tip: () => ['a', 'b'],
+  tokens: () => ({}),
+  request: { capture: ['*.weights'] },
+};
+const LAYOUT = {
+  width: 100,
+  height: 50,
+  margin: { l: 0, r: 0, t: 0, b: 0 },
+  xaxis: { range: [-0.5, 1.5] },
+  yaxis: { range: [0.5, -0.5] },
+};
+const figureOf = (more = {}) => ({
+  title: 'The drawing',
+  summary: 's',
+  data: [{}],
+  layout: LAYOUT,
+  grid: GRID,
+  ...more,
+});
+const TRACE = { ...sampleTrace(), card: { kind: 'decoder' } };
+const viewOf = (more = {}) => ({
+  id: 'v',
+  title: 'View',
+  help: 'helps',
+  terms: [],
+  figure: () => figureOf(),
+  ...more,
+});
+let section;
+
+function make(entry = {}) {
+  blank('<div id="sentence"></div>');
+  section = createViewSection({ id: 'v', title: 'View', ...entry }, handlers);
+  document.body.append(section.element);
+  section.element.hidden = false;
+  take();
+}
+beforeEach(() => make());
+async function show(view = viewOf(), trace = TRACE, state = {}) {
+  const grid = section.show(view, trace, { ...FRAME, ...state });
+  await settled(2);
+  return grid;
+}
+
+test('a view has its words, its drawing and its grid', async () => {
+  equal(await show(), GRID);
+  equal(find('.view-title').textContent, 'View');
+  equal(find('.help').textContent, 'helps');
+  deepEqual(texts('.panel h2'), ['The drawing']);
+  equal(find('.panel').getAttribute('aria-label'), 'The drawing');
+  ok(
+    find('.answer').hidden &&
+      find('.terms-block').hidden &&
+      find('.where').hidden &&
+      find('.panel-notice').hidden,
+  );
+  ok(drawn.at(-1)[0] === 'react');
+  equal(find('.panels').className, 'panels');
+});
+
+test('terms have a meaning, and some a formula', async () => {
+  await show(
+    viewOf({
+      terms: [
+        ['softmax', 'makes shares'],
+        ['what it writes', 'b'],
+        ['odd one', 'c'],
+      ],
+    }),
+  );
+  deepEqual(texts('dt'), ['softmax', 'what it writes', 'odd one']);
+  equal(all('.terms a').length, 2);
+  ok(all('.terms a').every(({ href, title }) => href.startsWith('https://') && title));
+  ok(find('dt.is-odd-one') && find('dd').textContent.startsWith('makes shares'));
+  ok(!find('.terms-block').hidden && find('.terms-block').open);
+  matchMedia('(max-width: 40rem)', true);
+  ok(!find('.terms-block').open);
+  matchMedia('(max-width: 40rem)', false);
+});
+
+test('a view may word itself by the model, and answer above its drawings', async () => {
+  const wording = () => ({ help: 'other', answer: ['Headline', 'one.', 'two.'] });
+  await show(viewOf({ wording, titleFor: () => 'Named' }));
+  equal(find('.view-title').textContent, 'Named');
+  equal(find('.help').textContent, 'other');
+  ok(!find('.answer').hidden);
+  deepEqual(texts('.answer p'), ['Headline', 'one. two.']);
+  const [headline] = all('.answer p');
+  await show(viewOf({ wording, titleFor: () => 'Named' }));
+  equal(all('.answer p')[0], headline);
+  await show(viewOf({ wording: () => ({ answer: ['Headline'] }) }));
+  equal(all('.answer p').length, 1);
+  await show();
+  ok(find('.answer').hidden);
+  make();
+  await show(viewOf({ titleFor: () => 'Named' }), { ...TRACE, card: undefined });
+  equal(find('.view-title').textContent, 'View');
+});
+
+test('a place in the model is chosen, and with it no head', async () => {
+  const places = () => [
+    { id: 'a', title: 'A' },
+    { id: 'b', title: 'B' },
+  ];
+  await show(viewOf({ places, place: () => 'b' }));
+  ok(!find('.where').hidden);
+  deepEqual(
+    all('.where input').map(({ checked }) => checked),
+    [false, true],
+  );
+  const [first] = all('.where input');
+  first.click();
+  deepEqual(calls, [['onState', { where: 'a', layer: null, head: null, key: null }]]);
+  await show(viewOf({ places, place: () => 'a' }));
+  equal(all('.where input')[0], first);
+  ok(first.checked);
+  await show();
+  ok(find('.where').hidden);
+});
+
+test('panels are kept while they stay the same', async () => {
+  const panels =
+    (...ids) =>
+    () =>
+      ids.map((id) => ({ id, state: { mark: id } }));
+  const seen = [];
+  const figure = (_, { mark, width }) => {
+    seen.push([mark, width]);
+    return figureOf({ title: `of ${mark}` });
+  };
+  await show(viewOf({ panels: panels('a', 'b'), figure, arrangement: 'pair' }));
+  deepEqual(texts('.panel h2'), ['of a', 'of b']);
+  equal(find('.panels').className, 'panels is-pair');
+  const [first] = all('.panel');
+  layOut(find('.panel-body', first), { width: 321 });
+  await show(viewOf({ panels: panels('a', 'b'), figure, arrangement: () => 'many' }));
+  equal(all('.panel')[0], first);
+  deepEqual(seen.slice(2), [
+    ['a', 321],
+    ['b', 0],
+  ]);
+  equal(find('.panels').className, 'panels is-many');
+  await show(viewOf({ panels: panels('a', 'c'), figure }));
+  ok(all('.panel')[0] !== first);
+  ok(drawn.filter(([what]) => what === 'purge').length >= 2);
+  await show(viewOf({ panels: panels('a'), figure }));
+  equal(all('.panel').length, 1);
+});
+
+const { warn } = console;
+
+test('a figure that fails says so in its own place, and the others are drawn', async () => {
+  console.warn = () => {};
+  const figure = (_, { mark }) => {
+    if (mark) throw new Error('no numbers');
+    return figureOf();
+  };
+  const panels = () => [
+    { id: 'a', state: { mark: 1 } },
+    { id: 'b', state: {} },
+  ];
+  equal(await show(viewOf({ panels, figure })), GRID);
+  const [failed, fine] = all('.panel-notice');
+  ok(failed.classList.contains('is-failure') && !failed.hidden && fine.hidden);
+  match(failed.textContent, /View.*no numbers/);
+  equal(
+    await show(
+      viewOf({
+        panels: () => {
+          throw new Error('no panels');
+        },
+      }),
+    ),
+    null,
+  );
+  match(find('.panels > .is-failure').textContent, /no panels/);
+  section.fail(new Error('not loaded'));
+  match(find('.panels > .is-failure').textContent, /not loaded/);
+  make();
+  await show(viewOf({ prepare: () => Promise.reject(new Error('not prepared')) }));
+  match(find('.panel-notice').textContent, /not prepared/);
+  await show(viewOf({ prepare: () => Promise.resolve() }));
+  equal(calls.filter(([what]) => what === 'onRedraw').length, 1);
+  console.warn = warn;
+});
+
+test('a view that the model lacks says why', async () => {
+  await show();
+  section.lacks('no experts');
+  equal(find('.panels').textContent, 'no experts');
+  await show();
+  equal(all('.panel').length, 1);
+});
+
+test('an overview is built once, shown, asked and left', async () => {
+  const log = [];
+  const createOverview = (of) => {
+    log.push(['create', typeof of.onSight]);
+    const element = document.createElement('aside');
+    return {
+      element,
+      show: () => log.push(['show']),
+      state: () => ({ extra: 7 }),
+      leave: () => log.push(['leave']),
+    };
+  };
+  const seen = [];
+  const view = viewOf({
+    createOverview,
+    figure: (_, { extra }) => {
+      seen.push(extra);
+      return figureOf();
+    },
+  });
+  make({ overview: 'heads' });
+  section.leave();
+  await show(view);
+  await show(view);
+  section.leave();
+  deepEqual(log, [['create', 'function'], ['show'], ['show'], ['leave']]);
+  deepEqual(seen, [7, 7]);
+  equal(find('.view-body').className, 'view-body has-overview is-heads');
+  equal(find('.view-body').lastElementChild.tagName, 'ASIDE');
+  make({ overview: 'generation' });
+  await show(view);
+  equal(find('.view-body').firstElementChild.tagName, 'ASIDE');
+});
+
+test('a view is brought into sight below what covers it, unless it is there', async () => {
+  scrolled.length = 0;
+  const at = (top) => {
+    layOut(section.element, { top });
+    section.reveal(50);
+    return scrolled.pop();
+  };
+  deepEqual([at(49), at(50), at(400), at(401)], [[0, -9], undefined, undefined, [0, 343]]);
+  equal(document.activeElement, find('.view-title'));
+  layOut(find('#sentence'), { height: 30 });
+  layOut(find('.panels'), { top: 20 });
+  section.bringDrawing();
+  deepEqual(scrolled.pop(), [0, -18]);
+});
+
+test('what surrounds a drawing is that of the figure', async () => {
+  const actions = [
+    { label: 'Why?', patch: { view: 'why' } },
+    { label: 'More', patch: { view: 'b' } },
+  ];
+  await show(
+    viewOf({
+      figure: () =>
+        figureOf({
+          help: 'about W_O',
+          facts: [['one', '1']],
+          actions,
+          formula: [row(name('a'), '=', name('b'))],
+        }),
+    }),
+  );
+  await settled(20);
+  deepEqual(
+    [
+      find('.panel-help').hidden,
+      find('.panel-facts').hidden,
+      find('.panel-actions').hidden,
+      find('.panel-formula').hidden,
+    ],
+    [false, false, false, false],
+  );
+  deepEqual([texts('.panel-facts dt'), texts('.panel-facts dd')], [['one'], ['1']]);
+  ok(find('.panel-help sub') && find('.panel-formula math'));
+  equal(find('.panel-facts').getAttribute('aria-live'), 'off');
+  const [why] = all('.panel-actions button');
+  why.click();
+  deepEqual(calls.at(-1), ['onState', { view: 'why' }]);
+  await show(
+    viewOf({
+      figure: () =>
+        figureOf({
+          grid: { ...GRID, move: () => null },
+          facts: [['one', '1']],
+          actions: [{ label: 'Then', patch: { view: 'c' } }],
+        }),
+    }),
+  );
+  deepEqual(all('.panel-actions button'), [why]);
+  equal(why.textContent, 'Then');
+  take();
+  why.click();
+  deepEqual(calls, [['onState', { view: 'c' }]]);
+  equal(find('.panel-facts').getAttribute('aria-live'), 'polite');
+  equal(find('.panel-formula').childElementCount, 0);
+  await show();
+  deepEqual(
+    ['help', 'facts', 'actions', 'formula'].map((part) => find(`.panel-${part}`).hidden),
+    [true, true, true, true],
+  );
+});
+
+test('a notice takes the place of a drawing, and a waiting one pales it', async () => {
+  await show(viewOf({ figure: () => ({ title: 'T', notice: 'none' }) }));
+  deepEqual([find('.panel-notice').hidden, find('.panel-notice').textContent], [false, 'none']);
+  ok(!find('.panel-notice').classList.contains('is-failure'));
+  const hidden = () =>
+    ['.exports', '.table-block']
+      .map((part) => find(part).hidden)
+      .concat(find('.plot').parentElement.hidden);
+  deepEqual(hidden(), [true, true, true]);
+  await show(viewOf({ figure: () => ({ title: 'T', notice: READING }) }));
+  ok(!find('.panel').classList.contains('is-stale'));
+  await show();
+  deepEqual(hidden(), [false, false, false]);
+  for (const waiting of [{ notice: READING }, { notice: 'wait', isWaiting: true }]) {
+    await show(viewOf({ figure: () => ({ title: 'T', ...waiting }) }));
+    ok(find('.panel').classList.contains('is-stale') && find('.panel-notice').hidden);
+    await show();
+    ok(!find('.panel').classList.contains('is-stale'));
+  }
+  const { react } = window.Plotly;
+  window.Plotly.react = () => Promise.reject(new Error('no Plotly'));
+  await show(viewOf({ figure: () => figureOf({ data: [{ other: 1 }] }) }));
+  deepEqual(hidden(), [true, false, true]);
+  ok(
+    find('.panel-notice').classList.contains('is-failure') &&
+      find('.panel-notice').textContent.includes('no Plotly'),
+  );
+  window.Plotly.react = react;
+});
+
+test('the table is built when it is opened, and follows the drawing', async () => {
+  await show();
+  const table = find('.table-block');
+  equal(all('table').length, 0);
+  table.open = true;
+  send(table, 'toggle');
+  await settled(30);
+  deepEqual(texts('tbody td'), ['0', '1']);
+  const other = { ...GRID, format: (value) => `f${value}` };
+  await show(viewOf({ figure: () => figureOf({ grid: other }) }));
+  deepEqual(texts('tbody td'), ['f0', 'f1']);
+  table.open = false;
+  await show();
+  deepEqual(texts('tbody td'), ['f0', 'f1']);
+});
+
+const menus = () => all('.menu-button');
+const entries = (at) => all('[role="menuitem"]', all('.menu')[at]);
+
+test('a menu opens, is walked through, and closes', async () => {
+  await show();
+  const [save, code] = menus();
+  const list = find(`#${save.getAttribute('aria-controls')}`);
+  ok(list.id !== code.getAttribute('aria-controls'));
+  layOut(save, { left: 500 });
+  layOut(list, { width: 200 });
+  layOut(document.documentElement, { width: 600 });
+  save.click();
+  deepEqual(
+    [list.hidden, save.getAttribute('aria-expanded'), document.activeElement],
+    [false, 'true', entries(0)[0]],
+  );
+  equal(list.style.left, '-108px');
+  const at = () => entries(0).indexOf(document.activeElement);
+  const key = (name) => {
+    const isFree = press(document.activeElement, name);
+    return [at(), isFree];
+  };
+  deepEqual(
+    [key('ArrowDown'), key('ArrowUp'), key('ArrowUp'), key('ArrowDown')],
+    [
+      [1, false],
+      [0, false],
+      [entries(0).length - 1, false],
+      [0, false],
+    ],
+  );
+  deepEqual(
+    [key('End'), key('Home')],
+    [
+      [entries(0).length - 1, false],
+      [0, false],
+    ],
+  );
+  const csvAt = entries(0).findIndex(({ textContent }) => textContent.startsWith('CSV'));
+  deepEqual(
+    [key('c'), key('c'), key(' '), key('Shift'), key('q')],
+    [
+      [csvAt, false],
+      [csvAt, true],
+      [csvAt, true],
+      [csvAt, true],
+      [csvAt, true],
+    ],
+  );
+  deepEqual(key('Escape'), [-1, false]);
+  deepEqual(
+    [list.hidden, save.getAttribute('aria-expanded'), document.activeElement],
+    [true, 'false', save],
+  );
+  equal(press(save, 'x'), true);
+  press(save, 'ArrowUp');
+  equal(at(), entries(0).length - 1);
+  save.click();
+  ok(list.hidden);
+  press(save, 'ArrowDown');
+  equal(at(), 0);
+  send(entries(0)[1], 'pointerdown');
+  ok(!list.hidden);
+  send(document.body, 'pointerdown');
+  ok(list.hidden);
+  save.click();
+  send(entries(0)[0], 'focusout', { relatedTarget: entries(0)[1] });
+  ok(!list.hidden);
+  send(entries(0)[0], 'focusout', { relatedTarget: code });
+  ok(list.hidden);
+  layOut(save, { left: 10 });
+  save.click();
+  equal(list.style.left, '-2px');
+  layOut(save, { left: 100 });
+  save.click();
+  save.click();
+  equal(list.style.left, '-12px');
+});
+
+const choose = async (label) => {
+  const entry = all('[role="menuitem"]').find(
+    (node) => find('.menu-name', node).textContent === label,
+  );
+  entry.click();
+  await settled(60);
+};
+
+test('an export is named after the view and its drawing, and is told for a while', async () => {
+  await show();
+  await choose('CSV');
+  equal(saved.at(-1).name, 'headlight-v-the-drawing.csv');
+  equal(calls.at(-1)[0], 'announce');
+  equal(find('.exports-said').textContent, calls.at(-1)[1]);
+  ok(all('.menu-list').every(({ hidden }) => hidden));
+  mock.timers.enable({ apis: ['setTimeout'] });
+  section.show(viewOf(), TRACE, FRAME);
+  equal(find('.exports-said').textContent, '');
+  mock.timers.reset();
+  await choose('JSON');
+  equal(saved.at(-1).name, 'headlight-v-the-drawing.json');
+  await choose('SVG');
+  equal(saved.at(-1).name, 'headlight-v-the-drawing.svg');
+  await choose('PNG');
+  equal(saved.at(-1).name, 'headlight-v-the-drawing.png');
+});
+
+test('code and a link are copied', async () => {
+  const copied = [];
+  Object.defineProperty(navigator, 'clipboard', {
+    value: { writeText: async (text) => void copied.push(text) },
+    configurable: true,
+  });
+  await show();
+  labelled('Copy link').click();
+  await settled(30);
+  equal(copied.at(-1), location.href);
+  await choose('curl');
+  match(copied.at(-1), /^curl/);
+  await choose('Python');
+  match(copied.at(-1), /import/);
+  equal(calls.filter(([what]) => what === 'announce').length, 3);
+});
+
+test('an export that fails says why, and without a drawing there is none', async () => {
+  Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true });
+  document.execCommand = () => false;
+  await show(viewOf({ figure: () => ({ title: 'T', notice: 'none' }) }));
+  labelled('Copy link').click();
+  await settled(10);
+  equal(calls.length, 0);
+  await show();
+  labelled('Copy link').click();
+  await settled(30);
+  match(find('.exports-said').textContent, /failed.*does not let/);
+});
+
+test('a saved page has no exports that ask a server', async () => {
+  await show();
+  document.body.className = 'is-saved';
+  section = createViewSection({ id: 'v', title: 'View' }, handlers);
+  document.body.append(section.element);
+  const last = all('.view').at(-1);
+  section.show(viewOf(), TRACE, FRAME);
+  equal(all('.menu-button', last).length, 1);
+  equal(labelled('Copy link', last), undefined);
+  const names = texts('.menu-name', last);
+  ok(names.includes('CSV') && !names.includes('HTML') && !names.includes('Whole page'));
+  ok(texts('.menu-name', all('.view')[0]).includes('HTML'));
+});
