@@ -1,0 +1,380 @@
+/**
+ * The numbers and colours of many drawings, as digests in drawings.json: a change of a drawing is
+ * seen here, wherever it comes from. Words do not count. After a change that is meant:
+ *
+ *     HEADLIGHT_RENEW_DRAWINGS=1 node --test tests/js/plot/drawings.test.js
+ */
+
+import { deepEqual } from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import '../browser.js';
+import { anatomyOf } from '../../../static/js/data/model_parts.js';
+import * as colour from '../../../static/js/plot/colour.js';
+import * as figure from '../../../static/js/plot/figure.js';
+import * as grids from '../../../static/js/plot/grid.js';
+import { signedBars } from '../../../static/js/plot/bars.js';
+import { spread } from '../../../static/js/plot/curves.js';
+import * as lineMap from '../../../static/js/plot/line_map.js';
+import * as modelMap from '../../../static/js/plot/model_map.js';
+import * as publication from '../../../static/js/plot/publication.js';
+import { fieldsOf, standardsOf } from '../../../static/js/state/state.js';
+import { VIEWS } from '../../../static/js/views/registry.js';
+import { ARRAYS, resultOf } from '../views/experiments/results.js';
+import { routedTrace } from '../views/experts/sample.js';
+import {
+  figuresOf,
+  fillTrace,
+  FRAME,
+  headLabels,
+  longTrace,
+  PALETTE,
+  pairTrace,
+  sampleTrace,
+} from '../sample.js';
+
+const FILE = new URL('drawings.json', import.meta.url);
+const DARK = { ...PALETTE, theme: 'dark', surface: '#000', ink: '#fff' };
+
+/** What counts of a value: numbers to four digits, truth values, and words without spaces. */
+function essence(value) {
+  if (typeof value === 'number')
+    return Number.isFinite(value) ? Number(value.toPrecision(4)) : `${value}`;
+  if (typeof value === 'string') return /\s/.test(value) ? (value.match(/-?[\d.]+/g) ?? []) : value;
+  if (ArrayBuffer.isView(value)) return essence([...value]);
+  if (Array.isArray(value)) return value.map(essence);
+  if (value instanceof Map) return essence([...value]);
+  if (typeof value === 'object' && value !== null)
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(([, each]) => typeof each !== 'function' && each !== undefined)
+        .map(([name, each]) => [name, essence(each)]),
+    );
+  return value;
+}
+const digest = (value) =>
+  createHash('sha256')
+    .update(JSON.stringify(essence(value)) ?? '')
+    .digest('hex')
+    .slice(0, 12);
+
+/** Where the cells of a grid are, and what the sentence shows of them. */
+function cellsOf(grid) {
+  if (!grid) return null;
+  const { rows, columns, geometry, chosen, picked, start, query, ceiling, isSigned, sides } = grid;
+  const cells = [];
+  for (let row = 0; row < Math.min(rows, 6); row += 1)
+    for (let column = 0; column < Math.min(columns, 6); column += 1)
+      cells.push([
+        grid.value(row, column),
+        geometry?.box(row, column),
+        geometry?.highlight?.({ row, column }),
+        grid.tokens(row, column),
+        grids.highlightOf(grid, { cell: { row, column }, grid }).tints,
+      ]);
+  return { rows, columns, chosen, picked, start, query, ceiling, isSigned, sides, cells };
+}
+
+const made = {};
+const add = (name, value) => {
+  made[name] = digest(value);
+};
+const LABELS = headLabels({
+  'decoder.layers.0.self_attention': [
+    { label: 'previous', scores: { previous: 0.8 } },
+    { label: 'sink', scores: { sink: 0.9 } },
+  ],
+  'decoder.layers.1.self_attention': [
+    { label: 'previous', scores: { previous: 0.9 } },
+    { label: 'mixed' },
+  ],
+});
+const card = {
+  id: 'tiny',
+  kind: 'decoder',
+  n_layers: 2,
+  n_heads: 2,
+  max_tokens: 64,
+  positional: 'sinusoidal',
+  moe: { n_experts: 4, top_k: 2, layers: [1] },
+  sites: [],
+  analyses: [],
+};
+const sample = sampleTrace();
+const pair = pairTrace();
+const TRACES = {
+  decoder: { ...sample, card, analyses: { ...sample.analyses, head_labels: LABELS } },
+  pair: { ...pair, card: { ...card, kind: 'encoder-decoder', moe: null } },
+  fill: { ...fillTrace(), card: { ...card, kind: 'encoder', has_mask: true, moe: null } },
+  routed: routedTrace(),
+  long: { ...longTrace(70), card },
+};
+const STANDARDS = standardsOf(fieldsOf(VIEWS));
+/** Other settings of the views, one at a time. */
+function settingsOf({ fields }) {
+  const others = Object.entries(fields).flatMap(([name, { values = [], standard }]) => [
+    ...values.filter((option) => option !== standard).map((option) => ({ [name]: option })),
+    ...(typeof standard === 'boolean' ? [{ [name]: !standard }] : []),
+  ]);
+  return [{}, { head: 1 }, { query: 2, key: 1 }, { range: 'head', head: 1 }, ...others];
+}
+for (const entry of VIEWS) {
+  const view = await entry.load();
+  for (const [kind, trace] of Object.entries(TRACES))
+    for (const width of [320, 640, 1100])
+      for (const [at, setting] of settingsOf(entry).entries()) {
+        const palette = at % 2 === 0 ? PALETTE : DARK;
+        const state = { ...STANDARDS, ...FRAME, ...setting, view: entry.id, width, palette };
+        try {
+          const panels = view.panels?.(trace, state) ?? [{ id: '', state: {} }];
+          const figures = panels.map((panel) => view.figure(trace, { ...state, ...panel.state }));
+          if (figures.some(({ data }) => data))
+            add(
+              `${entry.id}, ${kind}, ${width} pixels, ${JSON.stringify(setting)}`,
+              figures.map(({ data, layout, grid }) => [data, layout, cellsOf(grid)]),
+            );
+        } catch {
+          // The view is not for such a model.
+        }
+      }
+}
+for (const id of Object.keys(ARRAYS)) {
+  const { experiment } = await import(`../../../static/js/views/experiments/${id}.js`);
+  for (const width of [300, 560, 1000])
+    for (const picture of experiment.pictures(resultOf(id))) {
+      const { data, layout, grid } = picture.draw({
+        width,
+        height: 600,
+        palette: width === 560 ? DARK : PALETTE,
+      });
+      add(`experiment ${id}, ${picture.id}, ${width} pixels`, [data, layout, cellsOf(grid)]);
+    }
+}
+const SHAPES = {
+  'decoder with experts': {
+    ...card,
+    n_layers: 4,
+    n_heads: 6,
+    moe: { n_experts: 8, top_k: 2, layers: [0, 1, 2, 3] },
+  },
+  translator: { ...card, kind: 'encoder-decoder', n_layers: 3, n_heads: 6, moe: null },
+  deep: { ...card, n_layers: 24, n_heads: 16, moe: null },
+  'one layer': { ...card, n_layers: 1, n_heads: 1, moe: null },
+};
+for (const [name, shape] of Object.entries(SHAPES))
+  for (const layer of [0, shape.n_layers - 1]) {
+    const anatomy = anatomyOf(shape);
+    const open = { stack: 'decoder', layer };
+    for (const [width, height] of [
+      [248, 660],
+      [320, 400],
+    ])
+      add(
+        `rail of ${name}, ${width} pixels, layer ${layer}`,
+        modelMap.railLayout(anatomy, { width, height, open }),
+      );
+    for (const width of [320, 358, 700]) {
+      const layout = modelMap.stripLayout(anatomy, { width, open });
+      const ids = layout.parts.map(({ part }) => part.id);
+      add(`strip of ${name}, ${width} pixels, layer ${layer}`, [
+        layout,
+        ids.flatMap((id) =>
+          ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'].map((key) =>
+            modelMap.neighbour(layout.parts, id, key),
+          ),
+        ),
+        modelMap.routePoints(layout.parts, [[ids[0]], [ids.at(-1)], ['none', ids[1]]]),
+      ]);
+    }
+  }
+
+const matrix = {
+  data: Float64Array.from({ length: 25 }, (_, at) => ((at * 7) % 11) / 10),
+  rows: 5,
+  columns: 5,
+};
+const some = lineMap.linesOf(matrix, { threshold: 0.2, most: 12 });
+const { lines = some } = some;
+add('lines', [
+  some,
+  lineMap.linesOf(matrix),
+  lineMap.binned(lines, 1, 4),
+  lineMap.strongestOf(matrix, { row: 1 }) ?? null,
+  lineMap.strongestOf(matrix, { column: 1 }) ?? null,
+]);
+for (const theme of ['light', 'dark']) {
+  for (const [name, scale] of [
+    ['sequential', colour.sequential(theme)],
+    ['diverging', colour.diverging(theme)],
+  ])
+    add(`${name} colours, ${theme}`, [
+      scale,
+      colour.plotlyScale(scale),
+      [0, 60, 120, 128, 180, 255].map((level) => [
+        colour.css(scale, level),
+        colour.inkOn(scale, level),
+      ]),
+    ]);
+  add(
+    `colours of heads, ${theme}`,
+    Array.from({ length: 20 }, (_, head) => colour.headColour(theme, head)),
+  );
+}
+add(
+  'levels',
+  [-1, 0, 0.1, 0.5, 1, 2].flatMap((value) => [
+    colour.levelOf(value, 1),
+    colour.levelOf(value, 0.5),
+    colour.levelOf(value, 0),
+  ]),
+);
+for (const [rows, columns, size] of [
+  [5, 5, 5],
+  [5, 5, 12],
+  [40, 30, 12],
+  [3, 9, 7],
+])
+  for (const isCausal of [true, false]) {
+    const picture = {
+      data: Float64Array.from({ length: rows * columns }, (_, at) => ((at * 13) % 17) / 17),
+      offset: 0,
+      rows,
+      columns,
+      scale: 1,
+      isCausal,
+    };
+    const sheet = { pixels: new Uint32Array(400), width: 20 };
+    colour.paintInto(
+      sheet,
+      { left: 3, top: 2, size },
+      { ...picture, ceiling: 0.8 },
+      colour.inksOf(colour.sequential('light')),
+    );
+    add(`a head of ${rows} by ${columns} cells, ${size} pixels, ${isCausal}`, [
+      sheet.pixels,
+      colour.peak(picture),
+    ]);
+  }
+const bars = [-3, -0.5, 0, 0.25, 2].map((value, at) => ({
+  label: `b${at}`,
+  value,
+  tip: '',
+  colour: 'rgb(1,2,3)',
+}));
+for (const width of [300, 700])
+  for (const height of [undefined, 200])
+    try {
+      add(
+        `signed bars, ${width} by ${height}`,
+        signedBars(bars, { title: 't', ends: ['a', 'b'] }, { palette: PALETTE, width, height }),
+      );
+    } catch {
+      add(`signed bars, ${width} by ${height}`, null);
+    }
+add('places that are spread', [
+  spread([1, 1, 1, 9], 3, 20),
+  spread([18, 19, 19.5], 4, 20),
+  spread([0, 50], 2, 60),
+]);
+add(
+  'ticks',
+  [
+    [0, 9, 100, 20],
+    [3, 40, 300, 15],
+    [0, 1, 10, 40],
+    [0, 0, 10, 1],
+  ]
+    .map(([first, last, pixels, least]) => [
+      figure.ticksFor(first, last, pixels, least),
+      figure.ticksFor(first, last, pixels, least, [first + 1]),
+    ])
+    .concat([1, 7, 0.3, 120].map((end) => figure.roundTicks(end, 5))),
+);
+add('sizes', [
+  [100, 500, 900, 2000].map(figure.plotHeight),
+  [300, 479, 480, 900].map((width) => [
+    figure.letteringFor(width),
+    figure.legendRoom(width),
+    figure.shortBarWidth('a title'),
+  ]),
+  figure.labelWidth(['abc', 'a longer label']),
+  figure.labelAxis({
+    labels: ['a', 'b', 'c'],
+    title: 't',
+    palette: PALETTE,
+    pixels: 90,
+    lettering: { size: 12, letters: 12, space: 15 },
+  }),
+]);
+const area = {
+  left: 10,
+  top: 20,
+  width: 200,
+  height: 100,
+  window: { columns: [1, 6], rows: [0, 5] },
+  axes: { x: [0.5, 5.5], y: [4.5, -0.5] },
+};
+const plain = { rows: 8, columns: 8, geometry: undefined };
+add(
+  'cells',
+  [-0.1, 0, 0.3, 0.999, 1].flatMap((x) =>
+    [-0.1, 0, 0.5, 1].map((y) => [
+      grids.cellAt(x, y, area, plain),
+      grids.cellAt(x, y, area, { rows: 3, columns: 1 }),
+      grids.cellAt(x, y, { ...area, window: { columns: [-2, 3], rows: [-1, 4] } }, plain),
+    ]),
+  ),
+);
+add(
+  'boxes',
+  [undefined, 0, 1, 5, 6].flatMap((row) =>
+    [undefined, 0, 1, 5, 6].map((column) => [
+      grids.boxOf(row, column, area, plain),
+      grids.boxOf(row, column, area, { rows: 3, columns: 1 }),
+    ]),
+  ),
+);
+const [{ data, layout, grid }] = figuresOf(await VIEWS[0].load(), sampleTrace());
+const HEADS = [0, 1].flatMap((layer) =>
+  [0, 1].map((head) => ({ layer, head, isCausal: head === 0, ...matrix })),
+);
+for (const width of [250, 600])
+  add(`all heads on paper, ${width} pixels`, publication.allHeads(HEADS, { width, font: 'serif' }));
+for (const caption of [[], ['a caption of some length '.repeat(8)]])
+  add(
+    `a framed drawing, ${caption.length}`,
+    publication.framed(
+      { svg: '<svg xmlns="http://www.w3.org/2000/svg"></svg>', width: 300, height: 200 },
+      caption,
+      { mm: 85, font: 'serif' },
+    ),
+  );
+add('on paper', [
+  publication.forPublication(layout),
+  data.map(publication.evenText),
+  publication.markShapes({ ...grid, picked: { row: 1, column: 1 } }, PALETTE),
+  publication.pixelsAcross({ mm: 85, points: 8 }),
+  publication.wrapped('some words of a longer text', 12),
+  publication.headLines(HEADS, {
+    rows: ['a', 'b', 'c', 'd', 'e'],
+    columns: ['v', 'w', 'x', 'y', 'z'],
+  }),
+]);
+add(
+  'captioned',
+  [300, 900].map((width) =>
+    publication.captioned(
+      layout,
+      ['title', 'line '.repeat(30), 'more'],
+      { width, height: 200 },
+      PALETTE,
+    ),
+  ),
+);
+
+test('the drawings are as they were', () => {
+  if (process.env.HEADLIGHT_RENEW_DRAWINGS)
+    writeFileSync(FILE, `${JSON.stringify(made, null, 1)}\n`);
+  deepEqual(made, JSON.parse(readFileSync(FILE, 'utf8')));
+});
