@@ -82,7 +82,7 @@ test-python: $(VENV)/.installed-test ## Run the Python tests
 	$(PYTEST) $(PARALLEL)
 
 test-js: $(VENV)/.installed-js ## Run the JavaScript tests
-	$(BIN)/node --test 'tests/js/**/*.test.js'
+	$(BIN)/node --test --test-concurrency=4 'tests/js/**/*.test.js'
 
 test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/smoke

@@ -40,6 +40,14 @@ for (const name of Object.getOwnPropertyNames(window)) {
 for (const name of ['addEventListener', 'removeEventListener', 'dispatchEvent'])
   globalThis[name] = window[name].bind(window);
 
+/** Lets a test file end though a link to a saved file is revoked later. */
+const LATER = 10_000;
+const { setTimeout: wait } = globalThis;
+globalThis.setTimeout = (call, milliseconds, ...given) => {
+  const timer = wait(call, milliseconds, ...given);
+  return milliseconds >= LATER ? timer.unref() : timer;
+};
+
 /** Where elements are, by element. @type {WeakMap<Element, DOMRect>} */
 const boxes = new WeakMap();
 
