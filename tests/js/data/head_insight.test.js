@@ -200,3 +200,18 @@ test('a head has the roles that were measured for it, with its weight', () => {
   deepEqual(rolesOf({ answers, layer: 0, head: 0 }), []);
   deepEqual(rolesOf({ answers: {}, layer: 1, head: 0 }), []);
 });
+
+test('a layer that is chosen without a head is kept', () => {
+  const trace = traceOf(KING, [PREVIOUS, [[6, 2, 0.7]]]);
+  const [site] = Object.keys(trace.tensors);
+  const later = traceOf(KING, [[[5, 2, 0.5]], [[6, 2, 0.95]]]);
+  trace.tensors[site.replace('layers.0', 'layers.1')] = later.tensors[site];
+  deepEqual(telling(trace), { layer: 1, head: 1, query: 6 });
+  deepEqual(telling(trace, { layer: 0, head: null }), { layer: 0, head: 1, query: 6 });
+});
+
+test('the row of the first token is told, and none before it', () => {
+  const trace = traceOf(KING, [PREVIOUS]);
+  match(said(trace, 0, 0), /head 0 of layer 0/);
+  equal(said(trace, 0, -1), '');
+});

@@ -127,3 +127,13 @@ test('the parts that the drawing shows are lit', () => {
   equal(lit('expert', { ...FRAME, layer: 0 }).length, 4); // the nearest layer that routes
   deepEqual(lit('model'), ['model']);
 });
+
+test('a head of a model with two sides is read out with its side', () => {
+  const card = { ...CARD, kind: 'encoder-decoder' };
+  const read = readingsOf(card, { ...BARE, card, target: 'le chat', target_tokens: BARE.tokens });
+  const heads = anatomyOf(card).stacks.flatMap((stack) =>
+    stack.layers.flatMap((layer) => [...layer.heads, ...(layer.cross ?? [])]),
+  );
+  const said = new Set(heads.map((head) => read(head).words.split(', ')[0]));
+  ok(said.has('encoder') && said.has('decoder'), [...said].join(' · '));
+});
