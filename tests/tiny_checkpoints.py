@@ -45,13 +45,32 @@ ARCHITECTURES = {
     ),
     "bloom": ("BloomForCausalLM", {**COMMON, "hidden_size": 32, "n_layer": 2, "n_head": 4}),
 }
+UNUSUAL = {
+    "olmo2": ("Olmo2ForCausalLM", GROUPED),
+    "olmo3": ("Olmo3ForCausalLM", {**GROUPED, "sliding_window": 4}),
+    "exaone4": ("Exaone4ForCausalLM", {**GROUPED, **WINDOW}),
+    "granite": ("GraniteForCausalLM", {**GROUPED, "residual_multiplier": 0.3}),
+    "granitemoe": ("GraniteMoeForCausalLM", {**GROUPED, **MOE, "residual_multiplier": 0.3}),
+    "falcon": (
+        "FalconForCausalLM",
+        {**COMMON, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
+    ),
+    "gpt_neox": ("GPTNeoXForCausalLM", SIZES),
+    "doge": ("DogeForCausalLM", GROUPED),
+    "minimax": (
+        "MiniMaxForCausalLM",
+        {**GROUPED, **MOE, "layer_types": ["full_attention"] * 2, "head_dim": 8}
+        | {"full_attn_alpha_factor": 0.7, "full_attn_beta_factor": 1.3},
+    ),
+}
+"""Architectures whose stream is not the sum of their parts' outputs, or is written to in place."""
 
 
 def make_model(name, **changes):
     """A random model, its weights large enough that every term of a softmax shows."""
     import transformers
 
-    class_name, sizes = ARCHITECTURES[name]
+    class_name, sizes = {**ARCHITECTURES, **UNUSUAL}[name]
     kind = getattr(transformers, class_name)
     torch.manual_seed(1)
     with quiet():
@@ -63,6 +82,8 @@ def make_model(name, **changes):
             torch.nn.init.normal_(parameter, std=0.25)
         elif parameter.numel() == 4:  # the sinks of the heads
             torch.nn.init.normal_(parameter)
+        elif parameter.numel() == 32 and name == "doge":  # the factors of its stream
+            torch.nn.init.uniform_(parameter, 0.5, 1.5)
     return model
 
 
@@ -94,7 +115,7 @@ def save_checkpoint(name, folder):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("architecture", choices=sorted(ARCHITECTURES))
+    parser.add_argument("architecture", choices=sorted({**ARCHITECTURES, **UNUSUAL}))
     parser.add_argument("folder", type=Path)
     chosen = parser.parse_args()
     save_checkpoint(chosen.architecture, chosen.folder)

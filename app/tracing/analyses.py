@@ -444,21 +444,25 @@ def _spelled(difference: LogitDifference, checkpoint: Served) -> dict[str, Any]:
 def _normalised_stream(description: Description) -> str | None:
     """The reason for which the last stream of a model is not the sum of what its parts wrote."""
     if description.config.norm_place == "pre":
-        return None
+        return description.omitted.get("sum")
     return "the model normalises what its parts write, so no logit is the sum of their outputs"
 
 
 def _normalised_outputs(description: Description) -> str | None:
     """The reason for which the output of a part is not what it adds to the stream."""
-    if description.config.norm_place == "both":
+    if description.config.norm_place not in ("pre", "post"):
         return "a norm stands between each part's output and the stream, so no output is an update"
     names = {site.name for site in description.sites}
     written = {name.rpartition(".residual.")[0] for name in names if ".residual." in name}
+    if any(f"{layer}.residual.middle" not in names for layer in written):
+        return (
+            "attention and feed-forward network read the same stream, so there is none between them"
+        )
     if all(
         f"{layer}.feed_forward.output" in names or f"{layer}.experts.output" in names
         for layer in written
     ):
-        return None
+        return description.omitted.get("sum")
     return "the output of a layer's feed-forward network cannot be read"
 
 

@@ -29,11 +29,16 @@ from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.positions import rotation_of
 from headlight.model.foreign.probe import Recorder
+from headlight.model.foreign.sites import NamedLayer
 from headlight.model.observation import OBSERVED_AXES
 from headlight.model.served import RowCapture
 from headlight.model.trace import Rotation
 
 EAGER, FORMULA, LENS, FUSED, CACHED, PADDED = 1e-5, 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
+SUM = 1e-5
+"""The difference of a layer's stream from the sum of its parts, by the layer's largest change."""
+ROUNDING = 4e-7
+"""The difference that rounding of a float32 makes, by the largest number of the stream."""
 LARGE_SCORE = 16.0
 """A float32 holds a score of this size to 1e-6; the limits of weights grow with larger scores."""
 IN_LOWER_PRECISION = 4e-2
@@ -125,6 +130,7 @@ class _Checks:
         self._find_rotation(captured)
         self._check_streams(captured)
         self._drop_sites(captured)
+        self._check_sums(captured)
         self._fuse(logits)
         self._check_projections(captured)
         self._check_lens(captured)
@@ -312,6 +318,80 @@ class _Checks:
                     del self.model.named.points[site]
                     captured.pop(site, None)
             return
+
+    def _check_sums(self, captured: dict[str, Tensor]) -> None:
+        """Check that each layer's stream is the one before it plus what its parts wrote.
+
+        If it is not, the analyses that add up outputs are left out, with the reason.
+        """
+        limit = SUM if self.is_exact else IN_LOWER_PRECISION
+        worst = 0.0
+        for layer in self.model.named.layers:
+            if f"{layer.path}.residual.before" not in captured:
+                continue
+            sums = self._sums(layer, captured)
+            if sums is None:
+                self.omitted["sum"] = (
+                    f"no output of a feed-forward network is known at {layer.path}, so the stream "
+                    "cannot be compared with the sum of what the parts wrote"
+                )
+                return
+            for place, made, change in sums:
+                expected = captured[place]
+                rounding = ROUNDING * _scale(expected) if self.is_exact else 0.0
+                far = max(_distance(made, expected) - rounding, 0.0) / _scale(change)
+                worst = max(worst, far)
+                if far > limit:
+                    self.omitted["sum"] = (
+                        f"{place} differs from the sum of the stream before it and of what the "
+                        f"parts wrote by {far:.1e} of the change: a norm or a factor lies between"
+                    )
+                    self.measured["sum"] = far
+                    return
+        self.measured["sum"] = worst
+
+    def _sums(
+        self, layer: NamedLayer, captured: dict[str, Tensor]
+    ) -> list[tuple[str, Tensor, Tensor]] | None:
+        """Return each later place of the stream, the sum that should be there, and the change.
+
+        None: what the feed-forward network wrote is not known, and there is no place before it.
+        """
+        path = layer.path
+        parts = [f"{path}.{kind}.output" for kind in layer.attentions]
+        parts.append(f"{path}.feed_forward.output")
+        if parts[-1] not in captured:
+            parts[-1] = f"{path}.experts.output"
+        names = ["between", "middle"] if len(layer.attentions) > 1 else ["middle"]
+        places = [f"{path}.residual.{name}" for name in (*names, "after")]
+        norms = [f"{path}.{part.split('.')[-2]}_norm" for part in parts]
+        norms = [norm.replace("self_attention", "attention") for norm in norms]
+        start = written = captured[f"{path}.residual.before"].double()
+        found: list[tuple[str, Tensor, Tensor]] = []
+        for place, part, norm in zip(places, parts, norms, strict=True):
+            if part not in captured:
+                return found if place.endswith("after") and written is start and found else None
+            written = written + captured[part].double()
+            if place not in captured:
+                continue
+            if self.model.named.norm_place == "post":
+                written = self._normalised(norm, written)
+            found.append((place, written, captured[place].double() - start))
+            start = written = captured[place].double()
+        return found
+
+    def _normalised(self, site: str, stream: Tensor) -> Tensor:
+        """Return what the norm whose output passes a site makes of a stream, if there is one."""
+        point = self.model.named.points.get(site)
+        for hook in self.model.named.hooks:
+            if hook.point is point:
+                dtype = next(hook.call.module.parameters()).dtype
+                with torch.inference_mode():
+                    found: Tensor = type(hook.call.module).forward(
+                        hook.call.module, stream.to(dtype)
+                    )
+                return found.double()
+        return stream
 
     def _drop_sites(self, captured: dict[str, Tensor]) -> None:
         """Leave out the sites that no tensor passed."""

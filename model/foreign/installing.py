@@ -37,24 +37,28 @@ class _Passage:
     is_by_head: bool
 
     def passed(self, tensor: Tensor, n_rows: int) -> Tensor:
-        """The tensor, or what the edits of the point make of it."""
+        """Return the tensor, or what the edits of the point make of it.
+
+        The point sees a copy: a model file may write to its own tensor later, as Falcon's adds
+        what attention wrote to what the feed-forward network returned.
+        """
         if self.point.axes[0] == "position":  # one table for all rows
-            table = tensor.reshape(-1, *tensor.shape[-2:])[0]
+            table = tensor.reshape(-1, *tensor.shape[-2:])[0].clone()
             found = self.point(table)
-            return tensor if found is table else found.expand_as(tensor)
+            return tensor if found is table else found.expand_as(tensor).clone()
         if self.columns is not None:
             return self._passed_columns(tensor)
         is_flat = tensor.ndim == len(self.point.axes) - 1
-        seen = tensor.unflatten(0, (n_rows, -1)) if is_flat else tensor
+        seen = (tensor.unflatten(0, (n_rows, -1)) if is_flat else tensor).clone()
         found = self.point(seen)
-        return tensor if found is seen else found.reshape(tensor.shape).to(tensor.dtype)
+        return tensor if found is seen else found.reshape(tensor.shape).to(tensor.dtype).clone()
 
     def _passed_columns(self, tensor: Tensor) -> Tensor:
         assert self.columns is not None
         by_token = tensor.transpose(1, 2) if self.is_by_head else tensor
         flat = by_token.flatten(2)
         columns = self.columns.to(flat.device)
-        seen = flat[..., columns].transpose(1, 2)
+        seen = flat[..., columns].transpose(1, 2)  # a copy
         found = self.point(seen)
         if found is seen:
             return tensor

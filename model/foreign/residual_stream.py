@@ -118,7 +118,11 @@ def _name_norms(named: Named, layer: NamedLayer) -> None:
     n_before = 0 if first is None else sum(one.end < first.time for one in norms)
     if named.norm_place == "pre" and n_before > 0 and len(norms) > len(parts):
         named.norm_place = "both"
+    if named.norm_place == "pre" and first is not None and n_before == 0 < len(norms):
+        named.norm_place = "output"  # of what a part wrote, before it is added: OLMo 2
     names = [f"{part}_norm" for part in parts]
+    if named.norm_place == "output":
+        names = [f"{part}_output_norm" for part in parts]
     if first is not None and len(norms) == 2 * len(parts) and named.norm_place == "both":
         names = [f"{part}_{which}" for part in parts for which in ("norm", "output_norm")]
     if first is not None and len(norms) == 1 and n_before == 1:
