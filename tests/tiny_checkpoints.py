@@ -56,7 +56,7 @@ UNUSUAL = {
         {**COMMON, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
     ),
     "gpt_neox": ("GPTNeoXForCausalLM", SIZES),
-    "doge": ("DogeForCausalLM", GROUPED),
+    "doge": ("DogeForCausalLM", {**GROUPED, "num_experts": 16}),
     "minimax": (
         "MiniMaxForCausalLM",
         {**GROUPED, **MOE, "layer_types": ["full_attention"] * 2, "head_dim": 8}

@@ -320,8 +320,10 @@ class Local:
             yield from events_of(line.decode() for part in parts() for line in part.split(b"\n"))
 
     def card(self, model: str) -> Mapping[str, Any]:
-        """A model's card, as the API sends it."""
+        """Return a model's card; a foreign model is loaded, for its sites."""
         with _plain_errors():
+            if self.registry.is_foreign(model):
+                self.registry.checkpoint(model)
             description, status = self.registry.describe(model), self.registry.status(model)
             return model_answer(description, status).model_dump(mode="json")
 

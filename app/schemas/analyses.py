@@ -261,7 +261,8 @@ class LogitAttributionAnswer(Answer):
     against: ChosenToken
     part_names: list[str] = Field(description="Of the entries of `parts`.")
     omitted: dict[str, str] = Field(
-        description="The parts that could not be split, and the reason."
+        description="The parts that could not be split, and the reason; `remainder`, if it is "
+        "larger than 1 % of the largest part."
     )
     logits: TensorAnswer = Field(description="Of the token, and of the one it is compared with.")
     parts: TensorAnswer = Field(

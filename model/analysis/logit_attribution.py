@@ -40,6 +40,8 @@ ALSO = (
     "*.experts.expert_indices",
 )
 FEED_FORWARDS = ("feed_forward", "experts")
+LARGE_REMAINDER = 0.01
+"""The share of the largest part above which a remainder is given a sentence."""
 
 Vector = Float[np.ndarray, " d_model"]
 
@@ -203,11 +205,22 @@ class _Attributor:
                 parts[f"layers.{layer}.feed_forward"] = float(details["feed_forward"][layer])
         parts["bias"] = self.bias
         parts["remainder"] = float(self.logits[0] - self.logits[1]) - sum(parts.values())
+        self._tell_remainder(parts)
         arrays = {"logits": self.logits, "parts": np.array(list(parts.values())), **details}
         named = {
             name: NamedArray(_axes(name), data.astype(np.float32)) for name, data in arrays.items()
         }
         return Attribution(named, tuple(parts), self.omitted)
+
+    def _tell_remainder(self, parts: Mapping[str, float]) -> None:
+        """Give the reason for a remainder that rounding does not explain."""
+        remainder = abs(parts["remainder"])
+        largest = max(abs(value) for name, value in parts.items() if name != "remainder")
+        if remainder > LARGE_REMAINDER * largest:
+            self.omitted["remainder"] = (
+                f"{remainder:.2g} logits, more than {LARGE_REMAINDER:.0%} of the largest part, are "
+                "of no part: the model writes to the stream by ways that are not known"
+            )
 
     def _along(self, array: Float[np.ndarray, "*rows d_model"]) -> Float[np.ndarray, "*rows"]:
         return np.asarray(array.astype(np.float64) @ self.direction)

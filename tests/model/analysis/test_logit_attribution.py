@@ -128,7 +128,7 @@ def test_what_the_model_does_not_offer_is_told_and_stays_in_the_remainder(
     object.__setattr__(trace, "tensors", tensors)
     exit_of = checkpoint_of(model).linear_exit
     found = logit_attribution(trace, exit_of, parameters_of(model), AT, n_experts=4)
-    assert set(found.omitted) == {"feed_forward", "self_attention.keys"}
+    assert set(found.omitted) == {"feed_forward", "self_attention.keys", "remainder"}
     assert abs(found.arrays["parts"].data[-1]) > 1e-3
     difference = trace["logits"][2, 17] - trace["logits"][2, 4]
     assert found.arrays["parts"].data.sum() == pytest.approx(difference, abs=1e-5)

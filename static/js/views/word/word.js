@@ -129,7 +129,12 @@ function wording(trace, state) {
     probability === null ? '' : ` (${percent(probability)})`,
   );
   const headline = `${preposition} ${named(tokens, found.position)}, “${token}”${one} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${other}: the bars sum to ${withSign(ahead)}.`;
-  return { help, terms, answer: [headline, ...contributions(trace, found)] };
+  return { help, terms, answer: [headline, ...contributions(trace, found), ...unexplained(found)] };
+}
+
+/** The sentence about a remainder that is too large for rounding. @param {Found} found */
+function unexplained({ omitted }) {
+  return omitted?.remainder ? [`Of the difference, ${omitted.remainder}.`] : [];
 }
 
 /**
@@ -402,6 +407,8 @@ const PATCHED_HELP = {
 };
 /** The change of a logit difference below which its shares say little. */
 const SMALL_CHANGE = 0.5;
+/** The change below which a share has one digit. */
+const COARSE_CHANGE = 1e-2;
 
 /**
  * The change that is shared out, and the places whose stream carries most of it.
@@ -428,7 +435,7 @@ export function patchingInWords(trace, found) {
   const [first, last] = [0, shares.rows - 1].map((layer) => {
     const row = rowOf(shares, layer);
     const at = row.indexOf(Math.max(...row));
-    return `before ${of}layer ${layer} by the stream at ${named(tokens, at)} (${percentOf(row[at])})`;
+    return `before ${of}layer ${layer} by the stream at ${named(tokens, at)} (${percentOf(row[at], other - own)})`;
   });
   return [headline, `Most of the change is carried ${first}, and ${last}.`];
 }
@@ -461,6 +468,7 @@ export function patchingFigure(trace, state, found) {
       side,
       title,
       request: requestOf(trace, state),
+      change: found.differences.data[1] - found.differences.data[0],
       where: part === 'cross_attention' ? 'cross' : hasTwoSides(trace) ? stack : '',
     }),
   };
@@ -471,10 +479,10 @@ export function patchingFigure(trace, state, found) {
  * @param {NamedArray} array
  * @param {Token[]} columns
  * @param {Frame} state
- * @param {{side: Side, title: string, request: Record<string, any>, where: string}} of
+ * @param {{side: Side, title: string, request: Record<string, any>, where: string, change: number}} of
  * @returns {Drawing & {grid: Grid}}
  */
-function sharesFigure(array, columns, state, { side, title, request, where }) {
+function sharesFigure(array, columns, state, { side, title, request, where, change }) {
   const { shape, data } = array;
   const isOfHeads = array.axes[1] === 'head';
   const labels = tokenLabels(columns);
@@ -482,7 +490,7 @@ function sharesFigure(array, columns, state, { side, title, request, where }) {
   const value = (row, column) => data[row * shape[1] + column];
   /** @param {number} row @param {number} column */
   const say = (row, column) =>
-    `${title}, layer ${row}, ${isOfHeads ? `head ${column}` : `token ${labels[column]}`}: it carries ${percentOf(value(row, column))} of what the other sentence changes`;
+    `${title}, layer ${row}, ${isOfHeads ? `head ${column}` : `token ${labels[column]}`}: it carries ${percentOf(value(row, column), change)} of what the other sentence changes`;
   const best = Array.from(data).reduce((most, one, at) => (one > data[most] ? at : most), 0);
   const start = { row: Math.floor(best / shape[1]), column: best % shape[1] };
   /** @type {Grid} */
@@ -497,11 +505,11 @@ function sharesFigure(array, columns, state, { side, title, request, where }) {
     quantity: 'share of the change in the logit difference',
     request,
     value,
-    format: (share) => percentOf(share),
+    format: (share) => percentOf(share, change),
     describe: say,
     tip: (row, column) => [
       `layer ${row}, ${isOfHeads ? `head ${column}` : labels[column]}`,
-      percentOf(value(row, column)),
+      percentOf(value(row, column), change),
     ],
     tokens: (_, column) => (isOfHeads ? {} : { key: column }),
     start,
@@ -517,9 +525,15 @@ function sharesFigure(array, columns, state, { side, title, request, where }) {
   };
 }
 
-/** @param {number} share @returns {string} `97 %`, `−12 %` */
-function percentOf(share) {
-  return `${signed(100 * share, 0)} %`;
+/**
+ * A share of the change in tens of percent if rounding reaches the next digit.
+ * @param {number} share
+ * @param {number} change that is shared out
+ * @returns {string} `97 %`, `−12 %`
+ */
+function percentOf(share, change) {
+  const step = Math.abs(change) < COARSE_CHANGE ? 10 : 1;
+  return `${signed(step * Math.round((100 * share) / step), 0)} %`;
 }
 
 /** @param {NamedArray} array @param {Token[]} tokens @param {Frame} state @returns {Drawing} */
