@@ -23,8 +23,22 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from headlight.model import foreign
 from headlight.model.card import ModelCard, read_card
 from headlight.model.checkpoint import write_atomically
-from headlight.model.checkpoint_files import CARD, CONFIG, MAX_BYTES, TOKENIZER, require_file
-from headlight.model.foreign.folder import ForeignFolder, Progress, no_progress, read_folder
+from headlight.model.checkpoint_files import (
+    CARD,
+    CONFIG,
+    MAX_BYTES,
+    TOKENIZER,
+    read_file,
+    require_file,
+)
+from headlight.model.foreign.folder import (
+    MAX_CONFIG_BYTES,
+    ForeignFolder,
+    Progress,
+    no_progress,
+    read_folder,
+    sha256_of,
+)
 from headlight.model.foreign.passes import Experts, Facts
 from headlight.model.foreign.readme import readme_card
 from headlight.model.head_profiles import read_profile
@@ -160,8 +174,7 @@ def _stored(folder: ForeignFolder) -> Stored | None:
     if not (folder.path / STORED).exists():
         return None
     try:
-        path = require_file(folder.path, STORED, MAX_STORED_BYTES)
-        stored = Stored.model_validate_json(path.read_bytes())
+        stored = Stored.model_validate_json(read_file(folder.path, STORED, MAX_STORED_BYTES))
     except (ValidationError, ValueError, OSError):
         return None
     return stored if stored.files == _digest(folder) else None
@@ -220,9 +233,11 @@ def _digest(folder: ForeignFolder) -> str:
     Hashing the weights takes seconds a gigabyte; loading does it, and replaces the description.
     """
     digest = hashlib.sha256()
-    for name in (CONFIG, TOKENIZER):
-        path = folder.path / name
-        digest.update(hashlib.sha256(path.read_bytes() if path.is_file() else b"").digest())
+    for name, max_bytes in ((CONFIG, MAX_CONFIG_BYTES), (TOKENIZER, MAX_BYTES[TOKENIZER])):
+        is_there = (folder.path / name).exists()
+        digest.update(
+            sha256_of(folder.path, name, max_bytes) if is_there else hashlib.sha256().digest()
+        )
     for path in sorted(folder.weight_files):
         digest.update(f"{path.name} {path.stat().st_size}\n".encode())
     return digest.hexdigest()

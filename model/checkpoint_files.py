@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from platformdirs import user_data_path
 
@@ -70,6 +71,42 @@ def require_file(folder: Path, name: str, max_bytes: int) -> Path:
     if found.st_size > max_bytes:
         raise CheckpointError(f"{path}: {found.st_size:,} bytes exceed the limit of {max_bytes:,}")
     return path
+
+
+def open_file(folder: Path, name: str, max_bytes: int) -> BinaryIO:
+    """Open a regular file inside the folder for reading; a pipe or device is never waited for.
+
+    Its kind and size are checked again on the open file: it may have been replaced after the check
+    of its path.
+
+    Raises:
+        CheckpointError: as `require_file`.
+    """
+    path = require_file(folder, name, max_bytes)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    flags |= getattr(os, "O_BINARY", 0)
+    try:
+        file = os.fdopen(os.open(path.resolve(), flags), "rb")
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from error
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode) or status.st_size > max_bytes:
+        file.close()
+        raise CheckpointError(f"{path}: not a regular file of at most {max_bytes:,} bytes")
+    return file
+
+
+def read_file(folder: Path, name: str, max_bytes: int) -> bytes:
+    """Return the bytes of a regular file inside the folder.
+
+    Raises:
+        CheckpointError: as `require_file`, or the file grows while it is read.
+    """
+    with open_file(folder, name, max_bytes) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise CheckpointError(f"{folder / name}: exceeds the limit of {max_bytes:,} bytes")
+    return content
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from headlight.model.card import fits
-from headlight.model.checkpoint_files import CheckpointError, require_file
+from headlight.model.checkpoint_files import CheckpointError, read_file
 
 HEADS = "heads.json"
 MAX_BYTES = 2**22
@@ -94,9 +94,10 @@ def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
     """
     if not (folder / HEADS).exists():
         return None
-    path = require_file(folder, HEADS, MAX_BYTES)
+    path = folder / HEADS
+    content = read_file(folder, HEADS, MAX_BYTES)
     try:
-        profile = orjson.loads(path.read_bytes())
+        profile = orjson.loads(content)
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     if not fits(profile, SHAPE):

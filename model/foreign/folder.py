@@ -21,17 +21,29 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_file, unique_keys
+from headlight.model.checkpoint_files import (
+    CONFIG,
+    MAX_BYTES,
+    TOKENIZER,
+    CheckpointError,
+    open_file,
+    read_file,
+    require_file,
+    require_memory,
+    unique_keys,
+)
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 ADAPTER = "adapter_config.json"
 
-MAX_CONFIG_BYTES, MAX_INDEX_BYTES, MAX_HEADER_BYTES = 2**20, 2**25, 2**27
+MAX_CONFIG_BYTES, MAX_INDEX_BYTES, MAX_HEADER_BYTES = 2**20, 2**25, 2**24
+MAX_TENSORS = 300_000
 MAX_WEIGHT_BYTES = 2**43
 MAX_LAYERS, MAX_HEADS, MAX_EXPERTS = 1_000, 1_000, 10_000
 MAX_EXPERTS_IN_TOTAL = 100_000
 MAX_SIZE = 2**27
 MAX_LIST = 100_000
+MAX_TOKENIZER_FILES = 20
 
 _PIECE_BYTES = 2**25
 
@@ -98,9 +110,7 @@ def is_foreign(folder: Path | str) -> bool:
     """Whether a folder's config.json names a ``model_type``, as those of Transformers do."""
     path = Path(folder) / CONFIG
     try:
-        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
-            return False
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_file(path.parent, CONFIG, MAX_CONFIG_BYTES))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and isinstance(found.get("model_type"), str)
@@ -121,6 +131,8 @@ def read_folder(folder: Path | str) -> ForeignFolder:
             "and save that"
         )
     files = dict(_weight_files(folder))
+    for name, max_bytes in tokenizer_files(folder).items():
+        _file(folder, name, max_bytes)
     names = config.get("architectures")
     architecture = names[0] if isinstance(names, list) and names else None
     if architecture is not None and not isinstance(architecture, str):
@@ -135,13 +147,15 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
     Raises:
         ForeignFolderError: it is missing, too large, not JSON, or not an object.
     """
-    path = _file(folder, name, max_bytes)
+    path = folder / name
     try:
         found = json.loads(
-            path.read_text(encoding="utf-8"),
+            _read(folder, name, max_bytes),
             object_pairs_hook=unique_keys,
             parse_constant=_no_constant,
         )
+    except ForeignFolderError:
+        raise
     except RecursionError as error:
         raise ForeignFolderError(f"{path}: nests too deeply") from error
     except (OSError, ValueError) as error:
@@ -169,6 +183,7 @@ def read_weights(
     Raises:
         ForeignFolderError: a file is damaged, lacks a tensor, or holds a number that is not finite.
     """
+    require_memory(folder.path / CONFIG, folder.n_numbers, dtype.itemsize)
     weights: dict[str, Tensor] = {}
     for path in folder.weight_files:
         try:
@@ -194,19 +209,41 @@ def read_weights(
 def revision_of(folder: ForeignFolder) -> str:
     """The first 16 hexadecimal digits of a SHA-256 over the config, tokenizer and weight files."""
     digest = hashlib.sha256()
-    names = [CONFIG, *sorted(path.name for path in folder.path.glob("*token*.json"))]
-    if models := sorted(path.name for path in folder.path.glob("*.spm")):
-        names += [*models, "vocab.json"]
-    names += [path.name for path in folder.weight_files]
-    for name in dict.fromkeys(names):
-        digest.update(_sha256(folder.path / name))
+    names = {CONFIG: MAX_CONFIG_BYTES, **tokenizer_files(folder.path)}
+    names |= {path.name: MAX_WEIGHT_BYTES for path in folder.weight_files}
+    for name, max_bytes in names.items():
+        digest.update(sha256_of(folder.path, name, max_bytes))
     return digest.hexdigest()[:16]
 
 
-def _sha256(path: Path) -> bytes:
-    """The hash of a file, in large pieces: between two of them it waits for Python's lock."""
+def tokenizer_files(folder: Path) -> dict[str, int]:
+    """Return the names of the files of a folder's tokenizer, and the most bytes of each.
+
+    Raises:
+        ForeignFolderError: there are more than any tokenizer has.
+    """
+    names = dict.fromkeys(sorted(path.name for path in folder.glob("*token*.json")))
+    if models := sorted(path.name for path in folder.glob("*.spm")):
+        names |= dict.fromkeys([*models, "vocab.json"])
+    if len(names) > MAX_TOKENIZER_FILES:
+        raise ForeignFolderError(
+            f"{folder}: {len(names)} files of a tokenizer, at most {MAX_TOKENIZER_FILES}"
+        )
+    return dict.fromkeys(names, MAX_BYTES[TOKENIZER])
+
+
+def sha256_of(folder: Path, name: str, max_bytes: int) -> bytes:
+    """Return the hash of a file, in large pieces: between two it waits for Python's lock.
+
+    Raises:
+        ForeignFolderError: it is not a regular file of at most that size.
+    """
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    try:
+        opened = open_file(folder, name, max_bytes)
+    except CheckpointError as error:
+        raise ForeignFolderError(str(error)) from error
+    with opened as file:
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
     return digest.digest()
@@ -299,8 +336,8 @@ def _weight_files(folder: Path) -> Iterator[tuple[str, Path]]:
             else ""
         )
         raise ForeignFolderError(f"{folder / SINGLE} is missing{way_out}")
-    path = _file(folder, SINGLE, MAX_WEIGHT_BYTES)
-    for name in _tensor_names(path):
+    path = folder / SINGLE
+    for name in _tensor_names(folder, SINGLE):
         yield name, path
 
 
@@ -317,20 +354,29 @@ def _indexed_files(folder: Path) -> Iterator[tuple[str, Path]]:
                 "safetensors file of this folder"
             )
         if name not in held:
-            held[name] = _tensor_names(_file(folder, name, MAX_WEIGHT_BYTES))
+            held[name] = _tensor_names(folder, name)
+            _require_few(folder / name, sum(map(len, held.values())))
         if tensor not in held[name]:
             raise ForeignFolderError(f"{folder / name}: the tensor {tensor} is missing")
         yield tensor, folder / name
 
 
-def _tensor_names(path: Path) -> set[str]:
-    with path.open("rb") as file:
+def _tensor_names(folder: Path, name: str) -> set[str]:
+    path = folder / name
+    try:
+        opened = open_file(folder, name, MAX_WEIGHT_BYTES)
+    except CheckpointError as error:
+        raise ForeignFolderError(str(error)) from error
+    with opened as file:
         length = int.from_bytes(file.read(8), "little")
     if length > MAX_HEADER_BYTES:
-        raise ForeignFolderError(f"{path}: the header has {length:,} bytes")
+        raise ForeignFolderError(
+            f"{path}: the header has {length:,} bytes, at most {MAX_HEADER_BYTES:,}"
+        )
     try:
         with safe_open(path, framework="pt") as file:
             names = set(file.keys())
+            _require_few(path, len(names))
             for name in names:
                 if (found := file.get_slice(name).get_dtype()) not in _DTYPES:
                     raise ForeignFolderError(
@@ -339,6 +385,18 @@ def _tensor_names(path: Path) -> set[str]:
             return names
     except (OSError, SafetensorError) as error:
         raise ForeignFolderError(f"{path} is damaged or cut short: {error}") from error
+
+
+def _require_few(path: Path, n_tensors: int) -> None:
+    if n_tensors > MAX_TENSORS:
+        raise ForeignFolderError(f"{path}: {n_tensors:,} tensors, at most {MAX_TENSORS:,}")
+
+
+def _read(folder: Path, name: str, max_bytes: int) -> bytes:
+    try:
+        return read_file(folder, name, max_bytes)
+    except CheckpointError as error:
+        raise ForeignFolderError(str(error)) from error
 
 
 def _file(folder: Path, name: str, max_bytes: int) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from headlight.model.card import FENCE, ModelCard, parse_yaml
-from headlight.model.checkpoint_files import CheckpointError, require_file
+from headlight.model.checkpoint_files import CheckpointError, read_file
 
 README = "README.md"
 MAX_README_BYTES = 2**20
@@ -33,8 +33,7 @@ def readme_card(folder: Path) -> ModelCard:
     A README that is missing, too large, damaged or outside the folder gives a card without them.
     """
     try:
-        path = require_file(folder, README, MAX_README_BYTES)
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_file(folder, README, MAX_README_BYTES).decode(errors="replace")
     except (CheckpointError, OSError):
         text = ""
     head, prose = _parts(text.replace("\r\n", "\n"))

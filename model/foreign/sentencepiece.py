@@ -23,7 +23,7 @@ from tokenizers import (
     processors,
 )
 
-from headlight.model.checkpoint_files import require_file
+from headlight.model.checkpoint_files import read_file
 
 SOURCE, TARGET, VOCABULARY = "source.spm", "target.spm", "vocab.json"
 N_BYTE_SPECIALS = 3
@@ -101,7 +101,7 @@ def read_marian(folder: Path) -> MarianPieces:
     Raises:
         ValueError: a file is missing, damaged, or of another kind.
     """
-    text = require_file(folder, VOCABULARY, _MAX_BYTES).read_text(encoding="utf-8")
+    text = read_file(folder, VOCABULARY, _MAX_BYTES).decode()
     vocabulary = json.loads(text)
     if not isinstance(vocabulary, dict) or sorted(vocabulary.values()) != [*range(len(vocabulary))]:
         raise ValueError(f"{VOCABULARY} must give every piece an id from 0 on")
@@ -109,7 +109,7 @@ def read_marian(folder: Path) -> MarianPieces:
     if missing := {"</s>", "<pad>", "<unk>"} - {*names}:
         raise ValueError(f"{VOCABULARY} lacks {min(missing)}")
     source, target = (
-        _tokenizer(require_file(folder, name, _MAX_BYTES).read_bytes(), vocabulary, names)
+        _tokenizer(read_file(folder, name, _MAX_BYTES), vocabulary, names)
         for name in (SOURCE, TARGET)
     )
     return MarianPieces(source, target, names)

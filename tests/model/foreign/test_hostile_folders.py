@@ -1,0 +1,121 @@
+"""A stranger's folder that would stop the process is refused within two seconds and 500 MB."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from headlight.model.checkpoint_files import CheckpointError
+from headlight.model.foreign.folder import read_folder
+
+# Describes the folder, as the registry does at its start, then loads it; a refusal is one line.
+GUARDED = """
+import resource, signal, sys, time
+from pathlib import Path
+from headlight.foreign_models import load_checked, read_description
+from headlight.model.checkpoint_files import CheckpointError
+from headlight.model.foreign.loading import transformers_library
+import transformers.models.auto.modeling_auto, transformers.generation
+transformers_library()
+folder = Path(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+signal.alarm(60)
+began = time.process_time()
+try:
+    read_description(folder)
+    load_checked(folder, folder.parent / "checks")
+except CheckpointError as error:
+    print(error)
+used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(time.process_time() - began, used // 1024, child // 1024)
+"""
+
+
+@pytest.fixture
+def folder(folder_of, tmp_path):
+    """A copy of a GPT-2's folder, to be spoiled."""
+    shutil.copytree(folder_of("gpt2"), tmp_path / "gpt2")
+    return tmp_path / "gpt2"
+
+
+def replaced(name, make):
+    def spoil(folder):
+        (folder / name).unlink(missing_ok=True)
+        make(folder / name)
+
+    return spoil
+
+
+def sparse(path):
+    path.touch()
+    os.truncate(path, 20 * 10**9)
+
+
+def zero(path):
+    path.symlink_to("/dev/zero")
+
+
+def empty_tensors(n):
+    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+
+    def write(path):
+        header = json.dumps({f"t{number}": entry for number in range(n)}).encode()
+        path.write_bytes(struct.pack("<Q", len(header)) + header)
+
+    return write
+
+
+def config(**changes):
+    def spoil(folder):
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return spoil
+
+
+FILES = {
+    "a pipe as tokenizer": (replaced("tokenizer.json", os.mkfifo), "not a regular file"),
+    "a pipe as its config": (replaced("tokenizer_config.json", os.mkfifo), "not a regular file"),
+    "a pipe named token": (replaced("my_token_list.json", os.mkfifo), "not a regular file"),
+    "a pipe as pieces": (replaced("source.spm", os.mkfifo), "not a regular file"),
+    "a pipe as config": (replaced("config.json", os.mkfifo), "not a regular file"),
+    "a link to a device": (replaced("tokenizer.json", zero), "must not leave the folder"),
+    "a device named token": (replaced("a_token.json", zero), "must not leave the folder"),
+    "a sparse tokenizer": (replaced("tokenizer.json", sparse), "20,000,000,000 bytes exceed"),
+    "sparse pieces": (replaced("source.spm", sparse), "20,000,000,000 bytes exceed"),
+    "a million empty tensors": (
+        replaced("model.safetensors", empty_tensors(1_200_000)),
+        "the header has",
+    ),
+}
+
+
+def refusal(folder):
+    """What a process of its own says of a folder, with its seconds and megabytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", GUARDED, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    *said, figures = done.stdout.splitlines()
+    seconds, megabytes, of_child = map(float, figures.split())
+    assert seconds < 2
+    assert megabytes < 500
+    assert of_child < 700
+    return said
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_refused_where_the_folder_is_described(name, folder):
+    spoil, reason = FILES[name]
+    spoil(folder)
+    with pytest.raises(CheckpointError, match=reason):
+        read_folder(folder)
