@@ -44,6 +44,9 @@ MAX_EXPERTS_IN_TOTAL = 100_000
 MAX_SIZE = 2**27
 MAX_LIST = 100_000
 MAX_TOKENIZER_FILES = 20
+MAX_LABELS = 100_000
+# A config may name these sizes whatever its weights hold: tables that are computed, and defaults.
+LEAST_SIZE, LEAST_LENGTH, LEAST_TABLE = 2**20, 2**20, 2**23
 
 _PIECE_BYTES = 2**25
 
@@ -57,7 +60,11 @@ _STRIPPED = re.compile(
 _LAYERS = re.compile(r"(n|num)_.*(layers?|blocks)|.*_layers|n_layers?|depth")
 _HEADS = re.compile(r".*num_.*heads.*|n_heads?|.*_heads")
 _EXPERTS = re.compile(r".*experts.*|.*num_.*expert.*")
-_IDS = re.compile(r".*(_id|_ids|seed|token|index|theta|base|factor|max_position.*|.*length|.*len)$")
+_IDS = re.compile(r".*(_id|_ids|seed|token|index|theta|base|factor)$")
+_LABELS = re.compile(r"num_labels|.*n_classes|num_classes")
+_KINDS = re.compile(r".*(_types|_pattern)")
+_POSITIONS = re.compile(r".*max_position.*|n_positions|n_ctx|.*length|.*(_|^)len")
+_WIDTHS = re.compile(r"hidden_size|n_embd|d_model|dim|hidden_dim|embedding_size")
 _DTYPES = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL"}
 
 
@@ -131,14 +138,16 @@ def read_folder(folder: Path | str) -> ForeignFolder:
             "and save that"
         )
     files = dict(_weight_files(folder))
-    for name, max_bytes in tokenizer_files(folder).items():
-        _file(folder, name, max_bytes)
+    kept = {key: value for key, value in config.items() if key != "model_type"}
     names = config.get("architectures")
     architecture = names[0] if isinstance(names, list) and names else None
     if architecture is not None and not isinstance(architecture, str):
         raise ForeignFolderError(f"{folder / CONFIG}: architectures must be names of classes")
-    kept = {key: value for key, value in config.items() if key != "model_type"}
-    return ForeignFolder(folder, kept, config["model_type"], architecture, files)
+    read = ForeignFolder(folder, kept, config["model_type"], architecture, files)
+    _require_held(folder / CONFIG, kept, read.n_numbers)
+    for name, max_bytes in tokenizer_files(folder).items():
+        _file(folder, name, max_bytes)
+    return read
 
 
 def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]:
@@ -303,9 +312,17 @@ def _require_sizes(path: Path, config: Mapping[str, Any]) -> None:
             raise ForeignFolderError(
                 f"{path}: {key} has {len(value):,} values, at most {MAX_LIST:,}"
             )
+        if isinstance(value, list) and _KINDS.fullmatch(key):
+            most = max(_integers(value), default=0)
+            if most > MAX_LAYERS:
+                raise ForeignFolderError(f"{path}: {key} ({most:,}) must be at most {MAX_LAYERS:,}")
         if isinstance(value, bool) or not isinstance(value, int):
             continue
         limit = MAX_SIZE
+        if _LABELS.fullmatch(key):
+            limit = MAX_LABELS
+        if _POSITIONS.fullmatch(key):
+            limit = 2**62  # bounded by `_require_held`
         if _EXPERTS.fullmatch(key):
             limit, n_experts = MAX_EXPERTS, max(n_experts, value)
         elif _LAYERS.fullmatch(key):
@@ -320,6 +337,47 @@ def _require_sizes(path: Path, config: Mapping[str, Any]) -> None:
         raise ForeignFolderError(
             f"{path}: {n_layers * n_experts:,} experts in total exceed {MAX_EXPERTS_IN_TOTAL:,}"
         )
+
+
+def _require_held(path: Path, config: Mapping[str, Any], n_numbers: int) -> None:
+    """Bound every size of a config, in lists and objects too, by the numbers of the weight files.
+
+    A table of positions may be computed, so it is bounded by what every model may ask for.
+    """
+    widest, longest, name = 1, 0, ""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            _require_held(path, value, n_numbers)
+            continue
+        if _IDS.fullmatch(key):
+            continue
+        most = max(_integers(value), default=0)
+        is_length = _POSITIONS.fullmatch(key) is not None
+        limit = max(n_numbers, LEAST_LENGTH if is_length else LEAST_SIZE)
+        if most > limit:
+            raise ForeignFolderError(
+                f"{path}: {key} ({most:,}) must be at most {limit:,}: the weight files hold "
+                f"{n_numbers:,} numbers"
+            )
+        if _WIDTHS.fullmatch(key):
+            widest = max(widest, most)
+        elif is_length and most > longest:
+            longest, name = most, key
+    limit = max(n_numbers, LEAST_TABLE)
+    if widest * longest > limit:
+        raise ForeignFolderError(
+            f"{path}: {name} ({longest:,}) of width {widest:,} exceeds {limit:,} numbers: the "
+            f"weight files hold {n_numbers:,}"
+        )
+
+
+def _integers(value: object) -> Iterator[int]:
+    """Yield the whole numbers of a value and of the lists and objects in it."""
+    if isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _integers(each)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield value
 
 
 def _weight_files(folder: Path) -> Iterator[tuple[str, Path]]:

@@ -19,6 +19,7 @@ from torch import nn
 
 from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_memory
 from headlight.model.foreign.folder import (
+    LEAST_TABLE,
     ForeignFolder,
     ForeignFolderError,
 )
@@ -39,6 +40,8 @@ MODELING = "transformers.modeling_utils"
 _SHARED = (MODELING, "transformers.masking_utils", "transformers.modeling_layers")
 _COMPILER = "torch._dynamo"
 _UNUSED = ("accelerate", "scipy", "sklearn")
+
+MAX_BUFFER_BYTES = 2**28
 
 _lock = threading.RLock()
 
@@ -195,6 +198,7 @@ def build(
         except Exception as error:
             raise ForeignFolderError(f"{folder.path / CONFIG}: {_first_line(error)}") from error
         n_parameters = sum(one.numel() for one in bare.parameters())
+        _require_held(folder, bare)
         require_memory(folder.path / CONFIG, n_parameters, dtype.itemsize)
         del bare
         weights = read()
@@ -226,6 +230,24 @@ def set_attention(model: Any, name: str) -> None:
     """Let a model compute its attention by the function of that name."""
     with quiet():
         model.set_attn_implementation(name)
+
+
+def _require_held(folder: ForeignFolder, bare: nn.Module) -> None:
+    """Check that the files hold the parameters, and that the buffers are not much larger."""
+    shapes = sorted(bare.named_parameters(), key=lambda named: -named[1].numel())
+    if shapes and shapes[0][1].numel() > max(folder.n_numbers, LEAST_TABLE):
+        name, largest = shapes[0]
+        raise ForeignFolderError(
+            f"{folder.path / CONFIG}: {name} would have {largest.numel():,} numbers, and the "
+            f"weight files hold {folder.n_numbers:,}"
+        )
+    n_bytes = sum(buffer.nbytes for buffer in bare.buffers())
+    limit = max(4 * folder.n_numbers, MAX_BUFFER_BYTES)
+    if n_bytes > limit:
+        raise ForeignFolderError(
+            f"{folder.path / CONFIG}: the tables of its sizes take {n_bytes:,} bytes, at most "
+            f"{limit:,}"
+        )
 
 
 def _require_complete(folder: ForeignFolder, info: Any) -> None:

@@ -119,3 +119,27 @@ def test_a_file_is_refused_where_the_folder_is_described(name, folder):
     spoil(folder)
     with pytest.raises(CheckpointError, match=reason):
         read_folder(folder)
+
+
+NEO = {"model_type": "gpt_neo", "architectures": ["GPTNeoForCausalLM"]}
+MPT = {"model_type": "mpt", "architectures": ["MptForCausalLM"]}
+SIZES = {
+    "labels": (config(num_labels=10**8), r"num_labels \(100,000,000\)"),
+    "labels of a part": (config(text_config={"num_labels": 10**8}), "num_labels"),
+    "kinds of attention": (
+        config(**NEO, attention_types=[[["global", "local"], 10**9]]),
+        r"attention_types \(1,000,000,000\)",
+    ),
+    "positions of MPT": (config(**MPT, max_seq_len=10**9), r"max_seq_len \(1,000,000,000\)"),
+    "positions by width": (config(n_positions=2**20, n_embd=4_096), r"n_positions \(1,048,576\)"),
+    "a width beyond the file": (config(n_embd=2**26), r"n_embd \(67,108,864\)"),
+    "a list of widths": (config(widths=[[4, 10**8]]), r"widths \(100,000,000\)"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_bounded_by_what_the_weight_files_hold(name, folder):
+    spoil, reason = SIZES[name]
+    spoil(folder)
+    with pytest.raises(CheckpointError, match=reason):
+        read_folder(folder)
