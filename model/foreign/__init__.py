@@ -11,6 +11,7 @@ is loaded and never before.
     readme               a card from its README
     loading              config and weights → a model, with nothing missing and nothing left over
     tokenizer            tokens with offsets and words
+    tokenizer_parts      checks of a tokenizer before it is opened
     sentencepiece        tokenizers that come without a tokenizer.json
     attention            watch each softmax while the model file's own code computes it
     operations           the same for model files without Transformers' attention interface

@@ -18,6 +18,7 @@ from headlight.model.foreign.sentencepiece import (
     read_marian,
     text_of_pieces,
 )
+from headlight.model.foreign.tokenizer_parts import require_harmless
 from headlight.model.tokenizer import MASK, require_encodable
 from headlight.model.trace import Token
 
@@ -238,6 +239,7 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
         raise ForeignFolderError(
             f"{error}; a fast tokenizer is needed: save the tokenizer again with Transformers"
         ) from error
+    require_harmless(folder.path)
     options: dict[str, Any] = {}
     if (folder.path / _CONFIG).exists():
         options = {
