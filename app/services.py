@@ -42,6 +42,9 @@ NO_LIMITS = {"max_characters": sys.maxsize, "max_cells": sys.maxsize}
 N_THREADS = 2
 """For what is too long for the event loop and is not a pass, such as encoding large answers."""
 
+N_LOADERS = 4
+"""Foreign models that are loaded at one time: a slow one does not hold up the next."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -89,7 +92,7 @@ class Services:
         self.generator = Generator(self.registry, settings, self.traces.cache.get)
         self.streams = Streams(settings.max_streams)
         self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
-        self._loaders = CapacityLimiter(1)
+        self._loaders = CapacityLimiter(N_LOADERS)
         self._loading: dict[str, asyncio.Future[Served]] = {}
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
