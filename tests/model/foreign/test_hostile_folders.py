@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -96,7 +97,7 @@ FILES = {
 
 
 def refusal(folder):
-    """What a process of its own says of a folder, with its seconds and megabytes."""
+    """Return the lines that another process prints of a folder; check its seconds and memory."""
     done = subprocess.run(
         [sys.executable, "-c", GUARDED, str(folder)],
         capture_output=True,
@@ -143,3 +144,11 @@ def test_sizes_are_bounded_by_what_the_weight_files_hold(name, folder):
     spoil(folder)
     with pytest.raises(CheckpointError, match=reason):
         read_folder(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES | SIZES)
+def test_a_refusal_takes_two_seconds_and_little_memory(name, folder):
+    spoil, reason = (FILES | SIZES)[name]
+    spoil(folder)
+    assert re.search(reason, "\n".join(refusal(folder)))
