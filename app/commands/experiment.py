@@ -6,7 +6,7 @@ The CSV has one line for each number, with a column for every axis of the result
     gradient,0,linear,1.0
 
 An axis has the value that the array of its name holds, or else the index; an axis that an array
-does not have is empty.
+does not have is empty. A text that a spreadsheet would read as a formula has a tab before it.
 """
 
 import csv
@@ -24,7 +24,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from headlight.commands.output import STANDARD_OUTPUT, check, notes, show, writing
+from headlight.commands.output import STANDARD_OUTPUT, check, notes, show, text_cell, writing
 from headlight.commands.parsing import UsageError, error_lines
 from headlight.model.experiments.experiment import (
     Experiment,
@@ -115,7 +115,8 @@ def csv_lines(result: Frame) -> Iterator[str]:
             for axis, size in zip(array.axes, array.data.shape, strict=True)
         ]
         for place, value in zip(product(*cells), array.data.ravel().tolist(), strict=True):
-            found = dict(zip(array.axes, place, strict=True))
+            texts = (text_cell(each) if isinstance(each, str) else each for each in place)
+            found = dict(zip(array.axes, texts, strict=True))
             write([name, *(found.get(axis, "") for axis in axes), value])
         yield line.getvalue()
         line.seek(0)

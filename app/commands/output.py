@@ -6,7 +6,9 @@ A file is written completely or not at all, and replaces another only if --force
 from __future__ import annotations
 
 import io
+import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,7 +30,8 @@ WIDEST_LINE = 2_000
 AXES = ("layer", "head", "query", "key", "position", "d_model", "d_head", "d_ff", "expert")
 """The order of the columns; other axes follow."""
 
-_QUOTED = frozenset(',"\r\n')
+_QUOTED = frozenset(',"\r\n\t')
+_FORMULA = re.compile(r"[=+\-@\t\r]")
 
 console = Console(highlight=False)
 notes = Console(highlight=False, stderr=True)
@@ -116,7 +119,8 @@ def csv_lines(trace: Trace) -> Iterator[str]:
 
     An axis that an array does not have is empty. The `_token` column of an axis has the text of the
     token there; the column `token` has the likely token whose id or probability is in `value`.
-    Masked numbers are `-inf`.
+    Masked numbers are `-inf`. A text that a spreadsheet would read as a formula has a tab before it
+    (`text_cell`).
     """
     arrays, texts = dict(_arrays_of(trace)), dict(_texts_of(trace))
     named = dict.fromkeys(axis for array in arrays.values() for axis in array.axes)
@@ -180,6 +184,24 @@ def _cell(text: str) -> str:
 
     The csv module of Python 3.11 does not quote a carriage return, which a token may be.
     """
+    text = text_cell(text)
     if _QUOTED.isdisjoint(text):
         return text
     return '"{}"'.format(text.replace('"', '""'))
+
+
+def text_cell(text: str) -> str:
+    """Put a tab before a text that a spreadsheet would run as a formula.
+
+    Such a text begins with = + - @, or with a tab or a carriage return, and is no number. One tab
+    at the beginning of a cell is therefore never part of its text: remove it to have the text.
+    https://owasp.org/www-community/attacks/CSV_Injection
+    """
+    return f"\t{text}" if _FORMULA.match(text) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return text.isascii() and text.strip() == text and math.isfinite(float(text))
+    except ValueError:
+        return False

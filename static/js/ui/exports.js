@@ -401,11 +401,13 @@ export function csv(rows) {
 }
 
 /**
- * A leading = + - @ would run as a formula in a spreadsheet; a tab before it keeps it text.
+ * A leading = + - @, tab or carriage return may run as a formula in a spreadsheet; a tab before it
+ * keeps it text. One tab at the beginning of a cell is therefore never part of its text.
+ * https://owasp.org/www-community/attacks/CSV_Injection
  * @param {string} text
  */
 function field(text) {
   const isNumber = text.trim() !== '' && Number.isFinite(Number(text));
-  const safe = /^[=+\-@]/.test(text) && !isNumber ? `\t${text}` : text;
+  const safe = /^[=+\-@\t\r]/.test(text) && !isNumber ? `\t${text}` : text;
   return /[",\r\n\t]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 }

@@ -128,3 +128,14 @@ def test_a_prediction_has_the_text_of_its_token(trace):
     ]
     assert rows[-5]["token"] == '"'
     assert rows[-5]["value"] == "8"
+
+
+FORMULAS = ["=1+1", "+x", "-", "@SUM(A1)", "\t=1", "\r=1", "-0x1"]
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, "-0.5", "+3", " =1", "a-b", ""])
+def test_a_text_is_never_a_formula_and_can_be_had_back(trace, text):
+    rows = rows_of(replace(trace, tokens=tokens(text, "b")))
+    cell = rows[0]["query_token"]
+    assert cell.removeprefix("\t") == text
+    assert cell.startswith("\t") == (text in FORMULAS)

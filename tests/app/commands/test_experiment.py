@@ -5,9 +5,12 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from headlight.commands.experiment import csv_lines
 from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.model.trace import NamedArray
 
 TINY = ["steps=2", "length=2", "d_model=8", "n_heads=1", "n_layers=1", "batch=4"]
 
@@ -52,6 +55,12 @@ def test_csv_has_a_line_for_each_number_and_the_values_of_the_axes(headlight, tm
     assert [row["width"] for row in variance] == ["1", "2", "4"] * 2
     assert [row["scaled"] for row in variance] == ["no"] * 3 + ["yes"] * 3
     assert {row["key"] for row in variance} == {""}
+
+
+def test_a_text_of_an_axis_is_no_formula_in_the_csv():
+    words = NamedArray(("word",), np.array(["=1+1", "cat"]))
+    result = {"word": words, "count": NamedArray(("word",), np.array([-1, 2]))}
+    assert "".join(csv_lines(result)) == "array,word,value\ncount,\t=1+1,-1\ncount,cat,2\n"
 
 
 def test_a_table_has_every_array(headlight):

@@ -99,4 +99,5 @@ test('commas, quotes and line breaks stay inside their field', () => {
 
 test('a token that looks like a formula stays text, a number stays a number', () => {
   equal(csv([['=1+1', '-0.5', '-', '+x']]), '"\t=1+1",-0.5,"\t-","\t+x"\r\n');
+  equal(csv([['\t=1', '\r@x']]), '"\t\t=1","\t\r@x"\r\n');
 });
