@@ -1,11 +1,14 @@
 """The strict JSON that routes read.
 
 FastAPI's reader accepts `NaN`, `Infinity` and lone surrogates, which then break the code that
-meets them first. orjson rejects what RFC 8259 does not allow and what UTF-8 cannot carry. Of two
-equal keys the last counts, as in every browser.
+meets them first. orjson rejects what RFC 8259 does not allow and what UTF-8 cannot carry. It keeps
+the last of two equal keys, where another reader keeps the first: a second reader rejects them, as
+I-JSON demands (RFC 7493, section 2.3).
 """
 
+import json
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -48,8 +51,27 @@ class StrictRequest(Request):
             why, position = _why_malformed(sent, error)
             detail = f"the body is not JSON: {why}"
             raise Problem(400, "malformed-json", detail, position=position) from error
+        _require_unique_keys(sent)
         note_text_of(body)
         return body
+
+
+def _require_unique_keys(body: bytes) -> None:
+    """Reject an object with two equal keys.
+
+    Python reads fewer levels than orjson; what nests deeper has no shape that a route takes.
+    """
+    with suppress(RecursionError):
+        json.loads(body.decode(), object_pairs_hook=_unique_keys)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> None:
+    keys = set()
+    for key, _ in pairs:
+        if key in keys:
+            detail = f"the key {echo(key)} occurs twice in an object of the body; send it once"
+            raise Problem(400, "duplicate-key", detail)
+        keys.add(key)
 
 
 def _why_malformed(body: bytes, error: orjson.JSONDecodeError) -> tuple[str, int]:

@@ -73,7 +73,6 @@ MISSHAPEN = {
     "an empty key": b'{"text": "a", "n_tokens": 1, "": 1}',
     "a key of 100,000 letters": b'{"text": "a", "' + b"k" * 100_000 + b'": 1}',
     "5,000 unknown members": json.dumps({f"k{number}": 1 for number in range(5_000)}).encode(),
-    "two equal keys, the last of them wrong": b'{"text": "a", "text": 1}',
     "a text of 100 levels": b'{"text":' + b"[" * 100 + b"]" * 100 + b"}",
 }
 VALUES = (
@@ -161,6 +160,7 @@ def test_any_value_of_a_member_is_answered_or_refused(post, assert_problem, path
             assert_problem(reply, body)
 
 
-def test_of_two_equal_keys_the_last_counts(post):
-    reply = post("/api/v1/tokenize", b'{"text": "the first", "text": "a"}')
-    assert [token["text"] for token in reply.json()["tokens"]] == ["<s>", "a"]
+@pytest.mark.parametrize("path", REQUESTS)
+def test_of_two_equal_keys_neither_counts(post, assert_problem, path):
+    kind, _ = refused(post, assert_problem, path, b'{"text": "the first", "text": "a"}')
+    assert kind == "duplicate-key"

@@ -1,5 +1,7 @@
 """Hostile bodies: each is a problem, none is a 500, none takes long."""
 
+import json
+
 import pytest
 
 CALLS = ["/api/v1/trace", "/api/v1/tokenize"]
@@ -22,6 +24,34 @@ def test_what_is_wrong_with_it_is_said_with_its_place(client, problem, body, sen
     found = problem(response, 400, "malformed-json")
     assert found["detail"].startswith(f"the body is not JSON: {sentence}")
     assert found["position"] == position
+
+
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        (b'{"text": "a", "text": "b"}', "text"),
+        (b'{"text": "a", "te\\u0078t": "b"}', "text"),
+        (b'{"text": "a", "edits": [{"kind": "heads_off", "heads": [], "heads": []}]}', "heads"),
+        (b'{"text": "a", "nobody": 1, "nobody": 1}', "nobody"),
+    ],
+)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_key_that_occurs_twice_is_rejected_and_named(client, problem, call, body, key):
+    found = problem(client.post(call, content=body, headers=JSON), 400, "duplicate-key")
+    assert f"'{key}' occurs twice" in found["detail"]
+
+
+def test_one_key_in_two_objects_is_no_duplicate(client):
+    edits = [{"kind": "temperature", "value": 2}, {"kind": "uniform_attention", "value": 3}]
+    body = json.dumps({"text": "a", "edits": edits}).encode()
+    response = client.post("/api/v1/trace", content=body, headers=JSON)
+    assert "duplicate-key" not in response.text
+
+
+@pytest.mark.parametrize("depth", [900, 1020])
+def test_a_deep_body_is_told_what_is_wrong_with_it(client, problem, depth):
+    body = b'{"text": ' + b"[" * depth + b"]" * depth + b"}"
+    problem(client.post("/api/v1/trace", content=body, headers=JSON), 422, "invalid-request")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"3", b""])
