@@ -180,7 +180,11 @@ class RateLimit:
                 MutableHeaders(scope=message).update(headers)
             await send(message)
 
-        await self.app(scope, receive, send_with_headers)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Problem as problem:  # of an inner layer, such as a missing key
+            problem.headers = {**(problem.headers or {}), **headers}
+            raise
 
     def _headers(self, quota: Quota) -> dict[str, str]:
         seconds = math.ceil(quota.wait or quota.full_after)

@@ -125,6 +125,15 @@ def test_a_valid_key_is_a_client_and_an_invalid_one_is_its_address(client_with, 
     assert status(GRACE) == 200
 
 
+def test_a_rejected_key_is_told_its_quota_and_an_unknown_host_comes_first(client_with, problem):
+    client = client_with(requests_per_minute=2, api_keys=(SecretStr(ADA),))
+    other = client.get("/api/v1/limits", headers={"host": "evil.example"})
+    problem(other, 400, "host-refused")
+    rejected = client.get("/api/v1/limits")
+    problem(rejected, 401, "key-missing")
+    assert rejected.headers["ratelimit"] == '"client";r=1;t=30'
+
+
 @pytest.mark.parametrize(
     ("address", "client"),
     [
