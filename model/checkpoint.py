@@ -286,11 +286,14 @@ def save(
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file under a temporary name and rename it: readers see the old file or the new."""
     partial = path.with_name(f".{path.name}.partial")
-    write(partial)
-    with partial.open("rb+") as written:
-        os.fsync(written.fileno())
-    partial.chmod(0o644)  # safetensors makes the file readable by its owner alone
-    partial.replace(path)
+    try:
+        write(partial)
+        with partial.open("rb+") as written:
+            os.fsync(written.fileno())
+        partial.chmod(0o644)  # safetensors makes the file readable by its owner alone
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | None]:

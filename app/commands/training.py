@@ -24,9 +24,10 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from safetensors import SafetensorError
 
 from headlight.commands.evaluate import usage_errors
-from headlight.commands.output import console
+from headlight.commands.output import console, notes
 from headlight.commands.parsing import UsageError
 from headlight.model.card import ModelCard, read_card
 from headlight.model.checkpoint import ZOO, find_model, load_checkpoint
@@ -81,7 +82,8 @@ def train_model(
             with usage_errors():
                 if resume:
                     models = begun_from or teacher or reward or tokenizer
-                    if corpus or comparisons or config or assignments or models or seed is not None:
+                    is_other = _is_other_corpus(out, [*(corpus or ()), *(comparisons or ())])
+                    if is_other or config or assignments or models or seed is not None:
                         raise UsageError(
                             "a resumed run keeps its corpus, its seed, its settings, the model it "
                             "began from and its other models; leave them out"
@@ -137,6 +139,16 @@ def _files(
     raise UsageError(f"{article} given; name a file with --{wanted}")
 
 
+def _is_other_corpus(out: Path, files: Sequence[Path]) -> bool:
+    """Return True if files are named that are not those of the run in a folder."""
+    try:
+        return (
+            bool(files) and tuple(str(path.resolve()) for path in files) != run.read_run(out).corpus
+        )
+    except CheckpointError:
+        return True
+
+
 def _raters(reward: str | None, reference: str) -> dict[str, Any]:
     """The settings of `rlhf` that name the reward model and the frozen reference."""
     if reward is None:
@@ -164,13 +176,21 @@ def sample_comparisons(
         if checkpoint.config.kind != "decoder":
             raise UsageError(f"{model} is of kind {checkpoint.config.kind!r}; use a decoder")
     made = []
-    with _progress(Console(), "comparisons") as progress:
+    with _progress(Console(stderr=True), "comparisons") as progress:
         task = progress.add_task("", total=count, figures="")
         for one in make_comparisons(checkpoint, read_documents(corpus), count=count, seed=seed):
             made.append(one)
             progress.update(task, advance=1)
     write_comparisons(out, made)
     console.print(f"wrote {len(made)} comparisons to {out}", markup=False)
+    if len(made) < count:
+        notes.print(
+            f"{len(made)} of {count}: each paragraph of the corpus begins one prompt, and all are "
+            "used; pairs of one score and blank answers are left out: name more text with "
+            "--corpus",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _command(n_processes: int) -> str:
@@ -271,6 +291,14 @@ def _run_loop(loop: Loop, title: str, note: str) -> bool:
         with _progress(shown) as progress:
             task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
             is_finished = loop.run(lambda report: _show(progress, task, report))
+        if loop.processes.is_first:
+            run.finish(loop, _card(loop, title))
+    except (OSError, SafetensorError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ValueError(
+            f"{loop.out} cannot be written after step {loop.step}: {why.lower()}; the state saved "
+            f"last is whole: make room, and continue with --out {loop.out} --resume"
+        ) from error
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
@@ -278,8 +306,6 @@ def _run_loop(loop: Loop, title: str, note: str) -> bool:
             f"memory ran out in step {loop.step + 1}; {loop.less_memory()}, or make the model "
             "smaller"
         ) from error
-    if loop.processes.is_first:
-        run.finish(loop, _card(loop, title))
     if is_finished:
         shown.print(f"trained {loop.step} steps; the model is in {loop.out}", markup=False)
     else:

@@ -1,8 +1,11 @@
 """`headlight train`, from a text file to a model and its card."""
 
+import errno
 import json
 import os
 import re
+import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -12,12 +15,14 @@ import torch
 from typer.testing import CliRunner
 
 from headlight.cli import Recipe, app
-from headlight.commands.training import read_settings, read_settings_file
+from headlight.commands.training import _run_loop, read_settings, read_settings_file
 from headlight.model.card import read_card, write_card
 from headlight.model.checkpoint import load
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.training import run
 from headlight.model.training.config import LoopConfig
+from headlight.model.training.loop import STATE
+from headlight.model.training.preference import Comparison
 from headlight.model.training.recipes.stories import Stage, StoriesConfig
 from tests.app.commands.test_evaluation import assert_fails
 
@@ -213,6 +218,59 @@ def test_a_run_can_be_extended_from_another_directory(corpus, folder, monkeypatc
     assert result.exit_code == 0, result.output
     monkeypatch.chdir(folder)
     assert logged_steps() == [1, 2, 3, 4]
+
+
+def test_a_run_goes_on_with_the_command_that_began_it(corpus):
+    train("--corpus", corpus, "--steps", "2")
+    Path("other.txt").write_text(Path(corpus).read_text())
+    other = train("--corpus", "other.txt", "--steps", "4", "--resume")
+    assert_fails(other, "leave them out", code=2)
+    result = train("--corpus", corpus, "--steps", "4", "--resume")
+    assert result.exit_code == 0, result.output
+    assert logged_steps() == [1, 2, 3, 4]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of file sizes")
+def test_a_disk_without_room_leaves_the_last_state_whole(corpus):
+    import resource
+
+    train("--corpus", corpus, "--steps", "2")
+    state = Path("out", STATE)
+    before = state.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    loop = run.resume(Path("out"), steps=4)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
+    try:
+        with pytest.raises(ValueError, match="the state saved last is whole") as caught:
+            _run_loop(loop, "out", "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "file too large" in str(caught.value)
+    assert state.read_bytes() == before
+    assert not list(Path("out").glob(".*.partial"))
+    assert train("--resume", "--steps", "4").exit_code == 0
+    assert logged_steps() == [1, 2, 3, 4]
+
+
+def test_a_log_without_room_is_one_sentence(corpus, monkeypatch):
+    def append(path, report):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("headlight.model.training.loop.append_report", append)
+    assert_fails(train("--corpus", corpus), "no space left on device", "--resume", code=1)
+
+
+def test_fewer_comparisons_than_asked_for_are_explained(corpus, monkeypatch):
+    few = [Comparison("a", "b", "c", "a")] * 3
+    monkeypatch.setattr("headlight.commands.training.make_comparisons", lambda *_, **__: few)
+    words = ["comparisons", "--corpus", corpus, "--out", "pairs.jsonl", "--count"]
+    result = CliRunner().invoke(app, [*words, "5"])
+    assert result.exit_code == 0, result.output
+    assert "3 of 5" in result.stderr
+    assert "--corpus" in result.stderr
+    assert "of 3" not in CliRunner().invoke(app, [*words, "3", "--force"]).stderr.split("3/3")[-1]
 
 
 def test_a_resumed_run_needs_the_same_corpus(corpus):
