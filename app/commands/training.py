@@ -296,8 +296,8 @@ def _run_loop(loop: Loop, title: str, note: str) -> bool:
     except (OSError, SafetensorError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ValueError(
-            f"{loop.out} cannot be written after step {loop.step}: {why.lower()}; the state saved "
-            f"last is whole: make room, and continue with --out {loop.out} --resume"
+            f"{loop.out} cannot be written after step {loop.step}: {why.lower()}; what was saved "
+            f"before is whole: make room, and continue with --out {loop.out} --resume"
         ) from error
     except RuntimeError as error:
         if not is_out_of_memory(error):
