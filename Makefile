@@ -14,6 +14,7 @@ PORT   ?= 8000
 USERS   ?= 1000
 SECONDS ?= 600
 REQUESTS ?= 10000
+MINUTES  ?= 0
 
 # Of `make mutants-js`.
 SEED    ?= 1
@@ -114,8 +115,8 @@ bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast
 load: $(VENV)/.installed-test ## Let USERS (1000) people use a server for SECONDS (600)
 	$(BIN)/python -m tests.load.run --users $(USERS) --seconds $(SECONDS)
 
-soak: $(VENV)/.installed-test ## Draw a server's memory over REQUESTS (10000) of every kind
-	$(BIN)/python -m tests.load.memory --requests $(REQUESTS)
+soak: $(VENV)/.installed-test ## Draw a server's memory over REQUESTS (10000) of every kind, or MINUTES
+	$(BIN)/python -m tests.load.memory --requests $(REQUESTS) --minutes $(MINUTES)
 
 openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
 	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py

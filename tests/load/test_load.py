@@ -7,7 +7,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from tests.load.memory import Point, growth
+from tests.load.memory import Point, growth, is_level, slope_of
 from tests.load.people import WEIGHTS, Person
 from tests.load.report import MEGABYTE, Run, Sample, Tally, Watch, promises
 
@@ -79,3 +79,11 @@ def test_growth_counts_from_where_things_have_settled():
     curve = [Point(250, 300), Point(510, 400), Point(760, 460), Point(1_000, 430)]
     assert growth(curve) == 30
     assert growth(curve[:1]) == 0
+
+
+@pytest.mark.parametrize(("rise", "level"), [(0.0, True), (0.01, True), (1.0, False)])
+def test_a_curve_is_level_if_its_last_half_surely_hardly_rises(rise, level):
+    noise = [3, -2, 1, -3, 2, -1]
+    curve = [Point(n, (600 + rise * n + noise[n % 6]) * MEGABYTE, 0.0, 10.0 * n) for n in range(90)]
+    assert is_level(curve) is level
+    assert slope_of(curve).low < rise * MEGABYTE / 10 < slope_of(curve).high
