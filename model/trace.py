@@ -73,6 +73,7 @@ class Rotation:
     they are. ``speeds`` are in radians per position. Without scaling they are base^(−2·pair/width),
     where width is two for each pair; ``base`` None: it is not known. ``scaling`` are the settings
     of the model's config that change them for long texts, its ``rope_type`` among them.
+    ``n_tokens`` is the length of the text whose rotation this is; 0: every length has the same.
     """
 
     first: tuple[int, ...]
@@ -81,6 +82,7 @@ class Rotation:
     factor: float = 1.0
     base: float | None = None
     scaling: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    n_tokens: int = 0
 
 
 @dataclass(frozen=True, repr=False)

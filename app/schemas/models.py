@@ -59,6 +59,10 @@ class RotationAnswer(Answer):
         description="The settings of the model's config that change the speeds for long texts; "
         "empty if nothing does."
     )
+    n_tokens: int = Field(
+        description="The length of the text whose rotation this is, where it depends on the length "
+        "as in LongRoPE; 0: every length has the same."
+    )
 
 
 class ExpertsAnswer(Answer):

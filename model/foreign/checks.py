@@ -29,6 +29,7 @@ from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.positions import rotation_of
 from headlight.model.foreign.probe import Recorder
+from headlight.model.foreign.rotations import distance_from_library
 from headlight.model.foreign.sites import NamedLayer
 from headlight.model.observation import OBSERVED_AXES
 from headlight.model.served import RowCapture
@@ -128,6 +129,7 @@ class _Checks:
         self._overwrite(captured)
         self._check_formula(captured)
         self._find_rotation(captured)
+        self._check_switches()
         self._check_streams(captured)
         self._drop_sites(captured)
         self._check_sums(captured)
@@ -299,6 +301,16 @@ class _Checks:
             )
         elif found is not None:
             self.found.rotation, self.measured["rotation"] = found
+
+    def _check_switches(self) -> None:
+        """Check a rotation that depends on the length on both sides of its switch."""
+        if not self.model.switches:
+            return
+        far = distance_from_library(self.model.module, self.model.switches)
+        self.measured["rotation_switch"] = far
+        if not far <= EAGER:
+            n_tokens = self.model.switches[0].n_tokens
+            raise self._refuse(f"its rotation differs by {far:.1e} around {n_tokens:,} tokens")
 
     def _check_streams(self, captured: dict[str, Tensor]) -> None:
         """A layer is given what the layer before it returned."""

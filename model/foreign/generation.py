@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headlight.model.config import Architecture
 from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.foreign.rotations import separates
 from headlight.model.generation import last_query
 from headlight.model.interventions import Intervention, bound
 from headlight.model.served import RowCapture
@@ -103,14 +104,20 @@ class ForeignWriter:
         return torch.stack(logits).float().cpu(), rows
 
     def _read(self, cache: ForeignCache, ids: Sequence[int]) -> Tensor:
-        """The logits after the last of some further tokens."""
-        unread = list(ids) if self.use_cache else [*cache.ids, *ids]
+        """The logits after the last of some further tokens.
+
+        A cache whose keys have the rotation of a shorter text is left, and the whole text is read.
+        """
+        n_read = len(cache.ids)
+        is_turned = separates(self.model.switches, (n_read, n_read + len(ids))) and n_read > 0
+        is_continued = self.use_cache and not is_turned
+        unread = list(ids) if is_continued else [*cache.ids, *ids]
         inputs = torch.tensor([unread], device=self.model.device)
-        start = len(cache.ids) if self.use_cache else 0
+        start = n_read if is_continued else 0
         with torch.inference_mode(), self.model.passing(1, self.interventions, start):
             out = self.model.module(
                 input_ids=inputs,
-                past_key_values=cache.kept if self.use_cache else None,
+                past_key_values=cache.kept if is_continued else None,
                 use_cache=self.use_cache,
             )
             logits = self.model.points.hook_points["logits"](out.logits)

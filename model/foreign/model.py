@@ -49,6 +49,7 @@ from headlight.model.foreign.passes import Experts, Facts, ForeignPasses
 from headlight.model.foreign.positions import encoding_of, positional_of
 from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
 from headlight.model.foreign.readme import readme_card
+from headlight.model.foreign.rotations import make_stateless
 from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.foreign.tokenizer import read_tokenizer
@@ -316,6 +317,7 @@ def serve_module(
     """
     _register()
     module.requires_grad_(requires_grad=False)
+    make_stateless(module)
     avoided = special_ids(module.config)
     text = module.config.get_text_config()
     inputs = probe_inputs(task, text.vocab_size, avoided, next(module.parameters()).device)

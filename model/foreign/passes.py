@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from headlight.model.foreign.attention import new_pass
+from headlight.model.foreign.rotations import separates, switches_of
 from headlight.model.foreign.sites import Named
 from headlight.model.hooks import Capture, HookedModule, HookPoint
 from headlight.model.interventions import (
@@ -96,6 +97,7 @@ class ForeignPasses:
         self.module, self.task, self.named, self._config = module, task, named, config
         self.points = Points(named.points)
         self.avoided = avoided
+        self.switches = switches_of(module)
         self.batches = False
         self.is_streamed = False
 
@@ -127,12 +129,17 @@ class ForeignPasses:
     ) -> Mapping[str, Tensor]:
         """As `Served.read`. Texts of different lengths share a pass if the self-check allows it.
 
+        Texts that are rotated differently for their lengths never share one.
+
         Raises:
             UnwatchedPass: a site was not passed, or by a tensor of another length than the text's;
                 the first pass of the self-check finds the sites that are never passed.
         """
         lengths = {(len(text), len(target)) for text, target in _pairs(texts, targets)}
-        if len(lengths) == 1 or self.batches:
+        shares = self.batches and not any(
+            separates(self.switches, each) for each in zip(*lengths, strict=True)
+        )
+        if len(lengths) == 1 or shares:
             captured = self._read(texts, targets, sites, heads, interventions)
             if not is_first:
                 self._require_whole(captured, sites, max(map(len, texts)), targets)

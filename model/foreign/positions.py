@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from headlight.model.foreign.attention_facts import same
 from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.foreign.rotations import separates, speeds_at, switches_of
 from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.positions import BASE, as_named
 from headlight.model.trace import NamedArray, Rotation
@@ -53,7 +55,7 @@ def encoding_of(model: ForeignPasses, n: int, rotation: Rotation | None) -> dict
             for stack, table in tables.items()
         }
     if scheme == "rotary":
-        return _rotation(rotation, n)
+        return _rotation(rotation_at(model, rotation, n), n)
     if scheme in ("alibi", "relative"):
         bias = _bias(model, n)
         slopes = _slopes(bias) if scheme == "alibi" else None
@@ -103,6 +105,7 @@ def rotation_of(model: nn.Module, before: Tensor, after: Tensor) -> tuple[Rotati
                         factor=factor,
                         base=base,
                         scaling=scaling,
+                        n_tokens=before.shape[2] if switches_of(model) else 0,
                     )
                     return rotation, float((turned - after).abs().max())
     return None
@@ -142,6 +145,21 @@ def _scaling_of(model: nn.Module) -> tuple[float | None, dict[str, str | int | f
         if isinstance(value, str | int | float) and name != "rope_theta"
     }
     return base, {} if plain.get("rope_type", "default") == "default" else plain
+
+
+def rotation_at(model: ForeignPasses, rotation: Rotation | None, n: int) -> Rotation | None:
+    """Return the rotation of a text of n tokens, which a switch may make another one."""
+    if rotation is None or not separates(model.switches, (rotation.n_tokens, n)):
+        return rotation
+    for module in model.module.modules():
+        if not hasattr(module, "rope_type"):
+            continue
+        short, there = (speeds_at(module, length) for length in (rotation.n_tokens, n))
+        for name, (speeds, _) in short.items():
+            if torch.equal(speeds.cpu(), torch.tensor(rotation.speeds)):
+                speeds, factor = there[name]
+                return replace(rotation, speeds=tuple(speeds.tolist()), factor=factor, n_tokens=n)
+    return None
 
 
 def _rotation(rotation: Rotation | None, n: int) -> dict[str, NamedArray]:
