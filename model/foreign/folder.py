@@ -160,7 +160,7 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
     try:
         found = json.loads(
             _read(folder, name, max_bytes),
-            object_pairs_hook=unique_keys,
+            object_pairs_hook=_object,
             parse_constant=_no_constant,
         )
     except ForeignFolderError:
@@ -462,6 +462,21 @@ def _file(folder: Path, name: str, max_bytes: int) -> Path:
         return require_file(folder, name, max_bytes)
     except CheckpointError as error:
         raise ForeignFolderError(str(error)) from error
+
+
+def _object(pairs: list[tuple[str, object]]) -> object:
+    """Return a JSON object, or the infinity that Transformers writes as one.
+
+    Raises:
+        ValueError: a key occurs twice, or the tag of a number is on something else.
+    """
+    found = unique_keys(pairs)
+    if "__float__" not in found:
+        return found
+    value = found["__float__"]
+    if len(found) > 1 or value not in ("Infinity", "-Infinity"):
+        raise ValueError(f"__float__ ({str(value)[:100]!r}) must be Infinity or -Infinity")
+    return math.inf if value == "Infinity" else -math.inf
 
 
 def _no_constant(name: str) -> float:

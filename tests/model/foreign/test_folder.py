@@ -217,3 +217,21 @@ def test_a_folder_of_this_project_is_not_foreign(tmp_path):
     assert not is_foreign(tmp_path)
     with pytest.raises(CheckpointError):
         load(tmp_path)
+
+
+def test_an_infinity_that_transformers_wrote_is_read_as_a_number(folder):
+    config = json.loads((folder / "config.json").read_text())
+    limits = [0.0, {"__float__": "Infinity"}, {"__float__": "-Infinity"}]
+    (folder / "config.json").write_text(json.dumps({**config, "time_step_limit": limits}))
+    infinity = float("inf")
+    assert read_folder(folder).config["time_step_limit"] == [0.0, infinity, -infinity]
+
+
+@pytest.mark.parametrize(
+    "tag", [{"__float__": "NaN"}, {"__float__": [1]}, {"__float__": "Infinity", "a": 1}]
+)
+def test_a_tag_of_a_number_on_something_else_is_refused(folder, tag):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "time_step_limit": tag}))
+    with pytest.raises(ForeignFolderError, match="must be Infinity"):
+        read_folder(folder)
