@@ -303,7 +303,7 @@ def read_tokens(
         limit: the most tokens; None: ``max_tokens`` of the model.
 
     Raises:
-        EmptyText, TooManyTokens, ValueError: as `tokenize`.
+        EmptyText, TooManyTokens, UnknownToken, ValueError: as `tokenize`.
     """
     what = "target" if is_target else "text"
     if not text.strip():
@@ -317,6 +317,13 @@ def read_tokens(
     limit = checkpoint.config.max_tokens if limit is None else limit
     if len(tokens) > limit:
         raise TooManyTokens(len(tokens), limit, what)
+    n_ids = checkpoint.config.vocab_size
+    for token in tokens:
+        if token.id >= n_ids:
+            raise UnknownToken(
+                f"the tokenizer makes token {token.id} of {token.text[:50]!r}, but the model's ids "
+                f"are 0 to {n_ids - 1}"
+            )
     return tuple(tokens)
 
 

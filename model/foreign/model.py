@@ -350,6 +350,12 @@ def serve_module(
     features = found.features
     if tokenizer is not None and tokenizer.mask_id is None:
         features = features - {"fill"}
+    omitted = dict(found.omitted)
+    if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
+        omitted["tokenizer"] = (
+            f"it has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: a text with "
+            "one of the others cannot be read"
+        )
     description = Description(
         id=name,
         config=config,
@@ -361,7 +367,7 @@ def serve_module(
         rotation=found.rotation,
         architecture=type(module).__name__,
         features=frozenset(features),
-        omitted=found.omitted,
+        omitted=omitted,
         checks=found.measured,
         is_streamed=passes.is_streamed,
     )
