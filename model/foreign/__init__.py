@@ -23,6 +23,7 @@ is loaded and never before.
     attention_facts      the scale, cap, window, bias and sink of each softmax
     matrices             W_Q, W_K, W_V and W_O by head, and the tables
     positions            the positional encoding
+    rotations            rotations that depend on the length of the text
     installing           let the named tensors pass their hook points
     passes               read texts, and capture or edit what passes the sites
     deferred             tensors (query, key) that are computed one block at a time
