@@ -45,23 +45,129 @@ ARCHITECTURES = {
     ),
     "bloom": ("BloomForCausalLM", {**COMMON, "hidden_size": 32, "n_layer": 2, "n_head": 4}),
 }
-UNUSUAL = {
-    "olmo2": ("Olmo2ForCausalLM", GROUPED),
-    "olmo3": ("Olmo3ForCausalLM", {**GROUPED, "sliding_window": 4}),
-    "exaone4": ("Exaone4ForCausalLM", {**GROUPED, **WINDOW}),
-    "granite": ("GraniteForCausalLM", {**GROUPED, "residual_multiplier": 0.3}),
-    "granitemoe": ("GraniteMoeForCausalLM", {**GROUPED, **MOE, "residual_multiplier": 0.3}),
-    "falcon": (
-        "FalconForCausalLM",
-        {**COMMON, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
+"""Those of the default tests."""
+
+GPT = {**COMMON, "n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 64}
+STACKED = {
+    **COMMON,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 64,
+    "decoder_start_token_id": 2,
+}
+EXPERTS = {
+    **GROUPED,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 48,
+    "head_dim": 8,
+}
+LATENT = {
+    **SIZES,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 8,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 48,
+    "n_group": 2,
+    "topk_group": 1,
+    "first_k_dense_replace": 1,
+}
+MORE = {
+    **{
+        kind.lower(): (f"{kind}ForCausalLM", GROUPED)
+        for kind in ("Qwen2", "SmolLM3", "StableLm", "Starcoder2", "Phi3", "Arcee", "Apertus")
+    },
+    **{
+        kind.lower(): (f"{kind}ForCausalLM", {**GROUPED, "head_dim": 8})
+        for kind in ("Qwen3", "Cohere", "Helium", "Nemotron", "Glm", "Glm4", "SeedOss")
+    },
+    **{kind.lower(): (f"{kind}ForCausalLM", GROUPED) for kind in ("Olmo", "Olmo2")},
+    **{
+        kind.lower(): (f"{kind}ForCausalLM", {**GROUPED, "sliding_window": 4})
+        for kind in ("Olmo3", "Exaone4")
+    },
+    "gemma3": ("Gemma3ForCausalLM", {**GROUPED, **WINDOW}),
+    "granite": ("GraniteForCausalLM", {**GROUPED, "residual_multiplier": 0.22}),
+    "granitemoe": ("GraniteMoeForCausalLM", {**GROUPED, **MOE, "residual_multiplier": 0.22}),
+    "qwen3moe": ("Qwen3MoeForCausalLM", EXPERTS),
+    "qwen2moe": (
+        "Qwen2MoeForCausalLM",
+        {**EXPERTS, "shared_expert_intermediate_size": 48},
     ),
-    "gpt_neox": ("GPTNeoXForCausalLM", SIZES),
-    "doge": ("DogeForCausalLM", {**GROUPED, "num_experts": 16}),
+    "olmoe": ("OlmoeForCausalLM", EXPERTS),
     "minimax": (
         "MiniMaxForCausalLM",
-        {**GROUPED, **MOE, "layer_types": ["full_attention"] * 2, "head_dim": 8}
-        | {"full_attn_alpha_factor": 0.7, "full_attn_beta_factor": 1.3},
+        {**GROUPED, **MOE, "head_dim": 8, "layer_types": ["full_attention"] * 2}
+        | {"full_attn_alpha_factor": 1.5, "full_attn_beta_factor": 0.5},
     ),
+    "deepseek_v3": ("DeepseekV3ForCausalLM", LATENT),
+    "falcon": ("FalconForCausalLM", SIZES),
+    "persimmon": ("PersimmonForCausalLM", SIZES),
+    "phi": ("PhiForCausalLM", SIZES),
+    "gpt_neox": ("GPTNeoXForCausalLM", SIZES),
+    "gptj": ("GPTJForCausalLM", {**GPT, "rotary_dim": 4}),
+    "gpt_neo": (
+        "GPTNeoForCausalLM",
+        {**COMMON, "hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 4}
+        | {"max_position_embeddings": 64, "attention_types": [[["global", "local"], 1]]},
+    ),
+    "gpt_bigcode": ("GPTBigCodeForCausalLM", GPT),
+    "opt": ("OPTForCausalLM", {**SIZES, "ffn_dim": 48, "word_embed_proj_dim": 32}),
+    "biogpt": ("BioGptForCausalLM", SIZES),
+    "mpt": (
+        "MptForCausalLM",
+        {**COMMON, "d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64},
+    ),
+    "dbrx": (
+        "DbrxForCausalLM",
+        {**COMMON, "d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64}
+        | {"attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0}}
+        | {"ffn_config": {"ffn_hidden_size": 48, "moe_num_experts": 4, "moe_top_k": 2}},
+    ),
+    "granitemoehybrid": (
+        "GraniteMoeHybridForCausalLM",
+        {**GROUPED, **MOE, "residual_multiplier": 0.22, "layer_types": ["attention"] * 2}
+        | {"shared_intermediate_size": 48},
+    ),
+    "roberta": ("RobertaForMaskedLM", SIZES),
+    "electra": ("ElectraForMaskedLM", {**SIZES, "embedding_size": 32}),
+    "distilbert": (
+        "DistilBertForMaskedLM",
+        {**COMMON, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4},
+    ),
+    "umt5": (
+        "UMT5ForConditionalGeneration",
+        {**COMMON, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+        | {"decoder_start_token_id": 0},
+    ),
+    "bart": ("BartForConditionalGeneration", STACKED),
+    "marian": ("MarianMTModel", STACKED),
+    "m2m100": ("M2M100ForConditionalGeneration", STACKED),
+}
+"""Those that only the slow tests build."""
+MORE["doge"] = ("DogeForCausalLM", {**GROUPED, "head_dim": 8, "num_experts": 16})
+UNUSUAL = {
+    name: MORE[name]
+    for name in (
+        "olmo2",
+        "olmo3",
+        "exaone4",
+        "granite",
+        "granitemoe",
+        "falcon",
+        "gpt_neox",
+        "doge",
+        "minimax",
+    )
 }
 """Architectures whose stream is not the sum of their parts' outputs, or is written to in place."""
 
@@ -70,7 +176,7 @@ def make_model(name, **changes):
     """A random model, its weights large enough that every term of a softmax shows."""
     import transformers
 
-    class_name, sizes = {**ARCHITECTURES, **UNUSUAL}[name]
+    class_name, sizes = ARCHITECTURES[name] if name in ARCHITECTURES else MORE[name]
     kind = getattr(transformers, class_name)
     torch.manual_seed(1)
     with quiet():
@@ -115,7 +221,7 @@ def save_checkpoint(name, folder):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("architecture", choices=sorted({**ARCHITECTURES, **UNUSUAL}))
+    parser.add_argument("architecture", choices=sorted({*ARCHITECTURES, *MORE}))
     parser.add_argument("folder", type=Path)
     chosen = parser.parse_args()
     save_checkpoint(chosen.architecture, chosen.folder)

@@ -1,0 +1,128 @@
+"""Every analysis of a foreign model equals an independent computation, or is left out with a reason."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from headlight.errors import Problem
+from headlight.model.foreign.loading import quiet
+from headlight.model.tracing import tokenize, trace
+from headlight.schemas.analyses import PatchingRequest
+from headlight.tracing.analyses import ANALYSERS, Choices, analyse, available, sites_of
+from tests.model.foreign.independent_pass import Reader
+from tests.model.foreign.layouts import LAYOUTS
+from tests.model.foreign.references import REFERENCES, NotOffered, Question
+from tests.tiny_checkpoints import make_model
+
+TEXT, OTHER, TARGET = "The cat sat by the dog.", "The dog sat by the cat.", "The dog sat."
+DEFAULT = ("gpt2", "llama", "bert", "t5")
+PARTS = ["residual", "attention", "feed_forward", "heads"]
+TOLERANCE = 3e-5
+"""The share of an array's largest number: float32 in another order, through two layers and an exit."""
+
+WRONG: dict[tuple[str, str], str] = {}
+"""The analyses that are known to be wrong, with the reason."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A served model, the trace of a text with every site, and the same text for a bare module."""
+
+    served: object
+    trace: object
+    question: Question
+
+
+@pytest.fixture(scope="module")
+def subject(served):
+    """A model and its text, read once."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            made.clear()
+            model = served(name)
+            found = trace(model, TEXT, TARGET if "encoder" in LAYOUTS[name] and "decoder" in LAYOUTS[name] else None, capture=["*"])
+            module = make_model(name)
+            with quiet():
+                module.set_attn_implementation("eager")
+            target = found.target_tokens
+            reader = Reader(
+                module,
+                LAYOUTS[name],
+                [token.id for token in found.tokens],
+                [token.id for token in target] if target else None,
+            )
+            other = [token.id for token in tokenize(model, OTHER, found.target).tokens]
+            made[name] = Subject(model, found, Question(reader, found.tokens, target, other))
+        return made[name]
+
+    return make
+
+
+def rows():
+    """Every architecture with every analysis; all but four are slow."""
+    for name in LAYOUTS:
+        for analysis in ANALYSERS:
+            marks = [] if name in DEFAULT else [pytest.mark.slow]
+            if reason := WRONG.get((name, analysis)):
+                marks.append(pytest.mark.xfail(reason=reason, strict=True))
+            yield pytest.param(name, analysis, marks=marks, id=f"{name}-{analysis}")
+
+
+def numbers_of(result, expected):
+    """The arrays of an analysis and, of those that name their parts or path, the numbers."""
+    arrays = {name: array.data for name, array in result.arrays.items()}
+    metadata = result.metadata
+    if "part_names" in metadata:
+        parts = dict(zip(metadata["part_names"], arrays.pop("parts"), strict=True))
+        pieces = [parts.pop(name) for name in list(parts) if name.startswith("embedding.")]
+        if pieces:
+            parts["embedding"] = sum(pieces)
+        parts["rest"] = parts.pop("bias") + parts.pop("remainder")
+        arrays |= {f"parts.{name}": np.array(value) for name, value in parts.items()}
+        arrays = {name: array for name, array in arrays.items() if name != "experts"}
+        for name in metadata["omitted"]:
+            expected.pop(name, None)
+    if "edges" in metadata:
+        for name in ("difference", "probability"):
+            arrays[name] = np.array(metadata[name])
+        arrays["last"] = np.array(metadata["edges"][0]["difference"])
+    return arrays
+
+
+def test_every_analysis_has_its_row():
+    assert set(REFERENCES) == set(ANALYSERS)
+
+
+@pytest.mark.parametrize(("name", "analysis"), [*rows()])
+def test_an_analysis_equals_the_independent_computation(name, analysis, subject):
+    model, question = subject(name).served, subject(name).question
+    if analysis not in available(model.description):
+        with pytest.raises(Problem) as refusal:
+            sites_of([analysis], model.description)
+        try:
+            REFERENCES[analysis](question)
+        except NotOffered:
+            return
+        assert "cannot be computed: " in str(refusal.value.detail) or " (" in str(
+            refusal.value.detail
+        ), refusal.value.detail
+        return
+    choices = Choices(patching=PatchingRequest(text=OTHER, parts=PARTS))
+    result = analyse(analysis, subject(name).trace, model, choices)
+    expected = REFERENCES[analysis](question)
+    arrays = numbers_of(result, expected)
+    if analysis == "residual_stream":  # it has the statistics of the model's kind of norm
+        expected = {
+            key: value
+            for key, value in expected.items()
+            if key in arrays or not key.split(".")[1].startswith(("mean", "deviation", "root"))
+        }
+    assert arrays.keys() == expected.keys()
+    for key, array in expected.items():
+        scale = float(np.abs(array).max()) if array.size else 0.0
+        if analysis in ("logit_attribution", "patching", "saliency", "strongest_path"):
+            scale = max(scale, 1.0)
+        np.testing.assert_allclose(arrays[key], array, rtol=0, atol=TOLERANCE * scale, err_msg=key)
