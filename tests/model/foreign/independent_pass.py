@@ -120,7 +120,7 @@ class Reader:
             return value
 
         def of_input(key: Key) -> Callable:
-            def hook(_, args, options):  # noqa: ANN001, ANN202
+            def hook(_, args, options):
                 if args:
                     return (seen(key, args[0]), *args[1:]), options
                 return args, {**options, "hidden_states": seen(key, options["hidden_states"])}
@@ -128,16 +128,14 @@ class Reader:
             return hook
 
         def of_output(key: Key) -> Callable:
-            def hook(_, __, output):  # noqa: ANN001, ANN202
+            def hook(_, __, output):
                 value = seen(key, _tensor(output))
                 return (value, *output[1:]) if isinstance(output, tuple) else value
 
             return hook
 
         def watch(layer: torch.nn.Module, path: str, key: Key) -> None:
-            handles.callback(
-                layer.get_submodule(path).register_forward_hook(of_output(key)).remove
-            )
+            handles.callback(layer.get_submodule(path).register_forward_hook(of_output(key)).remove)
 
         inputs = {"input_ids": torch.tensor([self.ids if ids is None else ids])}
         if self.target is not None:
@@ -263,7 +261,7 @@ class Reader:
         for head in range(n_heads):
             split[head, :, head] = torch.from_numpy(contexts[head]).float()
         flat = split.flatten(2)
-        with torch.inference_mode():
+        with torch.no_grad():
             return (projection(flat) - projection(torch.zeros_like(flat))).double().numpy()
 
     def contexts(self, stack: str, layer: int, kind: str) -> np.ndarray:

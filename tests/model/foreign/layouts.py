@@ -35,9 +35,7 @@ NEOX = replace(
     norm="gpt_neox.final_layer_norm",
     is_parallel=True,
 )
-PHI = replace(
-    LLAMA, attention="self_attn.dense", norm="model.final_layernorm", is_parallel=True
-)
+PHI = replace(LLAMA, attention="self_attn.dense", norm="model.final_layernorm", is_parallel=True)
 OPT = Layout(
     layers="model.decoder.layers",
     attention="self_attn.out_proj",
@@ -101,12 +99,27 @@ def decoder(layout):
 
 LAYOUTS = {
     **dict.fromkeys(
-        "llama qwen2 smollm3 stablelm starcoder2 arcee apertus qwen3 helium nemotron glm seedoss "
-        "olmo".split(),
+        [
+            "llama",
+            "qwen2",
+            "smollm3",
+            "stablelm",
+            "starcoder2",
+            "arcee",
+            "apertus",
+            "qwen3",
+            "helium",
+            "nemotron",
+            "glm",
+            "seedoss",
+            "olmo",
+        ],
         decoder(LLAMA),
     ),
-    **dict.fromkeys("gemma2 gemma3 olmo2 olmo3 exaone4".split(), decoder(NORMED)),
-    **dict.fromkeys("qwen3moe qwen2moe olmoe mixtral".split(), decoder(replace(LLAMA, router="mlp.gate"))),
+    **dict.fromkeys(["gemma2", "gemma3", "olmo2", "olmo3", "exaone4"], decoder(NORMED)),
+    **dict.fromkeys(
+        ["qwen3moe", "qwen2moe", "olmoe", "mixtral"], decoder(replace(LLAMA, router="mlp.gate"))
+    ),
     "gpt_oss": decoder(replace(LLAMA, router="mlp.router")),
     "glm4": decoder(
         replace(
@@ -130,7 +143,9 @@ LAYOUTS = {
     "minimax": decoder(replace(LLAMA, is_sum=False, router="mlp.gate")),
     "cohere": decoder(replace(LLAMA, is_parallel=True)),
     "phi3": decoder(replace(LLAMA, values=("self_attn.qkv_proj", "groups"))),
-    "deepseek_v3": decoder(replace(LLAMA, values=("self_attn.kv_b_proj", "nested"), router="mlp.gate")),
+    "deepseek_v3": decoder(
+        replace(LLAMA, values=("self_attn.kv_b_proj", "nested"), router="mlp.gate")
+    ),
     "persimmon": decoder(
         replace(PHI, values=("self_attn.query_key_value", "nested"), is_parallel=False)
     ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -198,9 +199,7 @@ def _scores(asked: Question, key: Key) -> dict[str, tuple[np.ndarray, int]]:
         found["previous"] = mean_on(lambda q: {q - 1} - sinks)
         found["current"] = mean_on(lambda q: {q} - sinks)
         found["same_token"] = mean_on(lambda q: same[q] - {q} - sinks)
-        found["induction"] = mean_on(
-            lambda q: {n + 1 for n in same[q] if n + 1 < q - 1} - sinks
-        )
+        found["induction"] = mean_on(lambda q: {n + 1 for n in same[q] if n + 1 < q - 1} - sinks)
         if not is_causal:
             found["next"] = mean_on(lambda q: {q + 1} - sinks)
     several = [query for query in range(n_queries) if len(seen[query]) > 1]
@@ -212,9 +211,7 @@ def _scores(asked: Question, key: Key) -> dict[str, tuple[np.ndarray, int]]:
     return found
 
 
-def _positional(
-    weights: np.ndarray, seen: list[set], several: list[int]
-) -> tuple[np.ndarray, int]:
+def _positional(weights: np.ndarray, seen: list[set], several: list[int]) -> tuple[np.ndarray, int]:
     pairs = [(query, key) for query in several for key in seen[query]]
     distances = {query - key for query, key in pairs}
     left, varied = np.zeros(len(weights)), np.zeros(len(weights))
@@ -273,7 +270,7 @@ def routing(asked: Question) -> Arrays:
         for layer, module in enumerate(reader.layers(stack)):
             if any(name == layout.router for name, _ in module.named_modules()):
                 module.get_submodule(layout.router).register_forward_hook(
-                    lambda _, __, output, layer=layer: caught.update({layer: output})
+                    partial(_catch, caught, layer)
                 )
         reader.read()
         logits = [output[0].reshape(len(asked.tokens), -1).double() for output in caught.values()]
@@ -302,6 +299,10 @@ def routing(asked: Question) -> Arrays:
     if not found:
         raise NotOffered
     return found
+
+
+def _catch(caught: dict[int, Any], layer: int, _: object, __: object, output: object) -> None:
+    caught[layer] = output
 
 
 def residual_stream(asked: Question) -> Arrays:
@@ -345,7 +346,7 @@ def direction_of(asked: Question) -> np.ndarray:
     norm = reader.module.get_submodule(reader.layouts[stack].norm)
     last = reader.plain.at[stack, len(reader.layers(stack)) - 1, "after"][asked.position].double()
     matrix = reader.module.get_output_embeddings().weight[asked.pair].double()
-    with torch.inference_mode():
+    with torch.no_grad():
         out = norm(last.float()[None])[0].double()
         is_centred = torch.allclose(norm(last.float()[None] + 1.0)[0].double(), out, atol=1e-4)
         shift = getattr(norm, "bias", None)

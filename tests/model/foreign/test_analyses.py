@@ -1,4 +1,4 @@
-"""Every analysis of a foreign model equals an independent computation, or is left out with a reason."""
+"""Analyses of foreign models equal an independent computation or are left out with a reason."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ TEXT, OTHER, TARGET = "The cat sat by the dog.", "The dog sat by the cat.", "The
 DEFAULT = ("gpt2", "llama", "bert", "t5")
 PARTS = ["residual", "attention", "feed_forward", "heads"]
 TOLERANCE = 3e-5
-"""The share of an array's largest number: float32 in another order, through two layers and an exit."""
+"""The share of an array's largest number: the sums of float32 are in another order."""
 
 WRONG: dict[tuple[str, str], str] = {}
 """The analyses that are known to be wrong, with the reason."""
@@ -43,8 +43,13 @@ def subject(served):
         if name not in made:
             made.clear()
             model = served(name)
-            found = trace(model, TEXT, TARGET if "encoder" in LAYOUTS[name] and "decoder" in LAYOUTS[name] else None, capture=["*"])
-            module = make_model(name)
+            found = trace(
+                model,
+                TEXT,
+                TARGET if "encoder" in LAYOUTS[name] and "decoder" in LAYOUTS[name] else None,
+                capture=["*"],
+            )
+            module = make_model(name).requires_grad_(requires_grad=False)
             with quiet():
                 module.set_attn_implementation("eager")
             target = found.target_tokens
