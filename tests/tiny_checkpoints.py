@@ -95,6 +95,7 @@ MORE = {
         kind.lower(): (f"{kind}ForCausalLM", {**GROUPED, "sliding_window": 4})
         for kind in ("Olmo3", "Exaone4")
     },
+    "doge": ("DogeForCausalLM", {**GROUPED, "head_dim": 8, "num_experts": 4}),
     "gemma3": ("Gemma3ForCausalLM", {**GROUPED, **WINDOW}),
     "granite": ("GraniteForCausalLM", {**GROUPED, "residual_multiplier": 0.22}),
     "granitemoe": ("GraniteMoeForCausalLM", {**GROUPED, **MOE, "residual_multiplier": 0.22}),
@@ -130,13 +131,8 @@ MORE = {
     "dbrx": (
         "DbrxForCausalLM",
         {**COMMON, "d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64}
-        | {"attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0}}
+        | {"attn_config": {"kv_n_heads": 2, "clip_qkv": 1e3, "rope_theta": 10000.0}}
         | {"ffn_config": {"ffn_hidden_size": 48, "moe_num_experts": 4, "moe_top_k": 2}},
-    ),
-    "granitemoehybrid": (
-        "GraniteMoeHybridForCausalLM",
-        {**GROUPED, **MOE, "residual_multiplier": 0.22, "layer_types": ["attention"] * 2}
-        | {"shared_intermediate_size": 48},
     ),
     "roberta": ("RobertaForMaskedLM", SIZES),
     "electra": ("ElectraForMaskedLM", {**SIZES, "embedding_size": 32}),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import transformers
 
 from headlight.errors import Problem
 from headlight.model.foreign.loading import quiet
@@ -13,7 +14,7 @@ from headlight.tracing.analyses import ANALYSERS, Choices, analyse, available, s
 from tests.model.foreign.independent_pass import Reader
 from tests.model.foreign.layouts import LAYOUTS
 from tests.model.foreign.references import REFERENCES, NotOffered, Question
-from tests.tiny_checkpoints import make_model
+from tests.tiny_checkpoints import ARCHITECTURES, MORE
 
 TEXT, OTHER, TARGET = "The cat sat by the dog.", "The dog sat by the cat.", "The dog sat."
 DEFAULT = ("gpt2", "llama", "bert", "t5")
@@ -35,7 +36,7 @@ class Subject:
 
 
 @pytest.fixture(scope="module")
-def subject(served):
+def subject(served, folder_of):
     """A model and its text, read once."""
     made = {}
 
@@ -49,9 +50,11 @@ def subject(served):
                 TARGET if "encoder" in LAYOUTS[name] and "decoder" in LAYOUTS[name] else None,
                 capture=["*"],
             )
-            module = make_model(name).requires_grad_(requires_grad=False)
+            kind = getattr(transformers, {**ARCHITECTURES, **MORE}[name][0])
             with quiet():
-                module.set_attn_implementation("eager")
+                module = kind.from_pretrained(folder_of(name), attn_implementation="eager")
+            module.config._experts_implementation = "eager"
+            module.eval().requires_grad_(requires_grad=False)
             target = found.target_tokens
             reader = Reader(
                 module,
