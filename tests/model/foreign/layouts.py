@@ -143,9 +143,6 @@ LAYOUTS = {
     "minimax": decoder(replace(LLAMA, is_sum=False, router="mlp.gate")),
     "cohere": decoder(replace(LLAMA, is_parallel=True)),
     "phi3": decoder(replace(LLAMA, values=("self_attn.qkv_proj", "groups"))),
-    "deepseek_v3": decoder(
-        replace(LLAMA, values=("self_attn.kv_b_proj", "nested"), router="mlp.gate")
-    ),
     "persimmon": decoder(
         replace(PHI, values=("self_attn.query_key_value", "nested"), is_parallel=False)
     ),
