@@ -1,4 +1,4 @@
-"""Where the parts of a layer are, in the model file of each architecture."""
+"""The modules of the parts of a layer, in the model file of each architecture."""
 
 from dataclasses import replace
 
