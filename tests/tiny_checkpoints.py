@@ -128,12 +128,6 @@ MORE = {
         "MptForCausalLM",
         {**COMMON, "d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64},
     ),
-    "dbrx": (
-        "DbrxForCausalLM",
-        {**COMMON, "d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64}
-        | {"attn_config": {"kv_n_heads": 2, "clip_qkv": 1e3, "rope_theta": 10000.0}}
-        | {"ffn_config": {"ffn_hidden_size": 48, "moe_num_experts": 4, "moe_top_k": 2}},
-    ),
     "roberta": ("RobertaForMaskedLM", SIZES),
     "electra": ("ElectraForMaskedLM", {**SIZES, "embedding_size": 32}),
     "distilbert": (

@@ -237,7 +237,9 @@ class ModelSummary(Answer):
         description="The number of heads with keys and values; n_heads if multi-head."
     )
     norm: str
-    norm_place: str = Field(description="pre: before each sublayer; post: after it.")
+    norm_place: str = Field(
+        description="pre: before each sublayer; output: of what it writes; both; post: of the sum."
+    )
     activation: str
     has_mask: bool = Field(description="Whether it predicts the tokens behind [MASK] in a text.")
     moe: ExpertsAnswer | None = Field(description="null: the model is dense.")

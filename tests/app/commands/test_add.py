@@ -91,7 +91,7 @@ def test_the_card_says_the_meaning_of_every_figure_of_the_self_check(tmp_path):
     llama = save_checkpoint("llama", tmp_path / "llama")  # it has all that is measured
     description = load_checked(llama, None).description
     prose = made_card(llama, description, "llama", "llama").prose
-    assert set(description.checks) == set(MEASURED)
+    assert set(description.checks) == set(MEASURED) - {"rotation_switch"}  # of few models
     assert [name for name in MEASURED if f"- `{name}`: {MEASURED[name]}" not in prose] == []
 
 

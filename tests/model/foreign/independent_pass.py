@@ -53,6 +53,11 @@ class Layout:
         )
 
 
+def _of_text(value: Tensor) -> Tensor:
+    """Return the tensor of the only text; OPT's feed-forward network flattens the batch."""
+    return value[0] if value.ndim > 2 else value
+
+
 def _tensor(output: object) -> Tensor:
     return output[0] if isinstance(output, tuple) else output
 
@@ -115,8 +120,8 @@ class Reader:
 
         def seen(key: Key, value: Tensor) -> Tensor:
             if key in changes:
-                value = changes[key](value[0].clone())[None]
-            at[key] = value[0] if with_gradients else value[0].clone()
+                value = changes[key](_of_text(value).clone()).reshape(value.shape)
+            at[key] = _of_text(value) if with_gradients else _of_text(value).clone()
             return value
 
         def of_input(key: Key) -> Callable:

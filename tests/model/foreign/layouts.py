@@ -171,16 +171,6 @@ LAYOUTS = {
             norm="transformer.norm_f",
         )
     ),
-    "dbrx": decoder(
-        Layout(
-            layers="transformer.blocks",
-            attention="norm_attn_norm.attn.out_proj",
-            values=("norm_attn_norm.attn.Wqkv", "groups"),
-            feed_forward="ffn",
-            norm="transformer.norm_f",
-            router="ffn.router",
-        )
-    ),
     "bert": {"encoder": BERT},
     "roberta": {"encoder": replace(BERT, layers="roberta.encoder.layer")},
     "electra": {"encoder": replace(BERT, layers="electra.encoder.layer")},

@@ -22,26 +22,12 @@ PARTS = ["residual", "attention", "feed_forward", "heads"]
 TOLERANCE = 3e-5
 """The share of an array's largest number: the sums of float32 are in another order."""
 
-SUM = "the stream is not the sum of what the parts put out"
-MIDDLE = "a parallel layer has no middle, and a KeyError says so"
-FACTOR = "the multiplier of what is added is left out"
-WRONG = (
-    {
-        (name, analysis): SUM
-        for name in ("olmo2", "olmo3", "exaone4")
-        for analysis in ("residual_stream", "logit_attribution")
-    }
-    | {
-        (name, analysis): FACTOR
-        for name in ("granite", "granitemoe")
-        for analysis in ("value_weighted", "head_outputs", "head_norms", "residual_stream")
-    }
-    | {
-        (name, "residual_stream"): MIDDLE
-        for name in ("cohere", "phi", "gptj", "gpt_neox", "minimax")
-    }
-    | {("starcoder2", "patching"): "both texts give the same difference; this test needs others"}
-)
+FACTOR = "they are those of the context times W_O, before the model multiplies what it adds"
+WRONG = {
+    (name, analysis): FACTOR
+    for name in ("granite", "granitemoe")
+    for analysis in ("value_weighted", "head_outputs", "head_norms")
+} | {("starcoder2", "patching"): "both texts give the same difference; this test needs others"}
 """The analyses that are known to be wrong, with the reason."""
 
 
@@ -152,4 +138,6 @@ def test_an_analysis_equals_the_independent_computation(name, analysis, subject)
         scale = float(np.abs(array).max()) if array.size else 0.0
         if analysis in ("logit_attribution", "patching", "saliency", "strongest_path"):
             scale = max(scale, 1.0)
+        if analysis == "patching":  # divided by the difference between two texts
+            scale *= 4
         np.testing.assert_allclose(arrays[key], array, rtol=0, atol=TOLERANCE * scale, err_msg=key)
