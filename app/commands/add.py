@@ -333,7 +333,7 @@ MEASURED = {
     "context": "weights times values, from the context",
     "rotation": "the rotary positions applied to the queries, from the rotated queries",
     "rotation_switch": "the rotary positions on both sides of a length where they change",
-    "sum": "the stream before a layer plus what its parts write, from the stream after it",
+    "sum": "a layer's stream from the sum of what its parts write, beyond rounding",
     "fused": "the logits with PyTorch's fused attention",
     "projections": "the contexts times W_O, from the output of the attention",
     "lens": "the logits of the last layer's stream in the logit lens",
