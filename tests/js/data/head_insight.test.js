@@ -215,3 +215,30 @@ test('the row of the first token is told, and none before it', () => {
   match(said(trace, 0, 0), /head 0 of layer 0/);
   equal(said(trace, 0, -1), '');
 });
+
+test('a layer or a head that is chosen is kept, though no link is in it', () => {
+  const trace = traceOf(KING, [PREVIOUS, PREVIOUS], ['', 'previous']);
+  const found = telling(trace, { layer: 0, head: null });
+  deepEqual([found.layer, found.head], [0, 1]);
+  const other = telling(trace, { layer: null, head: 0 });
+  deepEqual([other.layer, other.head], [0, 0]);
+  equal(typeof other.query, 'number');
+});
+
+test('of a chosen head the strongest row is told, also in a text with a mask', () => {
+  const trace = traceOf(
+    ['<s>', 'The', ' king', ' was', ' [MASK]', ' of', ' people', '.'],
+    [
+      [
+        [4, 2, 0.6],
+        [6, 2, 0.9],
+      ],
+    ],
+  );
+  trace.card = { kind: 'encoder', has_mask: true };
+  trace.tokens[4] = { ...trace.tokens[4], text: '[MASK]', is_special: true, word: null };
+  const [path] = Object.keys(trace.tensors);
+  trace.tensors = { [path.replace('decoder', 'encoder')]: trace.tensors[path] };
+  equal(telling(trace).query, 4);
+  equal(telling(trace, { layer: 0, head: 0 }).query, 6);
+});

@@ -5,6 +5,7 @@ import {
   callOf,
   curlOf,
   differenceMade,
+  expectedMade,
   mapSteps,
   originOf,
   pythonOf,
@@ -181,4 +182,48 @@ test('a difference is B less A, of the tokens that both have', () => {
     'trace = {"tensors": {"w": {"data": [[[9], [1.0]]]}}}',
   ];
   deepEqual(shownBy(differenceMade(side([unit(0)]), side([unit(1)])).steps, answers), [[0.75]]);
+});
+
+/** What `expectedMade` shows at the first place of both answers, missing numbers as null. */
+function expectedOf(setting, before, after) {
+  const { steps } = expectedMade(0, 0, setting);
+  const answer = ({ ids, texts, probabilities, logits }) => ({
+    tensors: { logits: { data: [logits] } },
+    analyses: {
+      next_token: {
+        ids: { data: [ids] },
+        texts: [texts],
+        probabilities: { data: [probabilities] },
+      },
+    },
+  });
+  return shownBy(
+    [...steps, 'shown = [[None if cell != cell else cell for cell in row] for row in shown]'],
+    [`before = ${JSON.stringify(answer(before))}`, `trace = ${JSON.stringify(answer(after))}`],
+  ).map(([text, ...chances]) => [
+    text,
+    ...chances.map((chance) => chance && Math.round(100 * chance) / 100),
+  ]);
+}
+
+test('expected tokens of one vocabulary have the softmax of both sides, and the change', () => {
+  const [even, odd] = [Math.log(1), Math.log(3)];
+  const before = { ids: [0, 1], texts: ['a', 'b'], probabilities: [], logits: [odd, even, -99] };
+  const after = { ids: [1, 0], texts: ['b', 'a'], probabilities: [], logits: [even, even, -99] };
+  const setting = { isOneVocabulary: true, ofEach: 1, most: 9 };
+  deepEqual(expectedOf(setting, before, after), [
+    ['a', 0.75, 0.5, -0.25],
+    ['b', 0.25, 0.5, 0.25],
+  ]);
+  deepEqual(expectedOf({ ...setting, most: 1 }, before, after).length, 1);
+});
+
+test('of two vocabularies tokens are told apart by their text, and may be missing in one', () => {
+  const before = { ids: [7, 8], texts: ['a', 'b'], probabilities: [0.6, 0.3], logits: [] };
+  const after = { ids: [8, 7], texts: ['b', 'c'], probabilities: [0.5, 0.4], logits: [] };
+  deepEqual(expectedOf({ isOneVocabulary: false, ofEach: 2, most: 9 }, before, after), [
+    ['a', 0.6, null, null],
+    ['b', 0.3, 0.5, 0.2],
+    ['c', null, 0.4, null],
+  ]);
 });

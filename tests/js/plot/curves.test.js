@@ -85,3 +85,44 @@ test('a map has a cell for each number, and none for what is missing', () => {
   ok(data[1].text.every((text) => !text.includes('<')));
   ok(grid.describe(1, 0).includes('nothing') && grid.describe(0, 1).includes('1'));
 });
+
+test('without room for names beside the curves a legend shows the kind of each line', () => {
+  const dashes = [undefined, 'solid', 'dot'];
+  const curves = dashes.map((dash, at) => ({
+    name: `<${at}`,
+    values: [1, 2, 3],
+    colour: '#000',
+    dash,
+  }));
+  const { layout } = curvesChart({ ...CURVES, curves }, { ...SIZE, width: 300 });
+  const signs = layout.annotations.map(({ text }) => text.split(' ')[0]);
+  equal(signs[0], signs[1]);
+  ok(signs[2] !== signs[0]);
+  ok(layout.annotations.every(({ text, showarrow }) => !text.includes('<') && !showarrow));
+});
+
+test('a legend that is too wide for a row goes on in the next, clear of the curves', () => {
+  const curves = Array.from({ length: 7 }, (_, at) => ({
+    name: `a long name ${at}`,
+    values: [1, 2, 3],
+    colour: '#000',
+  }));
+  const of = (some) => curvesChart({ ...CURVES, curves: some }, { ...SIZE, width: 300 }).layout;
+  const { annotations, margin } = of(curves);
+  const rows = new Map();
+  for (const { yshift, xshift } of annotations)
+    rows.set(yshift, [...(rows.get(yshift) ?? []), xshift]);
+  ok(rows.size > 1 && rows.size < curves.length);
+  for (const lefts of rows.values())
+    deepEqual(
+      lefts,
+      [...new Set(lefts)].sort((a, b) => a - b),
+    );
+  const heights = [...rows.keys()];
+  deepEqual(
+    heights,
+    [...heights].sort((a, b) => b - a),
+  );
+  ok(heights.every((height) => height > 0 && height < margin.t));
+  ok(margin.t > of(curves.slice(0, 1)).margin.t);
+});

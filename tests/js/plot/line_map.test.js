@@ -117,3 +117,23 @@ test('the line under a point is found, the stronger of two that cross there', ()
   equal(nearestLine({ x: 90, y: 2 }, lines, spanOf, 6, 1), lines[1]);
   equal(nearestLine({ x: 50, y: 60 }, lines, spanOf, 6, 1), null);
 });
+
+test('each title is on the side of its words, and so are the words', () => {
+  for (const left of ['rows', 'columns']) {
+    const { data, layout } = linesFigure({ ...WANTED, left });
+    const [query, key] = ['query', 'key'].map((name) =>
+      layout.annotations.find(({ text }) => text === name),
+    );
+    const [first, second] = left === 'rows' ? [query, key] : [key, query];
+    ok(first.x < second.x, left);
+    deepEqual([first.xanchor, second.xanchor], ['right', 'left']);
+    const middleOfAll = layout.xaxis.range[1] / 2;
+    ok(first.x < middleOfAll && second.x > middleOfAll);
+    const words = data.filter(({ mode, text }) => mode === 'text' && text.length > 0).slice(-2);
+    for (const [at, title] of [query, key].entries()) {
+      ok(words[at].x.every((x) => x === title.x));
+      equal(words[at].textposition, `middle ${title.xanchor === 'right' ? 'left' : 'right'}`);
+    }
+    ok(layout.annotations.every(({ showarrow }) => !showarrow));
+  }
+});

@@ -146,3 +146,27 @@ test('a route goes through its parts, or through what stands for them', () => {
   ]);
   deepEqual(routePoints(parts, [['tokens'], ['gone']]), []);
 });
+
+test('in the strip a name does not reach into the next', () => {
+  for (let width = 100; width < 500; width += 1) {
+    const card = { kind: 'decoder', n_layers: 4, n_heads: 4, moe: null };
+    const { names } = stripLayout(anatomyOf(card), { width, open });
+    const above = names.filter(({ y }) => y < names.at(-1).y);
+    ok(above.length > 0);
+    for (const [at, { text, x, y, isEnd }] of above.entries()) {
+      const next = above[at + 1];
+      if (next?.y === y && !isEnd && !next.isEnd)
+        ok(x + text.length * 5.5 < next.x, `${text} at ${width}`);
+    }
+  }
+});
+
+test('a name of the strip is shortened, or left out, where it has no room', () => {
+  const namesAt = (width, nHeads) =>
+    stripLayout(anatomyOf({ kind: 'decoder', n_layers: 4, n_heads: nHeads, moe: null }), {
+      width,
+      open,
+    }).names.map(({ text }) => text);
+  ok(namesAt(358, 4).includes('heads of layer 1'));
+  ok(namesAt(358, 2).includes('heads') && !namesAt(358, 2).includes('heads of layer 1'));
+});
