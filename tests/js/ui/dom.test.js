@@ -342,3 +342,18 @@ test('a name with an index is set as a symbol', () => {
   ok(host.childElementCount > 0);
   equal(labelled('none'), undefined);
 });
+
+test('what is copied by selection is hidden, and opens no keyboard', async () => {
+  Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true });
+  const seen = [];
+  document.execCommand = () => {
+    const box = find('textarea');
+    const { value, readOnly, selectionStart, selectionEnd } = box;
+    const isHidden = box.getAttribute('aria-hidden');
+    seen.push([value, readOnly, isHidden, selectionEnd - selectionStart]);
+    return true;
+  };
+  await dom.copy('two words');
+  deepEqual(seen, [['two words', true, 'true', 9]]);
+  equal(find('textarea'), null);
+});

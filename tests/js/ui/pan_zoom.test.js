@@ -294,3 +294,23 @@ test('two fingers zoom a map that is drawn whole', async () => {
   equal(boxes.length, 1);
   zoom.show(null, null);
 });
+
+test('two fingers on a map that is drawn whole do not zoom the page, where that can be prevented', () => {
+  const parts = document.body.appendChild(document.createElement('div'));
+  const map = parts.appendChild(document.createElement('div'));
+  layOut(map, AREA);
+  createZoom(map, { area: () => AREA, onBox: () => {} }).show({ across: 100, down: 50 }, BOX);
+  let prevented = 0;
+  const touch = (type, count, cancelable) =>
+    send(map, type, {
+      touches: Array(count).fill(place(0.5, 0.5)),
+      cancelable,
+      preventDefault: () => (prevented += 1),
+    });
+  for (const type of ['touchstart', 'touchmove']) touch(type, 1, true);
+  equal(prevented, 0);
+  for (const type of ['touchstart', 'touchmove']) touch(type, 2, true);
+  equal(prevented, 2);
+  for (const type of ['touchstart', 'touchmove']) touch(type, 2, false);
+  equal(prevented, 2);
+});

@@ -370,3 +370,76 @@ test('a second run is drawn beside the first', async () => {
   experiment.restore(new URLSearchParams('beside=twin'));
   equal(link(), 'beside=twin');
 });
+
+test('what changes while pictures are drawn is drawn after them', async () => {
+  let onDraw = () => {};
+  const drawing = (id) => ({
+    id,
+    draw: () => {
+      onDraw();
+      return { title: id, data: [{}], layout: LAYOUT, grid: GRID };
+    },
+  });
+  const pictures = (result) => {
+    seen.push(result);
+    return [drawing('p'), drawing('q')];
+  };
+  await opened({ pictures });
+  const slider = find('.scrubber input');
+  onDraw = () => {
+    onDraw = () => {};
+    type(slider, '1');
+  };
+  type(slider, '0');
+  await rest();
+  deepEqual(
+    seen.slice(-2).map(({ at }) => at),
+    [0, 1],
+  );
+  match(finding(), /frame 1/);
+  const count = seen.length;
+  await rest();
+  equal(seen.length, count);
+});
+
+test('an experiment that is left draws and asks for nothing', async () => {
+  await opened();
+  const count = seen.length;
+  take();
+  experiment.leave();
+  experiment.redraw();
+  experiment.restore(new URLSearchParams('n=9'));
+  await rest();
+  deepEqual([seen.length, asked.length], [count, 1]);
+  deepEqual(
+    calls.filter(([name]) => name === 'announce'),
+    [],
+  );
+  equal(link(), 'n=9');
+});
+
+test('the second run is in the address as soon as it is chosen', async () => {
+  await opened({ besides: [{ id: 'twin', title: 'Twin', values: { n: 1 } }] });
+  take();
+  type(find('#e-beside'), 'twin', 'change');
+  deepEqual(take(), [['onLink']]);
+  await rest();
+  type(find('#e-beside'), '', 'change');
+  deepEqual(take(), [['onLink']]);
+});
+
+test('a link that is followed after a run was asked for may be answered by a preview', async () => {
+  answer = ({ steps }) => (steps === 0 ? { frames: [0] } : { status: 503 });
+  await opened(LONG);
+  labelled('Run').click();
+  await rest();
+  ok(!find('.notice').hidden);
+  experiment.restore(new URLSearchParams('n=9'));
+  await rest();
+  deepEqual(
+    asked.slice(-2).map(({ values }) => values),
+    [{ n: 9 }, { n: 9, steps: 0 }],
+  );
+  ok(find('.notice').hidden);
+  match(finding(), /true$/);
+});

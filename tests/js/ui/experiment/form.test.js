@@ -202,3 +202,17 @@ test('a second run is chosen to compare with', () => {
   form.update(VALUES, '');
   equal(byId('beside').value, '');
 });
+
+test('the status of a run is said again only if it is another', () => {
+  make({ preview: { steps: 0 } });
+  const host = find('.run-status');
+  const observer = new MutationObserver(() => {});
+  observer.observe(host, { childList: true, characterData: true, subtree: true });
+  const changes = (words) => {
+    form.show(VALUES, { isRunning: true, words });
+    return observer.takeRecords().length > 0;
+  };
+  deepEqual(['step 1', 'step 1', 'step 2', '', ''].map(changes), [true, false, true, true, false]);
+  equal(host.getAttribute('role'), 'status');
+  observer.disconnect();
+});

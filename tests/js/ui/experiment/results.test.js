@@ -10,6 +10,7 @@ import {
   labelled,
   press,
   recorder,
+  saved,
   send,
   settled,
   texts,
@@ -453,4 +454,37 @@ test('numbers of a text or formula are below those that differ', () => {
     'light',
   );
   deepEqual(texts('td small'), ['', '', 'paper 3.5', '']);
+});
+
+test('what is wrong with a cell is no longer said when its number is shown again', () => {
+  withTables(TABLE);
+  const [a] = inputs();
+  type(a, 'x', 'change');
+  match(problemOf(), /“x”/);
+  tables.show([TABLE], 'light');
+  equal(a.getAttribute('aria-invalid'), 'false');
+  equal(problemOf(), '');
+  type(a, ' ', 'change');
+  ok(problemOf() !== '' && !problemOf().includes('“'));
+});
+
+test('what a picture saves names the experiment and its parameters', async () => {
+  const pictures = createPictures({ id: 'e', see: '' }, handlers);
+  document.body.append(pictures.element);
+  await pictures.show([picture('a')], 'Experiment: n 1', { n: 1 }, false);
+  const entry = all('[role="menuitem"]').find(
+    (node) => find('.menu-name', node)?.textContent === 'JSON',
+  );
+  const count = saved.length;
+  entry.click();
+  while (saved.length === count || !saved.at(-1).name) await settled(10);
+  match(saved.at(-1).name, /\.json$/);
+  const text = await new Promise((resolve) => {
+    const reader = new window.FileReader();
+    reader.addEventListener('load', () => resolve(reader.result));
+    reader.readAsText(saved.at(-1).blob);
+  });
+  const { experiment, parameters, text: words, values } = JSON.parse(text);
+  deepEqual([experiment, parameters, words], ['e', { n: 1 }, 'Experiment: n 1']);
+  deepEqual(values, [[1, 1]]);
 });
