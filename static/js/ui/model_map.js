@@ -306,11 +306,10 @@ function draw(drawing, { width, height, lines, stream, names = [] }, { read, lit
     }),
   );
   let before = STREAM.least;
-  const reaches = stream.map(({ x, y0, y1, part }, index) => {
+  const reaches = stream.map(({ x, y0, y1, part }) => {
     if (part.layer === 0) before = STREAM.least;
     const level = read(part).level;
     const after = level === null ? before : STREAM.least + (STREAM.most - STREAM.least) * level;
-    if (index === 0 || part.layer === 0) before = Math.min(before, after);
     const [wide, wider] = [before / 2, after / 2];
     before = after;
     return svg('path', {

@@ -1,9 +1,18 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { csv, standaloneOf } from '../../../static/js/ui/exports.js';
+import { saved } from '../browser.js';
+import { openingIn, tileIn } from '../../../static/js/data/presentation.js';
+import {
+  csv,
+  csvOf,
+  numbersOf,
+  saveImage,
+  saveWhole,
+  standaloneOf,
+} from '../../../static/js/ui/exports.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
 import { nextToken } from '../../../static/js/views/next_token/next_token.js';
-import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';
+import { figuresOf, FRAME, longTrace, pairTrace, sampleTrace, TEXT } from '../sample.js';
 
 const SETTING = {
   cards: [],
@@ -100,4 +109,165 @@ test('commas, quotes and line breaks stay inside their field', () => {
 test('a token that looks like a formula stays text, a number stays a number', () => {
   equal(csv([['=1+1', '-0.5', '-', '+x']]), '"\t=1+1",-0.5,"\t-","\t+x"\r\n');
   equal(csv([['\t=1', '\r@x']]), '"\t\t=1","\t\r@x"\r\n');
+});
+
+test('the text and its translation stand above the drawing', () => {
+  const trace = { ...pairTrace(), target: 'il <vit>' };
+  const [figure] = figuresOf(attention, trace);
+  const page = (asked) =>
+    standaloneOf({ ...SETTING, trace: { ...trace, asked: { model: 'tiny', ...asked } }, figure });
+  const target = /<p class="text" dir="auto">(.*?)<\/p>/;
+  const [, words] = page({ text: trace.text, target: trace.target }).match(target);
+  ok(words.includes('il') && words.includes('&lt;vit'));
+  ok(!target.test(pageOf(attention)));
+  const none = { ...sampleTrace(), asked: { ...ASKED, target: null } };
+  const [alone] = figuresOf(attention, none);
+  ok(!target.test(standaloneOf({ ...SETTING, trace: none, figure: alone })));
+});
+
+const GRID = {
+  rows: 2,
+  columns: 2,
+  rowTitle: 'query',
+  columnTitle: 'key',
+  rowLabels: ['a', 'b'],
+  columnLabels: ['x', 'y'],
+  quantity: 'share',
+  value: (row, column) => (row === 0 && column === 1 ? NaN : row + column / 4),
+  format: String,
+  tip: () => [],
+  call: { path: '/api/v1/experiments/e', body: { n: 1 } },
+};
+const OF_ROWS = [{ label: 'sum', value: (row) => (row === 0 ? NaN : 1.25) }];
+
+test('a spreadsheet has the labels, and an empty field where there is no number', () => {
+  const lines = (more) =>
+    csvOf({ ...GRID, ...more })
+      .trimEnd()
+      .split('\r\n');
+  deepEqual(lines(), ['query \\ key,x,y', 'a,0,', 'b,1,1.25']);
+  deepEqual(lines({ columnTitle: '' })[0], 'query,x,y');
+  deepEqual(lines({ ofRows: OF_ROWS }), ['query \\ key,x,y,sum', 'a,0,,', 'b,1,1.25,1.25']);
+  const chosenWeight = (row, column) => (row === column ? 0.5 : undefined);
+  const chosen = lines({ ofRows: OF_ROWS, chosenWeight });
+  deepEqual(
+    chosen.slice(3).map((line) => line.split(',').slice(1)),
+    [
+      ['0.5', ''],
+      ['', '0.5'],
+    ],
+  );
+  ok(chosen[3].startsWith('a:') && chosen[4].startsWith('b:'));
+});
+
+test('numbers for a program are null where there are none', () => {
+  const trace = { ...sampleTrace(), text: 'n 1' };
+  const { axes, values, of_rows, weights_where_chosen, parameters } = numbersOf(
+    trace,
+    { ...GRID, ofRows: OF_ROWS, chosenWeight: (row) => (row === 1 ? 0.5 : undefined) },
+    [],
+  );
+  deepEqual(axes, ['query', 'key']);
+  deepEqual(parameters, { n: 1 });
+  deepEqual(values, [
+    [0, null],
+    [1, 1.25],
+  ]);
+  deepEqual(of_rows, { sum: [null, 1.25] });
+  deepEqual(weights_where_chosen, [
+    [null, null],
+    [0.5, 0.5],
+  ]);
+  const bare = numbersOf(trace, GRID, []);
+  ok(!('of_rows' in bare) && !('weights_where_chosen' in bare));
+});
+
+test('a table in the file has the same numbers and no word for a missing one', () => {
+  const figure = { title: 'T', summary: 's', data: [], layout: {}, grid: GRID };
+  const page = standaloneOf({ ...SETTING, trace: sampleTrace(), figure });
+  deepEqual(
+    [...page.matchAll(/<td>(.*?)<\/td>/g)].map(([, cell]) => cell),
+    ['0', '', '1', '1.25'],
+  );
+  equal([...page.matchAll(/<th scope="col">/g)].length, 3);
+  const many = { ...GRID, rows: 100, columns: 100, rowLabels: [], columnLabels: [] };
+  const long = standaloneOf({
+    ...SETTING,
+    trace: sampleTrace(),
+    figure: { ...figure, grid: many },
+  });
+  ok(!long.includes('<table>') && long.includes('100 × 100'));
+});
+
+/** What was saved last, byte by byte. */
+async function bytesSaved() {
+  const bytes = await new Promise((resolve) => {
+    const reader = new window.FileReader();
+    reader.addEventListener('load', () => resolve(reader.result));
+    reader.readAsArrayBuffer(saved.at(-1).blob);
+  });
+  return Buffer.from(bytes);
+}
+
+test('a picture is saved as it was drawn, to the byte', async () => {
+  const trace = { ...sampleTrace(), asked: ASKED };
+  const [figure] = figuresOf(attention, sampleTrace());
+  const asked = [];
+  const of = (url) => ({
+    trace,
+    figure,
+    cards: [],
+    name: 'headlight-a',
+    plot: {
+      image: async (format, caption) => {
+        asked.push([format, caption.length > 0]);
+        return url;
+      },
+    },
+  });
+  const bytes = Buffer.from([137, 80, 78, 71, 0, 255, 128]);
+  await saveImage(of(`data:image/png;base64,${bytes.toString('base64')}`), 'png');
+  deepEqual(await bytesSaved(), bytes);
+  deepEqual([saved.at(-1).name, saved.at(-1).blob.type], ['headlight-a.png', 'image/png']);
+  const svg = '<svg><text>50 %, é</text></svg>';
+  match(await saveImage(of(`data:image/svg+xml,${encodeURIComponent(svg)}`), 'svg'), /\.svg/);
+  equal((await bytesSaved()).toString(), svg);
+  deepEqual([saved.at(-1).name, saved.at(-1).blob.type], ['headlight-a.svg', 'image/svg+xml']);
+  deepEqual(asked, [
+    ['png', true],
+    ['svg', true],
+  ]);
+});
+
+test('the whole page is asked for, and opens on what is looked at', async () => {
+  const posted = [];
+  const tile = Uint8Array.of(1, 2, 255);
+  globalThis.fetch = async (path, { body }) => {
+    posted.push([path, body && JSON.parse(body)]);
+    return new Response(body ? '<html><body>the page</body></html>' : tile);
+  };
+  location.hash = '#model=tiny&layer=1';
+  const page = async (trace, grid) => {
+    posted.length = 0;
+    await saveWhole({ trace: { ...sampleTrace(), asked: ASKED, ...trace }, figure: { grid } });
+    const text = (await bytesSaved()).toString();
+    ok(text.endsWith('</body></html>') && text.includes('the page'));
+    return new window.DOMParser().parseFromString(text, 'text/html');
+  };
+  const path = '/api/v1/traces/x/tile?layer=1&head=0';
+  const long = await page({ resolution: 64 }, { call: { path } });
+  deepEqual(posted, [
+    ['/api/v1/page', { ...ASKED, text: TEXT, resolution: 64 }],
+    [path, undefined],
+  ]);
+  match(openingIn(long).link, /layer=1/);
+  const { query, bytes } = tileIn(long);
+  deepEqual(query, { layer: '1', head: '0' });
+  deepEqual([...new Uint8Array(bytes)], [...tile]);
+  equal(tileIn(await page({ resolution: 64 }, {})), null);
+  equal(tileIn(await page({ resolution: 64 }, { call: { path: '/api/v1/positional' } })), null);
+  const patching = { site: 'a' };
+  equal(tileIn(await page({}, { call: { path }, request: { patching } })), null);
+  deepEqual(posted, [['/api/v1/page', { ...ASKED, text: TEXT, patching }]]);
+  location.hash = '';
 });

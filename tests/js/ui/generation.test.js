@@ -15,6 +15,7 @@ import {
   tokensWith,
   whyOver,
 } from '../../../static/js/ui/generation.js';
+import { css, sequential } from '../../../static/js/plot/colour.js';
 import { fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../sample.js';
 import { stepOf, stepsOf } from '../views/generate/sample.js';
 
@@ -87,6 +88,8 @@ test('a text is over at its end token, at the modelâ€™s limit or at the serverâ€
 
 /** Answers of the server: each request waits until its events are let go. */
 const asked = [];
+/** The request that is being answered: its signal, and a way to let an event come. */
+let running;
 let isBroken = false;
 let isHeld = false;
 globalThis.fetch = async (_, { body, signal }) => {
@@ -104,6 +107,13 @@ globalThis.fetch = async (_, { body, signal }) => {
   const text = events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   const stream = new ReadableStream({
     async start(controller) {
+      running = {
+        signal,
+        send: (event, data) =>
+          controller.enqueue(
+            new TextEncoder().encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
+          ),
+      };
       signal.addEventListener('abort', () =>
         controller.error(new DOMException('gone', 'AbortError')),
       );
@@ -153,6 +163,8 @@ beforeEach(() => {
 const isOn = (label) => labelled(label).getAttribute('aria-disabled') === 'false';
 const status = () => find('.generation-status').textContent;
 const arrived = () => settled(700);
+/** Milliseconds between two tokens, at least. */
+const PACE = 80;
 
 test('before anything is written, only writing is offered', () => {
   deepEqual(['Run', 'Step', 'Step back', 'Start over'].map(isOn), [true, true, false, false]);
@@ -224,10 +236,11 @@ test('the range of colours ends at the greatest weight, if that is asked for', a
   labelled('Step').click();
   await arrived();
   const tint = () => all('.chip')[0].style.getPropertyValue('--tint');
-  const before = tint();
+  const strongest = css(sequential('light'), 255);
+  ok(tint() !== strongest);
   state = { ...state, range: 'head' };
   redraw();
-  ok(tint() !== before);
+  equal(tint(), strongest);
 });
 
 test('a link is replayed', async () => {
@@ -260,4 +273,61 @@ test('a problem is told, and asked again by a button', async () => {
   ok(find('.generation-problem').hidden);
   equal(labelled('Try again'), undefined);
   deepEqual(texts('.generation-problem p'), []);
+});
+
+test('what is written while the view is left is given up', async () => {
+  isHeld = true;
+  labelled('Run').click();
+  await settled(50);
+  equal(running.signal.aborted, false);
+  generation.leave();
+  equal(running.signal.aborted, true);
+  take();
+  await settled(50);
+  deepEqual(take(), []);
+});
+
+test('a model that does not write gives up what was being written', async () => {
+  isHeld = true;
+  labelled('Run').click();
+  await settled(50);
+  generation.show(fillTrace(), state);
+  equal(running.signal.aborted, true);
+});
+
+test('the page follows a run at a pace that its own drawings can keep', async (context) => {
+  let [now, took] = [0, 0];
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  context.mock.method(performance, 'now', () => (now += took));
+  const flushed = async () => {
+    for (let turn = 0; turn < 8; turn += 1) await new Promise(setImmediate);
+  };
+  const follows = () =>
+    take()
+      .map(([name]) => name)
+      .filter((name) => name.startsWith('on'));
+  isHeld = true;
+  labelled('Run').click();
+  await flushed();
+  /** Lets a token come, and says after how long the page follows; it draws for so many milliseconds. */
+  let index = 0;
+  const paceOf = async (milliseconds) => {
+    context.mock.timers.tick(PACE);
+    await flushed();
+    took = milliseconds;
+    index += 1;
+    running.send('token', stepOf(index, index % 4));
+    await flushed();
+    let waited = 0;
+    for (; calls.length === 0 && waited < 5000; waited += 50) context.mock.timers.tick(50);
+    deepEqual(follows(), ['onGoingOn']);
+    equal(state.generate_path.length, index + 1);
+    return waited;
+  };
+  context.mock.timers.tick(1);
+  deepEqual(follows(), ['onState']);
+  const paces = [];
+  for (const milliseconds of [200, 5000, 0]) paces.push(await paceOf(milliseconds));
+  deepEqual(paces, [500, 800, 2000]);
+  generation.leave();
 });

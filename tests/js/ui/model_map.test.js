@@ -4,7 +4,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { all, blank, find, layOut, match as matchMedia, press, send, texts } from '../browser.js';
 import { createModelMap, createViewList } from '../../../static/js/ui/model_map.js';
-import { FRAME, sampleTrace } from '../sample.js';
+import { FRAME, pairTrace, sampleTrace, tensor } from '../sample.js';
 
 const CARD = {
   id: 'tiny',
@@ -246,4 +246,104 @@ test('the views of a part are listed if there are several', () => {
     'a',
   );
   deepEqual(texts('button'), ['A', 'C']);
+});
+
+test('at rest nothing is said twice, unless the map is a strip', () => {
+  const looked = { kind: 'logits', query: TRACE.tokens.length - 1 };
+  show(looked);
+  equal(find('#caption').textContent, '');
+  const [logits] = parts('logits');
+  equal(logits.firstChild.textContent.toLowerCase(), logits.title.toLowerCase());
+  send(logits, 'pointerover');
+  const words = logits.title.replaceAll(' %', '\u00a0%');
+  equal(find('#caption').textContent.toLowerCase(), words.toLowerCase());
+  send(find('.map-parts'), 'pointerleave');
+  equal(find('#caption').textContent, '');
+  show({ kind: 'head' });
+  ok(find('#caption').textContent !== '', 'the label of a head is its number');
+  show(looked);
+  matchMedia('(max-width: 60rem)', true);
+  layOut(find('.map-body'), { width: 380 });
+  show(looked);
+  equal(find('#caption').textContent.toLowerCase(), words.toLowerCase());
+});
+
+test('heads have room for a note where they are large, and nothing else has', () => {
+  const roomy = () => all('.is-roomy').map((node) => node.dataset.part);
+  show();
+  deepEqual(
+    roomy(),
+    parts('head').map((node) => node.dataset.part),
+  );
+  ok(parts('expert').length > 0 && parts('network').length > 0);
+  show({}, {}, { ...CARD, id: 'wide', n_heads: 14 });
+  layOut(find('.map-body'), { width: 221 });
+  show({}, {}, { ...CARD, n_heads: 14 });
+  equal(parts('head').length, 28);
+  deepEqual(roomy(), []);
+});
+
+const SELF = 'decoder.layers.0.self_attention';
+
+test('a tint goes with the numbers it was made of', () => {
+  const showNorms = (norms) =>
+    map.show({ ...TRACE, analyses: { ...TRACE.analyses, head_norms: norms }, card: CARD }, CARD, {
+      state: FRAME,
+      kind: 'head',
+      query: 2,
+      route: [],
+      viewsOf: views,
+    });
+  const marks = () =>
+    parts('head')
+      .slice(0, 2)
+      .flatMap(({ style }) => ['--tint', '--tint-ink'].map((name) => style.getPropertyValue(name)));
+  showNorms({ [SELF]: tensor(['head', 'query'], [2, 5], (at) => (at < 5 ? 1 : 3)) });
+  const [weak, ink, strong, otherInk] = marks();
+  ok([weak, ink, strong, otherInk].every((mark) => mark !== '') && weak !== strong);
+  const [first] = parts('head');
+  showNorms({});
+  equal(parts('head')[0], first);
+  deepEqual(marks(), ['', '', '', '']);
+});
+
+test('the stream of each stack begins narrow and is as wide as its norm', () => {
+  const card = { ...CARD, kind: 'encoder-decoder', moe: null };
+  const norms = (first, second) =>
+    tensor(['layer', 'query'], [2, 5], (at) => (at < 5 ? first : second));
+  const trace = {
+    ...pairTrace(),
+    card,
+    analyses: {
+      residual_stream: {
+        'encoder.residual_norm.after': norms(1, 4),
+        'decoder.residual_norm.after': norms(2, 4),
+      },
+    },
+  };
+  const draw = (of) =>
+    map.show(of, card, { state: FRAME, kind: 'head', query: 1, route: [], viewsOf: views });
+  draw(trace);
+  /** How wide each reach is where it begins and where it ends. */
+  const widths = () =>
+    all('.map-stream').map((node) => {
+      const xs = node
+        .getAttribute('d')
+        .match(/[\d.]+ /g)
+        .map(Number);
+      return [xs[1] - xs[0], xs[2] - xs[3]];
+    });
+  const found = widths();
+  equal(found.length, 4);
+  const [[start, quarter], [after, full], [again, half], [last, end]] = found;
+  deepEqual([after, last], [quarter, half]);
+  equal(start, again);
+  equal(full, end);
+  ok(start < quarter && quarter < half && half < full);
+  draw({ ...trace, analyses: {} });
+  ok(
+    widths()
+      .flat()
+      .every((width) => width === start),
+  );
 });

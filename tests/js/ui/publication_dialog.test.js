@@ -15,7 +15,7 @@ import {
   type,
 } from '../browser.js';
 import { openPublicationDialog } from '../../../static/js/ui/publication_dialog.js';
-import { DPI } from '../../../static/js/plot/publication.js';
+import { DPI, withResolution } from '../../../static/js/plot/publication.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
 import { figuresOf, sampleTrace } from '../sample.js';
 
@@ -64,12 +64,12 @@ beforeEach(() => {
   redrawn.length = 0;
 });
 const newest = () => saved.findLast(({ name }) => name);
-const content = async () => {
+const content = async (way = 'readAsText') => {
   const { blob } = newest();
   return new Promise((resolve) => {
     const reader = new window.FileReader();
     reader.addEventListener('load', () => resolve(reader.result));
-    reader.readAsText(blob);
+    reader[way](blob);
   });
 };
 
@@ -181,6 +181,9 @@ test('a figure is saved as PNG at the resolution of print', async () => {
   await later();
   window.HTMLCanvasElement.prototype.toBlob = toBlob;
   equal(newest().name, 'headlight-figure.png');
+  equal(newest().blob.type, 'image/png');
+  const file = await content('readAsArrayBuffer');
+  deepEqual(Buffer.from(file), Buffer.from(withResolution(bytes)));
   const [canvas, calls] = [...painted].at(-1);
   equal(canvas.width, Math.round((85 / 25.4) * DPI));
   deepEqual(calls[0].slice(2), [0, 0, canvas.width, canvas.height]);
@@ -243,12 +246,16 @@ test('a PDF needs its library, and says so if that does not come', async () => {
   labelled('Save figure').click();
   await settled(30);
   const log = [];
+  const letters = Uint8Array.from({ length: 20_000 }, (_, at) => at % 251);
+  let fontFile;
   window.jspdf = {
     jsPDF: class {
       constructor(options) {
         log.push(options);
       }
-      addFileToVFS() {}
+      addFileToVFS(name, font) {
+        fontFile = Buffer.from(font, 'base64');
+      }
       addFont(_, font, style) {
         log.push([font, style]);
       }
@@ -264,12 +271,13 @@ test('a PDF needs its library, and says so if that does not come', async () => {
       }
     },
   };
-  globalThis.fetch = async () => ({ ok: true, arrayBuffer: async () => new ArrayBuffer(9000) });
+  globalThis.fetch = async () => ({ ok: true, arrayBuffer: async () => letters.buffer });
   send(all('script[src*="jspdf"]').at(-1), 'load');
   await settled(10);
   send(find('script[src*="svg2pdf"]'), 'load');
   await later();
   equal(newest().name, 'headlight-figure.pdf');
+  deepEqual(fontFile, Buffer.from(letters));
   const [options, ...rest] = log;
   equal(options.orientation, options.format[0] > options.format[1] ? 'landscape' : 'portrait');
   deepEqual([options.unit, options.compress, options.putOnlyUsedFonts], ['mm', true, true]);
@@ -278,4 +286,21 @@ test('a PDF needs its library, and says so if that does not come', async () => {
   ok(isConnected && size.width === 85 && size.height > 10);
   equal(new Set(fonts).size <= 1, true);
   equal(find('body > .unseen'), null);
+});
+
+test('a caption names a drawing and its numbers, each once', async () => {
+  const captionOf = async (title, quantity) => {
+    const [figure] = figuresOf(attention, sampleTrace());
+    const named = { ...figure, title, grid: { ...figure.grid, quantity } };
+    open(sampleTrace(), { figure: named, redraw: undefined });
+    choose('svg');
+    labelled('Save figure').click();
+    await settled(30);
+    return content();
+  };
+  const svg = await captionOf('Rotation', 'angle of a pair');
+  match(svg, /Rotation: angle of a pair/);
+  const once = await captionOf('Attention', 'attention weight');
+  match(once, /Attention weight/);
+  ok(!/Attention:/.test(once));
 });
