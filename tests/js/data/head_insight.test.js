@@ -242,3 +242,8 @@ test('of a chosen head the strongest row is told, also in a text with a mask', (
   equal(telling(trace).query, 4);
   equal(telling(trace, { layer: 0, head: 0 }).query, 6);
 });
+
+test('a word of three letters is a better link than a weaker one to a long word', () => {
+  equal(telling(traceOf(KING, [[[6, 3, 0.9]], [[6, 2, 0.5]]])).head, 0);
+  equal(telling(traceOf(KING, [[[6, 3, 0.6]], [[6, 2, 0.6]]])).head, 1);
+});

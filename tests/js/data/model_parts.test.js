@@ -137,3 +137,18 @@ test('a head of a model with two sides is read out with its side', () => {
   const said = new Set(heads.map((head) => read(head).words.split(', ')[0]));
   ok(said.has('encoder') && said.has('decoder'), [...said].join(' · '));
 });
+
+test('without numbers of a pass a part has no level, and says what it is', () => {
+  const read = readingsOf(CARD, { ...BARE, tensors: {}, analyses: {} });
+  const parts = layers.flatMap(({ heads, experts, network, stream }) => [
+    ...heads,
+    ...experts,
+    ...(network ? [network] : []),
+    stream,
+  ]);
+  for (const part of parts) {
+    const { level, words } = read(part);
+    equal(level, null, part.id);
+    ok(words !== '' && !/NaN|undefined|%/.test(words), words);
+  }
+});

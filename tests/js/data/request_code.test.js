@@ -227,3 +227,14 @@ test('of two vocabularies tokens are told apart by their text, and may be missin
     ['c', null, 0.4, null],
   ]);
 });
+
+test('a long body is broken into lines, a short one is not', () => {
+  const of = (body) =>
+    pythonOf(ORIGIN, [{ path: '/api/v1/trace', body }], { quantity: 'attention weight' });
+  const heads = Array.from({ length: 60 }, (_, at) => at);
+  const body = { model: 'tiny', text: 'it saw', edits: [{ kind: 'heads_off', heads }] };
+  deepEqual(posted(of(body))[1], body);
+  equal(of(body).match(/^ +\d+,$/gm).length, heads.length);
+  const short = { model: 'tiny', text: 'it', heads: [1, 2] };
+  equal(of(short).includes(JSON.stringify(short.heads).replace(',', ', ')), true);
+});

@@ -126,3 +126,16 @@ test('a legend that is too wide for a row goes on in the next, clear of the curv
   ok(heights.every((height) => height > 0 && height < margin.t));
   ok(margin.t > of(curves.slice(0, 1)).margin.t);
 });
+
+test('the name of a curve without a number in sight is within the plot, apart from the others', () => {
+  const curves = [
+    { name: 'none', values: [NaN, NaN, NaN], colour: '#000' },
+    { name: 'beyond', values: [9, 9, 9], colour: '#000' },
+    { name: 'seen', values: [0.1, 0.2, NaN], colour: '#000' },
+  ];
+  const up = { title: '', range: [0, 1] };
+  const { annotations } = curvesChart({ ...CURVES, up, curves }, SIZE).layout;
+  equal(annotations.length, 3);
+  ok(annotations.every(({ x, y }) => Number.isFinite(x) && y >= 0 && y <= 1));
+  equal(new Set(annotations.map(({ y, yshift }) => `${y} ${yshift}`)).size, 3);
+});

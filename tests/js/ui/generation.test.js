@@ -264,7 +264,9 @@ test('a problem is told, and asked again by a button', async () => {
   ok(!find('.generation-problem').hidden);
   match(find('.generation-problem').textContent, /Broken.*[Nn]o more/);
   const again = labelled('Try again');
+  const words = find('.generation-problem p');
   redraw();
+  equal(find('.generation-problem p'), words, 'an alert that is made again is read out again');
   equal(labelled('Try again'), again);
   isBroken = false;
   again.click();
