@@ -314,3 +314,10 @@ test('two fingers on a map that is drawn whole do not zoom the page, where that 
   for (const type of ['touchstart', 'touchmove']) touch(type, 2, false);
   equal(prevented, 2);
 });
+
+test('a map that is taken off the page while the wheel turns asks for nothing', async () => {
+  send(plot, 'wheel', { ...place(0.5, 0.5), deltaY: 50, ctrlKey: true });
+  panZoom.destroy();
+  await settled(220);
+  equal(moved.length, 0);
+});
