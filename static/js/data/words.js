@@ -181,10 +181,15 @@ export function toggled(trace, index, words) {
     const word = wordBehind(trace.tokens, index, words);
     return word === '' ? null : filled(trace, index, spaceBefore(trace.text, token) + word, words);
   }
-  return token.is_special ? null : masked(trace, index, words);
+  return masked(trace, index, words);
 }
 
-/** @param {{text: string, tokens: Token[]}} of @param {number} index @param {string} words */
+/**
+ * A special token has no pieces, and so no word to hide.
+ * @param {{text: string, tokens: Token[]}} of
+ * @param {number} index
+ * @param {string} words
+ */
 function masked({ text, tokens }, index, words) {
   const { word } = tokens[index];
   const pieces = tokens.filter((token) => token.word === word && !token.is_special);
