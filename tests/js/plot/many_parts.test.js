@@ -1,0 +1,86 @@
+/** Lines of words that are pointed at, the numbers on lines, and a layer of many experts. */
+
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { anatomyOf } from '../../../static/js/data/model_parts.js';
+import { linesFigure } from '../../../static/js/plot/line_map.js';
+import { stripLayout } from '../../../static/js/plot/model_map.js';
+import { PALETTE } from '../sample.js';
+
+const TALL = { rows: 3, columns: 2, data: Float64Array.of(0.6, 0.4, 0.9, 0.1, 0.05, 0.95) };
+const WIDE = { rows: 2, columns: 3, data: Float64Array.of(0.6, 0.1, 0.3, 0.2, 0.3, 0.5) };
+const figureOf = (weights, more = {}) =>
+  linesFigure({
+    rows: ['a', 'b', 'c'].slice(0, weights.rows),
+    columns: ['x', 'y', 'z'].slice(0, weights.columns),
+    weights,
+    titles: { rows: 'query', columns: 'key' },
+    quantity: 'weight',
+    palette: PALETTE,
+    width: 600,
+    height: 500,
+    ...more,
+  });
+const numbersOf = ({ data }) =>
+  data.filter(({ mode }) => mode === 'text').flatMap(({ text }) => text);
+
+test('a word brings out a line to every word of the other side, however many each has', () => {
+  for (const [name, weights] of Object.entries({ TALL, WIDE })) {
+    const { geometry } = figureOf(weights);
+    for (let row = 0; row < weights.rows; row += 1)
+      equal(geometry.highlight({ row, column: 0, of: 'row' }).lines.length, weights.columns, name);
+    for (let column = 0; column < weights.columns; column += 1)
+      equal(geometry.highlight({ row: 0, column, of: 'column' }).lines.length, weights.rows, name);
+    equal(geometry.highlight({ row: 1, column: 1 }).lines.length, weights.columns, name);
+  }
+});
+
+test('each word is found where it stands, also where one side has more words', () => {
+  const middle = ({ x0, x1, y0, y1 }) => [(x0 + x1) / 2, (y0 + y1) / 2];
+  for (const weights of [TALL, WIDE])
+    for (const left of ['rows', 'columns']) {
+      const { geometry } = figureOf(weights, { left });
+      for (let row = 0; row < weights.rows; row += 1) {
+        const found = geometry.at(...middle(geometry.box(row, undefined)));
+        deepEqual([found.row, found.of], [row, 'row']);
+      }
+      for (let column = 0; column < weights.columns; column += 1) {
+        const found = geometry.at(...middle(geometry.box(undefined, column)));
+        deepEqual([found.column, found.of], [column, 'column']);
+      }
+      equal(geometry.box(undefined, undefined), null);
+    }
+});
+
+test('a line of a tenth has its number, a weaker one only when it is pointed at', () => {
+  const figure = figureOf(TALL);
+  const isThere = (text) => numbersOf(figure).includes(text);
+  ok(isThere('0.10') && isThere('0.95') && !isThere('0.05'));
+  const written = (cell) => figure.geometry.highlight(cell).numbers.map(({ text }) => text);
+  deepEqual(written({ row: 1, column: 0 }), ['0.10', '0.90']);
+  deepEqual(written({ row: 2, column: 1 }), ['0.95']);
+  deepEqual(written({ row: 2, column: 0 }), ['0.05', '0.95']);
+});
+
+test('of a layer of many experts two rows are in the strip, its stream with them', () => {
+  for (const width of [248, 358, 700]) {
+    const most = Math.floor(width / 24);
+    for (const nExperts of [2 * most - 2, 2 * most - 1, 2 * most, 2 * most + 1, 256]) {
+      const card = {
+        kind: 'decoder',
+        n_layers: 2,
+        n_heads: most,
+        moe: { n_experts: nExperts, top_k: 2, layers: [0, 1] },
+      };
+      const { parts } = stripLayout(anatomyOf(card), {
+        width,
+        open: { stack: 'decoder', layer: 1 },
+      });
+      const below = parts.filter(({ part }) => ['expert', 'stream'].includes(part.kind));
+      const name = `${nExperts} experts, ${width} pixels`;
+      equal(new Set(below.map(({ y }) => y)).size, 2, name);
+      equal(below.length, Math.min(nExperts, 2 * most - 1) + 1, name);
+      equal(below.at(-1).part.kind, 'stream', name);
+    }
+  }
+});
