@@ -225,10 +225,12 @@ export function createRetrier(act) {
      */
     after(problem) {
       clearTimeout(timer);
+      waiting = null;
       const pause = pauseBefore(problem, attempt);
-      waiting = pause === null ? null : { isDue: false, mayHurry: mayHurry(problem) };
-      if (pause !== null) timer = setTimeout(fallDue, pause);
-      return waiting !== null;
+      if (pause === null) return false;
+      waiting = { isDue: false, mayHurry: mayHurry(problem) };
+      timer = setTimeout(fallDue, pause);
+      return true;
     },
 
     stop() {

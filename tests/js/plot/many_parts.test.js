@@ -52,6 +52,26 @@ test('each word is found where it stands, also where one side has more words', (
     }
 });
 
+test('a line is drawn from the word that reads to the word that is read', () => {
+  for (const weights of [TALL, WIDE]) {
+    const { data, drawn, geometry } = figureOf(weights);
+    const height = ({ y0, y1 }) => (y0 + y1) / 2;
+    const wanted = drawn.map(({ row, column }) =>
+      [height(geometry.box(row, undefined)), height(geometry.box(undefined, column))].join(),
+    );
+    const lines = data.filter(({ mode, line }) => mode === 'lines' && line.color !== '#fff');
+    const found = lines.flatMap(({ x, y }) =>
+      Array.from({ length: y.length / 3 }, (_, at) => {
+        equal(x[3 * at] < x[3 * at + 1], true);
+        deepEqual([x[3 * at + 2], y[3 * at + 2]], [null, null], 'no line leads on to the next');
+        return `${y[3 * at]},${y[3 * at + 1]}`;
+      }),
+    );
+    deepEqual(found.sort(), wanted.sort());
+    equal(found.length, 6);
+  }
+});
+
 test('a line of a tenth has its number, a weaker one only when it is pointed at', () => {
   const figure = figureOf(TALL);
   const isThere = (text) => numbersOf(figure).includes(text);
