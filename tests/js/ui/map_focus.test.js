@@ -85,3 +85,18 @@ test('all heads of a pass are lit in a stack of its own, one in the attention be
   show({ ...pass, where: 'encoder', layer: 0 }, of);
   equal(current().length, 2);
 });
+
+test('the map is as high as the window leaves room for, within limits', () => {
+  const card = { ...CARD, n_layers: 24 };
+  const heightIn = (innerHeight) => {
+    window.innerHeight = globalThis.innerHeight = innerHeight;
+    show({}, { card });
+    return parseFloat(find('.map-body').style.height);
+  };
+  const [low, middle, high, higher] = [700, 800, 930, 2000].map(heightIn);
+  ok(low <= 430 && middle <= 530 && high <= 660, `${low}, ${middle}, ${high}`);
+  ok(low < middle && middle < high);
+  equal(higher, high);
+  equal(heightIn(300), heightIn(650));
+  heightIn(800);
+});

@@ -1,0 +1,88 @@
+/** When generated text is announced. */
+
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { all, blank, find, labelled, settled } from '../browser.js';
+import { createGeneration } from '../../../static/js/ui/generation.js';
+import { FRAME, sampleTrace, TOKENS } from '../sample.js';
+import { stepOf } from '../views/generate/sample.js';
+
+const CARD = { kind: 'decoder', max_tokens: 12, positional: 'sinusoidal' };
+const asked = [];
+let isBroken = false;
+globalThis.fetch = async (_, { body }) => {
+  const { forced, skip, n_tokens: count } = JSON.parse(body);
+  asked.push({ forced, skip, count });
+  if (isBroken)
+    return new Response(JSON.stringify({ title: 'Broken', detail: 'no more', status: 500 }), {
+      status: 500,
+      headers: { 'content-type': 'application/problem+json' },
+    });
+  const events = [['start', { model: 'tiny', tokens: TOKENS, most_tokens: 256 }]];
+  for (let index = skip; index < count; index += 1)
+    events.push(['token', stepOf(index, forced[index] ?? index % 4)]);
+  events.push(['end', { reason: 'length' }]);
+  const text = events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  return new Response(text.join(''), { headers: { 'content-type': 'text/event-stream' } });
+};
+
+/** The generated text on an empty page, and what it has said. */
+function shown() {
+  blank();
+  const said = [];
+  let state = {
+    ...FRAME,
+    generate_temperature: 1,
+    generate_top_k: 0,
+    generate_top_p: 1,
+    generate_seed: 0,
+    generate_path: [],
+    generate_step: null,
+  };
+  const show = (patch = {}) => {
+    state = { ...state, ...patch };
+    generation.show({ ...sampleTrace(), card: CARD }, state);
+  };
+  const generation = createGeneration({
+    onState: show,
+    onGoingOn: show,
+    onRedraw: () => show(),
+    announce: (message) => said.push(message),
+  });
+  document.body.append(generation.element);
+  show();
+  return { generation, said, show, path: () => state.generate_path };
+}
+
+test('what was written is announced once, and a text that a link replays never', async () => {
+  const { generation, said, show, path } = shown();
+  labelled('Step').click();
+  await settled(150);
+  deepEqual(path(), [0]);
+  equal(said.length, 1);
+  show({ generate_path: [2, 3, 1] });
+  await settled(150);
+  equal(generation.state().generation.steps.length, 3);
+  equal(said.length, 1);
+  labelled('Step').click();
+  await settled(150);
+  equal(said.length, 2);
+  match(said[1], /probability/);
+  generation.leave();
+});
+
+test('a link whose replay failed is replayed by the button, not written on', async () => {
+  const { generation, said, show, path } = shown();
+  isBroken = true;
+  show({ generate_path: [2, 3] });
+  await settled(150);
+  ok(!find('.generation-problem').hidden);
+  isBroken = false;
+  asked.length = 0;
+  labelled('Try again').click();
+  await settled(150);
+  deepEqual(asked, [{ forced: [2, 3], skip: 0, count: 2 }]);
+  deepEqual([path(), all('.is-written').length, said.length], [[2, 3], 2, 0]);
+  ok(find('.generation-problem').hidden);
+  generation.leave();
+});
