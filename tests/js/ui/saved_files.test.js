@@ -1,6 +1,6 @@
 /** The files of a view: their bytes, their facts, and what is told of them. */
 
-import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { deepEqual, equal, match } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { blank, saved } from '../browser.js';
 import { written } from '../../../static/js/data/presentation.js';

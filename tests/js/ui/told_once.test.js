@@ -29,7 +29,7 @@ globalThis.fetch = async (_, { body }) => {
 /** The generated text on an empty page, and what it has said. */
 function shown() {
   blank();
-  const said = [];
+  const [said, chosen] = [[], []];
   let state = {
     ...FRAME,
     generate_temperature: 1,
@@ -44,14 +44,17 @@ function shown() {
     generation.show({ ...sampleTrace(), card: CARD }, state);
   };
   const generation = createGeneration({
-    onState: show,
+    onState: (patch) => {
+      chosen.push(patch);
+      show(patch);
+    },
     onGoingOn: show,
     onRedraw: () => show(),
     announce: (message) => said.push(message),
   });
   document.body.append(generation.element);
   show();
-  return { generation, said, show, path: () => state.generate_path };
+  return { generation, said, chosen, show, path: () => state.generate_path };
 }
 
 test('what was written is announced once, and a text that a link replays never', async () => {
@@ -72,7 +75,7 @@ test('what was written is announced once, and a text that a link replays never',
 });
 
 test('a link whose replay failed is replayed by the button, not written on', async () => {
-  const { generation, said, show, path } = shown();
+  const { generation, said, chosen, show, path } = shown();
   isBroken = true;
   show({ generate_path: [2, 3] });
   await settled(150);
@@ -80,9 +83,12 @@ test('a link whose replay failed is replayed by the button, not written on', asy
   isBroken = false;
   asked.length = 0;
   labelled('Try again').click();
+  const { isReading, isWriting } = generation.state().generation;
+  deepEqual([isReading, isWriting], [true, false]);
   await settled(150);
   deepEqual(asked, [{ forced: [2, 3], skip: 0, count: 2 }]);
   deepEqual([path(), all('.is-written').length, said.length], [[2, 3], 2, 0]);
+  deepEqual(chosen, [], 'a replay is no step of the history');
   ok(find('.generation-problem').hidden);
   generation.leave();
 });
