@@ -30,9 +30,9 @@ test('a number at a limit is taken, with a minus sign of either kind', () => {
     [' 3 ', 3],
     ['1e-1', 0.1],
   ]) {
-    const found = readTyped(number(-2, 3), typed);
-    equal(found.value, value);
-    equal(found.problem, '', typed);
+    const typedIn = readTyped(number(-2, 3), typed);
+    equal(typedIn.value, value);
+    equal(typedIn.problem, '', typed);
   }
   const even = integer(2, 8, { multipleOf: 2 });
   equal(readTyped(even, '4').problem, '');

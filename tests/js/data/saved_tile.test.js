@@ -12,9 +12,9 @@ test('a saved page gives back the part of a map, whatever its bytes', () => {
   const { buffer } = Uint8Array.from({ length: 256 }, (_, at) => at);
   const written = tileElement('/api/v1/tile?x0=3&name=%3C%2Fscript%3E', buffer);
   equal(written.match(/<\//g).length, 1, 'nothing in it ends the element');
-  const found = tileIn(page(written.match(/>(.*)</)[1]));
-  deepEqual(found.query, { x0: '3', name: '</script>' });
-  deepEqual([...new Uint8Array(found.bytes)], [...new Uint8Array(buffer)]);
+  const tile = tileIn(page(written.match(/>(.*)</)[1]));
+  deepEqual(tile.query, { x0: '3', name: '</script>' });
+  deepEqual([...new Uint8Array(tile.bytes)], [...new Uint8Array(buffer)]);
 });
 
 test('a page with the whole map holds no part of it', () => {

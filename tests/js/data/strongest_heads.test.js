@@ -9,7 +9,7 @@ import { headLabels, sampleTrace, tensor } from '../sample.js';
 const pathOf = (layer) => `decoder.layers.${layer}.self_attention`;
 
 test('of the heads with a label, the one with the highest score is the strongest', () => {
-  const found = headLabels(
+  const labels = headLabels(
     {
       [pathOf(0)]: [
         { label: 'sink', scores: { sink: 0.9, previous: 0.99 } },
@@ -23,7 +23,7 @@ test('of the heads with a label, the one with the highest score is the strongest
     { sink: 7 },
   );
   const trace = sampleTrace();
-  const labelled = { ...trace, analyses: { ...trace.analyses, head_labels: found } };
+  const labelled = { ...trace, analyses: { ...trace.analyses, head_labels: labels } };
   deepEqual(
     strongestHeads(labelled, placeOf({ where: '' }, labelled)).map(
       ({ id, layer, head, score, queries }) => [id, layer, head, Number(score.toFixed(3)), queries],
@@ -69,13 +69,13 @@ function traceOf(words, heads, labels) {
       weights.data[(head * count + query) * count] -= weight;
     }
   });
-  const found = headLabels({ [pathOf(0)]: labels.map((label) => ({ label })) });
+  const head_labels = headLabels({ [pathOf(0)]: labels.map((label) => ({ label })) });
   return {
     ...sampleTrace(),
     card: { kind: 'decoder' },
     tokens,
     tensors: { [`${pathOf(0)}.weights`]: weights },
-    analyses: { head_labels: found },
+    analyses: { head_labels },
   };
 }
 const opened = (trace) => headToOpen(trace, placeOf({}, trace));

@@ -35,18 +35,18 @@ test('a word brings out a line to every word of the other side, however many eac
   }
 });
 
-test('each word is found where it stands, also where one side has more words', () => {
+test('each word is at its place, also where one side has more words', () => {
   const middle = ({ x0, x1, y0, y1 }) => [(x0 + x1) / 2, (y0 + y1) / 2];
   for (const weights of [TALL, WIDE])
     for (const left of ['rows', 'columns']) {
       const { geometry } = figureOf(weights, { left });
       for (let row = 0; row < weights.rows; row += 1) {
-        const found = geometry.at(...middle(geometry.box(row, undefined)));
-        deepEqual([found.row, found.of], [row, 'row']);
+        const word = geometry.at(...middle(geometry.box(row, undefined)));
+        deepEqual([word.row, word.of], [row, 'row']);
       }
       for (let column = 0; column < weights.columns; column += 1) {
-        const found = geometry.at(...middle(geometry.box(undefined, column)));
-        deepEqual([found.column, found.of], [column, 'column']);
+        const word = geometry.at(...middle(geometry.box(undefined, column)));
+        deepEqual([word.column, word.of], [column, 'column']);
       }
       equal(geometry.box(undefined, undefined), null);
     }
@@ -60,15 +60,15 @@ test('a line is drawn from the word that reads to the word that is read', () => 
       [height(geometry.box(row, undefined)), height(geometry.box(undefined, column))].join(),
     );
     const lines = data.filter(({ mode, line }) => mode === 'lines' && line.color !== '#fff');
-    const found = lines.flatMap(({ x, y }) =>
+    const strokes = lines.flatMap(({ x, y }) =>
       Array.from({ length: y.length / 3 }, (_, at) => {
         equal(x[3 * at] < x[3 * at + 1], true);
         deepEqual([x[3 * at + 2], y[3 * at + 2]], [null, null], 'no line leads on to the next');
         return `${y[3 * at]},${y[3 * at + 1]}`;
       }),
     );
-    deepEqual(found.sort(), wanted.sort());
-    equal(found.length, 6);
+    deepEqual(strokes.sort(), wanted.sort());
+    equal(strokes.length, 6);
   }
 });
 

@@ -15,7 +15,7 @@ const subject = (trace = {}, grid = {}) => ({
   cards: [],
   name: 'headlight-figure',
 });
-const read = (blob, how) =>
+const contentOf = (blob, how) =>
   new Promise((resolve) => {
     const reader = new window.FileReader();
     reader.addEventListener('load', () => resolve(reader.result));
@@ -41,11 +41,11 @@ test('a picture is saved with the bytes and the type that the drawing has', asyn
   await saveImage({ ...subject(), plot: { image: async () => url } }, 'png');
   const [{ blob, name }] = saved;
   deepEqual([name, blob.type], ['headlight-figure.png', 'image/png']);
-  deepEqual([...new Uint8Array(await read(blob, 'readAsArrayBuffer'))], bytes);
+  deepEqual([...new Uint8Array(await contentOf(blob, 'readAsArrayBuffer'))], bytes);
   const svg = '<svg>é,</svg>';
   const image = async () => `data:image/svg+xml,${encodeURIComponent(svg)}`;
   await saveImage({ ...subject(), plot: { image } }, 'svg');
-  equal(await read(saved[1].blob, 'readAsText'), svg);
+  equal(await contentOf(saved[1].blob, 'readAsText'), svg);
   equal(saved[1].blob.type, 'image/svg+xml');
 });
 
@@ -54,7 +54,7 @@ test('the whole page is told with its size, and with its views to present if the
   match(plain, /headlight-tiny-it-saw-b-it\.html, [\d.]+ MB$/);
   deepEqual(asked[0][1].model, 'tiny');
   const [{ blob }] = saved;
-  match(await read(blob, 'readAsText'), /^<body><p>page<\/p><script .*<\/script>\n<\/body>$/s);
+  match(await contentOf(blob, 'readAsText'), /^<body><p>page<\/p><script .*<\/script>\n<\/body>$/s);
   const slide = (name) => ({ name, link: '#view=attention', covers: [] });
   localStorage.setItem('headlight.presentation', written([slide('One')]));
   match(await saveWhole(subject()), / MB, with 1 view to present$/);

@@ -1,4 +1,4 @@
-/** When an experiment runs anew as it is opened, and what it says before anything arrived. */
+/** When an experiment runs again as it is opened, and what it says before anything arrived. */
 
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
