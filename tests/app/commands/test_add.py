@@ -92,7 +92,9 @@ def test_the_card_says_the_meaning_of_every_figure_of_the_self_check(tmp_path):
     description = load_checked(llama, None).description
     prose = made_card(llama, description, "llama", "llama").prose
     assert set(description.checks) == set(MEASURED) - {"rotation_switch"}  # of few models
-    assert [name for name in description.checks if f"- `{name}`: {MEASURED[name]}" not in prose] == []
+    assert [
+        name for name in description.checks if f"- `{name}`: {MEASURED[name]}" not in prose
+    ] == []
 
 
 def test_the_same_name_twice_is_refused_and_another_is_not(run, gpt2, models_dir):
