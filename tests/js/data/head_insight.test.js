@@ -244,6 +244,6 @@ test('of a chosen head the strongest row is told, also in a text with a mask', (
 });
 
 test('a word of three letters is a better link than a weaker one to a long word', () => {
-  equal(telling(traceOf(KING, [[[6, 3, 0.9]], [[6, 2, 0.5]]])).head, 0);
+  equal(telling(traceOf(KING, [[[6, 3, 0.9]], [[6, 2, 0.6]]])).head, 0);
   equal(telling(traceOf(KING, [[[6, 3, 0.6]], [[6, 2, 0.6]]])).head, 1);
 });
