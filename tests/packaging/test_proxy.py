@@ -208,7 +208,8 @@ def test_a_trace_passes_unchanged(client, headlight):
 
 @with_caddy
 def test_a_body_larger_than_the_proxys_own_limit_is_a_problem(client):
-    body = b" " * 2_000_000
+    # The rest fits into buffers: a client that still sent it could miss the answer.
+    body = b" " * 1_100_000
     pieces = (body[at : at + 65_536] for at in range(0, len(body), 65_536))
     for content in (body, pieces):
         kind = {"content-type": "application/json"}
