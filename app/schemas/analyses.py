@@ -204,6 +204,7 @@ class PatchingAnswer(DifferenceAnswer):
 
     (patched − own) / (other − own), by stack: `decoder.residual`, `decoder.self_attention`,
     `decoder.feed_forward` (layer, position), `decoder.self_attention.heads` (layer, head).
+    Of a change below 0.01 logits, rounding reaches the second digit of a share.
     """
 
     differences: TensorAnswer = Field(description="Of this text and of the other one, in logits.")

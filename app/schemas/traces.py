@@ -401,7 +401,10 @@ class PositionalAnswer(Answer):
 
     scheme: Scheme
     model: str | None = Field(description="The id of the model it was taken from; null: none.")
-    length: int
+    length: int = Field(
+        description="The number of positions. Where a model's rotation depends on the length of "
+        "the text, it is that of a text of this length."
+    )
     width: int | None
     heads: int | None
     tensors: dict[str, TensorAnswer] = Field(

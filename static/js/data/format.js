@@ -137,7 +137,7 @@ export function inBytes(bytes) {
  * @param {Rotation} rotation
  * @returns {string[][]} names and values
  */
-export function speedFacts({ base, speeds, factor, scaling }) {
+export function speedFacts({ base, speeds, factor, scaling, n_tokens: length = 0 }) {
   if (!base) return [];
   const speed = `${grouped(base)}^(−i/${speeds.length}) radians per position`;
   const { rope_type: kind, ...settings } = scaling;
@@ -146,6 +146,7 @@ export function speedFacts({ base, speeds, factor, scaling }) {
     ['Speed of pair i', kind ? `from ${speed}, scaled` : speed],
     ...(kind ? [['Scaling', [String(kind), ...told].join(', ')]] : []),
     ...(factor === 1 ? [] : [['Factor of the rotated numbers', amount(factor)]]),
+    ...(length === 0 ? [] : [['Read for a text of', counted(length, 'token')]]),
   ];
 }
 

@@ -131,7 +131,7 @@ import { partsOf } from './format.js';
  * @property {Record<string, string>} [omitted] the reasons for the sites and features that it lacks
  */
 
-/** @typedef {{first: number[], second: number[], speeds: number[], factor: number, base: number|null, scaling: Record<string, string|number|boolean>}} Rotation the dimensions of each pair, radians per position, and the factor of the rotated numbers; `scaling` are the settings that change the speeds */
+/** @typedef {{first: number[], second: number[], speeds: number[], factor: number, base: number|null, scaling: Record<string, string|number|boolean>, n_tokens?: number}} Rotation the dimensions of each pair, radians per position, and the factor of the rotated numbers; `scaling` are the settings that change the speeds; `n_tokens`, unless 0, is the length of the text that has these speeds */
 
 /** @typedef {{labels: string[], scores: Record<string, {score: number, control: number}>, entropy: number, distance: number, cost: number, strongest: {sentence: number, query: number, key: number, weight: number, query_span: [number, number], key_span: [number, number]}[]}} HeadProfile of one head over many sentences */
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from headlight.cli import app
 from headlight.client import Client, read_trace
 from headlight.commands.trace import _quoted
+from tests.tiny_checkpoints import save_checkpoint
 
 ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
 ZEROED = '[{"kind": "heads_off", "heads": [0]}]'
@@ -101,6 +102,15 @@ def test_a_server_answers_the_same(headlight, server, tmp_path):
     here = tmp_path / "here.html"
     assert headlight(*ASK, "--html", str(here)).exit_code == 0
     assert page.stat().st_size == pytest.approx(here.stat().st_size, rel=0.01)
+
+
+def test_a_foreign_model_gives_a_page_without_naming_its_sites(headlight, tmp_path, monkeypatch):
+    save_checkpoint("gpt2", tmp_path / "models" / "mine")
+    monkeypatch.setenv("HEADLIGHT_MODELS_DIR", str(tmp_path / "models"))
+    page = tmp_path / "page.html"
+    result = headlight("trace", "the cat", "--model", "mine", "--html", str(page))
+    assert result.exit_code == 0, result.output
+    assert page.stat().st_size > 100_000
 
 
 def test_a_text_is_continued_here_and_on_a_server_as_the_client_continues_it(headlight, server):

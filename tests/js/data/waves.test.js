@@ -69,6 +69,9 @@ test('the facts of a rotation name its base, and a scaling only if there is one'
   match(scaled[1][1], /^yarn\b.*factor 4$/);
   equal(scaled[2][1], '0.5');
   deepEqual(speedFacts({ ...rotation, base: 0 }), []);
+  const [, [, length]] = speedFacts({ ...rotation, n_tokens: 4_097 });
+  match(length, /4,097 tokens/);
+  deepEqual(speedFacts({ ...rotation, n_tokens: 0 }).length, 1);
 });
 
 test('the end of the colours leaves a part of the positive values above it', () => {

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+import { share } from '../../../../static/js/data/format.js';
 import { word } from '../../../../static/js/views/word/word.js';
 import { FRAME, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
@@ -141,6 +142,15 @@ test('the answer names the most for and the most against, by sign, and the sourc
   deepEqual(more, []);
 });
 
+test('a remainder with a reason is told, without one it is not', () => {
+  const trace = withCard(sampleTrace());
+  const reason = '1.2 logits are of no part';
+  const attribution = found({ omitted: { remainder: reason } });
+  const { answer } = word.wording(trace, stateOf(trace, { attribution }));
+  ok(answer.map(plain).some((sentence) => sentence.includes(reason)));
+  ok(!word.wording(trace, stateOf(trace)).answer.map(plain).join().includes(reason));
+});
+
 test('the request names the position, and the tokens if they are chosen', () => {
   const trace = withCard(sampleTrace());
   const request = (state) => word.asks(trace, { ...FRAME, ...state }).parts.logit_difference;
@@ -243,6 +253,13 @@ test('patching asks for a second sentence, and maps the shares', () => {
   };
   match(said(2), /before layer 0 by the stream at .* \(40 %\), and before layer 1 .* \(90 %\)/);
   match(said(0.1), /small change/);
+  const tableAt = (change) => {
+    const numbers = { ...shares, differences: tensor(['text'], [2], (at) => at * change) };
+    const [{ grid }] = figuresOf(trace, answered(trace, 'patching', numbers, shown));
+    return [grid.format(0.447), share(grid.value(1, 4))];
+  };
+  deepEqual(tableAt(0.02), ['45 %', '0.900']);
+  deepEqual(tableAt(-0.009), ['40 %', '0.900'], 'rounding reaches the second digit of the share');
   for (const width of WIDTHS) {
     const state = answered(trace, 'patching', shares, {
       word_show: 'patching',
