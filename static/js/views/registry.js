@@ -264,11 +264,13 @@ export function request(views, card) {
 const isAnalysis = (need) => need.startsWith('analyses.');
 
 /**
- * Whether a model has a site or an analysis; a short card does not tell its sites.
+ * Whether a model has a site or an analysis, as far as its card tells: a short card has no sites, and
+ * nothing is known of a foreign model before its self-check.
  * @param {Card} card
  * @param {string} need a glob over sites, or `analyses.<id>.<array>`
  */
-function hasPart({ analyses, sites }, need) {
+function hasPart({ analyses, sites, is_checked: isChecked = true }, need) {
+  if (!isChecked) return true;
   if (isAnalysis(need)) return analyses?.includes(need.split('.')[1]) ?? true;
   if (!sites) return true;
   const pattern = need.split('*').map((part) => part.replace(/[.]/g, '\\.'));

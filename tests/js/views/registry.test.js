@@ -135,4 +135,7 @@ test('a view says which part the model lacks, and the reason of its card', () =>
     '“Attention” is not available for this model, which has no head labels: its attention has no maps.',
   );
   deepEqual(lackOf({ ...view, needs: ['*.self_attention.weights'] }, FOREIGN), '');
+  const unread = { ...FOREIGN, sites: undefined, analyses: [], is_checked: false };
+  equal(lackOf(view, unread), '', 'nothing is known of it yet');
+  deepEqual(request([{ needs: ['analyses.next_token.ids'] }], unread).analyses, ['next_token']);
 });
