@@ -15,6 +15,8 @@ USERS   ?= 1000
 SECONDS ?= 600
 REQUESTS ?= 10000
 MINUTES  ?= 0
+PAUSE    ?= 0
+SAMPLES  ?=
 
 # Of `make mutants-js`.
 SEED    ?= 1
@@ -116,7 +118,8 @@ load: $(VENV)/.installed-test ## Let USERS (1000) people use a server for SECOND
 	$(BIN)/python -m tests.load.run --users $(USERS) --seconds $(SECONDS)
 
 soak: $(VENV)/.installed-test ## Draw a server's memory over REQUESTS (10000) of every kind, or MINUTES
-	$(BIN)/python -m tests.load.memory --requests $(REQUESTS) --minutes $(MINUTES)
+	$(BIN)/python -m tests.load.memory --requests $(REQUESTS) --minutes $(MINUTES) \
+		--pause $(PAUSE) $(if $(SAMPLES),--samples '$(SAMPLES)')
 
 openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
 	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py

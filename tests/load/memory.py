@@ -2,6 +2,7 @@
 
     make soak                       # or: make soak REQUESTS=2000
     make soak MINUTES=120           # as many as there is time for; is the curve level?
+    make soak MINUTES=120 PAUSE=0.2 SAMPLES=memory.csv    # beside other work; the curve so far
 
 What is asked is what people ask in `make load`, and now and then as much as a request may ask for.
 A sample is taken when everything that was asked is answered; the first and the last one that count
@@ -24,6 +25,8 @@ import math
 import random
 import sys
 import time
+from contextlib import nullcontext
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -77,11 +80,19 @@ def main():
     parser.add_argument("--requests", type=int, default=10_000, help="how many")
     parser.add_argument("--minutes", type=float, default=0.0, help="for how long instead")
     parser.add_argument("--people", type=int, default=3, help="who ask them, each one at a time")
+    parser.add_argument(
+        "--pause", type=float, default=0.0, help="seconds a person waits between two, with minutes"
+    )
+    parser.add_argument("--samples", help="a CSV file to add each sample to, with minutes")
     asked = parser.parse_args()
     tally = Tally()
     with serving() as server:
         if asked.minutes:
-            curve = asyncio.run(ask_for(server, tally, 60 * asked.minutes, asked.people))
+            seconds, n_people = 60 * asked.minutes, asked.people
+            with Path(asked.samples).open("w") if asked.samples else nullcontext() as file:
+                curve = asyncio.run(
+                    ask_for(server, tally, seconds, n_people, pause=asked.pause, file=file)
+                )
         else:
             curve = asyncio.run(ask(server, tally, asked.requests, asked.people))
     table = Table("s", "requests", "memory, MB", "of it finished traces, MB", title="Memory")
@@ -144,8 +155,17 @@ def is_level(curve):
     return bool(is_flat or slope.low <= 0)
 
 
-async def ask_for(server, tally, seconds, n_people):
-    """Ask for so many seconds, large requests among the others, and return the curve."""
+async def ask_for(server, tally, seconds, n_people, *, pause=0.0, file=None):
+    """Ask for so many seconds, large requests among the others, and return the curve.
+
+    Args:
+        server: that answers.
+        tally: where everything is counted.
+        seconds: for how long.
+        n_people: who ask, each one at a time.
+        pause: seconds between two things that a person does, on average.
+        file: to which each sample is written as it is taken; None: none.
+    """
     chance, curve, began = random.Random(SEED), list[Point](), time.monotonic()
     people = [
         Person(server.url, tally, random.Random(chance.random())) for _ in range(n_people + 1)
@@ -156,11 +176,15 @@ async def ask_for(server, tally, seconds, n_people):
     async def live(person):
         while time.monotonic() - began < seconds:
             await person.act()
+            if pause:
+                await asyncio.sleep(person.chance.expovariate(1 / pause))
 
     async def watch():
         while (second := time.monotonic() - began) < seconds:
             cached = await asyncio.to_thread(server.gauge, "cache_bytes")
             curve.append(Point(tally.n_requests, rss_of(server.process.pid), cached, second))
+            if file:
+                print(*curve[-1], sep=",", file=file, flush=True)
             large = chance.choice(LARGE)
             await greedy.post("trace, large", "trace", large, (200, 422))
             await asyncio.sleep(max(0.0, SAMPLE_SECONDS - (time.monotonic() - began - second)))

@@ -1,13 +1,17 @@
 """The load test itself: a short run of it, and what it says when a promise is broken."""
 
 import asyncio
+import io
+import os
 import random
 from datetime import timedelta
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from tests.load.memory import Point, growth, is_level, slope_of
+from tests.load import memory
+from tests.load.memory import Point, ask_for, growth, is_level, slope_of
 from tests.load.people import WEIGHTS, Person
 from tests.load.report import MEGABYTE, Run, Sample, Tally, Watch, promises
 
@@ -87,3 +91,40 @@ def test_a_curve_is_level_if_its_last_half_surely_hardly_rises(rise, level):
     curve = [Point(n, (600 + rise * n + noise[n % 6]) * MEGABYTE, 0.0, 10.0 * n) for n in range(90)]
     assert is_level(curve) is level
     assert slope_of(curve).low < rise * MEGABYTE / 10 < slope_of(curve).high
+
+
+class Hasty:
+    """A person who is answered at once, and counts how often they were told to wait."""
+
+    def __init__(self, address, tally, chance):
+        self.tally = tally
+        self.http, self.chance = SimpleNamespace(aclose=self.post), SimpleNamespace()
+        self.chance.expovariate = self.wait
+
+    async def act(self):
+        self.tally.count("act", 200)
+        await asyncio.sleep(0)
+
+    async def post(self, *_):
+        pass
+
+    def wait(self, rate):
+        self.tally.count("wait", rate)
+        return 0.0
+
+
+@pytest.mark.parametrize(("pause", "rates"), [(0.0, set()), (0.25, {4.0})])
+def test_people_pause_for_as_long_as_asked_and_samples_are_written(monkeypatch, pause, rates):
+    async def ask_nothing(person):
+        pass
+
+    monkeypatch.setattr(memory, "Person", Hasty)
+    monkeypatch.setattr(memory, "ask_everything", ask_nothing)
+    monkeypatch.setattr(memory, "SAMPLE_SECONDS", 0.01)
+    server = SimpleNamespace(url="", process=SimpleNamespace(pid=os.getpid()), gauge=lambda _: 12.0)
+    tally, file = Tally(), io.StringIO()
+    curve = asyncio.run(ask_for(server, tally, 0.1, 2, pause=pause, file=file))
+    assert tally.kinds["act"].statuses[200] > 0
+    assert set(tally.kinds["wait"].statuses) == rates
+    rows = [tuple(map(float, line.split(","))) for line in file.getvalue().splitlines()]
+    assert rows == [tuple(point) for point in curve] != []
