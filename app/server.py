@@ -5,6 +5,7 @@ Host headers and keeps a header that never ends (94 MB after 50 MB were sent), a
 0.5 ms a request. Slow clients and too many connections are the reverse proxy's (compose.yaml).
 """
 
+import ctypes
 import errno
 import gc
 import ipaddress
@@ -42,6 +43,21 @@ SWITCH_SECONDS = 1e-3
 At Python's own 5 ms each of the event loop's system calls may cost that much while the
 inference thread runs, and a request makes half a dozen; at 0.5 ms the two threads interrupt each
 other so often that 64 clients get 4 % fewer answers.
+"""
+
+
+# Names of glibc's malloc.h for `mallopt`.
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
+
+MALLOC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_")
+"""With any of them the operator tunes the allocator."""
+
+MMAP_BYTES = 2**20
+"""A larger block of memory is a mapping of its own, which goes back to the system when it is freed.
+
+By default glibc raises its bound to 32 MB as large tensors are freed, and later ones leave holes
+between small objects that live long. At its start value of 128 KiB a trace of everything takes 1.3
+times as long, as each mapping is zeroed; at 1 MiB no trace takes longer.
 """
 
 
@@ -161,6 +177,7 @@ def build(settings: Settings) -> FastAPI:
     logs.configure(settings.log_level, settings.log_format)
     sys.setswitchinterval(SWITCH_SECONDS)
     _raise_file_limit()
+    keep_heap_compact()
     # Imports make a million objects that stay; to search them for garbage takes a fifth of a start.
     gc.disable()
     try:
@@ -190,6 +207,21 @@ def config_of(application: FastAPI | Callable[[], FastAPI], settings: Settings) 
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
+
+
+def keep_heap_compact() -> None:
+    """Have glibc use one heap, and map large blocks; call it before there are threads.
+
+    By default each thread has a heap, and each heap keeps holes.
+    """
+    if any(name in os.environ for name in MALLOC_VARIABLES):
+        return  # the operator has chosen
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return  # another C library
+    mallopt(M_ARENA_MAX, 1)
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES)
 
 
 def _raise_file_limit() -> None:

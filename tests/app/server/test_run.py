@@ -1,6 +1,8 @@
 """The server on a real port: addresses, concurrency, stop signals and memory."""
 
+import ctypes
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import httpx
 import pytest
 import torch
 
-from headlight.server import PortError, address_of, listen
+from headlight.server import MALLOC_VARIABLES, PortError, address_of, keep_heap_compact, listen
 from headlight.tracing import service
 from tests.app.connections import wait_for
 
@@ -71,6 +73,75 @@ def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
             may_end.set()
         assert slow.result().status_code == 200
     assert answers == [200] * 3
+
+
+# Prepares a server's process up to the import of PyTorch. Frees a tensor of 30 MB, keeps a small
+# object after each of 100 tensors that it frees, and allocates in four threads at a time; then
+# prints what the C library knows of its heaps.
+ALLOCATE = """
+import ctypes, sys, threading
+from contextlib import suppress
+from headlight.server import build
+from headlight.settings import Settings
+
+sys.modules["headlight.main"] = None
+with suppress(ModuleNotFoundError):
+    build(Settings())
+c = ctypes.CDLL(None)
+c.malloc.argtypes, c.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+c.free.argtypes = c.fflush.argtypes = [ctypes.c_void_p]
+c.fdopen.restype, c.malloc_info.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+c.free(c.malloc(30_000_000))
+blocks = [(c.malloc(2_000_000), c.malloc(5_000)) for _ in range(100)]
+for tensor, _ in blocks:
+    c.free(tensor)
+together = threading.Barrier(4)
+allocate = lambda: (together.wait(), c.malloc(5_000), together.wait())
+threads = [threading.Thread(target=allocate) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+output = c.fdopen(1, b"w")
+c.malloc_info(0, output)
+c.fflush(output)
+"""
+
+
+def heaps(**variables):
+    """The number of heaps and the free bytes in them, in a process that allocates."""
+    plain = {name: of for name, of in os.environ.items() if name not in MALLOC_VARIABLES}
+    done = subprocess.run(
+        [sys.executable, "-c", ALLOCATE],
+        env=plain | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    free = re.findall(r'<total type="(?:fast|rest)" count="\d+" size="(\d+)"/>', done.stdout)
+    return done.stdout.count("<heap nr="), sum(map(int, free[-2:]))
+
+
+needs_glibc = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="no glibc")
+
+
+@needs_glibc
+def test_the_server_has_one_heap_without_holes_where_tensors_were():
+    n_heaps, free_bytes = heaps()
+    assert n_heaps == 1
+    assert free_bytes < 20e6
+
+
+@needs_glibc
+def test_an_operator_may_tune_the_allocator():
+    n_heaps, free_bytes = heaps(MALLOC_ARENA_MAX="8")
+    assert n_heaps > 1
+    assert free_bytes > 100e6
+
+
+def test_a_server_with_another_c_library_starts(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    keep_heap_compact()
 
 
 @pytest.mark.slow
