@@ -16,6 +16,8 @@ from typing import Any
 
 import yaml
 
+from headlight.model.checkpoint_files import CARD, MAX_BYTES, read_file
+
 try:  # ten times as fast, and a card's metrics are long
     from yaml import CSafeLoader as SafeLoader
 except ImportError:
@@ -124,12 +126,14 @@ def read_card(path: Path) -> ModelCard:
     """Read a ``CARD.md``.
 
     Raises:
-        ValueError: the file is missing, or its YAML is malformed or not that of a card.
+        ValueError: the file is missing, too large or no file, or its YAML is malformed or not that
+            of a card.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_file(path.parent, path.name, MAX_BYTES[CARD]).decode()
+    except UnicodeDecodeError as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
+    text = text.replace("\r\n", "\n")
     parts = FENCE.split(text, maxsplit=2)
     if len(parts) != 3 or parts[0]:
         raise ValueError(f"{path} must begin with YAML between two lines of '---'")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -29,6 +29,9 @@ from headlight.model.checkpoint_files import (
     WEIGHTS,
     CheckpointError,
     added_models_dir,
+    open_file,
+    open_tensors,
+    read_file,
     require_file,
     require_finished,
     require_memory,
@@ -237,7 +240,7 @@ def load_checkpoint(
     assert isinstance(config, TransformerConfig)
     tokenizer = _read_tokenizer(folder, config)
     transformer = uninitialised_model(config)
-    weights = _read_weights(folder / WEIGHTS, transformer.weights(), quantization)
+    weights = _read_weights(folder, transformer.weights(), quantization)
     transformer.load_weights(weights)
     transformer.to(device=device, dtype=dtype).eval()
     if is_dynamic:
@@ -299,7 +302,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | None]:
     path = folder / CONFIG
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique_keys)
+        content = read_file(folder, CONFIG, MAX_BYTES[CONFIG])
+        data = json.loads(content, object_pairs_hook=unique_keys)
         if not isinstance(data, dict):
             raise ValueError("a config must be a JSON object")
         quantization = data.pop("quantization", None)
@@ -310,7 +314,9 @@ def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | 
         raise CheckpointError(f"{path}: nests too deeply") from error
     except json.JSONDecodeError as error:
         raise CheckpointError(f"{path} is not JSON: {error}") from error
-    except (OSError, ValueError) as error:
+    except CheckpointError:
+        raise
+    except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
 
@@ -359,10 +365,10 @@ def _require_weights(
     n_numbers = sum(tensor.numel() for tensor in (*meta.parameters(), *meta.buffers()))
     require_memory(folder / CONFIG, n_numbers)
     header_bytes = _HEADER_BYTES + _HEADER_BYTES_PER_TENSOR * len(expected)
-    path = require_file(folder, WEIGHTS, header_bytes + _MAX_BYTES_PER_NUMBER * n_numbers)
-    _require_short_header(path, header_bytes)
+    path, max_bytes = folder / WEIGHTS, header_bytes + _MAX_BYTES_PER_NUMBER * n_numbers
+    _require_short_header(folder, header_bytes, max_bytes)
     try:
-        with safe_open(path, framework="pt") as file:
+        with open_tensors(folder, WEIGHTS, max_bytes) as file:
             _require_same_names(path, set(file.keys()), set(expected))
             for name, stored in expected.items():
                 found = file.get_slice(name)
@@ -379,22 +385,26 @@ def _require_weights(
         raise CheckpointError(f"{path}: {error}") from error
 
 
-def _require_short_header(path: Path, max_bytes: int) -> None:
+def _require_short_header(folder: Path, header_bytes: int, max_bytes: int) -> None:
     """Check the length of a safetensors header before it is parsed into objects."""
-    with path.open("rb") as file:
+    with open_file(folder, WEIGHTS, max_bytes) as file:
         length = int.from_bytes(file.read(8), "little")
-    if length > max_bytes:
+    if length > header_bytes:
         raise CheckpointError(
-            f"{path}: the header has {length:,} bytes; this model's may have {max_bytes:,}"
+            f"{folder / WEIGHTS}: the header has {length:,} bytes; this model's may have "
+            f"{header_bytes:,}"
         )
 
 
 def _read_weights(
-    path: Path, shapes: Mapping[str, Tensor], quantization: StoredQuantization | None
+    folder: Path, shapes: Mapping[str, Tensor], quantization: StoredQuantization | None
 ) -> dict[str, Tensor]:
+    path = folder / WEIGHTS
     try:
-        with safe_open(path, framework="pt") as file:
+        with open_tensors(folder, WEIGHTS, path.stat().st_size) as file:  # `describe` bounds it
             weights = restored_weights(file.get_tensor, shapes, quantization)
+    except CheckpointError:
+        raise
     except (OSError, SafetensorError, ValueError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     for name, tensor in weights.items():
@@ -418,9 +428,9 @@ def _revision(folder: Path) -> str:
     digest = hashlib.sha256()
     try:
         for name in (CONFIG, TOKENIZER):
-            content = (folder / name).read_bytes().replace(b"\r\n", b"\n")
+            content = read_file(folder, name, MAX_BYTES[name]).replace(b"\r\n", b"\n")
             digest.update(hashlib.sha256(content).digest())
-        with (folder / WEIGHTS).open("rb") as file:
+        with open_file(folder, WEIGHTS, (folder / WEIGHTS).stat().st_size) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     except OSError as error:
         raise CheckpointError(f"{error.filename}: {error.strerror}") from error

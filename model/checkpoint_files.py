@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 from platformdirs import user_data_path
+from safetensors import safe_open
 
 CONFIG, TOKENIZER, WEIGHTS, CARD = "config.json", "tokenizer.json", "model.safetensors", "CARD.md"
 
@@ -73,7 +77,7 @@ def require_file(folder: Path, name: str, max_bytes: int) -> Path:
     return path
 
 
-def open_file(folder: Path, name: str, max_bytes: int) -> BinaryIO:
+def open_file(folder: Path, name: str, max_bytes: int) -> BufferedReader:
     """Open a regular file inside the folder for reading; a pipe or device is never waited for.
 
     Its kind and size are checked again on the open file: it may have been replaced after the check
@@ -107,6 +111,36 @@ def read_file(folder: Path, name: str, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise CheckpointError(f"{folder / name}: exceeds the limit of {max_bytes:,} bytes")
     return content
+
+
+@contextmanager
+def path_of_open_file(folder: Path, name: str, max_bytes: int) -> Iterator[Path]:
+    """Open a regular file inside the folder for a library that opens files by their paths.
+
+    By its name the library would open, and wait for, a pipe that has replaced the file since it was
+    checked. Where the system has paths of open files, this is one; elsewhere it is the name.
+
+    Raises:
+        CheckpointError: as `require_file`.
+    """
+    with open_file(folder, name, max_bytes) as file:
+        path = Path(f"/dev/fd/{file.fileno()}")
+        yield path if path.exists() else folder / name
+
+
+@contextmanager
+def open_tensors(folder: Path, name: str, max_bytes: int) -> Iterator[Any]:
+    """Open a safetensors file inside the folder, as `safe_open` does, for a ``with`` block.
+
+    Raises:
+        CheckpointError: as `require_file`.
+        OSError, SafetensorError: the file is damaged.
+    """
+    with (
+        path_of_open_file(folder, name, max_bytes) as path,
+        safe_open(path, framework="pt") as file,
+    ):
+        yield file
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headlight.model.card import fits
-from headlight.model.checkpoint_files import CheckpointError, require_file
+from headlight.model.checkpoint_files import CheckpointError, read_file
 
 CURVES = "curves.json"
 MAX_BYTES = 2**20
@@ -127,10 +127,11 @@ def read_curves(folder: Path) -> Mapping[str, Any] | None:
     """
     if not (folder / CURVES).exists():
         return None
-    path = require_file(folder, CURVES, MAX_BYTES)
+    path = folder / CURVES
+    content = read_file(folder, CURVES, MAX_BYTES)
     try:
-        curves: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        curves: Mapping[str, Any] = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     is_even = fits(curves, SHAPE) and all(
         len(line["steps"]) == len(line["values"])

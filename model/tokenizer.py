@@ -21,6 +21,7 @@ import orjson
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
+from headlight.model.checkpoint_files import MAX_BYTES, TOKENIZER, read_file
 from headlight.model.trace import Token
 
 START = "<s>"
@@ -278,7 +279,7 @@ def read_normalization(path: Path) -> Normalization:
     A damaged file has none here; `read_tokenizer` reports the damage.
     """
     try:
-        declared = orjson.loads(path.read_bytes())
+        declared = orjson.loads(read_file(path.parent, path.name, MAX_BYTES[TOKENIZER]))
         steps = (declared["normalizer"] or {"normalizers": []})["normalizers"]
         found = tuple(replacement for step in steps if (replacement := _replacement(step)))
         return Normalization(found, bool(found) and not _has_capitals(declared["model"]["vocab"]))
@@ -349,8 +350,9 @@ def read_tokenizer(path: Path) -> Tokenizer:
     Raises:
         ValueError: the file is not a valid tokenizer; the message names it.
     """
+    content = read_file(path.parent, path.name, MAX_BYTES[TOKENIZER])
     try:
-        return Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
+        return Tokenizer(tokenizers.Tokenizer.from_buffer(content))
     except Exception as error:  # the library raises bare Exception
         raise ValueError(f"{path} is not a readable tokenizer: {error}") from error
 

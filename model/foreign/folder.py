@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 
 from headlight.model.checkpoint_files import (
@@ -27,6 +27,7 @@ from headlight.model.checkpoint_files import (
     TOKENIZER,
     CheckpointError,
     open_file,
+    open_tensors,
     read_file,
     require_file,
     require_memory,
@@ -104,7 +105,7 @@ class ForeignFolder:
         """The numbers in all tensors, by the headers of the files."""
         count = 0
         for path in self.weight_files:
-            with safe_open(path, framework="pt") as file:
+            with open_tensors(path.parent, path.name, MAX_WEIGHT_BYTES) as file:
                 count += sum(
                     math.prod(file.get_slice(name).get_shape())
                     for name in file.keys()  # noqa: SIM118
@@ -196,10 +197,12 @@ def read_weights(
     weights: dict[str, Tensor] = {}
     for path in folder.weight_files:
         try:
-            with safe_open(path, framework="pt") as file:
+            with open_tensors(path.parent, path.name, MAX_WEIGHT_BYTES) as file:
                 for name in file.keys():  # noqa: SIM118
                     if folder.files.get(name) == path:
                         weights[name] = file.get_tensor(name)
+        except CheckpointError as error:
+            raise ForeignFolderError(str(error)) from error
         except (OSError, SafetensorError) as error:
             raise ForeignFolderError(f"{path} is damaged or cut short: {error}") from error
     n_read, n_bytes = 0, sum(tensor.nbytes for tensor in weights.values())
@@ -432,7 +435,7 @@ def _tensor_names(folder: Path, name: str) -> set[str]:
             f"{path}: the header has {length:,} bytes, at most {MAX_HEADER_BYTES:,}"
         )
     try:
-        with safe_open(path, framework="pt") as file:
+        with open_tensors(folder, name, MAX_WEIGHT_BYTES) as file:
             names = set(file.keys())
             _require_few(path, len(names))
             for name in names:
@@ -441,6 +444,10 @@ def _tensor_names(folder: Path, name: str) -> set[str]:
                         f"{path}: {name} holds {found}: quantised weights cannot be read"
                     )
             return names
+    except ForeignFolderError:
+        raise
+    except CheckpointError as error:
+        raise ForeignFolderError(str(error)) from error
     except (OSError, SafetensorError) as error:
         raise ForeignFolderError(f"{path} is damaged or cut short: {error}") from error
 

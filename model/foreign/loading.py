@@ -9,7 +9,8 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,12 @@ _UNUSED = ("accelerate", "scipy", "sklearn")
 
 MAX_BUFFER_BYTES = 2**28
 
-_lock = threading.RLock()
+BUILD_SECONDS = 60.0
+"""How long a model waits for another one that is being built."""
+
+_importing, _building, _silencing = threading.Lock(), threading.Lock(), threading.Lock()
+_put_back: list[Callable[[], object]] = []
+"""Restores what the build that holds the lock began with."""
 
 
 class MissingExtra(CheckpointError):
@@ -75,8 +81,12 @@ def import_alone() -> None:
     absent, so this is for a process that runs a server alone. If it fails, the first model imports
     everything.
     """
-    if MODELING in sys.modules:
-        return
+    with _importing:
+        if MODELING not in sys.modules:
+            _import_without_compiler()
+
+
+def _import_without_compiler() -> None:
     compiler = types.ModuleType(_COMPILER)
     compiler.__path__ = [str(Path(torch.__file__).with_name("_dynamo"))]
     for name in ("allow_in_graph", "assume_constant_result", "disable"):
@@ -117,19 +127,70 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
+class _Silence:
+    """Silences Transformers from when the first thread enters until the last one leaves."""
+
+    def __init__(self) -> None:
+        self._n_inside = 0
+        self._before = ExitStack()
+
+    def enter(self, logging: Any) -> None:
+        with _silencing:
+            if not self._n_inside:
+                self._before.enter_context(warnings.catch_warnings())
+                warnings.simplefilter("ignore")
+                self._before.callback(logging.set_verbosity, logging.get_verbosity())
+                logging.set_verbosity(50)
+                logging.disable_progress_bar()
+            self._n_inside += 1
+
+    def leave(self) -> None:
+        with _silencing:
+            self._n_inside -= 1
+            if not self._n_inside:
+                self._before.close()
+
+
+_silence = _Silence()
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence what Transformers logs and warns of; problems are found by the checks here."""
-    library = transformers_library()
-    with _lock, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = library.logging.get_verbosity()
-        library.logging.set_verbosity(50)
-        library.logging.disable_progress_bar()
-        try:
-            yield
-        finally:
-            library.logging.set_verbosity(before)
+    """Silence what Transformers logs and warns of; problems are found by the checks here.
+
+    Filters and levels are those of the whole process. Several threads may be inside: none waits
+    for another, as one may hang.
+    """
+    _silence.enter(transformers_library().logging)
+    try:
+        yield
+    finally:
+        _silence.leave()
+
+
+@contextmanager
+def building() -> Iterator[None]:
+    """Build one model at a time, as Transformers replaces functions of its own meanwhile.
+
+    A build that hangs is waited for `BUILD_SECONDS` and no longer. The next one then begins with
+    the functions that the other replaced, and puts the right ones back.
+    """
+    is_first = _building.acquire(timeout=BUILD_SECONDS)
+    if is_first:
+        kind = import_module(MODELING).PreTrainedModel
+        _put_back[:] = [
+            partial(setattr, kind, "tie_weights", kind.tie_weights),
+            partial(setattr, torch, "linspace", torch.linspace),
+            partial(torch.set_default_dtype, torch.get_default_dtype()),
+        ]
+    try:
+        yield
+    finally:
+        if is_first:
+            _building.release()
+        else:
+            for put_back in _put_back:
+                put_back()
 
 
 def config_of(folder: ForeignFolder) -> Any:
@@ -191,17 +252,18 @@ def build(
         CheckpointError: the model needs more memory than there is.
     """
     require_memory(folder.path / CONFIG, folder.n_numbers, dtype.itemsize)
-    with quiet(), SkipInitialisation(of_meta_alone=True):
+    with quiet(), building(), SkipInitialisation(of_meta_alone=True):
         try:
             with torch.device("meta"):
                 bare = kind(config)
         except Exception as error:
             raise ForeignFolderError(f"{folder.path / CONFIG}: {_first_line(error)}") from error
-        n_parameters = sum(one.numel() for one in bare.parameters())
-        _require_held(folder, bare)
-        require_memory(folder.path / CONFIG, n_parameters, dtype.itemsize)
-        del bare
-        weights = read()
+    n_parameters = sum(one.numel() for one in bare.parameters())
+    _require_held(folder, bare)
+    require_memory(folder.path / CONFIG, n_parameters, dtype.itemsize)
+    del bare
+    weights = read()  # no other build waits for a stranger's files
+    with quiet(), building(), SkipInitialisation(of_meta_alone=True):
         try:
             model, info = kind.from_pretrained(
                 None,

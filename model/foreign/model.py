@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -281,14 +281,22 @@ def _reading(
             raise ForeignFolderError(f"{folder.path}: given up")
         on_progress(share * _READ)
 
-    with ThreadPoolExecutor(1) as executor:
-        weights = executor.submit(read_weights, folder, dtype, progress)
-        revision = executor.submit(revision_of, folder)
+    weights: Future[dict[str, Tensor]] = Future()
+    revision: Future[str] = Future()
+
+    def work() -> None:
         try:
-            yield weights.result, revision.result
-        finally:
-            is_given_up.set()
-            revision.cancel()
+            weights.set_result(read_weights(folder, dtype, progress))
+            revision.set_result(revision_of(folder))
+        except BaseException as error:
+            (revision if weights.done() else weights).set_exception(error)
+
+    # A daemon: a process that ends does not wait for a stranger's files, as it does for executors.
+    Thread(target=work, name="weights", daemon=True).start()
+    try:
+        yield weights.result, revision.result
+    finally:
+        is_given_up.set()
 
 
 def serve_module(

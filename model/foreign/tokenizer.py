@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from headlight.model.checkpoint_files import MAX_BYTES, TOKENIZER, CheckpointError, require_file
+from headlight.model.checkpoint_files import (
+    MAX_BYTES,
+    TOKENIZER,
+    CheckpointError,
+    path_of_open_file,
+    require_file,
+)
 from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_json
 from headlight.model.foreign.loading import quiet, transformers_library
 from headlight.model.foreign.sentencepiece import (
@@ -249,9 +255,9 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
         }
     named = {key: _content(value) for key, value in options.items()}
     try:
-        with quiet():
+        with quiet(), path_of_open_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER]) as opened:
             backend = library.PreTrainedTokenizerFast(
-                tokenizer_file=str(path),
+                tokenizer_file=str(opened),
                 **{key: value for key, value in named.items() if isinstance(value, str)},
             )
     except Exception as error:

@@ -17,7 +17,13 @@ from typing import Any
 
 import tokenizers
 
-from headlight.model.checkpoint_files import MAX_BYTES, TOKENIZER, CheckpointError, read_file
+from headlight.model.checkpoint_files import (
+    MAX_BYTES,
+    TOKENIZER,
+    CheckpointError,
+    open_file,
+    read_file,
+)
 from headlight.model.foreign.folder import ForeignFolderError
 
 MAX_STEPS, MAX_PIECE_CHARACTERS = 64, 100
@@ -38,7 +44,7 @@ _PROBE = " a B\u00e9\ufb03\ufdfa\u732b\U0001f467. <>'\"`1\n\t"
 
 _CHILD = """
 import sys
-path, text, n_bytes, seconds, place = sys.argv[1:]
+text, n_bytes, seconds, place = sys.argv[1:]
 sys.path.insert(0, place)
 import tokenizers
 try:  # Windows has none of the limits; the time is limited from outside
@@ -51,13 +57,13 @@ try:  # Windows has none of the limits; the time is limited from outside
 except (ImportError, AttributeError, ValueError, OSError):
     pass
 try:
-    found = tokenizers.Tokenizer.from_file(path)
+    found = tokenizers.Tokenizer.from_buffer(sys.stdin.buffer.read())
     found.no_truncation()
     found.no_padding()
     ids = found.encode(text).ids[:1000]
     found.decode(ids)
 except Exception as error:
-    print(str(error)[:300])
+    sys.stdout.buffer.write(str(error)[:300].encode())
 """
 
 
@@ -81,7 +87,7 @@ def require_harmless(folder: Path) -> None:
         raise ForeignFolderError(str(error)) from error
     except ValueError as error:
         raise ForeignFolderError(f"{path} is not a readable tokenizer: {error}") from error
-    _try_out(path, len(content))
+    _try_out(folder, len(content))
 
 
 def require_bounded_parts(parts: Mapping[str, Any]) -> None:
@@ -177,23 +183,23 @@ def _added(step: Mapping[str, Any]) -> int:
     return longest * max(lengths, default=0)
 
 
-def _try_out(path: Path, n_bytes: int) -> None:
+def _try_out(folder: Path, n_bytes: int) -> None:
     """Open a tokenizer in a child process with limits, and read a short text with it."""
+    path = folder / TOKENIZER
     seconds = LEAST_SECONDS + n_bytes / BYTES_PER_SECOND
     memory = LEAST_BYTES + MEMORY_PER_BYTE * n_bytes
     place = str(Path(tokenizers.__file__).parents[1])
     limits = [str(memory), str(int(seconds) + 1), place]
     try:
-        done = subprocess.run(  # nosec B603
-            [sys.executable, "-I", "-S", "-c", _CHILD, str(path), _PROBE, *limits],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=4 * seconds,
-            env={"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"},
-            check=False,
-        )
+        with open_file(folder, TOKENIZER, n_bytes) as file:
+            done = subprocess.run(  # nosec B603
+                [sys.executable, "-I", "-S", "-c", _CHILD, _PROBE, *limits],
+                stdin=file,
+                capture_output=True,
+                timeout=4 * seconds,
+                env={"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"},
+                check=False,
+            )
     except subprocess.TimeoutExpired as error:
         raise ForeignFolderError(
             f"{path}: the tokenizer does not read a short text within {4 * seconds:.0f} s"
@@ -203,5 +209,5 @@ def _try_out(path: Path, n_bytes: int) -> None:
             f"{path}: the tokenizer does not read a short text with {memory / 1e6:,.0f} MB of "
             f"memory and {seconds:.1f} s of a processor"
         )
-    if done.stdout.strip():
-        raise ForeignFolderError(f"{path} is not a readable tokenizer: {done.stdout.strip()}")
+    if reason := done.stdout.decode(errors="replace").strip():
+        raise ForeignFolderError(f"{path} is not a readable tokenizer: {reason}")

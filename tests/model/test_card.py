@@ -122,7 +122,7 @@ def test_front_matter_that_is_not_a_cards_is_an_error(tmp_path, head, message):
 
 def test_a_missing_or_unreadable_card_is_named(tmp_path):
     path = tmp_path / "CARD.md"
-    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} cannot be read: .*No such"):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: No such file"):
         read_card(path)
     path.write_bytes(b"---\ntitle: \xff\n---\n")
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))} cannot be read: .*utf-8"):

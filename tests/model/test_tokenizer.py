@@ -180,9 +180,10 @@ def test_training_is_repeatable(tokenizer):
 
 def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
     path = tmp_path / "tokenizer.json"
-    for contents in (None, "", "{}", "[1, 2", '{"model": 5}'):
-        if contents is not None:
-            path.write_text(contents, encoding="utf-8")
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: No such file"):
+        read_tokenizer(path)
+    for contents in ("", "{}", "[1, 2", '{"model": 5}'):
+        path.write_text(contents, encoding="utf-8")
         with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is not a readable tok"):
             read_tokenizer(path)
 
