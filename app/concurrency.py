@@ -8,7 +8,8 @@ import asyncio
 import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from time import monotonic
 from typing import TypeVar
 
@@ -118,6 +119,47 @@ async def run_in_thread(
         return await unless_client_leaves(running, client_left)
     finally:
         is_left.set()
+
+
+def in_daemon(work: Callable[[], Result], name: str) -> asyncio.Future[Result]:
+    """Run work that may hang on a daemon thread of its own; call it on the event loop.
+
+    Nothing waits for the thread, not the end of the process either: the threads of
+    `concurrent.futures` and of AnyIO are waited for.
+
+    Args:
+        work: is cancelled at its next `cancellation.check` once the future is done.
+        name: of the thread.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def run() -> None:
+        error: BaseException | None = None
+        try:
+            with cancellable(future.done):
+                result = work()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the event loop is closed
+            if error is None:
+                loop.call_soon_threadsafe(settle, future, result)
+            else:
+                loop.call_soon_threadsafe(settle, future, error)
+
+    threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved
+    return future
+
+
+def settle(future: asyncio.Future[Result], result: Result | BaseException) -> None:
+    """Set the result of a future, or its exception, unless it is done."""
+    if future.done():
+        return
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
 
 
 class Places:

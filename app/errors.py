@@ -45,7 +45,7 @@ _MEANINGS = {
     429: "This client exceeds its rate; `Retry-After` says when to retry.",
     503: "The queue is full or too slow, unread responses leave too little memory, the model is "
     "damaged or not ready, or the server is stopping.",
-    504: "The computation took longer than `work_seconds`.",
+    504: "The computation took longer than `work_seconds`, or a load than `load_seconds`.",
 }
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _SENTENCES = {

@@ -126,7 +126,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     gc.enable()
     services.engine.start()
     task = asyncio.create_task(housekeeping(lambda: services.is_ready))
-    with on_stop_signal(services.streams.stop):
+    with on_stop_signal(services.stop):
         yield
     task.cancel()
     await asyncio.to_thread(services.engine.close)

@@ -5,21 +5,23 @@ client sends becomes a path. Weights are loaded when a model is first used, and 
 of memory. A damaged folder is reported with its reason and does not affect the others.
 """
 
+import gc
 import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from threading import Lock
-from typing import NamedTuple
+from threading import Lock, Thread
+from typing import NamedTuple, TypeVar
 
 import torch
 
 from headlight.engine import is_fatal
 from headlight.errors import Problem, echo, service_unavailable
+from headlight.model.cancellation import Cancelled
 from headlight.model.checkpoint import describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision, is_out_of_memory
@@ -36,6 +38,10 @@ CHECKS = ".checks"
 """The directory, among the models of a user, of what self-checks found."""
 MODEL_NAME = re.compile(r"\w[\w .+-]*")
 MAX_REASON_CHARACTERS = 300
+DESCRIBE_SECONDS = 10.0
+"""How long the small files of one folder may take to be read: usually milliseconds."""
+
+Result = TypeVar("Result")
 
 
 class ModelStatus(NamedTuple):
@@ -93,6 +99,7 @@ class Registry:
         self._loading: dict[str, float] = {}
         self._load_locks: defaultdict[str, Lock] = defaultdict(Lock)
         self._lock = Lock()
+        self._refreshing = Lock()
         self._seen = _changes(self._parents)
         for folder in _model_folders(self._parents):
             if folder.name in self._folders:
@@ -123,7 +130,7 @@ class Registry:
 
     def refresh(self) -> None:
         """Add the models whose folders are new in the directories, and drop those that went."""
-        with self._lock:
+        with self._refreshing:
             self._seen = _changes(self._parents)
             found = {folder.name: folder for folder in _model_folders(self._parents, quiet=True)}
             for name, folder in found.items():
@@ -163,9 +170,28 @@ class Registry:
         with self._lock:
             lock = self._load_locks[model]
         with lock:
-            if (found := self.memory.get(model)) is None:
-                found = self._load(model)
-            return found
+            if self._load_locks.get(model) is lock:
+                return self.memory.get(model) or self._load(model, lock)
+        return self.checkpoint(model)  # the load was given up, and the reason is raised
+
+    def give_up(self, model: str, reason: str) -> None:
+        """Stop waiting for a model that is being loaded, and list it with the reason.
+
+        What its thread still does has no effect, and nothing waits for it.
+        """
+        with self._lock:
+            self._load_locks.pop(model, None)
+            if model not in self._folders:
+                return
+            self._loading.pop(model, None)
+            self.memory.drop(model)
+            self._give_up(self._folders[model], CheckpointError(reason))
+        gc.enable()  # a load pauses it
+
+    def _check_wanted(self, model: str, lock: Lock) -> None:
+        """Raise `Cancelled` if the load that holds a lock was given up."""
+        if self._load_locks.get(model) is not lock:
+            raise Cancelled
 
     @contextmanager
     def using(self, model: str | None) -> Iterator[str]:
@@ -200,25 +226,17 @@ class Registry:
 
     def _describe(self, folder: Path) -> None:
         try:
-            _require_own(folder)
-            if is_foreign(folder):
-                self._describe_foreign(folder)
-            else:
-                self.descriptions = {**self.descriptions, folder.name: describe(folder)}
+            description, is_other, is_checked = within(DESCRIBE_SECONDS, _described, folder)
+            if is_other:
+                self._foreign.add(folder.name)
+            if not is_checked:
+                self._unchecked.add(folder.name)
+            self.descriptions = {**self.descriptions, folder.name: description}
         except Exception as error:  # whatever is wrong with one folder, the others go on
             is_default = folder.name == self.default  # its error is raised where it is asked for
             self._give_up(folder, error, logging.DEBUG if is_default else logging.WARNING)
 
-    def _describe_foreign(self, folder: Path) -> None:
-        from headlight.foreign_models import read_description
-
-        description, is_checked = read_description(folder)
-        self._foreign.add(folder.name)
-        if not is_checked:
-            self._unchecked.add(folder.name)
-        self.descriptions = {**self.descriptions, folder.name: description}
-
-    def _load(self, model: str) -> Served:
+    def _load(self, model: str, lock: Lock) -> Served:
         folder, known = self._folders[model], self.descriptions[model]
         try:
             self.memory.reserve(model, self._bytes_of(known), self._pass_bytes(known))
@@ -226,8 +244,20 @@ class Registry:
             raise _no_room(model, error) from error
         self._loading[model] = 0.0
         try:
-            served = self._read(model, folder)
+            served = self._read(model, folder, lock)
+            description = served.description
+            if model in self._foreign:
+                heads = read_profile(folder, description.revision)
+                # What was written for it may be old, or a stranger's.
+                description = replace(description, card=known.card, heads=heads)
+            with self._lock:
+                self._check_wanted(model, lock)
+                if model in self._foreign:
+                    self.descriptions = {**self.descriptions, model: description}
+                    self._unchecked.discard(model)
+                self.memory.put(model, served)
         except BaseException as error:  # memory may be short, or the device may lack a dtype
+            self._check_wanted(model, lock)
             self.memory.drop(model)
             is_other = is_fatal(error) and not is_out_of_memory(error)
             if is_other or not isinstance(error, Exception):
@@ -236,16 +266,15 @@ class Registry:
             self.describe(model)  # raises
             raise
         finally:
-            del self._loading[model]
-        if model in self._foreign:  # what was written beside it may be old, or a stranger's
-            heads = read_profile(folder, served.description.revision)
-            found = replace(served.description, card=known.card, heads=heads)
-            self.descriptions = {**self.descriptions, model: found}
-            self._unchecked.discard(model)
-        self.memory.put(model, served)
+            if self._load_locks.get(model) is lock:
+                self._loading.pop(model, None)
         return served
 
-    def _read(self, model: str, folder: Path) -> Served:
+    def _read(self, model: str, folder: Path, lock: Lock) -> Served:
+        def progress(share: float) -> None:
+            self._check_wanted(model, lock)
+            self._loading[model] = share
+
         if model not in self._foreign:
             return load(folder, device=self.device, dtype=self.precision)
         from headlight.foreign_models import load_checked
@@ -255,7 +284,7 @@ class Registry:
             self._checks,
             device=self.device,
             dtype=self.precision,
-            on_progress=partial(self._loading.__setitem__, model),
+            on_progress=progress,
             is_alone=self.is_alone,
         )
 
@@ -279,6 +308,43 @@ class Registry:
         self.descriptions = {
             model: found for model, found in self.descriptions.items() if model != folder.name
         }
+
+
+def _described(folder: Path) -> tuple[Description, bool, bool]:
+    """Describe the model in a folder; whether it is foreign, and whether a self-check made that."""
+    _require_own(folder)
+    if not is_foreign(folder):
+        return describe(folder), False, True
+    from headlight.foreign_models import read_description
+
+    description, is_checked = read_description(folder)
+    return description, True, is_checked
+
+
+def within(seconds: float, read: Callable[[Path], Result], folder: Path) -> Result:
+    """Read a folder on a daemon thread, which is left to itself if it takes too long.
+
+    Raises:
+        CheckpointError: it does.
+        Exception: that of `read`.
+    """
+    done: list[Result] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            done.append(read(folder))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=copy_context().run, args=(work,), name="describe", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not done:
+        raise CheckpointError(f"{folder}: its files cannot be read within {seconds:g} s")
+    return done[0]
 
 
 def registry_of(settings: Settings) -> Registry:

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -170,6 +171,21 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
             uvicorn.Server(config_of(application, settings)).run(sockets=[listener])
         if services.has_failed:
             raise EngineLost(services.why_not_ready)
+        if any(thread.daemon for thread in threading.enumerate()):
+            end_now()
+
+
+def end_now() -> None:
+    """End this process although a daemon thread runs, such as that of a load.
+
+    Python would end the thread where it next asks for the interpreter, which may be in the middle
+    of a library's code: that aborts the process.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)
 
 
 def build(settings: Settings) -> FastAPI:

@@ -1,26 +1,23 @@
 """The services that the routes share: settings, models, the inference engine, and readiness."""
 
-import asyncio
 import logging
 import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from importlib.metadata import version
 from typing import Annotated, TypeVar
 
-import anyio.to_thread
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
-from headlight.concurrency import ClientLeft, run_in_thread, unless_client_leaves
+from headlight.concurrency import ClientLeft, run_in_thread
 from headlight.engine import Engine, is_fatal
 from headlight.errors import Problem
 from headlight.experiments import Experiments
+from headlight.loads import Loads
 from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
-from headlight.model.served import Served
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.negotiation import ResponseFormat
@@ -41,9 +38,6 @@ WARM_UP_TEXT = "Once upon a time there was a little light."
 NO_LIMITS = {"max_characters": sys.maxsize, "max_cells": sys.maxsize}
 N_THREADS = 2
 """For what is too long for the event loop and is not a pass, such as encoding large answers."""
-
-N_LOADERS = 4
-"""Foreign models that are loaded at one time: a slow one does not hold up the next."""
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +86,7 @@ class Services:
         self.generator = Generator(self.registry, settings, self.traces.cache.get)
         self.streams = Streams(settings.max_streams)
         self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
-        self._loaders = CapacityLimiter(N_LOADERS)
-        self._loading: dict[str, asyncio.Future[Served]] = {}
+        self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
         metrics.watch(metrics.streams_open, lambda: self.streams.n_open)
@@ -112,24 +105,23 @@ class Services:
     async def use_model(self, model: str | None, stack: ExitStack, left: ClientLeft) -> str:
         """Keep a model in memory until the stack is closed, and return its id.
 
-        A foreign model is loaded first, on a thread of its own: that takes seconds, in which the
-        worker thread serves other models. The others are loaded by the worker thread.
+        It is loaded first, on a thread of its own: that may take seconds or hang, and meanwhile the
+        worker thread serves other models.
 
         Raises:
-            Problem: the model is unknown, cannot be used, or does not fit into the memory.
+            Problem: the model is unknown, cannot be used, does not fit into the memory, or takes
+                too long; or the server is stopping.
             ClientDisconnected: the client disconnected before it was loaded, which goes on.
         """
         found = stack.enter_context(self.registry.using(model))
-        if self.registry.is_foreign(found) and not self.registry.is_loaded(found):
-            loading = self._loading.get(found)
-            if loading is None:
-                load = partial(self.registry.checkpoint, found)
-                run = anyio.to_thread.run_sync(load, limiter=self._loaders)
-                loading = self._loading[found] = asyncio.ensure_future(run)
-                loading.add_done_callback(lambda done: done.cancelled() or done.exception())
-                loading.add_done_callback(lambda _: self._loading.pop(found, None))
-            await unless_client_leaves(loading, left)
+        if not self.registry.is_loaded(found):
+            await self.loads.load(found, left)
         return found
+
+    def stop(self) -> None:
+        """End what does not end by itself: the server stops. Any thread may call it."""
+        self.streams.stop()
+        self.loads.stop()
 
     def _warm_up(self) -> None:
         """Load the default model and trace once, so that no client waits for what is slow once.

@@ -170,6 +170,14 @@ class Settings(BaseSettings):
         refusal="504 too-slow",
         gt=0,
     )
+    load_seconds: float = _limit(
+        300.0,
+        "seconds",
+        "How long a model may take to load, its self-check included, before it is given up and "
+        "listed as one that cannot be used: several times what seven billion numbers take.",
+        refusal="504 model-too-slow",
+        gt=0,
+    )
     tile_bytes: int = _limit(
         536_870_912,
         "bytes",

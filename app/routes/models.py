@@ -13,7 +13,7 @@ import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from headlight.concurrency import client_left
+from headlight.concurrency import client_left, in_daemon, unless_client_leaves
 from headlight.errors import Problem, described, echo, over_limit
 from headlight.model.card import CLAIMS, ModelCard, measured_claim
 from headlight.model.head_profiles import head_labels
@@ -54,7 +54,8 @@ async def models(request: Request, services: ServicesDep) -> ModelsAnswer:
     """Every model in short, and each folder that cannot be used with the reason."""
     registry = services.registry
     if registry.has_changed():
-        await services.in_thread(registry.refresh, client_left(request))
+        refreshed = in_daemon(registry.refresh, "refresh")  # it reads what strangers made
+        await unless_client_leaves(refreshed, client_left(request))
     return ModelsAnswer(
         default=registry.default,
         models=[

@@ -145,7 +145,7 @@ def serve(settings):
         wait_until_ready(lambda path: httpx.get(url + path))
         yield Server(url, app.state.services)
     finally:
-        app.state.services.streams.stop()  # as a signal does
+        app.state.services.stop()  # as a signal does
         running.should_exit = True
         thread.join()
         listener.close()

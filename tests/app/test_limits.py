@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from headlight import registry
 from headlight.errors import Problem
 from headlight.settings import Settings, limits_of
 from headlight.tracing import analyses
@@ -106,6 +107,15 @@ def work_seconds(servers):
         is_done.set()
 
 
+def load_seconds(servers):
+    client, is_done = servers.client_with(load_seconds=0.2), threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "load", lambda *_, **__: is_done.wait())
+        answer = client.post("/api/v1/trace", json={"text": "the cat", "model": "dense"})
+    is_done.set()
+    return answer
+
+
 def max_long_texts(servers):
     client = servers.client_with(max_characters=6)
     client.app.state.services.traces.long_texts.n_open = 4
@@ -150,6 +160,7 @@ PROBES = {
     "queue_length": queue_length,
     "queue_seconds": queue_seconds,
     "work_seconds": work_seconds,
+    "load_seconds": load_seconds,
     "max_globs": lambda servers: servers.trace({"capture": ["*"] * 65}),
     "max_glob_characters": lambda servers: servers.trace({"capture": ["*" * 201]}),
     "max_model_id_characters": lambda servers: servers.trace({"model": "m" * 65}),

@@ -1,14 +1,18 @@
 """Models are an allow-list of folders; a damaged one is named, and the others go on."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 import torch
 
 from headlight import registry as registry_module
 from headlight.errors import Problem
+from headlight.model.cancellation import Cancelled
 from headlight.registry import Registry, registry_of
 from headlight.settings import Settings
+from tests.app.connections import wait_for
 
 CPU = torch.device("cpu")
 
@@ -80,3 +84,88 @@ def test_files_and_hidden_folders_are_no_models(parent):
     (parent / "__pycache__").mkdir()
     found = Registry([parent], default="sound", device=CPU)
     assert set(found.descriptions) | set(found.unavailable) == {"sound"}
+
+
+@pytest.fixture
+def hangs(monkeypatch):
+    """An event; until it is set, loading a model hangs."""
+    goes_on, load = Event(), registry_module.load
+
+    def hang(folder, **options):
+        goes_on.wait(60)
+        return load(folder, **options)
+
+    monkeypatch.setattr(registry_module, "load", hang)
+    yield goes_on
+    goes_on.set()
+
+
+def test_a_load_that_is_given_up_changes_nothing_when_it_ends(parent, hangs):
+    found = Registry([parent], default="sound", device=CPU)
+    with ThreadPoolExecutor() as pool:
+        loading = pool.submit(found.checkpoint, "sound")
+        waiting = pool.submit(found.checkpoint, "sound")
+        wait_for(lambda: found.status("sound").state == "loading")
+        found.give_up("sound", "it was too slow")
+        assert found.memory.n_bytes == 0
+        hangs.set()
+        with pytest.raises(Cancelled):
+            loading.result(60)
+        with pytest.raises(Problem, match="it was too slow"):
+            waiting.result(60)
+    assert not found.is_loaded("sound")
+    assert found.memory.n_bytes == 0
+    assert found.unavailable == {"sound": "it was too slow"}
+
+
+def test_a_folder_that_is_added_again_is_loaded_next_to_a_load_that_was_given_up(parent, hangs):
+    found = Registry([parent], default="sound", device=CPU)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(found.checkpoint, "sound")
+        wait_for(lambda: found.status("sound").state == "loading")
+        found.give_up("sound", "it was too slow")
+        found.add(parent / "sound")
+        second = pool.submit(found.checkpoint, "sound")
+        wait_for(lambda: found.status("sound").state == "loading")
+        assert not second.done()
+        hangs.set()
+        assert second.result(60).id == "sound"
+        with pytest.raises(Cancelled):
+            first.result(60)
+    assert found.is_loaded("sound")
+    assert found.memory.n_bytes > 0
+
+
+def test_a_folder_whose_files_hang_is_named_and_the_others_go_on(zoo, model_ids, monkeypatch):
+    goes_on, describe = Event(), registry_module.describe
+
+    def hang(folder):
+        if folder.name == "dense":
+            goes_on.wait(60)
+        return describe(folder)
+
+    monkeypatch.setattr(registry_module, "describe", hang)
+    monkeypatch.setattr(registry_module, "DESCRIBE_SECONDS", 0.5)
+    found = Registry([zoo], default="tiny", device=CPU)
+    goes_on.set()
+    assert sorted(found.descriptions) == [model for model in model_ids if model != "dense"]
+    assert found.unavailable == {"dense": "dense: its files cannot be read within 0.5 s"}
+
+
+def test_other_models_load_while_a_new_folder_hangs(parent, zoo, monkeypatch):
+    goes_on, describe = Event(), registry_module.describe
+
+    def hang(folder):
+        if folder.name == "hanging":
+            goes_on.wait(60)
+        return describe(folder)
+
+    monkeypatch.setattr(registry_module, "describe", hang)
+    found = Registry([parent], default="sound", device=CPU)
+    shutil.copytree(zoo / "dense", parent / "hanging")
+    with ThreadPoolExecutor() as pool:
+        pool.submit(found.refresh)
+        wait_for(lambda: "hanging" in found.ids)
+        assert pool.submit(found.checkpoint, "sound").result(20).id == "sound"
+        goes_on.set()
+    assert "hanging" in found.descriptions
