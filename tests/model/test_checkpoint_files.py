@@ -1,16 +1,24 @@
 """The files of a checkpoint are checked before they are opened."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from headlight.model import checkpoint_files
+from headlight.model import checkpoint, checkpoint_files
 from headlight.model.checkpoint_files import (
+    MAX_BYTES,
+    TOKENIZER,
+    WEIGHTS,
     CheckpointError,
     memory_bytes,
+    open_tensors,
     require_file,
     require_memory,
 )
+from headlight.model.head_profiles import HEADS
+from headlight.model.run_curves import CURVES
 
 
 @pytest.fixture
@@ -51,3 +59,82 @@ def test_the_memory_of_this_machine_may_be_unknown(monkeypatch):
     assert (found := memory_bytes()) is None or 2**28 < found < 2**50
     monkeypatch.setattr(checkpoint_files, "memory_bytes", lambda: None)
     require_memory(Path("config.json"), 10**18)
+
+
+def outcome(work):
+    """Return the error of work, which is not waited for if it hangs."""
+    errors = []
+
+    def run():
+        try:
+            work()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
+    return errors[0] if errors else None
+
+
+@pytest.fixture
+def model_folder(make_folder):
+    """The folder of a model."""
+    return make_folder()
+
+
+@pytest.fixture
+def replaced(monkeypatch):
+    """Paths pass their check, as that of a file does that is replaced by a pipe after it."""
+
+    def require(folder, name, _):
+        return folder / name
+
+    for module in (checkpoint_files, checkpoint):
+        monkeypatch.setattr(module, "require_file", require)
+
+
+@pytest.mark.parametrize("name", [*MAX_BYTES, WEIGHTS, CURVES, HEADS])
+def test_a_pipe_that_replaces_a_file_after_its_check_is_not_waited_for(
+    name, model_folder, replaced
+):
+    (model_folder / name).unlink(missing_ok=True)
+    os.mkfifo(model_folder / name)
+    error = outcome(lambda: checkpoint.describe(model_folder))
+    assert isinstance(error, CheckpointError)
+    assert f"{name}: not a regular file" in str(error)
+
+
+@pytest.mark.parametrize("name", [TOKENIZER, WEIGHTS])
+def test_a_pipe_that_replaces_a_file_before_it_is_loaded_is_not_waited_for(
+    name, model_folder, replaced
+):
+    description = checkpoint.describe(model_folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "describe", lambda _: description)
+        (model_folder / name).unlink()
+        os.mkfifo(model_folder / name)
+        error = outcome(lambda: checkpoint.load_checkpoint(model_folder))
+    assert isinstance(error, CheckpointError)
+    assert f"{name}: not a regular file" in str(error)
+
+
+def test_tensors_are_those_of_the_file_that_was_opened(model_folder, monkeypatch):
+    """The name leads to a pipe once the file is open."""
+    is_open = checkpoint_files.open_file
+
+    def opened(folder, name, max_bytes):
+        file = is_open(folder, name, max_bytes)
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        return file
+
+    monkeypatch.setattr(checkpoint_files, "open_file", opened)
+    names = []
+
+    def read():
+        with open_tensors(model_folder, WEIGHTS, 2**30) as file:
+            names.extend(file.keys())
+
+    assert outcome(read) is None
+    assert names

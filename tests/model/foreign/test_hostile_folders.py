@@ -12,6 +12,7 @@ import pytest
 
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.foreign.folder import read_folder
+from headlight.model.foreign.tokenizer_parts import require_harmless
 
 # Describes the folder, as the registry does at its start, then loads it; a refusal is one line.
 GUARDED = """
@@ -61,6 +62,34 @@ def zero(path):
     path.symlink_to("/dev/zero")
 
 
+def tokenizer(**parts):
+    """Replace parts of tokenizer.json."""
+
+    def spoil(folder):
+        path = folder / "tokenizer.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | parts))
+
+    return spoil
+
+
+def template(n_tokens, n_ids):
+    """A post-processor that adds so many tokens of so many ids."""
+    special = {"id": "a", "ids": [0] * n_ids, "tokens": ["a"] * n_ids}
+    single = [{"SpecialToken": {"id": "a", "type_id": 0}}] * n_tokens
+    return {
+        "type": "TemplateProcessing",
+        "single": [*single, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [],
+        "special_tokens": {"a": special},
+    }
+
+
+def chain(n, content):
+    """A sequence of replacements of each character by a text."""
+    step = {"type": "Replace", "pattern": {"Regex": "."}, "content": content}
+    return {"type": "Sequence", "normalizers": [step] * n, "decoders": [step] * n}
+
+
 def empty_tensors(n):
     entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
 
@@ -87,6 +116,17 @@ FILES = {
     "a pipe as config": (replaced("config.json", os.mkfifo), "not a regular file"),
     "a link to a device": (replaced("tokenizer.json", zero), "must not leave the folder"),
     "a device named token": (replaced("a_token.json", zero), "must not leave the folder"),
+    "a device as its config": (
+        replaced("tokenizer_config.json", zero),
+        "must not leave the folder",
+    ),
+    "a device as pieces": (replaced("source.spm", zero), "must not leave the folder"),
+    "a pipe as weights": (replaced("model.safetensors", os.mkfifo), "not a regular file"),
+    "a device as weights": (replaced("model.safetensors", zero), "must not leave the folder"),
+    "a pipe as index": (
+        replaced("model.safetensors.index.json", os.mkfifo),
+        "not a regular file",
+    ),
     "a sparse tokenizer": (replaced("tokenizer.json", sparse), "20,000,000,000 bytes exceed"),
     "sparse pieces": (replaced("source.spm", sparse), "20,000,000,000 bytes exceed"),
     "a million empty tensors": (
@@ -146,9 +186,32 @@ def test_sizes_are_bounded_by_what_the_weight_files_hold(name, folder):
         read_folder(folder)
 
 
+HARMFUL = {
+    "a template of a billion": (
+        tokenizer(post_processor=template(200_000, 5_000)),
+        "post_processor adds",
+    ),
+    "a normalizer that grows": (
+        tokenizer(normalizer=chain(9, "ab" * 50)),
+        "normalizer may make a text",
+    ),
+    "a long normalizer": (tokenizer(normalizer=chain(1_000, "ab")), "normalizers"),
+    "a decoder that grows": (tokenizer(decoder=chain(9, "ab" * 50)), "decoder may make a text"),
+    "a part of another type": (tokenizer(decoder=[1]), "decoder must be an object"),
+}
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_a_tokenizer_is_refused_where_it_is_read(name, folder):
+    spoil, reason = HARMFUL[name]
+    spoil(folder)
+    with pytest.raises(CheckpointError, match=reason):
+        require_harmless(folder)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FILES | SIZES)
+@pytest.mark.parametrize("name", FILES | SIZES | HARMFUL)
 def test_a_refusal_takes_two_seconds_and_little_memory(name, folder):
-    spoil, reason = (FILES | SIZES)[name]
+    spoil, reason = (FILES | SIZES | HARMFUL)[name]
     spoil(folder)
     assert re.search(reason, "\n".join(refusal(folder)))
