@@ -125,7 +125,8 @@ def fail(message: str, *, code: int = 1) -> NoReturn:
 def reporting_errors() -> Iterator[None]:
     """Print an error of the block and end the command: 1, or 2 if the command line is wrong.
 
-    A `UsageError` is one, and a file that does not exist, as Click counts it.
+    A `UsageError` is one, a file that does not exist, as Click counts it, and a corpus that cannot
+    be used.
     """
     try:
         yield
@@ -133,7 +134,13 @@ def reporting_errors() -> Iterator[None]:
         fail(str(error), code=USAGE_ERROR)
     except (ValueError, OSError, ImportError) as error:
         is_missing = isinstance(error.__cause__ or error, FileNotFoundError)
-        fail(in_words(error), code=USAGE_ERROR if is_missing else 1)
+        fail(in_words(error), code=USAGE_ERROR if is_missing or _is_of_corpus(error) else 1)
+
+
+def _is_of_corpus(error: Exception) -> bool:
+    """Return True for a `CorpusError`; its module imports PyTorch, and is not imported for this."""
+    corpus = sys.modules.get("headlight.model.training.corpus")
+    return corpus is not None and isinstance(error, corpus.CorpusError)
 
 
 def settings_of(**options: Any) -> Settings:

@@ -244,12 +244,15 @@ def read_text(path: Path) -> str:
     """Read a file without its byte order mark and with LF at the ends of its lines.
 
     Raises:
-        CorpusError: the file cannot be read, or is not UTF-8.
+        CorpusError: the file cannot be read, is binary, or is not UTF-8.
     """
     try:
         raw = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+    if b"\0" in raw:
+        line = raw[: raw.index(b"\0")].count(b"\n") + 1
+        raise CorpusError(f"{path} is binary: line {line} holds a zero byte; name a text file")
     try:
         return raw.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

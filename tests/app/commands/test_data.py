@@ -66,7 +66,7 @@ def test_an_earlier_result_is_replaced_only_by_force(headlight, corpus, tmp_path
 def test_a_run_that_fails_leaves_no_file(headlight, corpus, tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\n{"text": 3}\n')
     result = headlight("data", "dedup", corpus, "bad.jsonl", "--out", "clean")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "bad.jsonl, line 2: the member 'text' is not a string" in result.stderr
     assert list((tmp_path / "clean").iterdir()) == []
 
@@ -74,8 +74,8 @@ def test_a_run_that_fails_leaves_no_file(headlight, corpus, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["gone.txt"], 1, "gone.txt cannot be read"),
-        (["image.txt"], 1, "image.txt is binary: line 1"),
+        (["gone.txt"], 2, "gone.txt cannot be read"),
+        (["image.txt"], 2, "image.txt is binary: line 1"),
         (["stories.txt", "--threshold", "0"], 2, "threshold is 0.0"),
     ],
 )

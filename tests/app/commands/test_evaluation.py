@@ -152,8 +152,8 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(monkeypatch):
     ("arguments", "fault", "code"),
     [
         (["--text", "none.txt"], "none.txt cannot be read", 2),
-        (["--pairs", "pairs.jsonl"], "name at least one text file", 1),
-        (["--text", "corpus.txt", "--pairs", "corpus.txt"], "corpus.txt, line 1", 1),
+        (["--pairs", "pairs.jsonl"], "name at least one text file", 2),
+        (["--text", "corpus.txt", "--pairs", "corpus.txt"], "corpus.txt, line 1", 2),
         (["--text", "short.txt", "--gold", "gold.jsonl"], "a word alignment", 2),
     ],
 )

@@ -15,6 +15,7 @@ import torch
 from typer.testing import CliRunner
 
 from headlight.cli import Recipe, app
+from headlight.commands import training
 from headlight.commands.training import _run_loop, read_settings, read_settings_file
 from headlight.model.card import read_card, write_card
 from headlight.model.checkpoint import load
@@ -87,7 +88,7 @@ def logged_steps():
     ("content", "fault", "code"),
     [
         (None, "cannot be read", 2),
-        (b"Once upon a time.\n", "at least 24", 1),
+        (b"Once upon a time.\n", "at least 24", 2),
     ],
 )
 def test_an_unusable_corpus_leaves_no_run(corpus, content, fault, code):
@@ -276,11 +277,33 @@ def test_fewer_comparisons_than_asked_for_are_explained(corpus, monkeypatch):
     assert "of 3" not in CliRunner().invoke(app, [*words, "3", "--force"]).stderr.split("3/3")[-1]
 
 
+def test_comparisons_show_how_many_are_made(corpus, monkeypatch):
+    bars, shown = [], []
+    make_bar = training._progress
+
+    def bar(*words):
+        bars.append(make_bar(*words))
+        return bars[-1]
+
+    def make(*_, **__):
+        for number in range(3):
+            shown.append((bars[-1].tasks[0].completed, bars[-1].tasks[0].total))
+            yield Comparison(f"prompt {number}", "b", "c", "a")
+
+    monkeypatch.setattr(training, "_progress", bar)
+    monkeypatch.setattr(training, "make_comparisons", make)
+    words = ["comparisons", "--corpus", corpus, "--out", "pairs.jsonl", "--count", "5"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert shown == [(0, 5), (1, 5), (2, 5)]
+    assert "3/5 comparisons" in result.stderr
+
+
 def test_a_resumed_run_needs_the_same_corpus(corpus):
     train("--corpus", corpus)
     text = Path(corpus).read_text()
     Path(corpus).write_text(text + "One more line.\n")
-    assert_fails(train("--resume"), str(Path(corpus).resolve()), "has changed", code=1)
+    assert_fails(train("--resume"), str(Path(corpus).resolve()), "has changed", code=2)
     Path(corpus).unlink()
     assert_fails(train("--resume"), str(Path(corpus).resolve()), "cannot be read", code=2)
 
