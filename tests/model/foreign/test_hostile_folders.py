@@ -166,10 +166,18 @@ NEO = {"model_type": "gpt_neo", "architectures": ["GPTNeoForCausalLM"]}
 MPT = {"model_type": "mpt", "architectures": ["MptForCausalLM"]}
 SIZES = {
     "labels": (config(num_labels=10**8), r"num_labels \(100,000,000\)"),
+    "labels that the file could hold": (
+        config(num_labels=200_000),
+        r"num_labels \(200,000\) must be at most 100,000",
+    ),
     "labels of a part": (config(text_config={"num_labels": 10**8}), "num_labels"),
     "kinds of attention": (
         config(**NEO, attention_types=[[["global", "local"], 10**9]]),
         r"attention_types \(1,000,000,000\)",
+    ),
+    "layers by kind": (
+        config(**NEO, attention_types=[[["global", "local"], 5_000]]),
+        r"attention_types \(5,000\) must be at most 1,000",
     ),
     "positions of MPT": (config(**MPT, max_seq_len=10**9), r"max_seq_len \(1,000,000,000\)"),
     "positions by width": (config(n_positions=2**20, n_embd=4_096), r"n_positions \(1,048,576\)"),
