@@ -162,9 +162,7 @@ def service_unavailable(kind: str, why: str, **members: Any) -> Problem:
 
 def server_stopping() -> Problem:
     """The problem of a server that is stopping: another may take its place."""
-    problem = service_unavailable("server-stopping", "the server is stopping")
-    problem.headers = {**(problem.headers or {}), "Connection": "close"}
-    return problem
+    return service_unavailable("server-stopping", "the server is stopping")
 
 
 def internal_error() -> Problem:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -67,22 +67,12 @@ current: ContextVar[RequestContext | None] = ContextVar("request", default=None)
 """The request that the running code answers, if any."""
 
 
-class Stoppable(Protocol):
-    """Knows whether the server is stopping."""
-
-    is_stopping: bool
-
-
 class RequestLog:
-    """Gives each request an id, counts it, and logs one line when it is answered.
+    """Gives each request an id, counts it, and logs one line when it is answered."""
 
-    If the server is stopping, responses close their connections.
-    """
-
-    def __init__(self, app: ASGIApp, metrics: Metrics, streams: Stoppable) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app
         self.metrics = metrics
-        self.streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; note its response."""
@@ -94,7 +84,10 @@ class RequestLog:
         async def send_noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request.status = message["status"]
-                message = {**message, "headers": self._with_own(message["headers"], request.id)}
+                message = {
+                    **message,
+                    "headers": [*message["headers"], (b"x-request-id", request.id.encode())],
+                }
             elif scope["method"] != "HEAD":
                 request.sent_bytes += len(message.get("body", b""))
             await send(message)
@@ -107,14 +100,6 @@ class RequestLog:
             self.metrics.in_flight.dec()
             self._finish(request, route_of(scope))
             current.reset(token)
-
-    def _with_own(
-        self, headers: list[tuple[bytes, bytes]], request_id: str
-    ) -> list[tuple[bytes, bytes]]:
-        own = [(b"x-request-id", request_id.encode())]
-        if self.streams.is_stopping and not any(name == b"connection" for name, _ in headers):
-            own.append((b"connection", b"close"))
-        return [*headers, *own]
 
     def _finish(self, request: RequestContext, route: str) -> None:
         seconds = perf_counter() - request.began

@@ -105,7 +105,7 @@ def _middleware(services: Services) -> list[Middleware]:
     # None is a layer that the settings leave out: it costs nothing.
     layers = [
         Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies) if proxies else None,
-        Middleware(RequestLog, services.metrics, services.streams),
+        Middleware(RequestLog, services.metrics),
         Middleware(SecurityHeaders),
         Middleware(Cors, settings.cors_origins) if settings.cors_origins else None,
         Middleware(Errors),

@@ -232,13 +232,6 @@ def test_refusals_are_counted_by_kind(client):
     assert (refused("unknown-model"), refused("host-refused")) == (before[0] + 1, before[1] + 1)
 
 
-def test_a_server_that_stops_closes_its_connections(client_with):
-    client = client_with()
-    assert "connection" not in client.get("/healthz").headers
-    client.app.state.services.streams.stop()
-    assert client.get("/healthz").headers["connection"] == "close"
-
-
 def test_a_request_leaves_one_line(client, lines):
     body = {"text": "the cat", "model": "nobody"}
     [line] = lines(client, "POST", "/api/v1/trace", json=body)

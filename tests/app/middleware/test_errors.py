@@ -57,7 +57,7 @@ def test_a_request_that_is_cancelled_is_told_that_the_server_stops():
     first, body = answer_of(application)
     assert first["status"] == 503
     headers = dict(first["headers"])
-    assert (headers[b"connection"], headers[b"retry-after"]) == (b"close", b"1")
+    assert headers[b"retry-after"] == b"1"
     assert b"server-stopping" in body["body"]
 
 
