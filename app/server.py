@@ -1,9 +1,9 @@
 """The server process: listen, print the banner, run uvicorn until it is stopped.
 
-uvicorn runs as it comes, but for how connections are closed at the end (`connection`). Its h11
-parser is chosen over httptools, which accepts a request with two
-Host headers and keeps a header that never ends (94 MB after 50 MB were sent), and saves 0.15 of
-0.5 ms a request. Slow clients and too many connections are the reverse proxy's (compose.yaml).
+uvicorn runs as it comes, but for how connections are closed at the end (`Connection`). Its h11
+parser is chosen over httptools, which accepts a request with two Host headers and keeps a header
+that never ends (94 MB after 50 MB were sent), and saves 0.15 of 0.5 ms a request. Slow clients and
+too many connections are the reverse proxy's (compose.yaml).
 """
 
 import ctypes
@@ -26,10 +26,10 @@ import uvicorn
 from fastapi import FastAPI
 from rich.console import Console
 from rich.table import Column, Table
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from headlight import logs
-from headlight.connection import Connection
 from headlight.settings import ANY_ADDRESS, MAX_HEADER_BYTES, Settings, warnings_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 """Proxies keep idle connections for 60 s mostly; the side that sends requests must close first."""
+
+CLOSE = (b"connection", b"close")
+
+DRAIN_SECONDS = 0.2
+"""How long an idle connection stays open after the server began to stop."""
 
 SWITCH_SECONDS = 1e-3
 """How long one Python thread may hold the interpreter while others wait.
@@ -207,6 +212,36 @@ def build(settings: Settings) -> FastAPI:
         gc.enable()
     application.state.services.registry.is_alone = True
     return application
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection, but what has arrived is read and answered before it is closed.
+
+    uvicorn closes an idle connection as soon as the server stops, and a request that has arrived
+    there is lost: its client sees a reset, and cannot know whether the request had an effect. As
+    soon as the server listens no more, each response says that its connection is closed, so that
+    its client sends nothing more (RFC 9112, section 9.6). A client that is told so earlier connects
+    again, to a server that is about to end.
+    """
+
+    def shutdown(self) -> None:
+        """Close the connection: after the response that is open, or in a moment."""
+        if CLOSE not in self.server_state.default_headers:
+            self.server_state.default_headers = [*self.server_state.default_headers, CLOSE]
+        if self._is_idle:
+            self.loop.call_later(DRAIN_SECONDS, self._end)
+            return
+        if not self.cycle.response_started:
+            self.cycle.default_headers = self.server_state.default_headers
+        super().shutdown()
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _end(self) -> None:
+        if not self.transport.is_closing():
+            super().shutdown()
 
 
 def config_of(application: FastAPI | Callable[[], FastAPI], settings: Settings) -> uvicorn.Config:

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from headlight import loads as loads_module
+from headlight import services as loads_module
 from headlight.errors import Problem
-from headlight.loads import Loads
+from headlight.services import Loads
 
 
 class Models:
