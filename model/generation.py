@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -215,7 +215,7 @@ class Continuation:
             same, so the tokens after them are those of a run that sampled the forced ones.
         skip: how many of the forced tokens are not yielded; they are read in one pass, which is
             much faster than one by one.
-        stop_id: the token after which the text ends.
+        stop_id: the token after which the text ends, or several.
         capture: site names or globs; at every step the last query's row is captured.
         layers: only the sites in these layers, and those outside the layers; None: all.
         heads: only these heads of arrays with a head axis, in this order; None: all.
@@ -235,7 +235,7 @@ class Continuation:
         seed: int = 0,
         forced: Sequence[int] = (),
         skip: int = 0,
-        stop_id: int | None = None,
+        stop_id: int | Collection[int] | None = None,
         capture: Sequence[str] = (),
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
@@ -243,13 +243,14 @@ class Continuation:
         writer = TransformerWriter(model) if isinstance(model, Transformer) else model
         _require_continuable(writer, ids, forced)
         self.writer = writer
-        self.sampling, self.forced, self.stop_id = sampling, forced, stop_id
+        self.sampling, self.forced = sampling, forced
+        self.stop_ids = frozenset(stop_id if isinstance(stop_id, Collection) else [stop_id])
         self.capture = RowCapture(capture, layers, heads)
         self.text = [*ids, *forced[:skip]]
         self.cache = writer.new_cache()
         self.step = skip
         self.n_steps = min(n_tokens, writer.config.max_tokens - len(ids))
-        self.has_stopped = stop_id in forced[:skip]
+        self.has_stopped = not self.stop_ids.isdisjoint(forced[:skip])
         self.generator = torch.Generator().manual_seed(seed)
         for _ in forced[:skip]:  # a draw takes as many random numbers from any distribution
             torch.multinomial(torch.ones(writer.config.vocab_size), 1, generator=self.generator)
@@ -289,7 +290,7 @@ class Continuation:
         )
         self.text.append(token.id)
         self.step += 1
-        self.has_stopped = token.id == self.stop_id
+        self.has_stopped = token.id in self.stop_ids
         return token
 
 

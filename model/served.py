@@ -268,8 +268,12 @@ class Served(Protocol):
             UnwatchedPass: a foreign model computes a text of this length in another way.
         """
 
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The tokens after which a text that the model writes ends."""
+
     def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The ids that an encoder–decoder writes for each source, without special tokens.
+        """The ids that an encoder–decoder writes for each source, without start and end tokens.
 
         Raises:
             ValueError: the model is not an encoder–decoder.

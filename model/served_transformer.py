@@ -93,6 +93,11 @@ class Checkpoint:
                 model(batch.ids, has_logits=has_logits)
         return captured
 
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """As `Served.end_ids`: the end token."""
+        return frozenset({self.tokenizer.end_id})
+
     def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
         """As `Served.translate`, by beam search."""
         start_id, end_id = self.tokenizer.start_id, self.tokenizer.end_id

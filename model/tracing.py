@@ -54,7 +54,7 @@ class EmptyText(ValueError):
 
 
 class NoTarget(ValueError):
-    """A target was given, but the model is not an encoder–decoder."""
+    """A target was given to a model that takes none, or the model cannot write its own."""
 
 
 class UnknownToken(ValueError):
@@ -317,6 +317,16 @@ def read_tokens(
     limit = checkpoint.config.max_tokens if limit is None else limit
     if len(tokens) > limit:
         raise TooManyTokens(len(tokens), limit, what)
+    require_known(checkpoint, tokens)
+    return tuple(tokens)
+
+
+def require_known(checkpoint: Served, tokens: Iterable[Token]) -> None:
+    """Check that a model has the tokens that its tokenizer makes.
+
+    Raises:
+        UnknownToken: the tokenizer has more tokens than the model.
+    """
     n_ids = checkpoint.config.vocab_size
     for token in tokens:
         if token.id >= n_ids:
@@ -324,7 +334,6 @@ def read_tokens(
                 f"the tokenizer makes token {token.id} of {token.text[:50]!r}, but the model's ids "
                 f"are 0 to {n_ids - 1}"
             )
-    return tuple(tokens)
 
 
 def read_ids(
@@ -399,15 +408,23 @@ def with_translations(checkpoint: Served, inputs: Sequence[ModelInput]) -> list[
 
     All are translated in one batch and without interventions, so that passes with and without them
     read the same tokens.
+
+    Raises:
+        NoTarget: the model cannot translate.
+        UnknownToken: the tokenizer has more tokens than the model.
     """
     lacking = [read for read in inputs if lacks_target(checkpoint, read)]
     if not lacking:
         return list(inputs)
+    if reason := checkpoint.description.omitted.get("translate"):
+        raise NoTarget(f"the model '{checkpoint.id}' writes no target: {reason}; give one")
     began = perf_counter()
     tokenizer, max_tokens = checkpoint.tokenizer, checkpoint.config.max_tokens
     translations = checkpoint.translate([_ids(read.tokens) for read in lacking])
     targets = [tokenizer.decode(ids) for ids in translations]
     tokens = [tuple(tokenizer.encode_target(target)[:max_tokens]) for target in targets]
+    for found in tokens:
+        require_known(checkpoint, found)
     took = 1e3 * (perf_counter() - began)
     translated = {
         id(read): replace(

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from headlight.concurrency import client_left
 from headlight.errors import Problem, described, server_stopping
 from headlight.model.trace import Token
-from headlight.model.tracing import read_ids, typed_tokens
+from headlight.model.tracing import read_ids, require_known, typed_tokens
 from headlight.registry import Registry
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM
@@ -289,4 +289,5 @@ def _cut(registry: Registry, model: str, body: TokenizeRequest) -> Sequence[Toke
         if body.ids is not None:
             return read_ids(checkpoint, body.ids)[1]
         tokens = checkpoint.tokenizer.encode(body.text or "")
+        require_known(checkpoint, tokens)
         return tokens if body.special_tokens else typed_tokens(tokens)

@@ -71,7 +71,7 @@ class Generation:
             seed=request.seed,
             forced=request.forced,
             skip=request.skip,
-            stop_id=checkpoint.tokenizer.end_id,
+            stop_id=checkpoint.end_ids,
             capture=[
                 *(glob for glob in (WEIGHTS, *ROUTING) if fnmatch.filter(names, glob)),
                 *self.spec.sites,
@@ -116,7 +116,7 @@ class Generation:
         return encode_event("end", {"reason": reason, "n_tokens": len(self.written), "text": text})
 
     def _reason(self) -> str:
-        if self.written and self.written[-1] == self.checkpoint.tokenizer.end_id:
+        if self.written and self.written[-1] in self.checkpoint.end_ids:
             return "end_of_text"
         return "length" if len(self.written) == self.request.n_tokens else "max_tokens"
 

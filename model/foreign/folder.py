@@ -36,6 +36,7 @@ from headlight.model.checkpoint_files import (
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 ADAPTER = "adapter_config.json"
+GENERATION = "generation_config.json"
 
 MAX_CONFIG_BYTES, MAX_INDEX_BYTES, MAX_HEADER_BYTES = 2**20, 2**25, 2**24
 MAX_TENSORS = 300_000
@@ -148,6 +149,8 @@ def read_folder(folder: Path | str) -> ForeignFolder:
     _require_held(folder / CONFIG, kept, read.n_numbers)
     for name, max_bytes in tokenizer_files(folder).items():
         _file(folder, name, max_bytes)
+    if (folder / GENERATION).exists() or (folder / GENERATION).is_symlink():
+        _file(folder, GENERATION, MAX_CONFIG_BYTES)
     return read
 
 
@@ -219,9 +222,11 @@ def read_weights(
 
 
 def revision_of(folder: ForeignFolder) -> str:
-    """The first 16 hexadecimal digits of a SHA-256 over the config, tokenizer and weight files."""
+    """The first 16 hexadecimal digits of a SHA-256 over all files that are read."""
     digest = hashlib.sha256()
     names = {CONFIG: MAX_CONFIG_BYTES, **tokenizer_files(folder.path)}
+    if (folder.path / GENERATION).exists():
+        names[GENERATION] = MAX_CONFIG_BYTES
     names |= {path.name: MAX_WEIGHT_BYTES for path in folder.weight_files}
     for name, max_bytes in names.items():
         digest.update(sha256_of(folder.path, name, max_bytes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -23,6 +22,7 @@ from headlight.model.foreign import exits as exits_file
 from headlight.model.foreign import matrices
 from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.checks import Checked, check, restore
+from headlight.model.foreign.decoding import Decoding, decoding_of, read_decoding
 from headlight.model.foreign.folder import (
     ForeignFolder,
     ForeignFolderError,
@@ -73,6 +73,7 @@ class ForeignModel(ForeignPasses):
         description: its metadata.
         tokenizer: of its texts; None: it is asked by token ids alone.
         checked: by its self-check.
+        decoding: the settings of decoding of its folder.
     """
 
     def __init__(
@@ -81,11 +82,12 @@ class ForeignModel(ForeignPasses):
         description: Description,
         tokenizer: TextTokenizer | None,
         checked: Checked,
+        decoding: Decoding,
     ) -> None:
         super().__init__(passes.module, passes.task, passes.named, passes.config, passes.avoided)
         self.batches, self.is_streamed = passes.batches, passes.is_streamed
         self._description, self._tokenizer = description, tokenizer
-        self.checked = checked
+        self.checked, self.decoding = checked, decoding
 
     def __repr__(self) -> str:
         n_parameters = f"{self.description.n_parameters / 1e6:.1f} M parameters"
@@ -112,28 +114,37 @@ class ForeignModel(ForeignPasses):
             raise ValueError(f"the model '{self.id}' was loaded without a tokenizer")
         return self._tokenizer
 
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """As `Served.end_ids`, by the settings of decoding of the folder."""
+        return self.decoding.end_ids
+
     def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
         """As `Served.translate`, greedily, each source by itself.
 
+        The tokens are those of `generate(num_beams=1, do_sample=False)`.
+
         Raises:
-            ValueError: the model is not an encoder–decoder.
+            ValueError: the model is not an encoder–decoder, or its folder names no token that a
+                target begins with.
         """
         if self.task != "seq2seq":
             raise ValueError(f"a model of kind {self.config.kind!r} cannot translate")
-        special: AbstractSet[int] = getattr(self._tokenizer, "special_ids", frozenset())
-        found = []
+        if reason := self.description.omitted.get("translate"):
+            raise ValueError(reason)
+        translations = []
         for source in sources:
             ids = torch.tensor([list(source)], device=self.device)
             with torch.inference_mode(), new_pass(), quiet():
                 out = self.module.generate(
                     input_ids=ids,
                     attention_mask=torch.ones_like(ids),
-                    max_new_tokens=min(2 * len(source) + 10, self.config.max_tokens - 1),
+                    max_new_tokens=self.decoding.longest(len(source), self.config.max_tokens),
                     num_beams=1,
                     do_sample=False,
                 )
-            found.append([one for one in out[0].tolist() if one not in special])
-        return found
+            translations.append(self.decoding.written(out[0].tolist()))
+        return translations
 
     def with_weights_of(
         self, interventions: Sequence[Intervention]
@@ -249,7 +260,8 @@ def load_foreign(
             import_alone()
         config = config_of(read)  # imports Transformers
         task, kind = class_of(read, config)
-        tokenizer = read_tokenizer(read, config, _start_ids(config) if task == "seq2seq" else ())
+        decoding = read_decoding(read, config, task)
+        tokenizer = read_tokenizer(read, config, decoding.start_ids)
         module = build(read, kind, config, dtype, weights).to(device)
         on_progress(_BUILT)
         return serve_module(
@@ -260,6 +272,7 @@ def load_foreign(
             card=readme_card(read.path),
             revision=revision(),
             checked=checked,
+            decoding=decoding,
         )
 
 
@@ -308,6 +321,7 @@ def serve_module(
     card: ModelCard | None = None,
     revision: str = "",
     checked: Checked | None = None,
+    decoding: Decoding | None = None,
 ) -> ForeignModel:
     """Serve a model of Transformers that is in memory: name its sites and check them.
 
@@ -319,6 +333,7 @@ def serve_module(
         card: of the model; None: a card without prose.
         revision: of the weights.
         checked: by an earlier self-check of the same files; None: they are checked now.
+        decoding: the settings of decoding of its folder; None: those of the module.
 
     Raises:
         ForeignFolderError: it has no attention that could be named and checked.
@@ -328,6 +343,7 @@ def serve_module(
     make_stateless(module)
     avoided = special_ids(module.config)
     text = module.config.get_text_config()
+    decoding = _set_decoding(module, task, name, decoding)
     inputs = probe_inputs(task, text.vocab_size, avoided, next(module.parameters()).device)
     try:
         recorded = _recorded(module, inputs, task)
@@ -364,6 +380,11 @@ def serve_module(
             f"it has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: a text with "
             "one of the others cannot be read"
         )
+    if task == "seq2seq" and not decoding.start_ids:
+        features = features - {"translate"}
+        omitted["translate"] = "the folder names no token that a target begins with"
+    if decoding.note:
+        omitted["generation_config"] = decoding.note
     description = Description(
         id=name,
         config=config,
@@ -379,7 +400,19 @@ def serve_module(
         checks=found.measured,
         is_streamed=passes.is_streamed,
     )
-    return ForeignModel(passes, description, tokenizer, found)
+    return ForeignModel(passes, description, tokenizer, found, decoding)
+
+
+def _set_decoding(module: Any, task: str, name: str, decoding: Decoding | None) -> Decoding:
+    """Let `generate` of a module follow the settings of its folder, and return them."""
+    if decoding is None:
+        config = getattr(module, "generation_config", None)
+        decoding = decoding_of(config.to_dict() if config else {}, module.config, task, name)
+    if task == "seq2seq":
+        library = transformers_library()
+        start = dict(zip(("decoder_start_token_id",), decoding.start_ids, strict=False))
+        module.generation_config = library.GenerationConfig(**{**decoding.settings, **start})
+    return decoding
 
 
 def special_ids(config: Any) -> frozenset[int]:
@@ -409,11 +442,6 @@ def _recorded(module: Any, inputs: dict[str, Any], task: str) -> Recorder:
             return recorded
     set_attention(module, "eager")
     return record(module, inputs, probe_lengths(task))
-
-
-def _start_ids(config: Any) -> tuple[int, ...]:
-    found = getattr(config, "decoder_start_token_id", None)
-    return (found,) if isinstance(found, int) else ()
 
 
 def _facts(named: Named, config: Any, positional: str) -> Facts:
