@@ -12,7 +12,6 @@ from headlight.model.checkpoint_files import (
     MAX_BYTES,
     TOKENIZER,
     CheckpointError,
-    path_of_open_file,
     require_file,
 )
 from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_json
@@ -24,14 +23,13 @@ from headlight.model.foreign.sentencepiece import (
     read_marian,
     text_of_pieces,
 )
+from headlight.model.foreign.tokenizer_class import TOKENIZER_CONFIG, open_tokenizer
 from headlight.model.foreign.tokenizer_parts import require_harmless
 from headlight.model.tokenizer import MASK, require_encodable
 from headlight.model.trace import Token
 
-_CONFIG = "tokenizer_config.json"
 _WORD = re.compile(r"\w+|[^\w\s]", re.UNICODE)
 _LANGUAGE = re.compile(r">>.+?<<")
-_PATHS = re.compile(r".*(_file|_dir|_path)|auto_map|tokenizer_class|backend|name_or_path")
 
 
 class ForeignTokenizer:
@@ -240,28 +238,13 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
         if found is not None:
             return found
     try:
-        path = require_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER])
+        require_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER])
     except CheckpointError as error:
         raise ForeignFolderError(
             f"{error}; a fast tokenizer is needed: save the tokenizer again with Transformers"
         ) from error
     require_harmless(folder.path)
-    options: dict[str, Any] = {}
-    if (folder.path / _CONFIG).exists():
-        options = {
-            key: value
-            for key, value in read_json(folder.path, _CONFIG, 2**25).items()
-            if not _PATHS.fullmatch(key) and key.endswith("_token") and value is not None
-        }
-    named = {key: _content(value) for key, value in options.items()}
-    try:
-        with quiet(), path_of_open_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER]) as opened:
-            backend = library.PreTrainedTokenizerFast(
-                tokenizer_file=str(opened),
-                **{key: value for key, value in named.items() if isinstance(value, str)},
-            )
-    except Exception as error:
-        raise ForeignFolderError(f"{path} is not a readable tokenizer: {error}") from error
+    backend = open_tokenizer(folder.path, config, _options(folder), library)
     if backend.eos_token_id is None and isinstance(getattr(config, "eos_token_id", None), int):
         piece = backend.convert_ids_to_tokens(config.eos_token_id)
         if piece is not None:
@@ -269,12 +252,19 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
     return ForeignTokenizer(backend, start_ids)
 
 
+def _options(folder: ForeignFolder) -> dict[str, Any]:
+    """The content of tokenizer_config.json; empty: there is none."""
+    if not (folder.path / TOKENIZER_CONFIG).exists():
+        return {}
+    return read_json(folder.path, TOKENIZER_CONFIG, 2**25)
+
+
 def _without_file(
     folder: ForeignFolder, library: Any, start_ids: tuple[int, ...]
 ) -> ForeignTokenizer | None:
     """The tokenizer of a folder without a tokenizer.json; None: it is of no known kind."""
     names = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-    options = read_json(folder.path, _CONFIG, 2**25) if (folder.path / _CONFIG).exists() else {}
+    options = _options(folder)
     kind = options.get("tokenizer_class") or folder.config.get("tokenizer_class")
     if kind == "ByT5Tokenizer":
         with quiet():
@@ -293,10 +283,6 @@ def _typed_mask(backend: Any, mask_id: int) -> re.Pattern[str]:
     added = backend.added_tokens_decoder.get(mask_id)
     before, after = (r"\s*" if getattr(added, side, False) else "" for side in ("lstrip", "rstrip"))
     return re.compile(f"{before}(?:{re.escape(backend.mask_token)}|{re.escape(MASK)}){after}")
-
-
-def _content(value: object) -> object:
-    return value.get("content") if isinstance(value, dict) else value
 
 
 def _words(text: str) -> list[tuple[int, int]]:

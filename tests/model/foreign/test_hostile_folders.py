@@ -113,6 +113,10 @@ FILES = {
     "a pipe as its config": (replaced("tokenizer_config.json", os.mkfifo), "not a regular file"),
     "a pipe named token": (replaced("my_token_list.json", os.mkfifo), "not a regular file"),
     "a pipe as pieces": (replaced("source.spm", os.mkfifo), "not a regular file"),
+    "a pipe as generation config": (
+        replaced("generation_config.json", os.mkfifo),
+        "not a regular file",
+    ),
     "a pipe as config": (replaced("config.json", os.mkfifo), "not a regular file"),
     "a link to a device": (replaced("tokenizer.json", zero), "must not leave the folder"),
     "a device named token": (replaced("a_token.json", zero), "must not leave the folder"),
