@@ -177,7 +177,7 @@ def _legacy(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _n_ids(config: Any) -> int:
     """Return the number of tokens that the model may write."""
-    sizes = [config.get_text_config().vocab_size]
+    sizes: list[int] = [config.get_text_config().vocab_size]
     for name in ("decoder_vocab_size", "tgt_vocab_size"):
         size = getattr(config, name, None)
         sizes += [size] if isinstance(size, int) else []

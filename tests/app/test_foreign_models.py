@@ -20,8 +20,8 @@ from headlight.model.tracing import trace
 from headlight.settings import Settings
 from tests.app.conftest import client_of
 from tests.app.connections import wait_for
-from tests.app.reading import written_tokens
-from tests.tiny_checkpoints import ARCHITECTURES, save_checkpoint
+from tests.app.reading import events_of, written_tokens
+from tests.tiny_checkpoints import ARCHITECTURES, make_model, make_tokenizer, save_checkpoint
 
 LIST = """
 import json, sys, time
@@ -90,6 +90,8 @@ def test_what_was_stored_is_what_the_self_check_finds(models_dir):
         pytest.param(STORED, "[]", id="not an object"),
         pytest.param(STORED, None, id="missing"),
         pytest.param("tokenizer.json", "{}", id="another tokenizer"),
+        pytest.param("tokenizer_config.json", "{}", id="other options of the tokenizer"),
+        pytest.param("generation_config.json", "{}", id="other settings of decoding"),
     ],
 )
 def test_a_description_that_is_damaged_or_of_other_files_is_not_believed(
@@ -346,3 +348,52 @@ def weights_by(terms, found, scale, temperature):
     if terms["has_sink"]:
         total += np.exp(terms["sinks"])[:, None, None]
     return powers / total
+
+
+@pytest.fixture(scope="module")
+def unlike(settings, tmp_path_factory):
+    """A client of a server of two models: `short` lacks tokens, `ended` has other ends."""
+    path = tmp_path_factory.mktemp("unlike")
+    module = make_model("gpt2")
+    module.resize_token_embeddings(100)
+    module.save_pretrained(path / "short")
+    make_tokenizer().save_pretrained(path / "short")
+    folder = save_checkpoint("gpt2", path / "ended")
+    with client_of(settings, models_dir=path) as client:
+        tokens = written_tokens(client.post("/api/v1/generate", json={**GREEDY, "model": "ended"}))
+    ends = {"eos_token_id": [319, tokens[2]["id"]], "suppress_tokens": [7]}
+    (folder / "generation_config.json").write_text(json.dumps(ends))
+    with client_of(settings, models_dir=path) as client:
+        yield client, [token["id"] for token in tokens]
+
+
+GREEDY = {"text": "The cat", "n_tokens": 6, "temperature": 0}
+
+
+@pytest.mark.parametrize(
+    ("path", "members"),
+    [
+        ("trace", {"text": "\u00ff"}),
+        ("tokenize", {"text": "\u00ff"}),
+        ("tokenize", {"text": "the cat " * 100 + "\u00ff"}),
+        ("generate", {"text": "\u00ff", "n_tokens": 1}),
+        ("trace", {"ids": [100]}),
+        ("tokenize", {"ids": [100]}),
+        ("generate", {"ids": [100], "n_tokens": 1}),
+        ("trace", {"text": "!", "predictions": {"tokens": [100]}, "analyses": ["next_token"]}),
+    ],
+)
+def test_a_token_that_the_model_lacks_is_a_problem(unlike, problem, path, members):
+    client, _ = unlike
+    answer = client.post(f"/api/v1/{path}", json={**members, "model": "short"})
+    found = problem(answer, 422, "unknown-token")
+    assert "0 to 99" in found["detail"]
+
+
+def test_a_text_ends_at_each_end_that_the_folder_names(unlike):
+    client, ids = unlike
+    *_, (_, end) = events_of(client.post("/api/v1/generate", json={**GREEDY, "model": "ended"}))
+    first = ids.index(ids[2]) + 1
+    assert (end["reason"], end["n_tokens"]) == ("end_of_text", first)
+    card = client.get("/api/v1/models/ended").json()
+    assert card["omitted"]["generation_config"].startswith("suppress_tokens:")
