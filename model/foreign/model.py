@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headlight.model import cancellation
 from headlight.model.card import ModelCard
 from headlight.model.foreign import attention as attention_file
 from headlight.model.foreign import exits as exits_file
@@ -127,6 +128,7 @@ class ForeignModel(ForeignPasses):
         Raises:
             ValueError: the model is not an encoder–decoder, or its folder names no token that a
                 target begins with.
+            Cancelled: the translation was cancelled between two tokens (`cancellation`).
         """
         if self.task != "seq2seq":
             raise ValueError(f"a model of kind {self.config.kind!r} cannot translate")
@@ -139,6 +141,7 @@ class ForeignModel(ForeignPasses):
                 out = self.module.generate(
                     input_ids=ids,
                     attention_mask=torch.ones_like(ids),
+                    streamer=_Checks(),
                     max_new_tokens=self.decoding.longest(len(source), self.config.max_tokens),
                     num_beams=1,
                     do_sample=False,
@@ -223,6 +226,16 @@ class ForeignModel(ForeignPasses):
     def positions(self, n: int) -> dict[str, NamedArray]:
         """As `Served.positions`."""
         return encoding_of(self, n, self.description.rotation)
+
+
+class _Checks:
+    """Ends `generate` between two tokens if it was cancelled."""
+
+    def put(self, _: Tensor) -> None:
+        cancellation.check()
+
+    def end(self) -> None:
+        pass
 
 
 # --- loading --------------------------------------------------------------------------------------

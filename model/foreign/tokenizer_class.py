@@ -9,7 +9,7 @@ here without its reading: it opens any file of the folder that a class names, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +22,7 @@ from headlight.model.checkpoint_files import (
     path_of_open_file,
     read_file,
 )
-from headlight.model.foreign.folder import MAX_LIST, ForeignFolderError
+from headlight.model.foreign.folder import ForeignFolderError, read_json
 from headlight.model.foreign.loading import quiet
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -39,7 +39,14 @@ _DROPPED = re.compile(
     r"tokenizer_object|post_processor|tokenizer_padding|tokenizer_truncation|_.*|is_local|"
     r"local_files_only|init_inputs|trust_remote_code|fast_tokenizer_files|.*template.*|files_loaded"
 )
-_LENGTH = re.compile(r".*max.*(length|len|size).*")
+_COUNT = re.compile(r"extra_ids|offset|(num|n)_.*")
+"""Numbers of tokens that a class makes."""
+
+MAX_ADDED, MAX_EXTRA, MAX_MADE = 20_000, 2_000, 10_000
+"""The most added tokens of the options, the most that have no name, and the most that are made."""
+
+_MAX_BYTES = 2**22
+"""Of an older file of special or added tokens."""
 
 
 def tokenizer_class(folder: Path, config: Any, options: Mapping[str, Any], library: Any) -> Any:
@@ -106,6 +113,8 @@ def open_tokenizer(folder: Path, config: Any, options: Mapping[str, Any], librar
     _require_sizes(where, options)
     kept = {key: value for key, value in options.items() if not _DROPPED.fullmatch(key)}
     names = {key: name for key, name in _LEGACY.items() if (folder / name).exists()}
+    for name in names.values():
+        _require_sizes(folder / name, read_json(folder, name, _MAX_BYTES))
     try:
         with quiet(), ExitStack() as stack:
             files = {
@@ -119,7 +128,9 @@ def open_tokenizer(folder: Path, config: Any, options: Mapping[str, Any], librar
                 local_files_only=True,
                 _is_local=True,
             )
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise ForeignFolderError(
             f"{path} is not a readable tokenizer: {kind.__name__}: {first[0][:300]}"
@@ -150,25 +161,19 @@ def _require_read(folder: Path, kind: Any, options: Mapping[str, Any], library: 
 
 
 def _require_sizes(where: Path, options: Mapping[str, Any]) -> None:
-    """Bound the lists and numbers of the options, of which tokens are made."""
+    """Bound the lists and numbers of the options of which tokens are made.
+
+    The library compares each token without a name with all that were added.
+    """
+    if len(options) > MAX_ADDED:
+        raise ForeignFolderError(f"{where}: {len(options):,} entries, at most {MAX_ADDED:,}")
     for key, value in options.items():
-        if isinstance(value, list | dict) and len(value) > MAX_LIST:
-            raise ForeignFolderError(
-                f"{where}: {key} has {len(value):,} entries, at most {MAX_LIST:,}"
-            )
-        if _LENGTH.fullmatch(key):
-            continue
-        most = max(_numbers(value), default=0)
-        if most > MAX_LIST:
-            raise ForeignFolderError(f"{where}: {key} ({most:,}) must be at most {MAX_LIST:,}")
-
-
-def _numbers(value: object) -> Iterator[float]:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        yield value
-    elif isinstance(value, list):
-        for each in value:
-            yield from _numbers(each)
+        most = MAX_ADDED if key == "added_tokens_decoder" else MAX_EXTRA
+        if isinstance(value, list | dict) and len(value) > most:
+            raise ForeignFolderError(f"{where}: {key} has {len(value):,} entries, at most {most:,}")
+        is_count = isinstance(value, int | float) and _COUNT.fullmatch(key)
+        if is_count and value > MAX_MADE:
+            raise ForeignFolderError(f"{where}: {key} ({value:,}) must be at most {MAX_MADE:,}")
 
 
 def _has_byte_level(folder: Path) -> bool:

@@ -28,6 +28,7 @@ from headlight.model.foreign.folder import ForeignFolderError
 
 MAX_STEPS, MAX_PIECE_CHARACTERS = 64, 100
 MAX_ADDED_TOKENS, MAX_GROWTH = 1_000, 256
+MAX_NAMED_TOKENS = 100_000
 LEAST_SECONDS, LEAST_BYTES = 1.5, 2**28
 BYTES_PER_SECOND, MEMORY_PER_BYTE = 2**22, 24
 
@@ -96,6 +97,9 @@ def require_bounded_parts(parts: Mapping[str, Any]) -> None:
     Raises:
         ValueError: a part has the wrong type, or makes a text too long.
     """
+    named = parts.get("added_tokens")
+    if named is not None and not (isinstance(named, list) and len(named) <= MAX_NAMED_TOKENS):
+        raise ValueError(f"added_tokens must be a list of at most {MAX_NAMED_TOKENS:,} tokens")
     growth = {"normalizer": 1.0, "pre_tokenizer": 1.0, "decoder": 1.0, "post_processor": 1.0}
     n_added = 0
     for part, member in PARTS.items():

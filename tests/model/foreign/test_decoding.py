@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 import torch
 
+from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.foreign.decoding import MAX_IDS
 from headlight.model.foreign.folder import GENERATION, ForeignFolderError
 from headlight.model.foreign.loading import quiet
@@ -15,12 +16,8 @@ from headlight.model.generation import Sampling, generate
 from tests.tiny_checkpoints import make_model
 
 SOURCES = [[5, 40, 17, 90, 41, 8, 230, 2], [66, 12, 99, 2]]
-PAIRS = [
-    "t5",
-    "bart",
-    pytest.param("marian", marks=pytest.mark.slow),
-    pytest.param("m2m100", marks=pytest.mark.slow),
-]
+ARCHITECTURES = ["t5", "bart", "marian", "m2m100"]
+PAIRS = ["t5", *(pytest.param(name, marks=pytest.mark.slow) for name in ARCHITECTURES[1:])]
 DECODERS = [
     "gpt2",
     "bloom",
@@ -133,7 +130,24 @@ def test_a_translation_is_that_of_generate(name, settings, changed, loaded):
         assert [*begin, *translated, *end] == expected
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_translation_of_many_settings_is_that_of_generate(name, changed, loaded):
+    settings = {
+        "forced_bos_token_id": 77,
+        "forced_eos_token_id": [3, 4],
+        "eos_token_id": [3, 4],
+        "max_length": 8,
+        "min_length": 4,
+        "suppress_tokens": [5, usual_token(name)],
+        "bad_words_ids": [[6], [3]],
+        "repetition_penalty": 1.5,
+    }
+    folder = changed(name, **settings)
+    expected = by_transformers(folder, name, SOURCES[0])
+    assert loaded(name, folder).translate(SOURCES[:1]) == [expected[2:-1]]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_an_old_folder_has_its_settings_in_its_config(name, changed, loaded):
     settings = {"forced_bos_token_id": 77, "forced_eos_token_id": 3, "max_length": 8}
     settings |= {"decoder_start_token_id": 9, "eos_token_id": 3, "bos_token_id": 1}
@@ -257,6 +271,18 @@ def test_other_settings_are_another_revision(changed, folder_of):
     before = load_foreign(folder_of("bart")).description.revision
     after = load_foreign(changed("bart", forced_bos_token_id=5)).description.revision
     assert before != after
+
+
+def test_a_translation_can_be_cancelled_between_tokens(served):
+    asked = []
+
+    def should_stop():
+        asked.append(1)
+        return len(asked) > 3
+
+    with pytest.raises(Cancelled), cancellable(should_stop):
+        served("t5").translate(SOURCES)
+    assert len(asked) == 4
 
 
 def test_a_module_in_memory_has_its_own_settings():

@@ -192,6 +192,22 @@ def test_tokens_of_older_files_are_added(folder):
     assert expected.pad_token == "<mine>"
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("special_tokens_map.json", {"extra_special_tokens": ["a"] * 2_001}, "2,001 entries"),
+        ("added_tokens.json", {f"a{number}": number for number in range(20_001)}, "20,001"),
+        ("added_tokens.json", ["a"], "must be a JSON object"),
+    ],
+)
+def test_older_files_that_are_too_large_are_refused(name, content, reason, folder):
+    read, config = folder("gpt2", "byte_level", {})
+    (read.path / name).write_text(json.dumps(content))
+    with pytest.raises(ForeignFolderError, match=reason) as caught:
+        read_tokenizer(read, config)
+    assert name in str(caught.value)
+
+
 def test_added_tokens_of_the_options_are_read(folder):
     token = AddedToken("qq", single_word=True, normalized=False).__getstate__()
     token["special"] = False
@@ -250,7 +266,12 @@ REFUSED = {
     "no name": ({"tokenizer_class": "../evil"}, "must be the name of a class"),
     "a name of another type": ({"tokenizer_class": ["a"]}, "must be the name of a class"),
     "a number of tokens": (T5 | {"extra_ids": 10**9}, "extra_ids .1,000,000,000. must be at most"),
-    "many tokens": ({"extra_special_tokens": ["a"] * 100_001}, "100,001 entries"),
+    "many tokens": ({"extra_special_tokens": ["a"] * 2_001}, "2,001 entries, at most 2,000"),
+    "many added tokens": (
+        {"added_tokens_decoder": {str(number): {} for number in range(20_001)}},
+        "20,001 entries, at most 20,000",
+    ),
+    "many options": ({f"a{number}": 1 for number in range(20_001)}, "20,001 entries"),
     "arguments without a name": ({"init_inputs": ["/etc/passwd"]}, "init_inputs"),
     "other files": ({"fast_tokenizer_files": ["tokenizer.9.json"]}, "fast_tokenizer_files"),
     "a token of another type": ({"added_tokens_decoder": {"1": 5}}, "not a readable tokenizer"),

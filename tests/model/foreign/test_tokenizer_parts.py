@@ -46,6 +46,8 @@ HOSTILE = {
     ),
     "a long replacement": ({"normalizer": chain("normalizers", 1, "a" * 10**6)}, "at most 100"),
     "a wide template": ({"post_processor": template(20_000, 500)}, "adds 10,000,000 tokens"),
+    "many added tokens": ({"added_tokens": [{}] * 100_001}, "at most 100,000 tokens"),
+    "added tokens of another type": ({"added_tokens": {"a": 1}}, "must be a list"),
     "a part of another type": ({"decoder": 5}, "must be an object"),
     "a model of no kind": ({"model": {"type": "Mine"}}, "not a readable tokenizer"),
 }
