@@ -168,7 +168,7 @@ def test_an_older_name_forces_the_start_token(changed, loaded):
     assert [2, 1, *found] == expected[: len(found) + 2]
 
 
-ENDS = {"one": "usual", "several": [250, "usual"], "none": "none", "unknown": [10**9]}
+ENDS = {"one": "usual", "several": [1, "usual", 319], "none": "none", "unknown": [10**9]}
 
 
 @pytest.mark.parametrize("is_legacy", [False, True], ids=["file", "config"])
@@ -182,6 +182,7 @@ def test_a_decoder_ends_where_generate_ends(name, ends, is_legacy, changed, load
     number = next(new, begin)
     folder = changed(name, is_legacy=is_legacy, eos_token_id=with_usual(ends, usual[number]))
     model = loaded(name, folder)
+    assert all(0 <= end < 320 for end in model.end_ids)
     expected = by_transformers(folder, name, prompt, max_new_tokens=9)
     options = {"n_tokens": 9, "sampling": Sampling(temperature=0), "stop_id": model.end_ids}
     written = [token.id for token in generate(model.writer(), prompt, **options)]
@@ -257,6 +258,12 @@ def test_a_file_that_is_no_object_is_refused(content, changed):
     (folder / GENERATION).write_text(content)
     with pytest.raises(ForeignFolderError, match=GENERATION):
         load_foreign(folder)
+
+
+def test_an_end_is_never_a_bad_word(changed, loaded, served):
+    """Transformers rejects a list that has nothing else."""
+    model = loaded("t5", changed("t5", bad_words_ids=[[2]]))
+    assert model.translate(SOURCES) == served("t5").translate(SOURCES)
 
 
 def test_a_pair_without_a_start_is_served_without_translations(changed, loaded):
