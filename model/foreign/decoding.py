@@ -194,10 +194,8 @@ def _checked(named: Mapping[str, Any], n_ids: int, where: str) -> Iterator[tuple
             if ends := _ends(value, n_ids, where):
                 yield key, ends
         elif key == _BAD_WORDS:
-            ends = _ends(named.get(_END), n_ids, where)
-            words = _words(value, n_ids, where)
-            if kept := [word for word in words if len(word) > 1 or word[0] not in ends]:
-                yield key, kept  # an end is never forbidden
+            if words := _words(value, n_ids, where):
+                yield key, words
         elif key in _ID:
             yield key, _known([_integer(value, key, where)], n_ids, key, where)[0]
         elif key in _IDS:
@@ -221,8 +219,7 @@ def _require_possible(settings: Mapping[str, Any], where: str) -> None:
 
 
 def _ends(value: object, n_ids: int, where: str) -> list[int]:
-    listed = [] if value is None else _listed(value, _END, where)
-    return [one for one in listed if 0 <= one < n_ids]
+    return [one for one in _listed(value, _END, where) if 0 <= one < n_ids]
 
 
 def _integer(value: object, key: str, where: str) -> int:

@@ -261,7 +261,6 @@ def test_a_file_that_is_no_object_is_refused(content, changed):
 
 
 def test_an_end_is_never_a_bad_word(changed, loaded, served):
-    """Transformers rejects a list that has nothing else."""
     model = loaded("t5", changed("t5", bad_words_ids=[[2]]))
     assert model.translate(SOURCES) == served("t5").translate(SOURCES)
 
