@@ -12,6 +12,7 @@ is loaded and never before.
     loading              config and weights → a model, with nothing missing and nothing left over
     tokenizer            tokens with offsets and words
     tokenizer_parts      checks of a tokenizer before it is opened
+    tokenizer_class      the class by which AutoTokenizer would open it
     sentencepiece        tokenizers that come without a tokenizer.json
     attention            watch each softmax while the model file's own code computes it
     operations           the same for model files without Transformers' attention interface
@@ -29,6 +30,7 @@ is loaded and never before.
     deferred             tensors (query, key) that are computed one block at a time
     blockwise_attention  attention in blocks of queries, for texts of any length
     exits                the logit lens, by stepping over the layers
+    decoding             the settings of decoding that a folder names
     generation           continue texts with the model's own cache
     checks               the self-check, which decides what a model offers
     blockwise_check      its part that proves the blocks

@@ -1,4 +1,4 @@
-"""What a folder says of decoding gives the texts of Transformers' greedy `generate`."""
+"""Texts end and begin as Transformers' greedy `generate` does, by the settings of a folder."""
 
 import json
 import shutil
