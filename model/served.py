@@ -207,10 +207,15 @@ class Weight(NamedTuple):
 
 
 class LinearExit(NamedTuple):
-    """The logits of some tokens as a linear function of a stream: x·directionsᵀ + offsets."""
+    """The logits of some tokens as a linear function of a stream: x·directionsᵀ + offsets.
+
+    ``reach`` (d_model) has the factors by which the stream holds what a part at that path, or the
+    embedding at ``{stack}.embedding``, wrote to it; 1 where it is missing.
+    """
 
     directions: Float[np.ndarray, "token d_model"]
     offsets: Float[np.ndarray, " token"]
+    reach: Mapping[str, Float[np.ndarray, " d_model"]] = {}
 
 
 @runtime_checkable
@@ -348,6 +353,8 @@ class Served(Protocol):
 
     def output_weights(self, path: str) -> NamedArray:
         """W_O of the attention at a path, by head: (head, d_head, d_model), float32.
+
+        Times the factor, if there is one, by which the model multiplies what it adds to the stream.
 
         Raises:
             KeyError: the model has no such attention, or its output is not a product by heads.

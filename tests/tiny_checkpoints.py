@@ -110,6 +110,11 @@ MORE = {
         {**GROUPED, **MOE, "head_dim": 8, "layer_types": ["full_attention"] * 2}
         | {"full_attn_alpha_factor": 1.5, "full_attn_beta_factor": 0.5},
     ),
+    "bamba": (
+        "BambaForCausalLM",
+        {**GROUPED, "attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 8}
+        | {"mamba_d_state": 16, "mamba_n_groups": 1, "mamba_expand": 2},
+    ),
     "deepseek_v3": ("DeepseekV3ForCausalLM", LATENT),
     "falcon": ("FalconForCausalLM", SIZES),
     "persimmon": ("PersimmonForCausalLM", SIZES),
@@ -129,6 +134,10 @@ MORE = {
         {**COMMON, "d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64},
     ),
     "roberta": ("RobertaForMaskedLM", SIZES),
+    "modernbert": (
+        "ModernBertForMaskedLM",
+        {**SIZES, "local_attention": 8, "cls_token_id": 1, "sep_token_id": 2},
+    ),
     "electra": ("ElectraForMaskedLM", {**SIZES, "embedding_size": 32}),
     "distilbert": (
         "DistilBertForMaskedLM",

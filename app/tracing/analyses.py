@@ -443,15 +443,27 @@ def _spelled(difference: LogitDifference, checkpoint: Served) -> dict[str, Any]:
 
 def _normalised_stream(description: Description) -> str | None:
     """The reason for which the last stream of a model is not the sum of what its parts wrote."""
-    if description.config.norm_place == "pre":
-        return description.omitted.get("sum")
-    return "the model normalises what its parts write, so no logit is the sum of their outputs"
+    if description.config.norm_place == "post":
+        return "the model normalises what its parts write, so no logit is the sum of their outputs"
+    reasons = (description.omitted.get(name) for name in ("sum", "logit_lens", "linear_exit"))
+    return next(filter(None, reasons), None)
+
+
+def _unknown_outputs(description: Description) -> str | None:
+    """The reason for which what each head adds to the stream is not known."""
+    if "head_outputs" in description.features:
+        return None
+    found = [why for name, why in description.omitted.items() if name.endswith(".head_outputs")]
+    return (found or ["no matrix makes what an attention writes of what its heads read"])[0]
+
+
+def _unknown_split(description: Description) -> str | None:
+    """The reason for which a logit is not split by heads."""
+    return _normalised_stream(description) or _unknown_outputs(description)
 
 
 def _normalised_outputs(description: Description) -> str | None:
     """The reason for which the output of a part is not what it adds to the stream."""
-    if description.config.norm_place not in ("pre", "post"):
-        return "a norm stands between each part's output and the stream, so no output is an update"
     names = {site.name for site in description.sites}
     written = {name.rpartition(".residual.")[0] for name in names if ".residual." in name}
     if any(f"{layer}.residual.middle" not in names for layer in written):
@@ -544,16 +556,25 @@ ANALYSERS: dict[str, _Analyser] = {
         lambda *_: {"labels": list(head_labels.LABELS)},
     ),
     "value_weighted": _Analyser(
-        head_outputs.VALUE_WEIGHTED_NEEDS, _of_outputs(head_outputs.value_weighted)
+        head_outputs.VALUE_WEIGHTED_NEEDS,
+        _of_outputs(head_outputs.value_weighted),
+        also=head_outputs.ALSO,
+        reason_against=_unknown_outputs,
     ),
     "head_outputs": _Analyser(
         head_outputs.NEEDS,
         _of_outputs(head_outputs.head_outputs),
         is_by_layer=True,
+        also=head_outputs.ALSO,
         axes=head_outputs.AXES,
+        reason_against=_unknown_outputs,
     ),
     "head_norms": _Analyser(
-        head_outputs.NEEDS, _of_outputs(head_outputs.head_norms), is_by_layer=True
+        head_outputs.NEEDS,
+        _of_outputs(head_outputs.head_norms),
+        is_by_layer=True,
+        also=head_outputs.ALSO,
+        reason_against=_unknown_outputs,
     ),
     "head_circuits": _Analyser(
         head_circuits.NEEDS, _head_circuits, reason_against=_reason_against_circuits
@@ -575,12 +596,13 @@ ANALYSERS: dict[str, _Analyser] = {
         _logit_attribution,
         is_of_prediction=True,
         also=logit_attribution.ALSO,
-        reason_against=_normalised_stream,
+        reason_against=_unknown_split,
     ),
     "strongest_path": _Analyser(
         (*logit_attribution.NEEDS, "*_attention.weights", "*_attention.values"),
         _strongest_path,
-        reason_against=_normalised_stream,
+        also=head_outputs.ALSO,
+        reason_against=_unknown_split,
     ),
     "patching": _Analyser(patching.NEEDS, _patching, also=patching.ALSO),
     "saliency": _Analyser(saliency.NEEDS, _saliency),

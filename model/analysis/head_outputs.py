@@ -2,6 +2,10 @@
 
 `value_weighted` has the norm of its part for each key.
 
+A model with a norm behind the projection, as OLMo 2 and Gemma 2, adds the norm of the sum over the
+heads. Once its scale is held at its value in this pass, it multiplies what each head writes by a
+gain, which is the site ``{attention}.gain``.
+
 The output of an attention is the sum over its heads, plus the bias of the output projection if
 there is one. Elhage et al. 2021, https://transformer-circuits.pub/2021/framework/index.html.
 """
@@ -17,6 +21,7 @@ from headlight.model.analysis._layers import attentions_of
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.context",)
+ALSO = ("*_attention.gain",)
 VALUE_WEIGHTED_NEEDS = ("*_attention.weights", "*_attention.values")
 AXES = ("head", "query", "d_model")
 
@@ -27,7 +32,7 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
     """The product context·W_O of every captured head of every attention.
 
     Args:
-        trace: with the contexts (head, query, d_head), one per query head.
+        trace: with the contexts (head, query, d_head), one per query head, and `ALSO`.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
 
     Returns:
@@ -39,7 +44,10 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
         ValueError: the projection has other heads than the trace.
     """
     return {
-        path: NamedArray(AXES, (contexts.astype(np.float64) @ projection).astype(np.float32))
+        path: NamedArray(
+            AXES,
+            (contexts.astype(np.float64) @ projection * gain_of(path, trace)).astype(np.float32),
+        )
         for path, contexts, projection in contexts_and_projections(trace, parameters)
     }
 
@@ -52,7 +60,7 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
     on norms in place of weights.
 
     Args:
-        trace: with the contexts (head, query, d_head), one per query head.
+        trace: with the contexts (head, query, d_head), one per query head, and `ALSO`.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
 
     Returns:
@@ -66,8 +74,9 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
     found: dict[str, NamedArray] = {}
     for path, contexts, projection in contexts_and_projections(trace, parameters):
         # One head at a time: (head, query, d_model) of a long text is far larger than the norms.
+        gain = gain_of(path, trace)
         norms = [
-            np.linalg.norm(context.astype(np.float64) @ weights, axis=-1)
+            np.linalg.norm(context.astype(np.float64) @ weights * gain, axis=-1)
             for context, weights in zip(contexts, projection, strict=True)
         ]
         found[path] = NamedArray(("head", "query"), np.stack(norms).astype(np.float32))
@@ -83,7 +92,7 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
 
     Args:
         trace: with the weights (head, query, key) and the values (head, key, d_head), one row per
-            query head.
+            query head, and `ALSO`.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
 
     Returns:
@@ -98,10 +107,19 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
     for attention in attentions_of(trace):
         values = _values_of(attention.path, trace)
         written = values @ projection_of(attention.path, parameters, trace.heads, len(values))
-        norms = np.linalg.norm(written, axis=-1)  # head key
-        weighted = attention.weights * norms[:, None, :]
+        gain = gain_of(attention.path, trace)  # one row, or one for each query
+        gain = np.broadcast_to(gain, (len(gain), written.shape[-1]))
+        norms = np.sqrt(np.einsum("hkd,qd->hqk", written**2, gain**2))
+        weighted = attention.weights * norms
         found[attention.path] = NamedArray(("head", "query", "key"), weighted.astype(np.float32))
     return found
+
+
+def gain_of(path: str, trace: Trace) -> Float[np.ndarray, "query d_model"]:
+    """The factors of what the heads of an attention write; ones, (1, 1), if a trace has none."""
+    if f"{path}.gain" not in trace.tensors:
+        return np.ones((1, 1))
+    return trace.tensors[f"{path}.gain"].data.astype(np.float64)
 
 
 def _values_of(path: str, trace: Trace) -> Float[np.ndarray, "head key d_head"]:

@@ -1,11 +1,13 @@
 """Direct logit attribution: the share of each part of a model in the difference of two logits.
 
 The last layer's residual stream is the sum of the embedding and of all that heads, experts and
-feed-forward networks wrote to it, and each logit is a linear function of it once the scale of the
-final norm is held at its value in this pass. So the difference of two logits is a sum over the
-parts. Elhage et al. 2021, https://transformer-circuits.pub/2021/framework/index.html; with the
-frozen scale Wang et al. 2022, https://arxiv.org/abs/2211.00593, section 3. A part's indirect
-effect, through the parts that read it, is not counted.
+feed-forward networks wrote to it, behind a norm of a part's output with its scale held too, and
+times the factors of the stream in later layers, if there are any. Each logit is a linear function
+of it once the scale of the final norm is held at its value in this pass. So the difference of two
+logits is a sum over the parts. Elhage et al. 2021,
+https://transformer-circuits.pub/2021/framework/index.html; with the frozen scale Wang et al. 2022,
+https://arxiv.org/abs/2211.00593, section 3. A part's indirect effect, through
+the parts that read it, is not counted.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headlight.model.analysis._layers import ATTENTIONS, layers_of
-from headlight.model.analysis.head_outputs import projection_of
+from headlight.model.analysis.head_outputs import gain_of, projection_of
 from headlight.model.served import LinearExit
 from headlight.model.trace import NamedArray, Trace
 
@@ -34,6 +36,7 @@ ALSO = (
     "*.embedding.positional",
     "*_attention.weights",
     "*_attention.values",
+    "*_attention.gain",
     "*.feed_forward.output",
     "*.experts.output",
     "*.experts.expert_outputs",
@@ -137,7 +140,7 @@ def logit_attribution(
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
         difference: the two tokens and the position of the prediction.
         n_experts: of each layer that has experts; 0: there are none.
-        norm_place: only with ``pre`` is the last stream the sum of what the parts wrote.
+        norm_place: with ``post`` the last stream is not the sum of what the parts wrote.
 
     Returns:
         Logits, float32. ``logits`` (token): of the token and of the one it is compared with.
@@ -157,9 +160,9 @@ def logit_attribution(
         ValueError: the model's norms stand elsewhere, or its logits are not a linear function of
             its last stream.
     """
-    if norm_place != "pre":
+    if norm_place == "post":
         raise ValueError(
-            "this model normalises what its parts write before or after it is added, so its last "
+            "this model normalises the sum of the stream and of what its parts write, so its last "
             "stream is not the sum of their outputs"
         )
     *_, stack = layers_of(trace, "residual.after")
@@ -186,6 +189,7 @@ class _Attributor:
         tokens = [difference.token, difference.against]
         found = exit_of(stack, last, tokens)
         self.direction: Vector = (found.directions[0] - found.directions[1]).astype(np.float64)
+        self.reach = found.reach
         self.bias = float(found.offsets[0] - found.offsets[1])
         self.logits = trace["logits"][self.query, tokens].astype(np.float64)
         self.omitted: dict[str, str] = {}
@@ -222,8 +226,14 @@ class _Attributor:
                 "of no part: the model writes to the stream by ways that are not known"
             )
 
-    def _along(self, array: Float[np.ndarray, "*rows d_model"]) -> Float[np.ndarray, "*rows"]:
-        return np.asarray(array.astype(np.float64) @ self.direction)
+    def _along(
+        self, array: Float[np.ndarray, "*rows d_model"], path: str
+    ) -> Float[np.ndarray, "*rows"]:
+        return np.asarray(array.astype(np.float64) @ self._direction_at(path))
+
+    def _direction_at(self, path: str) -> Vector:
+        """The direction along which the logits read what a part at a path wrote."""
+        return self.direction * self.reach[path] if path in self.reach else self.direction
 
     def _embedding(self) -> dict[str, float]:
         entering = self.trace[f"{self.stack}.layers.0.residual.before"][self.query]
@@ -231,9 +241,10 @@ class _Attributor:
         held = [self.trace[site][self.query] for site in sites if site in self.trace]
         scale = float(np.abs(entering).max())
         is_sum = len(held) == 2 and np.allclose(held[0] + held[1], entering, atol=1e-2 * scale)
+        path = f"{self.stack}.embedding"
         if not is_sum:
-            return {"embedding": float(self._along(entering))}
-        tokens, positional = (float(self._along(one)) for one in held)
+            return {"embedding": float(self._along(entering, path))}
+        tokens, positional = (float(self._along(one, path)) for one in held)
         return {"embedding.tokens": tokens, "embedding.positional": positional}
 
     def _attention(self, kind: str) -> dict[str, Float[np.ndarray, ...]]:
@@ -254,10 +265,12 @@ class _Attributor:
         keys: dict[int, Float[np.ndarray, "head key"]] = {}
         for layer, path in paths.items():
             projection = projection_of(path, self.parameters, self.trace.heads, n_heads)
-            read = projection @ self.direction  # head d_head
+            gain = gain_of(path, self.trace)
+            gain = gain[self.query if len(gain) > 1 else 0]
+            read = projection @ (self._direction_at(path) * gain)  # head d_head
             heads[layer] = (contexts[layer] * read).sum(axis=-1)
             output = self.trace[f"{path}.output"][self.query]
-            rest[layer] = float(self._along(output)) - heads[layer].sum()
+            rest[layer] = float(self._along(output, path)) - heads[layer].sum()
             if f"{path}.weights" in self.trace and f"{path}.values" in self.trace:
                 weights = self.trace[f"{path}.weights"][:, self.query].astype(np.float64)
                 values = self.trace[f"{path}.values"].astype(np.float64)
@@ -281,13 +294,13 @@ class _Attributor:
                 if f"{path}.output" not in self.trace:
                     continue
                 n_found += 1
-                whole[layer] = float(self._along(self.trace[f"{path}.output"][self.query]))
+                whole[layer] = float(self._along(self.trace[f"{path}.output"][self.query], path))
                 n_routed += part == "experts"
                 if n_experts and f"{path}.expert_outputs" in self.trace:
                     n_split += 1
                     chosen = self.trace[f"{path}.expert_indices"][self.query]
                     written = self.trace[f"{path}.expert_outputs"][self.query]
-                    np.add.at(experts[layer], chosen, self._along(written))
+                    np.add.at(experts[layer], chosen, self._along(written, path))
         if not n_found:
             self.omitted["feed_forward"] = (
                 "the model does not offer what its feed-forward networks write; "

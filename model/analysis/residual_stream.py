@@ -50,8 +50,8 @@ def residual_stream(
         trace: with every ``{stack}.layers.N.residual.*`` and every output of a part, (query,
             d_model), of the layers from 0 on.
         norm: ``layer_norm`` or ``rms_norm``.
-        norm_place: ``pre`` if a norm's input is the stream that a part reads, ``post`` if it is the
-            sum of the stream and the update.
+        norm_place: ``pre`` or ``both`` if a norm's input is the stream that a part reads, ``post``
+            if it is the sum of the stream and the update, ``output`` if it is neither.
 
     Returns:
         For ``encoder`` and ``decoder``, if the trace holds them; (layer, query), float32:
@@ -65,16 +65,16 @@ def residual_stream(
         - ``decoder.mean.attention_norm``, ``.cross_attention_norm``, ``.feed_forward_norm`` and
           ``decoder.deviation.attention_norm``, …: μ and σ over the d_model features of each
           LayerNorm's input, σ = √(Σ(x−μ)²/d_model) without the ε. For RMSNorm, which does not
-          centre, ``decoder.root_mean_square.attention_norm``, …: √(Σx²/d_model).
-        - ``decoder.mean.norm`` and so on, (query): of the final norm, which only ``pre`` has.
+          centre, ``decoder.root_mean_square.attention_norm``, …: √(Σx²/d_model). Not with
+          ``output``.
+        - ``decoder.mean.norm`` and so on, (query): of the final norm, which all but ``post`` have.
 
     Raises:
         KeyError: the trace holds no residual stream, or lacks one of its places or updates.
         ValueError: a layer below another is missing, or a name is unknown.
     """
     require_known("norm", norm, tuple(_STATISTICS))
-    if norm_place not in ("pre", "post"):
-        raise ValueError(f"norm_place {norm_place!r} is unknown; choose pre or post")
+    require_known("norm_place", norm_place, ("pre", "both", "post", "output"))
     found: dict[str, NamedArray] = {}
     for stack, layers in layers_of(trace, "residual.before").items():
         require_all_layers(layers, stack, "residual.before")
@@ -82,7 +82,7 @@ def residual_stream(
         for name in by_layer[0]:
             rows = np.stack([each[name] for each in by_layer])
             found[f"{stack}.{name}"] = float_array(rows, "layer", "query")
-        if norm_place == "pre":
+        if norm_place != "post":
             last = _vectors(trace, f"{stack}.layers.{max(layers)}.residual.after")
             for statistic, row in _STATISTICS[norm](last).items():
                 found[f"{stack}.{statistic}.norm"] = float_array(row, "query")
@@ -98,7 +98,9 @@ def _layer(trace: Trace, path: str, norm: str, norm_place: str) -> Named:
     for write in _writes(trace, path):
         found[f"written_norm.{write.part}"] = np.linalg.norm(write.written, axis=-1)
         found[f"cosine.{write.part}"] = cosine(write.stream, write.written)
-        entering = write.stream if norm_place == "pre" else write.stream + write.written
+        if norm_place == "output":
+            continue
+        entering = write.stream + write.written if norm_place == "post" else write.stream
         for statistic, row in _STATISTICS[norm](entering).items():
             found[f"{statistic}.{write.norm}"] = row
     return found

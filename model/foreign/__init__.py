@@ -19,6 +19,7 @@ is loaded and never before.
     probe                record one pass: the calls of all modules and the attentions
     naming               name the sites of the layers by the numbers of the recorded pass
     residual_stream      the sites of the stream, the norms and the feed-forward network
+    writes               what each part adds to the stream, behind a norm or times a factor
     routers              the choices of a mixture of experts
     sites                the sites, and the modules and calls behind them
     attention_facts      the scale, cap, window, bias and sink of each softmax

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.blockwise_check import check_blocks, observe
-from headlight.model.foreign.exits import exits
+from headlight.model.foreign.exits import exits, linear_exit
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.generation import ForeignWriter
 from headlight.model.foreign.loading import quiet, set_attention
@@ -31,6 +32,7 @@ from headlight.model.foreign.positions import rotation_of
 from headlight.model.foreign.probe import Recorder
 from headlight.model.foreign.rotations import distance_from_library
 from headlight.model.foreign.sites import NamedLayer
+from headlight.model.foreign.writes import parts_of
 from headlight.model.observation import OBSERVED_AXES
 from headlight.model.served import RowCapture
 from headlight.model.trace import Rotation
@@ -336,19 +338,20 @@ class _Checks:
 
         If it is not, the analyses that add up outputs are left out, with the reason.
         """
+        if "sum" in self.omitted:
+            return
         limit = SUM if self.is_exact else IN_LOWER_PRECISION
         worst = 0.0
         for layer in self.model.named.layers:
             if f"{layer.path}.residual.before" not in captured:
                 continue
-            sums = self._sums(layer, captured)
-            if sums is None:
+            if reason := self._unknown_part(layer, captured):
                 self.omitted["sum"] = (
-                    f"no output of a feed-forward network is known at {layer.path}, so the stream "
-                    "cannot be compared with the sum of what the parts wrote"
+                    f"{reason}, so the stream cannot be compared with the sum of what the parts "
+                    "wrote"
                 )
                 return
-            for place, made, change in sums:
+            for place, made, change in self._sums(layer, captured):
                 expected = captured[place]
                 rounding = ROUNDING * _scale(expected) if self.is_exact else 0.0
                 far = max(_distance(made, expected) - rounding, 0.0) / _scale(change)
@@ -356,38 +359,49 @@ class _Checks:
                 if far > limit:
                     self.omitted["sum"] = (
                         f"{place} differs from the sum of the stream before it and of what the "
-                        f"parts wrote by {far:.1e} of the change: a norm or a factor lies between"
+                        f"parts wrote by {far:.1e} of the change: more than a norm or a factor "
+                        "lies between"
                     )
                     self.measured["sum"] = far
                     return
         self.measured["sum"] = worst
 
+    def _unknown_part(self, layer: NamedLayer, captured: dict[str, Tensor]) -> str | None:
+        """Return the reason for which a layer's stream is not compared with a sum, if any.
+
+        An unknown feed-forward network at the end of a layer leaves the steps before it.
+        """
+        if not layer.attentions:
+            return f"{layer.path} has no attention, and what writes in its place is not known"
+        paths = list(parts_of(self.model.named, layer))
+        if f"{layer.path}.residual.middle" in captured:
+            paths = paths[:-1]
+        for path in paths:
+            if f"{path}.output" not in captured:
+                return f"what {path} adds to the stream is not known"
+        return None
+
     def _sums(
         self, layer: NamedLayer, captured: dict[str, Tensor]
-    ) -> list[tuple[str, Tensor, Tensor]] | None:
-        """Return each later place of the stream, the sum that should be there, and the change.
-
-        None: what the feed-forward network wrote is not known, and there is no place before it.
-        """
+    ) -> list[tuple[str, Tensor, Tensor]]:
+        """Return each later place of the stream, the sum that should be there, and the change."""
         path = layer.path
-        parts = [f"{path}.{kind}.output" for kind in layer.attentions]
-        parts.append(f"{path}.feed_forward.output")
-        if parts[-1] not in captured:
-            parts[-1] = f"{path}.experts.output"
+        parts = list(parts_of(self.model.named, layer))
+        carries = {each: step.carry for step in self.model.named.steps for each in step.paths}
         names = ["between", "middle"] if len(layer.attentions) > 1 else ["middle"]
         places = [f"{path}.residual.{name}" for name in (*names, "after")]
-        norms = [f"{path}.{part.split('.')[-2]}_norm" for part in parts]
-        norms = [norm.replace("self_attention", "attention") for norm in norms]
         start = written = captured[f"{path}.residual.before"].double()
         found: list[tuple[str, Tensor, Tensor]] = []
-        for place, part, norm in zip(places, parts, norms, strict=True):
-            if part not in captured:
-                return found if place.endswith("after") and written is start and found else None
-            written = written + captured[part].double()
+        for place, part in zip(places, parts, strict=True):
+            if f"{part}.output" not in captured:
+                return found
+            if written is start and (carry := carries.get(part)) is not None:
+                written = written * carry.to(written.device)
+            written = written + captured[f"{part}.output"].double()
             if place not in captured:
                 continue
             if self.model.named.norm_place == "post":
-                written = self._normalised(norm, written)
+                written = self._normalised(_norm_of(part), written)
             found.append((place, written, captured[place].double() - start))
             start = written = captured[place].double()
         return found
@@ -444,7 +458,10 @@ class _Checks:
                 made = torch.einsum("bhqd,hdm->bqm", context.double(), rows)
                 bias = getattr(module, "bias", None)
                 if bias is not None:
-                    made = made + bias.double()
+                    factor = self.model.named.factors.get(path)
+                    made = made + bias.double() * (1 if factor is None else factor.to(made))
+                if (gain := captured.get(f"{path}.gain")) is not None:
+                    made = made * gain.double()
                 far = _distance(made, output) / _scale(output)
             if far > (LENS if self.is_exact else IN_LOWER_PRECISION):
                 del self.model.named.projections[path]
@@ -485,6 +502,20 @@ class _Checks:
             )
         else:
             self.features.add("logit_lens")
+            if self.model.named.norm_place != "post":
+                self._check_linear_exit(stack, stream, expected)
+
+    def _check_linear_exit(
+        self, stack: str, stream: Float[np.ndarray, "query d_model"], logits: Tensor
+    ) -> None:
+        """The logits are a linear function of the last stream, with the scale of a norm held."""
+        tokens = logits[-1].topk(2).indices.tolist()
+        try:
+            linear_exit(self.model, stream[-1], tokens)
+        except ValueError as error:
+            self.omitted["linear_exit"] = _line(error)
+        except (RuntimeError, TypeError, IndexError, AttributeError, KeyError) as error:
+            self.omitted["linear_exit"] = f"its exit has no gradient: {_line(error)}"
 
     def _check_cache(self, whole: dict[str, Tensor]) -> None:
         """A row that is computed with the cache is the row of the whole text."""
@@ -565,6 +596,13 @@ def _share(average: Tensor, context: Tensor) -> Tensor | None:
     square = (average * average).sum(dim=-1, keepdim=True)
     share = (average * context).sum(dim=-1, keepdim=True) / square.clamp(min=1e-30)
     return share if bool(((share >= 0) & (share <= 1 + FORMULA)).all()) else None
+
+
+def _norm_of(part: str) -> str:
+    """Return the site of the norm at a part's path."""
+    layer, _, kind = part.rpartition(".")
+    names = {"self_attention": "attention", "experts": "feed_forward"}
+    return f"{layer}.{names.get(kind, kind)}_norm"
 
 
 def _scale(tensor: Tensor) -> float:

@@ -21,6 +21,7 @@ from headlight.model.foreign.attention import observer, set_points, state
 from headlight.model.foreign.deferred import deferred
 from headlight.model.foreign.operations import watch_operations
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
+from headlight.model.foreign.writes import gains
 from headlight.model.hooks import HookPoint, is_hooked
 
 _stepping: ContextVar[Tensor | None] = ContextVar("headlight_foreign_stepping", default=None)
@@ -35,6 +36,8 @@ class _Passage:
     point: HookPoint
     columns: Tensor | None
     is_by_head: bool
+    factor: Tensor | None = None
+    gain: Tensor | None = None
 
     def passed(self, tensor: Tensor, n_rows: int) -> Tensor:
         """Return the tensor, or what the edits of the point make of it.
@@ -48,10 +51,22 @@ class _Passage:
             return tensor if found is table else found.expand_as(tensor).clone()
         if self.columns is not None:
             return self._passed_columns(tensor)
+        factor = None if self.factor is None else self.factor.to(tensor.device)
         is_flat = tensor.ndim == len(self.point.axes) - 1
-        seen = (tensor.unflatten(0, (n_rows, -1)) if is_flat else tensor).clone()
+        seen = tensor.unflatten(0, (n_rows, -1)) if is_flat else tensor
+        seen = seen.clone() if factor is None else (seen * factor).to(tensor.dtype)
         found = self.point(seen)
-        return tensor if found is seen else found.reshape(tensor.shape).to(tensor.dtype).clone()
+        if found is seen:
+            return tensor
+        found = found.reshape(tensor.shape)
+        return (found.clone() if factor is None else found / factor).to(tensor.dtype)
+
+    def passed_gain(self, given: Tensor, made: Tensor) -> Tensor:
+        """Return what a norm made, or its input times what the edits make of the gain."""
+        assert self.gain is not None
+        seen = gains(given, made, self.gain.to(made.device))
+        found = self.point(seen)
+        return made if found is seen else (given * found).to(made.dtype)
 
     def _passed_columns(self, tensor: Tensor) -> Tensor:
         assert self.columns is not None
@@ -112,7 +127,7 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
             held[passage.slot] = found
         return (tuple(listed), named) if changed else None
 
-    def leave(_: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
+    def leave(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         if not any(map(is_hooked, left)) or observer.get() is not None:
             return None
         is_tensor = isinstance(output, Tensor)
@@ -121,7 +136,10 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
         for passage in _of_this_call(leaving, (id(module), "out")):
             place = 0 if passage.slot is None else passage.slot
             assert isinstance(place, int)
-            found = passage.passed(parts[place], _n_rows())
+            if passage.gain is None:
+                found = passage.passed(parts[place], _n_rows())
+            else:
+                found = passage.passed_gain(_first_tensor(args, kwargs), parts[place])
             changed |= found is not parts[place]
             parts[place] = found
         if not changed:
@@ -131,12 +149,24 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
     if entering:
         module.register_forward_pre_hook(enter, with_kwargs=True)
     if leaving:
-        module.register_forward_hook(leave)
+        module.register_forward_hook(leave, with_kwargs=True)
+
+
+def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    return next(each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
 
 
 def _passages(hooks: Sequence[Hook], *, is_output: bool) -> list[_Passage]:
     return [
-        _Passage(hook.call.number, hook.slot, hook.point, hook.columns, hook.is_by_head)
+        _Passage(
+            hook.call.number,
+            hook.slot,
+            hook.point,
+            hook.columns,
+            hook.is_by_head,
+            hook.factor,
+            hook.gain,
+        )
         for hook in hooks
         if hook.is_output == is_output
     ]

@@ -141,13 +141,20 @@ def _matrix_of(module: nn.Module) -> Tensor | None:
 
 
 def output_weights(named: Named, path: str) -> Tensor:
-    """W_O of an attention (head, d_head, d_model).
+    """W_O of an attention (head, d_head, d_model), times the factor of what it puts out.
 
     Raises:
         KeyError: the model has no such attention, or the context is changed before its projection.
     """
+    by_head = _projection(named, path)
+    factor = named.factors.get(path)
+    return by_head if factor is None else by_head * factor.to(by_head)
+
+
+def _projection(named: Named, path: str) -> Tensor:
     if path not in named.projections:
-        raise KeyError(named.omitted.get(f"{path}.output", f"there is no attention {path}"))
+        reasons = (named.omitted.get(f"{path}.{part}") for part in ("head_outputs", "output"))
+        raise KeyError(next(filter(None, reasons), f"there is no attention {path}"))
     rows = _matrix_of(named.projections[path])
     assert rows is not None
     n_heads = named.points[f"{path}.context"].sizes["head"]
@@ -172,7 +179,7 @@ def weights(model: ForeignPasses) -> dict[str, Weight]:
             if name in named.matrices:
                 _add_projection(found, name, named.matrices[name])
         if points.path in named.projections:
-            by_head = partial(output_weights, named, points.path)
+            by_head = partial(_projection, named, points.path)
             name = f"{points.path}.W_O"
             _add(found, name, ("head", "d_head", "d_model"), by_head().shape, by_head)
             bias = getattr(named.projections[points.path], "bias", None)

@@ -54,6 +54,7 @@ from headlight.model.foreign.rotations import make_stateless
 from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.foreign.tokenizer import read_tokenizer
+from headlight.model.foreign.writes import reach_of
 from headlight.model.hooks import gradient_leaves
 from headlight.model.interventions import Intervention
 from headlight.model.served import NO_LIMIT, Description, LinearExit, TextTokenizer, Weight
@@ -187,7 +188,9 @@ class ForeignModel(ForeignPasses):
         """
         if reason := self.description.omitted.get("logit_lens"):
             raise ValueError(reason)
-        return exits_file.linear_exit(self, stream, tokens)
+        found = exits_file.linear_exit(self, stream, tokens)
+        reach = {path: factor.numpy() for path, factor in reach_of(self.named, stack).items()}
+        return found._replace(reach=reach)
 
     def gradients(
         self,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import N_ROWS, AttentionCall, Call
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
+from headlight.model.foreign.writes import bases_of, fit_step, is_norm, place_outputs
 from headlight.model.hooks import HookPoint
 
 _ACTIVATIONS = ("gelu", "silu", "relu", "swish", "mish", "tanh", "sigmoid", "activation", "laplace")
@@ -78,6 +81,7 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
     point = named.point(f"{path}.before", axes, d_model=width)
     named.hooks.append(Hook(layer.call, slot_of(layer.call, layer.before), False, point))
     base = layer.before
+    places, ends = [("before", base)], []
     attentions = list(layer.attentions.values())
     for order, attention in enumerate(attentions):
         until = attentions[order + 1].time if order + 1 < len(attentions) else layer.call.end
@@ -95,7 +99,9 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
         slot = call.places[0] if is_output else call.slots[0]
         point = named.point(f"{path}.{name}", axes, d_model=width)
         named.hooks.append(Hook(call, slot, is_output, point))
-        base = tensor
+        base = tensor.reshape(base.shape)
+        places.append((name, base))
+        ends.append(call.start)
     place = next(
         place
         for place, out in zip(layer.call.places, layer.call.outputs, strict=True)
@@ -103,10 +109,13 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
     )
     point = named.point(f"{path}.after", axes, d_model=width)
     named.hooks.append(Hook(layer.call, place, True, point))
-    _name_norms(named, layer)
+    if named.norm_place != "post":
+        places.append(("after", layer.after))
+        place_outputs(named, layer, places, [*ends, layer.call.end])
+    _name_norms(named, layer, [stream for _, stream in places])
 
 
-def _name_norms(named: Named, layer: NamedLayer) -> None:
+def _name_norms(named: Named, layer: NamedLayer, streams: Sequence[Tensor]) -> None:
     """The outputs of the norms of attention and of the feed-forward network."""
     norms = [one for one in layer.inner if is_norm(one) and _has_stream_shape(one, layer)]
     norms = [one for one in norms if not _is_of_attention(one, layer)]
@@ -118,7 +127,9 @@ def _name_norms(named: Named, layer: NamedLayer) -> None:
     n_before = 0 if first is None else sum(one.end < first.time for one in norms)
     if named.norm_place == "pre" and n_before > 0 and len(norms) > len(parts):
         named.norm_place = "both"
-    if named.norm_place == "pre" and first is not None and n_before == 0 < len(norms):
+    is_of_stream = any(same(norms[0].inputs[0], stream) for stream in streams) if norms else False
+    is_first = first is not None and n_before == 0 < len(norms)
+    if named.norm_place == "pre" and is_first and not is_of_stream:
         named.norm_place = "output"  # of what a part wrote, before it is added: OLMo 2
     names = [f"{part}_norm" for part in parts]
     if named.norm_place == "output":
@@ -147,11 +158,6 @@ def _is_of_attention(call: Call, layer: NamedLayer) -> bool:
     return any(call.is_within(one.call) and call.end < one.time for one in attentions)
 
 
-def is_norm(call: Call) -> bool:
-    """Whether a module is a norm, by its class's name."""
-    return "norm" in type(call.module).__name__.lower() and not list(call.module.children())
-
-
 def _has_stream_shape(call: Call, layer: NamedLayer) -> bool:
     return (
         layer.before is not None
@@ -178,6 +184,7 @@ def _sum_after(
         for one in layer.inner
         if one.outputs and one.end > attention.time and one.outputs[0].shape == base.shape
     ]
+    readers: list[tuple[Call, Tensor]] = []
     for call in layer.inner:
         if call.start < attention.time or call.start > until or not _has_stream_shape(call, layer):
             continue
@@ -188,8 +195,40 @@ def _sum_after(
         if float(difference.abs().max()) <= tolerance_of(base) * float(base.abs().max()):
             continue
         if any(_is_multiple(difference, one) for one in written if not same(one, read)):
-            is_output = is_norm(call) and not is_normed_first
-            return call, is_output
+            is_sum_of_norm = is_norm(call) and not is_normed_first
+            return call, is_sum_of_norm and not _goes_on(layer, call, read)
+        readers.append((call, read))
+    scaled = _scaled_sum(layer, base, attention, readers)
+    return None if scaled is None else (scaled, False)
+
+
+def _goes_on(layer: NamedLayer, norm: Call, stream: Tensor) -> bool:
+    """Return True if a later part is added to what a norm is given, not to what it makes."""
+    later = [one for one in layer.inner if one.start > norm.end and _has_stream_shape(one, layer)]
+    written = [one.outputs[0].reshape(stream.shape) for one in later]
+    given = [one.inputs[0] for one in later if one.inputs[0].numel() == stream.numel()]
+    assert layer.after is not None
+    sums = [one.reshape(stream.shape) - stream for one in (*given, layer.after)]
+    return any(_is_multiple(difference, one) for difference in sums for one in written)
+
+
+def _scaled_sum(
+    layer: NamedLayer, base: Tensor, attention: AttentionCall, readers: list[tuple[Call, Tensor]]
+) -> Call | None:
+    """Return the first norm that is given the stream and what was written, each times factors."""
+    candidates = [each for each, _ in bases_of(layer, base, attention.time)]
+    for call, read in readers:
+        if not is_norm(call):
+            continue
+        for written in layer.inner:
+            is_made = attention.call.start <= written.start and written.end < call.start
+            if not is_made or not written.outputs or written.end < attention.time:
+                continue
+            output = written.outputs[0]
+            if output.shape != base.shape or same(output, read):
+                continue
+            if any(fit_step(each, [output], read) for each in candidates):
+                return call
     return None
 
 

@@ -19,7 +19,9 @@ class Hook:
 
     ``slot`` is where it stands among the inputs, or in the outputs if `is_output`; None: it is the
     output. ``columns`` (head, d_head) are those of each head, in a tensor that has the heads side
-    by side; ``is_by_head``: the tensor has its axis of heads before that of tokens.
+    by side; ``is_by_head``: the tensor has its axis of heads before that of tokens. The point sees
+    the tensor times ``factor`` (d_model). With ``gain``, the weight (d_model) of a norm, it sees
+    what the norm multiplies its input by.
     """
 
     call: Call
@@ -28,6 +30,8 @@ class Hook:
     point: HookPoint
     columns: Tensor | None = None
     is_by_head: bool = False
+    factor: Tensor | None = None
+    gain: Tensor | None = None
 
 
 @dataclass
@@ -79,6 +83,18 @@ class Router:
 
 
 @dataclass
+class Step:
+    """A step of a stack's stream: the paths of the parts that write in it.
+
+    ``carry`` (d_model) is the factor of the stream before it; None: 1.
+    """
+
+    stack: str
+    paths: tuple[str, ...]
+    carry: Tensor | None
+
+
+@dataclass
 class NamedLayer:
     """One call of one layer, with its number in its stack."""
 
@@ -110,7 +126,8 @@ class Named:
     ``projections`` are the modules of W_O by attention, ``tables`` the modules of learned or
     sinusoidal positions by stack, with the row of the first position; ``embeddings`` those of
     tokens; ``matrices`` W_Q, W_K and W_V by name; ``attention_points`` the points of the attention
-    calls in the order of the pass.
+    calls in the order of the pass. ``factors`` (d_model) multiply what a part at that path puts
+    out, ``steps`` are those of the stream, in order.
     """
 
     text_config: Any = None
@@ -125,6 +142,8 @@ class Named:
     tables: dict[str, tuple[nn.Module, int]] = field(default_factory=dict)
     embeddings: dict[str, nn.Module] = field(default_factory=dict)
     matrices: dict[str, Matrix] = field(default_factory=dict)
+    factors: dict[str, Tensor] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
     routers: list[Router] = field(default_factory=list)
     experts: dict[str, tuple[int, int]] = field(default_factory=dict)
     rotary_factors: list[float] = field(default_factory=list)

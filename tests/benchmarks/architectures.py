@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.architectures [model_type ...]
 
-Each architecture has a process of its own. A type is *served* if the self-check proved its numbers,
-*refused* if loading gave a reason, and *not built* if its config cannot be made small by name.
+Each architecture has a process of its own, which saves the model and a tokenizer to a folder and
+loads the folder. A type is *served* if the self-check proved its numbers, *refused* if loading
+gave a reason, and *not built* if its config cannot be made small by name.
 """
 
 import json
@@ -12,6 +13,9 @@ import sys
 import warnings
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.tiny_checkpoints import make_tokenizer
 
 SECONDS = 120
 PAGE = Path(__file__).parents[2] / "model" / "foreign" / "ARCHITECTURES.md"
@@ -70,6 +74,13 @@ TASKS = {
     "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
     "seq2seq": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
 }
+OF_PARTS = (
+    "value_weighted",
+    "head_outputs",
+    "residual_stream",
+    "logit_attribution",
+    "strongest_path",
+)
 LISTED = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", "no_rope_layers")
 
 
@@ -174,19 +185,27 @@ def serve(model_type, task):
     warnings.simplefilter("ignore")
     from headlight.model.foreign.folder import ForeignFolderError
     from headlight.model.foreign.loading import quiet
-    from headlight.model.foreign.model import serve_module
+    from headlight.model.foreign.model import load_foreign
+    from headlight.tracing.analyses import ANALYSERS, available
 
     with quiet():
         module, reason = make(model_type, task)
     if module is None:
         return {"state": "not built", "reason": reason}
-    if task == "seq2seq" and not module.config.is_encoder_decoder:
-        task = "causal"
-    try:
-        served = serve_module(module, task, model_type)
-    except ForeignFolderError as error:
-        return {"state": "refused", "reason": str(error).partition(": ")[2]}
+    with TemporaryDirectory() as parent:
+        folder = Path(parent) / model_type
+        try:
+            with quiet():
+                module.save_pretrained(folder)
+                make_tokenizer().save_pretrained(folder)
+        except Exception as error:
+            return {"state": "not built", "reason": f"it cannot be saved: {error}"[:300]}
+        try:
+            served = load_foreign(folder)
+        except ForeignFolderError as error:
+            return {"state": "refused", "reason": str(error).split(": ", 1)[1]}
     description = served.description
+    wanted = [name for name in OF_PARTS if name in ANALYSERS]
     return {
         "state": "served",
         "kind": description.config.kind,
@@ -200,6 +219,7 @@ def serve(model_type, task):
             ".".join(name.split(".")[3:]) or name: text
             for name, text in description.omitted.items()
         },
+        "analyses": [name for name in wanted if name in available(description)],
         "checks": dict(description.checks),
     }
 
@@ -228,10 +248,13 @@ def page(rows):
     lines = [
         "# Architectures of Transformers",
         "",
-        "Made by `python -m tests.benchmarks.architectures` from tiny random models. A type is",
-        "served if the self-check found its logits and weights to be those of Transformers' own",
-        "eager attention, up to rounding. A type that is not listed could not be built small; it",
-        "is checked when it is loaded.",
+        "Made by `python -m tests.benchmarks.architectures` from folders that Transformers saved,",
+        "each of a tiny random model and a tokenizer. A type is served if the self-check found its",
+        "logits and weights to be those of Transformers' own eager attention, up to rounding. A",
+        "type that is not listed could not be built small; it is checked when it is loaded.",
+        "",
+        "The last column has the sites and derived numbers that a model does not offer; `sum`: its",
+        "stream is not known as the sum of what its parts wrote, so a logit is not split.",
         "",
         f"{counts['served']} types are served and {counts['refused']} refused.",
         "",

@@ -135,7 +135,7 @@ def test_what_the_model_does_not_offer_is_told_and_stays_in_the_remainder(
 
 
 def test_a_post_norm_model_is_refused(attribute):
-    with pytest.raises(ValueError, match="normalises what its parts write"):
+    with pytest.raises(ValueError, match="normalises the sum"):
         attribute(norm_place="post")
 
 

@@ -120,7 +120,10 @@ def test_what_a_trace_lacks_is_named(make_trace, missing, named):
             {"norm": "batch_norm"},
             "norm 'batch_norm' is unknown; choose one of layer_norm, rms_norm",
         ),
-        ({"norm_place": "between"}, "norm_place 'between' is unknown; choose pre or post"),
+        (
+            {"norm_place": "between"},
+            "norm_place 'between' is unknown; choose one of pre, both, post, output",
+        ),
     ],
 )
 def test_unknown_norms_are_an_error(make_trace, unknown, message):

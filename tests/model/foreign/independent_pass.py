@@ -22,11 +22,12 @@ class Layout:
     """The modules of one stack, by their paths in the model and in a layer.
 
     ``attention`` is the output projection and ``values`` the module that makes the values, with the
-    way in which they lie in its output (see `_by_head`). ``writes`` has the module whose output
-    enters the stream, where that is another; ``factor`` is the name of the number in the
-    configuration by which it is multiplied first. ``middle`` and ``between``: the norms over
-    the stream in a post-norm model. ``norm``: the last one. ``is_sum`` False: a layer also changes
-    the stream that it has read.
+    way in which they lie in its output (see `_by_head`). ``writes`` has the norm whose output
+    enters the stream, where that is another; ``factors`` have the name of the number in the
+    configuration by which a part's output is multiplied first, ``carries`` that of the layer's
+    vector by which the stream before it is. ``middle`` and ``between``: the norms over the stream
+    in a post-norm model. ``norm``: the last one. ``is_sum`` False: a layer adds to a norm of the
+    stream.
     """
 
     layers: str = "model.layers"
@@ -36,7 +37,8 @@ class Layout:
     cross_values: tuple[str, str] = ("", "plain")
     feed_forward: str = "mlp"
     writes: Mapping[str, str] = field(default_factory=dict)
-    factor: str | None = None
+    factors: Mapping[str, str] = field(default_factory=dict)
+    carries: Mapping[str, str] = field(default_factory=dict)
     middle: str | None = None
     between: str | None = None
     norm: str | None = "model.norm"
@@ -196,15 +198,37 @@ class Reader:
         """The weights of an attention (head, query, key)."""
         return self.plain.weights[key].double().numpy()
 
-    def factor(self, stack: str) -> float:
-        """The number by which outputs are multiplied before they are added."""
-        name = self.layouts[stack].factor
+    def factor(self, stack: str, part: str) -> float:
+        """The number by which an output is multiplied before it is added."""
+        name = self.layouts[stack].factors.get(part)
         return getattr(self.module.config, name) if name else 1.0
+
+    def carry(self, stack: str, layer: int, part: str) -> np.ndarray:
+        """The vector by which the stream is multiplied before a part's output is added."""
+        name = self.layouts[stack].carries.get(part)
+        if name is None:
+            return np.ones(1)
+        return getattr(self.layers(stack)[layer], name).detach().double().numpy()
+
+    def gain(self, stack: str, layer: int, part: str) -> np.ndarray:
+        """The factors (query, d_model) of a part's output: a number, or a norm's frozen scale."""
+        path = self.layouts[stack].writes.get(part)
+        if path is None:
+            return np.full((1, 1), self.factor(stack, part))
+        norm = self.layers(stack)[layer].get_submodule(path)
+        epsilon = getattr(norm, "eps", None) or norm.variance_epsilon
+        weight = norm.weight.detach().double().numpy() + ("Gemma" in type(norm).__name__)
+        square = (self.array(stack, layer, part) ** 2).mean(axis=-1, keepdims=True)
+        return weight / np.sqrt(square + epsilon)
+
+    def entering(self, stack: str, part: str) -> str:
+        """The place at which the output of a part enters the stream, but for a number."""
+        return f"{part}.write" if part in self.layouts[stack].writes else part
 
     def write(self, stack: str, layer: int, part: str) -> np.ndarray:
         """The vectors that a part adds to the stream."""
-        site = f"{part}.write" if part in self.layouts[stack].writes else part
-        return self.array(stack, layer, site) * self.factor(stack)
+        written = self.array(stack, layer, self.entering(stack, part))
+        return written * self.factor(stack, part)
 
     def parts(self, stack: str) -> list[str]:
         """The parts of a layer in order."""
@@ -224,10 +248,12 @@ class Reader:
             if layout.middle:
                 found[place] = self.array(stack, layer, place)
             else:
-                found[place] = list(found.values())[-1] + self.write(stack, layer, part)
+                before = list(found.values())[-1] * self.carry(stack, layer, part)
+                found[place] = before + self.write(stack, layer, part)
         found["after"] = self.array(stack, layer, "after")
         if layout.is_sum and not layout.middle:
-            end = found["middle"] + self.write(stack, layer, parts[-1])
+            end = found["middle"] * self.carry(stack, layer, parts[-1])
+            end = end + self.write(stack, layer, parts[-1])
             np.testing.assert_allclose(end, found["after"], atol=1e-5 * np.abs(end).max())
         return found
 
@@ -278,4 +304,4 @@ class Reader:
     def head_outputs(self, stack: str, layer: int, kind: str) -> np.ndarray:
         """The vectors (head, query, d_model) that the heads write."""
         contexts = self.contexts(stack, layer, kind)
-        return self.by_head(stack, layer, kind, contexts) * self.factor(stack)
+        return self.by_head(stack, layer, kind, contexts) * self.gain(stack, layer, kind)

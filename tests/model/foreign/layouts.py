@@ -12,6 +12,7 @@ NORMED = replace(
         "feed_forward": "post_feedforward_layernorm",
     },
 )
+GRANITE = dict.fromkeys(("self_attention", "feed_forward"), "residual_multiplier")
 GPT2 = Layout(
     layers="transformer.h",
     attention="attn.c_proj",
@@ -130,17 +131,32 @@ LAYOUTS = {
             },
         )
     ),
-    "granite": decoder(replace(LLAMA, factor="residual_multiplier")),
+    "granite": decoder(replace(LLAMA, factors=GRANITE)),
     "granitemoe": decoder(
         replace(
             LLAMA,
-            factor="residual_multiplier",
+            factors=GRANITE,
             feed_forward="block_sparse_moe",
             router="block_sparse_moe.router",
         )
     ),
-    "doge": decoder(replace(LLAMA, is_sum=False)),
-    "minimax": decoder(replace(LLAMA, is_sum=False, router="mlp.gate")),
+    "doge": decoder(
+        replace(
+            LLAMA,
+            carries={"self_attention": "input_residual", "feed_forward": "post_attention_residual"},
+        )
+    ),
+    "minimax": decoder(
+        replace(
+            LLAMA,
+            factors={
+                "self_attention": "full_attn_beta_factor",
+                "feed_forward": "mlp_beta_factor",
+            },
+            is_sum=False,
+            router="mlp.gate",
+        )
+    ),
     "cohere": decoder(replace(LLAMA, is_parallel=True)),
     "phi3": decoder(replace(LLAMA, values=("self_attn.qkv_proj", "groups"))),
     "persimmon": decoder(
@@ -175,6 +191,13 @@ LAYOUTS = {
     "roberta": {"encoder": replace(BERT, layers="roberta.encoder.layer")},
     "electra": {"encoder": replace(BERT, layers="electra.encoder.layer")},
     "distilbert": {"encoder": DISTILBERT},
+    "modernbert": {
+        "encoder": Layout(
+            attention="attn.Wo",
+            values=("attn.Wqkv", "heads"),
+            norm="model.final_norm",
+        )
+    },
     "t5": T5,
     "umt5": T5,
     "bart": BART,

@@ -109,16 +109,18 @@ def head_norms(asked: Question) -> Arrays:
 
 
 def value_weighted(asked: Question) -> Arrays:
-    return {
-        path: asked.reader.weights(*key) * np.linalg.norm(written(asked, key), axis=-1)[:, None]
-        for path, key in attentions(asked).items()
-    }
+    reader = asked.reader
+    found = {}
+    for path, key in attentions(asked).items():
+        gain = reader.gain(*key)
+        rows = [np.linalg.norm(written(asked, key) * row, axis=-1) for row in gain]
+        found[path] = reader.weights(*key) * np.stack(rows, axis=1)
+    return found
 
 
 def written(asked: Question, key: Key) -> np.ndarray:
-    """The vector (head, key, d_model) that a value would add to the stream with a weight of 1."""
-    reader = asked.reader
-    return reader.by_head(*key, reader.values(*key)) * reader.factor(key[0])
+    """The vector (head, key, d_model) that W_O makes of each value."""
+    return asked.reader.by_head(*key, asked.reader.values(*key))
 
 
 def attention_by_distance(asked: Question) -> Arrays:
@@ -363,14 +365,19 @@ def direction_of(asked: Question) -> np.ndarray:
 
 def logit_attribution(asked: Question) -> Arrays:
     reader, stack, at = asked.reader, asked.reader.stack, asked.position
-    if not reader.layouts[stack].is_sum or reader.layouts[stack].middle:
+    is_capped = getattr(reader.module.config, "final_logit_softcapping", None)
+    if not reader.layouts[stack].is_sum or reader.layouts[stack].middle or is_capped:
         raise NotOffered
-    direction = direction_of(asked)
+    last = direction_of(asked)
     n_layers = len(reader.layers(stack))
     found: dict[str, list] = {}
-    parts = {"embedding": reader.array(stack, 0, "before")[at] @ direction}
+    steps = [(layer, part) for layer in range(n_layers) for part in reader.parts(stack)]
+    passed = np.prod([reader.carry(stack, *step) for step in steps], axis=0)
+    parts = {"embedding": reader.array(stack, 0, "before")[at] * passed @ last}
     for layer in range(n_layers):
         for part in reader.parts(stack):
+            passed = passed / reader.carry(stack, layer, part)
+            direction = last * passed
             whole = parts[f"layers.{layer}.{part}"] = (
                 reader.write(stack, layer, part)[at] @ direction
             )
@@ -379,7 +386,8 @@ def logit_attribution(asked: Question) -> Arrays:
                 continue
             key = (stack, layer, part)
             heads = reader.head_outputs(*key)[:, at] @ direction
-            keys = reader.weights(*key)[:, at] * (written(asked, key) @ direction)
+            gain = np.broadcast_to(reader.gain(*key), (at + 1, len(direction)))[at]
+            keys = reader.weights(*key)[:, at] * (written(asked, key) @ (direction * gain))
             for name, value in (("heads", heads), ("keys", keys), ("rest", whole - heads.sum())):
                 found.setdefault(f"{part}.{name}", []).append(value)
     difference = asked.difference(reader.plain.logits)
@@ -446,14 +454,15 @@ def patching(asked: Question) -> Arrays:
     for stack, layer in layers(asked):
         n_places = len(reader.plain.at[stack, layer, "before"])
         for part in ("before", *reader.parts(stack)):
-            key = (stack, layer, part)
+            key = (stack, layer, reader.entering(stack, part))
             name = f"{stack}.{'residual' if part == 'before' else part}"
             row = [
                 asked.edited({key: at_position(place, other.at[key])}) for place in range(n_places)
             ]
             found.setdefault(name, []).append(row)
             if part not in ("before", "feed_forward"):
-                site, n_heads = (stack, layer, f"{part}.context"), len(reader.plain.weights[key])
+                site = (stack, layer, f"{part}.context")
+                n_heads = len(reader.plain.weights[stack, layer, part])
                 split = other.at[site].reshape(n_places, n_heads, -1)
                 row = [
                     asked.edited({site: of_head(head, n_heads, split[:, head])})

@@ -207,8 +207,12 @@ def test_a_head_that_is_off_writes_nothing(model):
     stack, _, layer, kind = path.split(".")
     where = "cross" if kind.startswith("cross") else stack
     off = HeadAblation(heads=(1,), layer=int(layer), where=where)
-    sites = [f"{path}.context", f"{path}.output", "logits"]
+    gain = [f"{path}.gain"] if f"{path}.gain" in model.points.hook_points else []
+    sites = [f"{path}.context", f"{path}.output", "logits", *gain]
     before, after = read(model, *sites), read(model, *sites, interventions=[off])
+    for captured in (before, after):  # a norm behind the projection has another scale without it
+        output = captured.pop(f"{path}.output")
+        captured[f"{path}.output"] = output / captured.get(f"{path}.gain", torch.ones(()))
     assert not after[f"{path}.context"][1].any()
     rows = torch.from_numpy(model.output_weights(path).data)
     written = before[f"{path}.context"][1] @ rows[1]

@@ -1,6 +1,7 @@
 """A foreign model is traced, analysed and continued by what serves every model."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partialmethod
 
 import numpy as np
@@ -84,25 +85,28 @@ def test_an_exit_that_is_no_norm_and_matrix_is_refused(served, traced):
         model.linear_exit("encoder", stream, [3, 4])
 
 
-@pytest.mark.parametrize("name", ["bert", "gemma2"])
-def test_a_model_that_normalises_its_writes_has_no_attribution(name, served):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("bert", "normalises what its parts write"), ("gemma2", "more than a norm and a matrix")],
+)
+def test_a_model_whose_logits_are_no_sum_of_its_writes_has_no_attribution(name, reason, served):
     assert "logit_attribution" not in available(served(name).description)
-    with pytest.raises(Problem, match="normalises what its parts write"):
+    with pytest.raises(Problem, match=reason):
         sites_of(["logit_attribution"], served(name).description)
 
 
-def test_a_model_with_norms_around_its_parts_has_no_updates_to_measure(served):
-    description = served("gemma2").description
-    assert "residual_stream" not in available(description)
-    with pytest.raises(Problem, match="no output is an update"):
-        sites_of(["residual_stream"], description)
-
-
-def test_a_feed_forward_that_cannot_be_read_leaves_no_updates_to_measure(monkeypatch, tmp_path):
+def test_a_narrow_feed_forward_is_found_by_what_enters_the_stream(monkeypatch, tmp_path):
     narrow = ("LlamaForCausalLM", {**SIZES, "intermediate_size": 16})
     monkeypatch.setitem(tiny_checkpoints.ARCHITECTURES, "llama", narrow)
     description = load(save_checkpoint("llama", tmp_path)).description
-    assert "decoder.layers.0.feed_forward" in description.omitted
+    assert "decoder.layers.0.feed_forward.hidden" in description.omitted
+    assert {"residual_stream", "logit_attribution"} <= set(available(description))
+
+
+def test_a_feed_forward_that_cannot_be_read_leaves_no_updates_to_measure(served):
+    description = served("llama").description
+    kept = [site for site in description.sites if ".feed_forward." not in site.name]
+    description = replace(description, sites=tuple(kept))
     with pytest.raises(Problem, match="cannot be read"):
         sites_of(["residual_stream"], description)
 
@@ -125,11 +129,10 @@ def test_the_analyses_read_the_trace(name, served, traced):
     assert attention_by_distance.attention_by_distance(found)
     if model.config.moe:
         assert routing.routing(found)["decoder.load"].data.shape == (2, 4)
-    if model.config.norm_place != "both":
-        norms = residual_stream.residual_stream(
-            found, norm=model.config.norm, norm_place=model.config.norm_place
-        )
-        assert all(np.isfinite(array.data).all() for array in norms.values())
+    norms = residual_stream.residual_stream(
+        found, norm=model.config.norm, norm_place=model.config.norm_place
+    )
+    assert all(np.isfinite(array.data).all() for array in norms.values())
 
 
 def test_an_encoder_decoder_writes_its_own_target(served):

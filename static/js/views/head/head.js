@@ -343,7 +343,7 @@ function requestOf(head) {
 /** The reason for which a model has no circuits. @param {Card|undefined} card */
 function refusalOf(card) {
   if (!card || card.analyses.includes(ANALYSIS)) return '';
-  if (card.norm_place !== 'pre')
+  if (card.norm_place === 'post')
     return 'This model normalises what its parts write, so no head writes to the logits directly.';
   return card.architecture && card.architecture !== 'headlight'
     ? 'The circuits need the weights of the norms, which this model does not offer.'

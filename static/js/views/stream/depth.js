@@ -193,10 +193,12 @@ export function writtenDepth(found, stack, card, quantity) {
  */
 export function normDepth(found, stack, card, quantity) {
   const side = card?.norm_place === 'post' ? 'after' : 'before';
-  const rows = eachWrite(found, stack, card).map(({ step, part, layer }) => ({
-    step: { title: step.title, name: `the norm ${side} ${step.name}` },
-    row: rowAt(found[`${stack}.${quantity}.${NORMS[part]}`], layer),
-  }));
+  const rows = eachWrite(found, stack, card)
+    .filter(({ part }) => found[`${stack}.${quantity}.${NORMS[part]}`])
+    .map(({ step, part, layer }) => ({
+      step: { title: step.title, name: `the norm ${side} ${step.name}` },
+      row: rowAt(found[`${stack}.${quantity}.${NORMS[part]}`], layer),
+    }));
   const last = found[`${stack}.${quantity}.norm`];
   return depthOf(
     last

@@ -132,11 +132,14 @@ function wording(trace, state) {
 
 /** @param {Trace} trace */
 function layerNormWording({ card }) {
-  const isPost = card?.norm_place === 'post';
   const name = card?.norm === 'rms_norm' ? 'RMSNorm' : 'LayerNorm';
-  const where = isPost
-    ? `${name} follows every part: its input is the stream plus the part’s output.`
-    : `${name} precedes every part and the prediction: its input is the stream.`;
+  const wheres = /** @type {Record<string, string>} */ ({
+    post: `${name} follows every part: its input is the stream plus the part’s output.`,
+    output: `${name} precedes the prediction: its input is the stream. Those of the parts are given what a part computes, which is not shown.`,
+  });
+  const where =
+    wheres[card?.norm_place ?? ''] ??
+    `${name} precedes every part and the prediction: its input is the stream.`;
   return {
     help: `${where} It rescales the token’s numbers.`,
     terms: [

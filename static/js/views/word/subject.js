@@ -97,9 +97,9 @@ export function isLacking({ text }, state) {
  */
 export function refusalOf({ card }, state) {
   if (!card || card.analyses.includes(ANALYSES[showOf(state)])) return '';
-  return card.norm_place === 'pre'
-    ? 'This model does not offer the sites from which a logit can be split.'
-    : 'This model normalises what its parts write, so no logit is the sum of their outputs.';
+  return card.norm_place === 'post'
+    ? 'This model normalises what its parts write, so no logit is the sum of their outputs.'
+    : 'This model does not offer the sites from which a logit can be split.';
 }
 
 /** @param {ViewState} state @returns {Found|null} */
