@@ -96,6 +96,16 @@ MORE = {
         for kind in ("Olmo3", "Exaone4")
     },
     "doge": ("DogeForCausalLM", {**GROUPED, "head_dim": 8, "num_experts": 4}),
+    "diffllama": ("DiffLlamaForCausalLM", GROUPED),
+    "zamba2": (
+        "Zamba2ForCausalLM",
+        {**SIZES, "num_hidden_layers": 6, "num_key_value_heads": 4}
+        | {"layers_block_type": ["mamba", "hybrid"] * 3, "num_mem_blocks": 2}
+        | {"mamba_headdim": 8, "n_mamba_heads": 8, "mamba_d_state": 16, "mamba_ngroups": 1}
+        | {"adapter_rank": 8, "attention_hidden_size": 64, "attention_head_dim": 16},
+    ),
+    "longformer": ("LongformerForMaskedLM", {**SIZES, "attention_window": [4, 4]}),
+    "ibert": ("IBertForMaskedLM", SIZES),
     "gemma3": ("Gemma3ForCausalLM", {**GROUPED, **WINDOW}),
     "granite": ("GraniteForCausalLM", {**GROUPED, "residual_multiplier": 0.22}),
     "granitemoe": ("GraniteMoeForCausalLM", {**GROUPED, **MOE, "residual_multiplier": 0.22}),

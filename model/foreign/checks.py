@@ -338,33 +338,51 @@ class _Checks:
 
         If it is not, the analyses that add up outputs are left out, with the reason.
         """
-        if "sum" in self.omitted:
-            return
         limit = SUM if self.is_exact else IN_LOWER_PRECISION
+        reasons = [self.omitted["sum"]] if "sum" in self.omitted else []
         worst = 0.0
         for layer in self.model.named.layers:
             if f"{layer.path}.residual.before" not in captured:
                 continue
             if reason := self._unknown_part(layer, captured):
-                self.omitted["sum"] = (
+                reasons.append(
                     f"{reason}, so the stream cannot be compared with the sum of what the parts "
                     "wrote"
                 )
-                return
+                continue
             for place, made, change in self._sums(layer, captured):
                 expected = captured[place]
                 rounding = ROUNDING * _scale(expected) if self.is_exact else 0.0
                 far = max(_distance(made, expected) - rounding, 0.0) / _scale(change)
                 worst = max(worst, far)
                 if far > limit:
-                    self.omitted["sum"] = (
+                    reasons.append(
                         f"{place} differs from the sum of the stream before it and of what the "
                         f"parts wrote by {far:.1e} of the change: more than a norm or a factor "
                         "lies between"
                     )
-                    self.measured["sum"] = far
-                    return
+                    self._forget_step(layer, place)
+                    break
         self.measured["sum"] = worst
+        if reasons:
+            self.omitted["sum"] = reasons[0]
+
+    def _forget_step(self, layer: NamedLayer, place: str) -> None:
+        """Leave out what is said of a step of the stream that is not the sum of its parts."""
+        named = self.model.named
+        if not place.endswith(".after"):
+            del named.points[place]
+            self.omitted[place] = "it is not the stream plus what the parts before it wrote"
+        elif f"{layer.path}.residual.middle" in named.points:
+            return  # attention has written before this step
+        for kind in layer.attentions:
+            path = f"{layer.path}.{kind}"
+            if path in named.projections and path not in named.entering:
+                del named.projections[path]
+                self.omitted[f"{path}.head_outputs"] = (
+                    "what the attention puts out does not enter the stream as it is, and how it "
+                    "does is not known"
+                )
 
     def _unknown_part(self, layer: NamedLayer, captured: dict[str, Tensor]) -> str | None:
         """Return the reason for which a layer's stream is not compared with a sum, if any.

@@ -37,7 +37,7 @@ def name_sites(model: Any, task: str, recorded: Recorder) -> Named:
     """
     named = Named(text_config=model.config.get_text_config())
     if not recorded.attentions:
-        raise ValueError("no softmax attention was found in a pass of the model")
+        raise ValueError(_reason_without_attention(recorded))
     named.kind = kind_of(task, recorded.attentions)
     named.d_model = model.get_input_embeddings().weight.shape[-1]  # if the stream is not known
     scalings = (getattr(one, "attention_scaling", 1.0) for one in model.modules())
@@ -53,6 +53,23 @@ def name_sites(model: Any, task: str, recorded: Recorder) -> Named:
     width = getattr(vocab, "out_features", None) or model.config.get_text_config().vocab_size
     named.point("logits", "batch query vocab", vocab=width)
     return named
+
+
+def _reason_without_attention(recorded: Recorder) -> str:
+    whole = [one for one in recorded.softmaxes if one[1][-2:] in recorded.lengths]
+    if whole:
+        return (
+            f"the softmax of its attention is computed by a {whole[0][0]}, apart from the products "
+            "of queries, keys and values"
+        )
+    wide = [one for one in recorded.softmaxes if len(one[1]) >= 3]
+    if wide:
+        kind, shape = wide[0]
+        return (
+            f"no softmax is over the tokens of the text: that of its {kind} has the shape {shape} "
+            f"for texts of {N_SOURCE} tokens"
+        )
+    return "no softmax attention was found in a pass of the model"
 
 
 def kind_of(task: str, attentions: Sequence[AttentionCall]) -> str:
@@ -87,6 +104,9 @@ def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLaye
         layer = found.setdefault(call.start, NamedLayer(stack, -1, call, []))
         which = "cross_attention" if n_queries != n_keys else "self_attention"
         if which in layer.attentions:
+            if _repeats(layer.attentions[which], attention):
+                layer.repeated.add(which)
+                continue
             return _attentions_alone(recorded, kind)
         layer.attentions[which] = attention
     for stack, names in containers.items():  # layers of a hybrid that have no attention
@@ -120,6 +140,11 @@ def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLaye
             None,
         )
     return layers
+
+
+def _repeats(first: AttentionCall, second: AttentionCall) -> bool:
+    """Return True if a module attends twice with the same weights, to other values."""
+    return first.call is second.call and same(second.weights, first.weights)
 
 
 def _attentions_alone(recorded: Recorder, kind: str) -> list[NamedLayer]:
@@ -222,6 +247,9 @@ def _name_layer(named: Named, layer: NamedLayer) -> None:
     name_stream(named, layer)
 
 
+_REPEATED = "it attends several times with the same weights, each time to other values"
+
+
 def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: AttentionCall) -> None:
     path = f"{layer.path}.{kind}"
     n_heads = attention.weights.shape[1]
@@ -258,6 +286,9 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
         ("values", values, "key"),
     ):
         n_tokens = n_queries if axis == "query" else n_keys
+        if name == "values" and kind in layer.repeated:
+            named.omitted[f"{path}.values"] = _REPEATED
+            continue
         if tensor is None or not _is_by_head(tensor, n_heads, n_tokens):
             named.omitted[f"{path}.{name}"] = "the model file computes them in a form of its own"
             continue
@@ -272,9 +303,11 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
     sink = None
     if attention.has_sink:
         sink = named.point(f"{path}.sink", "batch head query", head=n_heads)
-    context = named.point(
-        f"{path}.context", "batch head query d_head", head=n_heads, d_head=d_value
-    )
+    context = HookPoint("batch head query d_head", head=n_heads, d_head=d_value)
+    if kind in layer.repeated:
+        named.omitted[f"{path}.context"] = _REPEATED
+    else:
+        named.points[f"{path}.context"] = context
     points = AttentionPoints(
         path=path,
         n_heads=n_heads,
@@ -290,7 +323,10 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
         order=attention.order,
     )
     named.attention_points.append((attention, points))
-    _name_output(named, layer, path, attention)
+    if kind in layer.repeated:
+        named.omitted[f"{path}.output"] = _REPEATED
+    else:
+        _name_output(named, layer, path, attention)
     facts = facts_of(path, kind, attention, n_groups, span_of(named.text_config, layer.number))
     points.scale = facts.scale if facts.is_exact else None
     if facts.has_bias and facts.scale is not None:

@@ -230,16 +230,23 @@ class ForeignPasses:
         """A pass of some rows with interventions; `start` is the position of its first query.
 
         Raises:
-            ImpossibleIntervention: the factor of Q·Kᵀ is not known, so it cannot be left out.
+            ImpossibleIntervention: the factor of Q·Kᵀ is not known, so it cannot be left out; or
+                the model does not offer a site that has to be edited.
         """
         listed = bound(self.points.sites, interventions, start)
         unscaled = unscaled_paths(self.config, listed, self.paths)
         self._require_scales(unscaled)
         with ExitStack() as stack:
             for site, edit in site_edits(self.config, _edits(listed), self.paths):
+                self._require_site(site)
                 stack.enter_context(self.points.edit(site, edit))
             stack.enter_context(new_pass(n_rows, unscaled, is_streamed=is_streamed, start=start))
             yield
+
+    def _require_site(self, site: str) -> None:
+        if site not in self.named.points:
+            reason = self.named.omitted.get(site, "the self-check left it out")
+            raise ImpossibleIntervention(f"{site} cannot be edited: {reason}")
 
     def _require_scales(self, unscaled: Iterable[str]) -> None:
         for path in unscaled:

@@ -100,12 +100,17 @@ class AttentionCall:
 
 
 class Recorder:
-    """The calls and attentions of one pass, in order."""
+    """The calls and attentions of one pass, in order.
+
+    ``softmaxes`` has the class of the module and the shape of each softmax that is in no attention
+    of the interface.
+    """
 
     def __init__(self, model: nn.Module, lengths: set[tuple[int, int]]) -> None:
         self.model, self.lengths = model, lengths
         self.calls: list[Call] = []
         self.attentions: list[AttentionCall] = []
+        self.softmaxes: list[tuple[str, tuple[int, ...]]] = []
         self.n_unnamed_softmaxes = 0
         self._n_small_softmaxes: Counter[int] = Counter()
         self._stack: list[Call] = []
@@ -262,6 +267,7 @@ class Recorder:
         if func in SOFTMAXES:
             scores = args[0] if args else kwargs["input"]
             is_attention = is_attention_shape(scores) and tuple(scores.shape[-2:]) in self.lengths
+            self.softmaxes.append((type(call.module).__name__, tuple(scores.shape)))
             self.n_unnamed_softmaxes += is_attention or scores.ndim >= 4
             is_small = not is_attention and scores.ndim < 4 and not _is_filter(scores)
             self._n_small_softmaxes[scores.shape[-1]] += is_small

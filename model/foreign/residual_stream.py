@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import torch
 from torch import Tensor
 
 from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import N_ROWS, AttentionCall, Call
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
-from headlight.model.foreign.writes import bases_of, fit_step, is_norm, place_outputs
+from headlight.model.foreign.writes import bases_of, fit_step, is_norm, parts_of, place_outputs
 from headlight.model.hooks import HookPoint
 
 _ACTIVATIONS = ("gelu", "silu", "relu", "swish", "mish", "tanh", "sigmoid", "activation", "laplace")
@@ -35,6 +34,11 @@ def name_feed_forward(named: Named, layer: NamedLayer) -> None:
         named.omitted[path] = "no matrix that follows leads from a wider vector to the stream"
         return
     down = downs[-1]
+    if not layer.attentions and not _is_by_token(layer, down):
+        named.omitted[path] = (
+            "the layer does not attend, and its last matrix ends what mixes tokens"
+        )
+        return
     width = down.inputs[0].shape[-1]
     named.d_ff = max(named.d_ff, width)
     activations = [
@@ -63,6 +67,22 @@ def name_feed_forward(named: Named, layer: NamedLayer) -> None:
     named.hooks.append(Hook(down, down.places[0], True, point))
 
 
+def _is_by_token(layer: NamedLayer, down: Call) -> bool:
+    """Return True if the module around a matrix computes each token's vector by itself."""
+    around = [one for one in layer.inner if down.is_within(one) and _has_stream_shape(one, layer)]
+    if not around:
+        return False
+    block = around[-1]
+    given, made = block.inputs[0], block.outputs[0]
+    try:
+        with torch.inference_mode():
+            out = type(block.module).forward(block.module, given.flip(1))
+    except Exception:  # whatever a model file does with one argument
+        return False
+    found = out[0] if isinstance(out, tuple) else out
+    return isinstance(found, Tensor) and same(found, made.flip(1))
+
+
 def _points_of(named: Named, layer: NamedLayer) -> set[HookPoint]:
     return {point for name, point in named.points.items() if name.startswith(f"{layer.path}.")}
 
@@ -89,7 +109,7 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
         found = _sum_after(layer, base, attention, until)
         if found is None:
             named.omitted[f"{path}.{name}"] = (
-                "attention and feed-forward network read the same stream, so there is none"
+                "no module is given the stream plus what the attention before it wrote"
             )
             break
         call, is_output = found
@@ -112,10 +132,10 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
     if named.norm_place != "post":
         places.append(("after", layer.after))
         place_outputs(named, layer, places, [*ends, layer.call.end])
-    _name_norms(named, layer, [stream for _, stream in places])
+    _name_norms(named, layer)
 
 
-def _name_norms(named: Named, layer: NamedLayer, streams: Sequence[Tensor]) -> None:
+def _name_norms(named: Named, layer: NamedLayer) -> None:
     """The outputs of the norms of attention and of the feed-forward network."""
     norms = [one for one in layer.inner if is_norm(one) and _has_stream_shape(one, layer)]
     norms = [one for one in norms if not _is_of_attention(one, layer)]
@@ -127,9 +147,8 @@ def _name_norms(named: Named, layer: NamedLayer, streams: Sequence[Tensor]) -> N
     n_before = 0 if first is None else sum(one.end < first.time for one in norms)
     if named.norm_place == "pre" and n_before > 0 and len(norms) > len(parts):
         named.norm_place = "both"
-    is_of_stream = any(same(norms[0].inputs[0], stream) for stream in streams) if norms else False
-    is_first = first is not None and n_before == 0 < len(norms)
-    if named.norm_place == "pre" and is_first and not is_of_stream:
+    writing = {id(part.call) for part in parts_of(named, layer).values()}
+    if named.norm_place == "pre" and norms and id(norms[0]) in writing and n_before == 0:
         named.norm_place = "output"  # of what a part wrote, before it is added: OLMo 2
     names = [f"{part}_norm" for part in parts]
     if named.norm_place == "output":
@@ -195,15 +214,18 @@ def _sum_after(
         if float(difference.abs().max()) <= tolerance_of(base) * float(base.abs().max()):
             continue
         if any(_is_multiple(difference, one) for one in written if not same(one, read)):
-            is_sum_of_norm = is_norm(call) and not is_normed_first
-            return call, is_sum_of_norm and not _goes_on(layer, call, read)
+            if not is_norm(call) or is_normed_first or _goes_on(layer, call, read):
+                return call, False
+            if _goes_on(layer, call, call.outputs[0].reshape(base.shape)):
+                return call, True
+            continue
         readers.append((call, read))
     scaled = _scaled_sum(layer, base, attention, readers)
     return None if scaled is None else (scaled, False)
 
 
 def _goes_on(layer: NamedLayer, norm: Call, stream: Tensor) -> bool:
-    """Return True if a later part is added to what a norm is given, not to what it makes."""
+    """Return True if a part after a norm is added to this stream: what it is given, or makes."""
     later = [one for one in layer.inner if one.start > norm.end and _has_stream_shape(one, layer)]
     written = [one.outputs[0].reshape(stream.shape) for one in later]
     given = [one.inputs[0] for one in later if one.inputs[0].numel() == stream.numel()]

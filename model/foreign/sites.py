@@ -96,13 +96,17 @@ class Step:
 
 @dataclass
 class NamedLayer:
-    """One call of one layer, with its number in its stack."""
+    """One call of one layer, with its number in its stack.
+
+    ``repeated`` are the kinds of its attentions that it computes again, for other values.
+    """
 
     stack: str
     number: int
     call: Call
     inner: list[Call]
     attentions: dict[str, AttentionCall] = field(default_factory=dict)
+    repeated: set[str] = field(default_factory=set)
     before: Tensor | None = None
     after: Tensor | None = None
 
@@ -127,7 +131,8 @@ class Named:
     sinusoidal positions by stack, with the row of the first position; ``embeddings`` those of
     tokens; ``matrices`` W_Q, W_K and W_V by name; ``attention_points`` the points of the attention
     calls in the order of the pass. ``factors`` (d_model) multiply what a part at that path puts
-    out, ``steps`` are those of the stream, in order.
+    out, ``steps`` are those of the stream, in order, ``entering`` the paths of the parts that are
+    known to enter the stream, or a norm of it.
     """
 
     text_config: Any = None
@@ -144,6 +149,7 @@ class Named:
     matrices: dict[str, Matrix] = field(default_factory=dict)
     factors: dict[str, Tensor] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+    entering: set[str] = field(default_factory=set)
     routers: list[Router] = field(default_factory=list)
     experts: dict[str, tuple[int, int]] = field(default_factory=dict)
     rotary_factors: list[float] = field(default_factory=list)

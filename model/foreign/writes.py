@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import NamedTuple
 
 import torch
@@ -171,6 +171,7 @@ def _place(
             if fit is None:
                 continue
             paths = tuple(part.path for part in parts)
+            named.entering.update(paths)
             if is_stream:
                 named.steps.append(Step(layer.stack, paths, fit.carry))
             else:
@@ -202,18 +203,20 @@ def _choices(
         calls = [] if part.call is None else [part.call]
         start = part.start if part.call is None else part.call.end
         calls += [one for one in layer.inner if start < one.end <= until]
-        others = [one.call for one in parts if one is not part]
+        others = {id(one.call) for one in parts if one is not part}
         by_part.append(
             [
                 _Write(call, call.outputs[0].reshape(before.shape))
                 for call in calls
-                if call not in others
+                if id(call) not in others
                 and call.outputs
                 and call.outputs[0].numel() == before.numel()
                 and call.places[0] in (None, 0)
             ][:MOST_OUTPUTS]
         )
-    yield from product(*by_part)
+    for writes in product(*by_part):
+        if not any(same(one.output, other.output) for one, other in combinations(writes, 2)):
+            yield writes
 
 
 def _move(named: Named, part: Part, write: _Write, factor: Tensor | None) -> None:

@@ -27,7 +27,7 @@ class Layout:
     configuration by which a part's output is multiplied first, ``carries`` that of the layer's
     vector by which the stream before it is. ``middle`` and ``between``: the norms over the stream
     in a post-norm model. ``norm``: the last one. ``is_sum`` False: a layer adds to a norm of the
-    stream.
+    stream. ``is_split`` False: the output projection is not given what the heads read.
     """
 
     layers: str = "model.layers"
@@ -45,6 +45,7 @@ class Layout:
     router: str | None = None
     is_parallel: bool = False
     is_sum: bool = True
+    is_split: bool = True
 
     @property
     def outputs(self) -> dict[str, str]:

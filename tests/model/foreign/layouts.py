@@ -146,6 +146,7 @@ LAYOUTS = {
             carries={"self_attention": "input_residual", "feed_forward": "post_attention_residual"},
         )
     ),
+    "diffllama": decoder(replace(LLAMA, is_split=False)),
     "minimax": decoder(
         replace(
             LLAMA,

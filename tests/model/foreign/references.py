@@ -100,7 +100,13 @@ def rollout(asked: Question) -> Arrays:
     return {stack: np.stack(steps) for stack, steps in found.items()}
 
 
+def require_split(asked: Question) -> None:
+    if not all(layout.is_split for layout in asked.reader.layouts.values()):
+        raise NotOffered
+
+
 def head_outputs(asked: Question) -> Arrays:
+    require_split(asked)
     return {path: asked.reader.head_outputs(*key) for path, key in attentions(asked).items()}
 
 
@@ -109,6 +115,7 @@ def head_norms(asked: Question) -> Arrays:
 
 
 def value_weighted(asked: Question) -> Arrays:
+    require_split(asked)
     reader = asked.reader
     found = {}
     for path, key in attentions(asked).items():
@@ -365,6 +372,7 @@ def direction_of(asked: Question) -> np.ndarray:
 
 def logit_attribution(asked: Question) -> Arrays:
     reader, stack, at = asked.reader, asked.reader.stack, asked.position
+    require_split(asked)
     is_capped = getattr(reader.module.config, "final_logit_softcapping", None)
     if not reader.layouts[stack].is_sum or reader.layouts[stack].middle or is_capped:
         raise NotOffered
@@ -460,7 +468,7 @@ def patching(asked: Question) -> Arrays:
                 asked.edited({key: at_position(place, other.at[key])}) for place in range(n_places)
             ]
             found.setdefault(name, []).append(row)
-            if part not in ("before", "feed_forward"):
+            if part not in ("before", "feed_forward") and reader.layouts[stack].is_split:
                 site = (stack, layer, f"{part}.context")
                 n_heads = len(reader.plain.weights[stack, layer, part])
                 split = other.at[site].reshape(n_places, n_heads, -1)
