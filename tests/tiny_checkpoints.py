@@ -126,6 +126,26 @@ MORE = {
         | {"mamba_d_state": 16, "mamba_n_groups": 1, "mamba_expand": 2},
     ),
     "deepseek_v3": ("DeepseekV3ForCausalLM", LATENT),
+    "dbrx": (
+        "DbrxForCausalLM",
+        {**COMMON, "d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64}
+        | {"attn_config": {"clip_qkv": 1.0, "kv_n_heads": 2, "rope_theta": 10000.0}}
+        | {
+            "ffn_config": {
+                "ffn_hidden_size": 48,
+                "moe_num_experts": 4,
+                "moe_top_k": 2,
+                "hidden_size": 32,
+            }
+        },
+    ),
+    "jetmoe": ("JetMoeForCausalLM", {**GROUPED, **MOE, "kv_channels": 8}),
+    "granitemoehybrid": (
+        "GraniteMoeHybridForCausalLM",
+        {**GROUPED, **MOE, "layer_types": ["mamba", "attention"], "residual_multiplier": 0.22}
+        | {"shared_intermediate_size": 48, "mamba_n_heads": 8, "mamba_d_head": 8}
+        | {"mamba_d_state": 16, "mamba_n_groups": 1, "mamba_expand": 2},
+    ),
     "falcon": ("FalconForCausalLM", SIZES),
     "persimmon": ("PersimmonForCausalLM", SIZES),
     "phi": ("PhiForCausalLM", SIZES),

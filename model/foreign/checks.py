@@ -11,6 +11,7 @@ difference that was measured.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -340,6 +341,7 @@ class _Checks:
         """
         limit = SUM if self.is_exact else IN_LOWER_PRECISION
         reasons = [self.omitted["sum"]] if "sum" in self.omitted else []
+        entering = set(self.model.named.entering)
         worst = 0.0
         for layer in self.model.named.layers:
             if f"{layer.path}.residual.before" not in captured:
@@ -350,38 +352,34 @@ class _Checks:
                     "wrote"
                 )
                 continue
-            for place, made, change in self._sums(layer, captured):
+            for place, parts, made, change in self._sums(layer, captured):
                 expected = captured[place]
                 rounding = ROUNDING * _scale(expected) if self.is_exact else 0.0
                 far = max(_distance(made, expected) - rounding, 0.0) / _scale(change)
                 worst = max(worst, far)
-                if far > limit:
-                    reasons.append(
-                        f"{place} differs from the sum of the stream before it and of what the "
-                        f"parts wrote by {far:.1e} of the change: more than a norm or a factor "
-                        "lies between"
-                    )
-                    self._forget_step(layer, place)
-                    break
+                if far <= limit:
+                    entering.update(parts)
+                    continue
+                reasons.append(
+                    f"{place} differs from the sum of the stream before it and of what the parts "
+                    f"wrote by {far:.1e} of the change: more than a norm or a factor lies between"
+                )
+                if not place.endswith(".after"):
+                    del self.model.named.points[place]
+                    self.omitted[place] = "it is not the stream plus what the parts before wrote"
+                break
         self.measured["sum"] = worst
         if reasons:
             self.omitted["sum"] = reasons[0]
+        self._forget_projections(entering)
 
-    def _forget_step(self, layer: NamedLayer, place: str) -> None:
-        """Leave out what is said of a step of the stream that is not the sum of its parts."""
-        named = self.model.named
-        if not place.endswith(".after"):
-            del named.points[place]
-            self.omitted[place] = "it is not the stream plus what the parts before it wrote"
-        elif f"{layer.path}.residual.middle" in named.points:
-            return  # attention has written before this step
-        for kind in layer.attentions:
-            path = f"{layer.path}.{kind}"
-            if path in named.projections and path not in named.entering:
-                del named.projections[path]
+    def _forget_projections(self, entering: Collection[str]) -> None:
+        """Leave out what heads write whose attention is not known to enter the stream."""
+        for path in list(self.model.named.projections):
+            if path not in entering:
+                del self.model.named.projections[path]
                 self.omitted[f"{path}.head_outputs"] = (
-                    "what the attention puts out does not enter the stream as it is, and how it "
-                    "does is not known"
+                    "what the attention puts out is not known to enter the residual stream"
                 )
 
     def _unknown_part(self, layer: NamedLayer, captured: dict[str, Tensor]) -> str | None:
@@ -389,9 +387,11 @@ class _Checks:
 
         An unknown feed-forward network at the end of a layer leaves the steps before it.
         """
+        paths = list(parts_of(self.model.named, layer))
+        if any(paths[0] in step.paths for step in self.model.named.steps):
+            return None
         if not layer.attentions:
             return f"{layer.path} has no attention, and what writes in its place is not known"
-        paths = list(parts_of(self.model.named, layer))
         if f"{layer.path}.residual.middle" in captured:
             paths = paths[:-1]
         for path in paths:
@@ -401,27 +401,30 @@ class _Checks:
 
     def _sums(
         self, layer: NamedLayer, captured: dict[str, Tensor]
-    ) -> list[tuple[str, Tensor, Tensor]]:
-        """Return each later place of the stream, the sum that should be there, and the change."""
-        path = layer.path
-        parts = list(parts_of(self.model.named, layer))
-        carries = {each: step.carry for step in self.model.named.steps for each in step.paths}
-        names = ["between", "middle"] if len(layer.attentions) > 1 else ["middle"]
-        places = [f"{path}.residual.{name}" for name in (*names, "after")]
-        start = written = captured[f"{path}.residual.before"].double()
-        found: list[tuple[str, Tensor, Tensor]] = []
-        for place, part in zip(places, parts, strict=True):
-            if f"{part}.output" not in captured:
-                return found
-            if written is start and (carry := carries.get(part)) is not None:
-                written = written * carry.to(written.device)
-            written = written + captured[f"{part}.output"].double()
+    ) -> list[tuple[str, list[str], Tensor, Tensor]]:
+        """Return each later place of the stream, the parts before it, their sum, and the change."""
+        steps = self.model.named.steps
+        waiting = list(parts_of(self.model.named, layer))
+        stream = captured[f"{layer.path}.residual.before"].double()
+        found: list[tuple[str, list[str], Tensor, Tensor]] = []
+        for name in ("between", "middle", "after"):
+            place = f"{layer.path}.residual.{name}"
             if place not in captured:
                 continue
+            parts = waiting if name == "after" else waiting[:1]
+            waiting = waiting[len(parts) :]
+            step = next((one for one in steps if parts and parts[0] in one.paths), None)
+            parts = parts if step is None else list(step.paths)
+            if not parts or not all(f"{part}.output" in captured for part in parts):
+                break
+            carry = None if step is None else step.carry
+            made = stream if carry is None else stream * carry.to(stream.device)
+            made = made + sum(captured[f"{part}.output"].double() for part in parts)
             if self.model.named.norm_place == "post":
-                written = self._normalised(_norm_of(part), written)
-            found.append((place, written, captured[place].double() - start))
-            start = written = captured[place].double()
+                made = self._normalised(_norm_of(parts[-1]), made)
+            after = captured[place].double()
+            found.append((place, parts, made, after - stream))
+            stream = after
         return found
 
     def _normalised(self, site: str, stream: Tensor) -> Tensor:

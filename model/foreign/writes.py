@@ -133,7 +133,9 @@ def place_outputs(
     for (_, before), (name, after), end in zip(places, places[1:], ends, strict=False):
         parts = waiting if name == "after" else waiting[:1]
         waiting = waiting[len(parts) :]
-        if layer.attentions and (len(parts) == 1 or all(part.call for part in parts)):
+        if not layer.attentions or len(parts) > 1:  # no search for a part among those of others
+            parts = [part for part in parts if part.call is not None]
+        if parts:
             _place(named, layer, (before, after), parts, end)
 
 

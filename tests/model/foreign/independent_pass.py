@@ -27,7 +27,9 @@ class Layout:
     configuration by which a part's output is multiplied first, ``carries`` that of the layer's
     vector by which the stream before it is. ``middle`` and ``between``: the norms over the stream
     in a post-norm model. ``norm``: the last one. ``is_sum`` False: a layer adds to a norm of the
-    stream. ``is_split`` False: the output projection is not given what the heads read.
+    stream. ``is_split`` False: the output projection is not given what the heads read. ``chosen``
+    is how many of the router's logits, at ``logits_at`` in its output, are chosen; None: the router
+    puts the choice out.
     """
 
     layers: str = "model.layers"
@@ -43,6 +45,8 @@ class Layout:
     between: str | None = None
     norm: str | None = "model.norm"
     router: str | None = None
+    chosen: int | None = None
+    logits_at: int = 0
     is_parallel: bool = False
     is_sum: bool = True
     is_split: bool = True
@@ -270,8 +274,11 @@ class Reader:
         """Values from the output of a module.
 
         ``plain``: values only, perhaps fewer groups than heads; ``nested``: the last of each head's
-        part; ``heads``, ``groups``, ``single``: the last columns, for so many groups.
+        part; ``heads``, ``groups``, ``single``: the last columns, for so many groups; ``clipped``:
+        the same for groups, kept within ±1.
         """
+        if how == "clipped":
+            made = made.clip(-1, 1)
         if how == "nested":
             return made.reshape(len(made), n_heads, -1)[..., -d_head:].swapaxes(0, 1)
         n_groups = {"plain": made.shape[-1] // d_head, "heads": n_heads, "single": 1}.get(how, 2)

@@ -146,6 +146,28 @@ LAYOUTS = {
             carries={"self_attention": "input_residual", "feed_forward": "post_attention_residual"},
         )
     ),
+    "dbrx": decoder(
+        Layout(
+            layers="transformer.blocks",
+            attention="norm_attn_norm.attn.out_proj",
+            values=("norm_attn_norm.attn.Wqkv", "clipped"),
+            feed_forward="ffn",
+            norm="transformer.norm_f",
+            router="ffn.router",
+            chosen=2,
+        )
+    ),
+    "jetmoe": decoder(
+        replace(
+            LLAMA,
+            attention="self_attention",
+            values=("self_attention.kv_proj", "groups"),
+            router="mlp.router",
+            chosen=2,
+            logits_at=-1,
+            is_split=False,
+        )
+    ),
     "diffllama": decoder(replace(LLAMA, is_split=False)),
     "minimax": decoder(
         replace(

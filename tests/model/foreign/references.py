@@ -282,11 +282,17 @@ def routing(asked: Question) -> Arrays:
                     partial(_catch, caught, layer)
                 )
         reader.read()
-        logits = [output[0].reshape(len(asked.tokens), -1).double() for output in caught.values()]
+        outputs = [[one] if isinstance(one, torch.Tensor) else one for one in caught.values()]
+        logits = [
+            output[layout.logits_at].reshape(len(asked.tokens), -1).double() for output in outputs
+        ]
         shares = np.stack([each.softmax(dim=-1).numpy() for each in logits])
         n_experts = shares.shape[-1]
-        tensors = [[one for one in out if not one.is_floating_point()] for out in caught.values()]
-        chosen = np.stack([each[-1].numpy() for each in tensors])
+        if layout.chosen is None:
+            tensors = [[one for one in out if not one.is_floating_point()] for out in outputs]
+            chosen = np.stack([each[-1].numpy() for each in tensors])
+        else:
+            chosen = np.stack([each.topk(layout.chosen).indices.numpy() for each in logits])
         load = np.stack([np.bincount(each.ravel(), minlength=n_experts) for each in chosen])
         load = load / load.sum(axis=1, keepdims=True)
         best = [

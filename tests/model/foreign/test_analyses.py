@@ -124,6 +124,8 @@ def test_an_analysis_equals_the_independent_computation(name, analysis, subject)
     result = analyse(analysis, subject(name).trace, model, choices)
     expected = REFERENCES[analysis](question)
     arrays = numbers_of(result, expected)
+    if not all(layout.is_split for layout in LAYOUTS[name].values()):
+        arrays = {key: array for key, array in arrays.items() if not key.endswith(".heads")}
     if analysis == "residual_stream":  # it has the statistics of the model's kind of norm
         expected = {
             key: value

@@ -9,7 +9,8 @@ from headlight.model.foreign.passes import Points
 from headlight.model.foreign.writes import fit_step
 from headlight.model.hooks import Capture, HookPoint
 from headlight.model.site_edit import SiteEdit
-from headlight.tracing.analyses import available
+from headlight.model.tracing import trace
+from headlight.tracing.analyses import analyse, available
 from tests.tiny_checkpoints import ARCHITECTURES, UNUSUAL
 
 IDS = [5, 9, 40, 77, 120, 8]
@@ -49,6 +50,13 @@ def test_a_norm_behind_a_part_is_named_so(name, served):
     sites = [f"{path}.self_attention.output", f"{path}.attention_output_norm"]
     captured = model.read([IDS], None, sites=sites)
     torch.testing.assert_close(captured[sites[0]], captured[sites[1]])
+
+
+def test_a_norm_that_is_not_given_the_stream_has_no_statistics_of_it(served):
+    model = served("olmo2")
+    found = analyse("residual_stream", trace(model, "The cat sat.", capture=["*"]), model)
+    statistics = {name for name in found.arrays if "root_mean_square" in name}
+    assert statistics == {"decoder.root_mean_square.norm"}
 
 
 def test_a_layer_without_a_norm_of_its_own_at_attention_has_norms_of_the_stream(served):

@@ -24,7 +24,9 @@ def test_an_attention_that_is_computed_for_two_values_is_one_attention(served, r
     for part in ("values", "context"):
         reason = model.description.omitted[f"decoder.layers.1.self_attention.{part}"]
         assert "several times with the same weights" in reason
-    assert {"residual_stream", "logit_lens", "patching"} <= set(available(model.description))
+    offered = set(available(model.description))
+    assert {"residual_stream", "logit_lens", "patching"} <= offered
+    assert not {"head_outputs", "logit_attribution", "strongest_path"} & offered
     with pytest.raises(Problem, match="several times with the same weights"):
         sites_of(["value_weighted"], model.description)
 
@@ -41,12 +43,31 @@ def test_heads_whose_output_is_read_by_another_block_write_nothing_to_the_stream
     out = reference("zamba2", {"input_ids": IDS})
     torch.testing.assert_close(captured["logits"], out.logits)
     reason = description.omitted["decoder.layers.1.self_attention.head_outputs"]
-    assert "does not enter the stream as it is" in reason
+    assert "is not known to enter the residual stream" in reason
     assert not {"head_outputs", "logit_attribution", "residual_stream"} & set(
         available(description)
     )
     names = {site.name for site in description.sites}
     assert not any(name.startswith("decoder.layers.0.feed_forward") for name in names)
+
+
+def test_the_heads_of_a_hybrid_write_behind_the_factor_of_its_layers(served):
+    model = served("granitemoehybrid")
+    path = "decoder.layers.1"
+    sites = [
+        f"{path}.residual.before",
+        f"{path}.residual.middle",
+        f"{path}.self_attention.context",
+        f"{path}.self_attention.output",
+    ]
+    before, middle, context, output = (
+        model.read(IDS.tolist(), None, sites=sites)[s] for s in sites
+    )
+    torch.testing.assert_close(before + output, middle)
+    rows = torch.from_numpy(model.output_weights(f"{path}.self_attention").data)
+    torch.testing.assert_close(torch.einsum("bhqd,hdm->bqm", context, rows), output)
+    assert "has no attention" in model.description.omitted["sum"]
+    assert "head_outputs" in available(model.description)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +80,12 @@ def test_heads_whose_output_is_read_by_another_block_write_nothing_to_the_stream
 def test_an_attention_of_another_form_is_refused_by_name(name, reason, folder_of):
     with pytest.raises(ForeignFolderError, match=reason):
         load_foreign(folder_of(name))
+
+
+def test_a_folder_with_an_infinite_number_in_its_configuration_is_loaded(folder_of, served):
+    config = (folder_of("bamba") / "config.json").read_text(encoding="utf-8")
+    assert '"__float__": "Infinity"' in config
+    assert served("bamba").module.config.time_step_limit[1] == float("inf")
 
 
 @pytest.mark.parametrize("by_layer", [False, True])
