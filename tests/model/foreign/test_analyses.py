@@ -98,7 +98,7 @@ def numbers_of(result, expected):
     if "edges" in metadata:
         for name in ("difference", "probability"):
             arrays[name] = np.array(metadata[name])
-        arrays["last"] = np.array(metadata["edges"][0]["difference"])
+        arrays["edges"] = np.array([edge["difference"] for edge in metadata["edges"]])
     return arrays
 
 
