@@ -12,6 +12,7 @@ import multiprocessing
 import sys
 import warnings
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -281,6 +282,10 @@ def page(rows):
 def main():
     """Go through the types, print a line for each and the counts."""
     import torch
+
+    import_module("headlight.model.foreign.model")  # once: the other processes are copies of this
+    import_module("headlight.tracing.analyses")
+    import_module("transformers.generation")
 
     torch.set_num_threads(1)
     wanted, counts, rows = sys.argv[1:], Counter(), {}

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { streamDepth, writtenDepth } from '../../../../static/js/views/stream/depth.js';
+import { normDepth, streamDepth, writtenDepth } from '../../../../static/js/views/stream/depth.js';
 import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
 import { stream } from '../../../../static/js/views/stream/stream.js';
 import {
@@ -162,6 +162,16 @@ test('layer norms show mean and deviation, an RMSNorm its root mean square', () 
     }).map(({ title }) => title.replace(/ of the input .*/, ''));
   deepEqual(titles({}), ['Mean', 'Standard deviation', 'Mean', 'Standard deviation']);
   deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
+});
+
+test('norms of which nothing is known are left out, and the last one stays', () => {
+  const found = streamAnalysis(3, { isRms: true });
+  const last = Object.keys(found).find((name) => /root_mean_square\.norm$/.test(name));
+  const kept = Object.entries(found).filter(
+    ([name]) => name === last || !name.includes('root_mean_square'),
+  );
+  const depth = normDepth(Object.fromEntries(kept), 'decoder', undefined, 'root_mean_square');
+  deepEqual(titles(depth), ['last norm']);
 });
 
 const titles = ({ steps }) => steps.map(({ title }) => title);
