@@ -31,6 +31,14 @@ def test_an_attention_that_is_computed_for_two_values_is_one_attention(served, r
         sites_of(["value_weighted"], model.description)
 
 
+def test_heads_that_experts_project_have_no_outputs(served):
+    description = served("jetmoe").description
+    assert "sum" not in description.omitted
+    assert not {"value_weighted", "head_outputs", "logit_attribution", "strongest_path"} & set(
+        available(description)
+    )
+
+
 def test_a_head_whose_context_is_not_known_cannot_be_switched_off(served):
     model = served("diffllama")
     with pytest.raises(ImpossibleIntervention, match="several times with the same weights"):
