@@ -72,7 +72,7 @@ def subject(served, folder_of):
 
 
 def rows():
-    """Every architecture with every analysis; all but four are slow."""
+    """Every architecture with every analysis; those that are not the default are slow."""
     for name in LAYOUTS:
         for analysis in ANALYSERS:
             marks = [] if name in DEFAULT else [pytest.mark.slow]
