@@ -135,17 +135,14 @@ def in_daemon(work: Callable[[], Result], name: str) -> asyncio.Future[Result]:
     future: asyncio.Future[Result] = loop.create_future()
 
     def run() -> None:
-        error: BaseException | None = None
+        result: Result | BaseException
         try:
             with cancellable(future.done):
                 result = work()
-        except BaseException as raised:
-            error = raised
+        except BaseException as error:
+            result = error
         with suppress(RuntimeError):  # the event loop is closed
-            if error is None:
-                loop.call_soon_threadsafe(settle, future, result)
-            else:
-                loop.call_soon_threadsafe(settle, future, error)
+            loop.call_soon_threadsafe(settle, future, result)
 
     threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
     future.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved

@@ -25,21 +25,17 @@ from headlight.model.card import ModelCard, read_card
 from headlight.model.checkpoint import write_atomically
 from headlight.model.checkpoint_files import (
     CARD,
-    CONFIG,
     MAX_BYTES,
-    TOKENIZER,
     read_file,
     require_file,
 )
 from headlight.model.foreign.folder import (
-    GENERATION,
-    MAX_CONFIG_BYTES,
     ForeignFolder,
     Progress,
     no_progress,
     read_folder,
     sha256_of,
-    tokenizer_files,
+    small_files,
 )
 from headlight.model.foreign.passes import Experts, Facts
 from headlight.model.foreign.readme import readme_card
@@ -235,11 +231,7 @@ def _digest(folder: ForeignFolder) -> str:
     Hashing the weights takes seconds a gigabyte; loading does it, and replaces the description.
     """
     digest = hashlib.sha256()
-    names = {CONFIG: MAX_CONFIG_BYTES, TOKENIZER: MAX_BYTES[TOKENIZER]}
-    if (folder.path / GENERATION).exists():
-        names[GENERATION] = MAX_CONFIG_BYTES
-    names |= tokenizer_files(folder.path)
-    for name, max_bytes in names.items():
+    for name, max_bytes in small_files(folder.path).items():
         is_there = (folder.path / name).exists()
         digest.update(
             sha256_of(folder.path, name, max_bytes) if is_there else hashlib.sha256().digest()

@@ -248,7 +248,7 @@ class Registry:
             description = served.description
             if model in self._foreign:
                 heads = read_profile(folder, description.revision)
-                # What was written for it may be old, or a stranger's.
+                # The self-check makes no card, and a profile may be of other weights.
                 description = replace(description, card=known.card, heads=heads)
             with self._lock:
                 self._check_wanted(model, lock)

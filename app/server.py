@@ -65,8 +65,7 @@ MMAP_BYTES = 2**20
 
 By default glibc raises its bound to 32 MB as large tensors are freed, and later ones leave holes
 between small objects that live long. At its start value of 128 KiB a trace of everything takes 1.3
-times as long, as each mapping is zeroed; at 1 MiB a trace takes 0.96 to
-1.04 times as long.
+times as long, as each mapping is zeroed; at 1 MiB a trace takes 0.96 to 1.04 times as long.
 """
 
 

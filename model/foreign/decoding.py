@@ -50,7 +50,6 @@ FOLLOWED = (*_ID, *_IDS, *_COUNTS, *_PENALTIES, _END, _BAD_WORDS)
 _NEUTRAL: dict[str, tuple[object, ...]] = {
     "constraints": (),
     "dola_layers": (),
-    "encoder_repetition_penalty": (1,),
     "exponential_decay_length_penalty": (),
     "force_words_ids": (),
     "guidance_scale": (1,),
@@ -66,6 +65,7 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
 _NEUTRAL_IN_DECODER: dict[str, tuple[object, ...]] = {
     "bad_words_ids": ([],),
     "begin_suppress_tokens": ([],),
+    "encoder_repetition_penalty": (1,),
     "forced_bos_token_id": (),
     "forced_eos_token_id": (),
     "min_length": (0,),
@@ -153,7 +153,6 @@ def decoding_of(named: Mapping[str, Any], config: Any, task: str, where: str) ->
         neutral |= _NEUTRAL_IN_DECODER
         settings = dict(_checked({_END: named.get(_END)}, _n_ids(config), where))
     else:
-        del neutral["encoder_repetition_penalty"]
         settings = dict(_checked(named, _n_ids(config), where))
         _require_possible(settings, where)
     ignored = (key for key in sorted(neutral) if key in named and named[key] not in neutral[key])

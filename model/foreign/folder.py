@@ -224,13 +224,23 @@ def read_weights(
 def revision_of(folder: ForeignFolder) -> str:
     """The first 16 hexadecimal digits of a SHA-256 over all files that are read."""
     digest = hashlib.sha256()
-    names = {CONFIG: MAX_CONFIG_BYTES, **tokenizer_files(folder.path)}
-    if (folder.path / GENERATION).exists():
-        names[GENERATION] = MAX_CONFIG_BYTES
+    names = small_files(folder.path)
     names |= {path.name: MAX_WEIGHT_BYTES for path in folder.weight_files}
     for name, max_bytes in names.items():
         digest.update(sha256_of(folder.path, name, max_bytes))
     return digest.hexdigest()[:16]
+
+
+def small_files(folder: Path) -> dict[str, int]:
+    """Return the names of the files that are read, but for the weights, and the most bytes of each.
+
+    Raises:
+        ForeignFolderError: as `tokenizer_files`.
+    """
+    names = {CONFIG: MAX_CONFIG_BYTES, **tokenizer_files(folder)}
+    if (folder / GENERATION).exists():
+        names[GENERATION] = MAX_CONFIG_BYTES
+    return names
 
 
 def tokenizer_files(folder: Path) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Open a tokenizer.json by the class that `AutoTokenizer` of Transformers would take.
 
-A class of Transformers may take the vocabulary from the file and build the other parts anew, from
+A class of Transformers may take the vocabulary from the file and build the other parts again, from
 flags of tokenizer_config.json (``do_lower_case``, ``strip_accents``, ``tokenize_chinese_chars``,
 ``add_prefix_space``). The ids are those of that class. The rules of `AutoTokenizer` are followed
 here without its reading: it opens any file of the folder that a class names, and asks a server.

@@ -136,15 +136,28 @@ def test_a_folder_that_is_added_again_is_loaded_next_to_a_load_that_was_given_up
     assert found.memory.n_bytes > 0
 
 
-def test_a_folder_whose_files_hang_is_named_and_the_others_go_on(zoo, model_ids, monkeypatch):
-    goes_on, describe = Event(), registry_module.describe
+@pytest.fixture
+def hanging(monkeypatch):
+    """Lets the description of one folder hang, until the event that it returns is set."""
 
-    def hang(folder):
-        if folder.name == "dense":
-            goes_on.wait(60)
-        return describe(folder)
+    def make(name):
+        goes_on, describe = Event(), registry_module.describe
 
-    monkeypatch.setattr(registry_module, "describe", hang)
+        def hang(folder):
+            if folder.name == name:
+                goes_on.wait(60)
+            return describe(folder)
+
+        monkeypatch.setattr(registry_module, "describe", hang)
+        return goes_on
+
+    return make
+
+
+def test_a_folder_whose_files_hang_is_named_and_the_others_go_on(
+    zoo, model_ids, hanging, monkeypatch
+):
+    goes_on = hanging("dense")
     monkeypatch.setattr(registry_module, "DESCRIBE_SECONDS", 0.5)
     found = Registry([zoo], default="tiny", device=CPU)
     goes_on.set()
@@ -152,15 +165,8 @@ def test_a_folder_whose_files_hang_is_named_and_the_others_go_on(zoo, model_ids,
     assert found.unavailable == {"dense": "dense: its files cannot be read within 0.5 s"}
 
 
-def test_other_models_load_while_a_new_folder_hangs(parent, zoo, monkeypatch):
-    goes_on, describe = Event(), registry_module.describe
-
-    def hang(folder):
-        if folder.name == "hanging":
-            goes_on.wait(60)
-        return describe(folder)
-
-    monkeypatch.setattr(registry_module, "describe", hang)
+def test_other_models_load_while_a_new_folder_hangs(parent, zoo, hanging):
+    goes_on = hanging("hanging")
     found = Registry([parent], default="sound", device=CPU)
     shutil.copytree(zoo / "dense", parent / "hanging")
     with ThreadPoolExecutor() as pool:

@@ -2,7 +2,7 @@
 
     make soak                       # or: make soak REQUESTS=2000
     make soak MINUTES=120           # as many as there is time for; is the curve level?
-    make soak MINUTES=120 PAUSE=0.2 SAMPLES=memory.csv    # beside other work; the curve so far
+    make soak MINUTES=120 PAUSE=0.2 SAMPLES=memory.csv    # next to other work; the curve so far
 
 What is asked is what people ask in `make load`, and now and then as much as a request may ask for.
 A sample is taken when everything that was asked is answered; the first and the last one that count

@@ -17,7 +17,7 @@ import {
 } from '../../../static/js/ui/generation.js';
 import { css, sequential } from '../../../static/js/plot/colour.js';
 import { fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../sample.js';
-import { stepOf, stepsOf } from '../views/generate/sample.js';
+import { broken, eventsOf, stepOf, stepsOf } from '../views/generate/sample.js';
 
 const CARD = { kind: 'decoder', max_tokens: 12, positional: 'sinusoidal' };
 const trace = () => ({ ...sampleTrace(), card: CARD });
@@ -95,16 +95,8 @@ let isHeld = false;
 globalThis.fetch = async (_, { body, signal }) => {
   const { forced, skip, n_tokens: count } = JSON.parse(body);
   asked.push({ forced, skip, count });
-  if (isBroken)
-    return new Response(JSON.stringify({ title: 'Broken', detail: 'no more', status: 500 }), {
-      status: 500,
-      headers: { 'content-type': 'application/problem+json' },
-    });
-  const events = [['start', { model: 'tiny', tokens: TOKENS, most_tokens: 256 }]];
-  for (let index = skip; index < count; index += 1)
-    events.push(['token', stepOf(index, forced[index] ?? index % 4)]);
-  events.push(['end', { reason: 'length' }]);
-  const text = events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  if (isBroken) return broken();
+  const text = eventsOf({ forced, skip, count });
   const stream = new ReadableStream({
     async start(controller) {
       running = {

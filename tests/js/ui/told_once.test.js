@@ -4,8 +4,8 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { all, blank, find, labelled, settled } from '../browser.js';
 import { createGeneration } from '../../../static/js/ui/generation.js';
-import { FRAME, sampleTrace, TOKENS } from '../sample.js';
-import { stepOf } from '../views/generate/sample.js';
+import { FRAME, sampleTrace } from '../sample.js';
+import { broken, eventsOf } from '../views/generate/sample.js';
 
 const CARD = { kind: 'decoder', max_tokens: 12, positional: 'sinusoidal' };
 const asked = [];
@@ -13,16 +13,8 @@ let isBroken = false;
 globalThis.fetch = async (_, { body }) => {
   const { forced, skip, n_tokens: count } = JSON.parse(body);
   asked.push({ forced, skip, count });
-  if (isBroken)
-    return new Response(JSON.stringify({ title: 'Broken', detail: 'no more', status: 500 }), {
-      status: 500,
-      headers: { 'content-type': 'application/problem+json' },
-    });
-  const events = [['start', { model: 'tiny', tokens: TOKENS, most_tokens: 256 }]];
-  for (let index = skip; index < count; index += 1)
-    events.push(['token', stepOf(index, forced[index] ?? index % 4)]);
-  events.push(['end', { reason: 'length' }]);
-  const text = events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  if (isBroken) return broken();
+  const text = eventsOf({ forced, skip, count });
   return new Response(text.join(''), { headers: { 'content-type': 'text/event-stream' } });
 };
 

@@ -110,3 +110,20 @@ export function fakeServer({ mostTokens = 256, fail } = {}) {
 }
 
 export const SUBJECT = { model: 'tiny', text: TEXT, sampling: { temperature: 1, seed: 0 } };
+
+/** The events of a server that writes a text, each as it is sent. */
+export function eventsOf({ forced, skip, count }) {
+  const events = [['start', { model: 'tiny', tokens: TOKENS, most_tokens: 256 }]];
+  for (let index = skip; index < count; index += 1)
+    events.push(['token', stepOf(index, forced[index] ?? index % 4)]);
+  events.push(['end', { reason: 'length' }]);
+  return events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+/** The answer of a server that fails. */
+export function broken() {
+  return new Response(JSON.stringify({ title: 'Broken', detail: 'no more', status: 500 }), {
+    status: 500,
+    headers: { 'content-type': 'application/problem+json' },
+  });
+}
