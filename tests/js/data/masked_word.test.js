@@ -1,4 +1,4 @@
-/** What a mask cannot be put on. */
+/** Tokens that cannot be masked. */
 
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';

@@ -184,7 +184,7 @@ test('a difference is B less A, of the tokens that both have', () => {
   deepEqual(shownBy(differenceMade(side([unit(0)]), side([unit(1)])).steps, answers), [[0.75]]);
 });
 
-/** What `expectedMade` shows at the first place of both answers, missing numbers as null. */
+/** The numbers that `expectedMade` shows at the first place of both answers, missing numbers as null. */
 function expectedOf(setting, before, after) {
   const { steps } = expectedMade(0, 0, setting);
   const answer = ({ ids, texts, probabilities, logits }) => ({

@@ -86,7 +86,7 @@ test('a map has a cell for each number, and none for what is missing', () => {
   ok(grid.describe(1, 0).includes('nothing') && grid.describe(0, 1).includes('1'));
 });
 
-test('without room for names beside the curves a legend shows the kind of each line', () => {
+test('without room for names next to the curves a legend shows the kind of each line', () => {
   const dashes = [undefined, 'solid', 'dot'];
   const curves = dashes.map((dash, at) => ({
     name: `<${at}`,

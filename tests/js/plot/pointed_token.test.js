@@ -1,4 +1,4 @@
-/** What the sentence shows of a token that is pointed at. */
+/** The marks of the sentence for a token that is pointed at. */
 
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';

@@ -121,8 +121,8 @@ test('the text and its translation stand above the drawing', () => {
   ok(words.includes('il') && words.includes('&lt;vit'));
   ok(!target.test(pageOf(attention)));
   const none = { ...sampleTrace(), asked: { ...ASKED, target: null } };
-  const [alone] = figuresOf(attention, none);
-  ok(!target.test(standaloneOf({ ...SETTING, trace: none, figure: alone })));
+  const [figure] = figuresOf(attention, none);
+  ok(!target.test(standaloneOf({ ...SETTING, trace: none, figure })));
 });
 
 const GRID = {
@@ -199,7 +199,7 @@ test('a table in the file has the same numbers and no word for a missing one', (
   ok(!long.includes('<table>') && long.includes('100 × 100'));
 });
 
-/** What was saved last, byte by byte. */
+/** The bytes that were saved last. */
 async function bytesSaved() {
   const bytes = await new Promise((resolve) => {
     const reader = new window.FileReader();

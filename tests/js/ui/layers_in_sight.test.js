@@ -11,7 +11,7 @@ const layer = (x0, x1, y0, y1) => ({
   box: { x0, x1, y0, y1 },
 });
 
-/** What is drawn of these layers while the map is dragged by nothing: source and target boxes. */
+/** The layers that are drawn while nothing drags the map: source and target boxes. */
 async function drawnOf(...layers) {
   blank('<div id="plot"></div>');
   const plot = find('#plot');

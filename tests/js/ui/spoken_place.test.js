@@ -1,4 +1,4 @@
-/** What is read out while views are presented. */
+/** The words that are read out while views are presented. */
 
 import { equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';

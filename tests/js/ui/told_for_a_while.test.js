@@ -1,4 +1,4 @@
-/** What an export says, and how long it stays. */
+/** The words of an export, and how long they stay. */
 
 import { equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';

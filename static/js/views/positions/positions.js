@@ -3,11 +3,13 @@
  * positions. For schemes that add none: their effect inside attention.
  */
 
+import { noticeOf } from '../../api/request_cache.js';
 import { signed, tick, positionLabels, quoted } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { matrixAt, valueIn } from '../../data/trace.js';
+import { matrixAt, rowOf, valueIn } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { entryOf } from '../registry.js';
+import { createMemo } from '../../state/state.js';
 import { choice } from '../../ui/controls.js';
 import { pairMap, positionMap, reachOf, sharedGrid, similarityOf } from './maps.js';
 import { ROTATION } from './rotation.js';
@@ -16,7 +18,7 @@ import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 
 /**
- * @import { Matrix, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Ask, Card, Encoding, Matrix, NamedArray, Rotation, Trace } from '../../data/trace.js'
  * @import { Theme } from '../../plot/colour.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
  * @import { Grid } from '../../plot/grid.js'
@@ -69,11 +71,17 @@ export const positions = {
   place: (trace, state) => stackOf(state, trace),
   arrangement: (_, state) =>
     partOf(state) === 'schemes' || partOf(state) === 'twins' ? 'many' : 'pair',
-  asks: (trace, state) => PARTS[partOf(state)].asks?.(trace, state, subjectOf(trace, state)) ?? {},
+  asks: (trace, state) => ({
+    ...PARTS[partOf(state)].asks?.(trace, state, subjectOf(trace, state)),
+    ...lengthAsk(trace, state),
+  }),
   controls,
   panels,
   figure,
 };
+
+/** The parts that show how the queries of a text are rotated. */
+const ROTATED = ['encoding', 'waves', 'rotation'];
 
 /** @param {ViewState} state */
 function partOf({ positions_show: show }) {
@@ -177,7 +185,49 @@ function panels(trace, state) {
  * @returns {Figure}
  */
 function figure(trace, state) {
-  return PARTS[partOf(state)].figure(trace, state, subjectOf(trace, state));
+  const answer = state.answers?.of_length;
+  const isAsked = 'of_length' in lengthAsk(trace, state);
+  if (isAsked && !answer?.trace)
+    return { title: 'Rotation', notice: noticeOf(answer), isWaiting: !answer?.problem };
+  const shown = isAsked && answer?.trace ? ofItsLength(trace, answer.trace) : trace;
+  return PARTS[partOf(state)].figure(shown, state, subjectOf(shown, state));
+}
+
+/**
+ * The request for the rotation of a text, where it depends on the length and the card has that of
+ * another one. One position more than a single one shows the speeds.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Record<string, Ask>}
+ */
+function lengthAsk(trace, state) {
+  const { card } = trace;
+  const { length } = subjectOf(trace, state).tokens;
+  const known = card?.rotation?.n_tokens ?? 0;
+  if (!card || known === 0 || known === length || !ROTATED.includes(partOf(state))) return {};
+  return { of_length: { positional: { model: card.id, length: Math.max(2, length) } } };
+}
+
+const memo = createMemo();
+
+/**
+ * A trace whose card has the rotation of its own length.
+ * @param {Trace} trace
+ * @param {Pick<Encoding, 'tensors'>} encoding rotary, of the model
+ * @returns {Trace}
+ */
+function ofItsLength(trace, encoding) {
+  return memo([trace, encoding], () => {
+    const { angles, cos } = encoding.tensors; // (position, pair)
+    const { card } = trace;
+    const rotation = {
+      .../** @type {Rotation} */ (card?.rotation),
+      speeds: Array.from(rowOf(matrixAt(angles), 1)),
+      factor: cos.data[0], // of the cosine of 0
+      n_tokens: angles.shape[0],
+    };
+    return { ...trace, card: { .../** @type {Card} */ (card), rotation } };
+  });
 }
 
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */

@@ -316,3 +316,36 @@ test('twins: the same axes in all', () => {
   const { y } = figuresOf(positions, sinusoidal(), log)[0].data.at(-1);
   near(y[1] - y[0], y[2] - y[1]);
 });
+
+test('a rotation that depends on the length is that of the text, not of the card', () => {
+  const other = {
+    first: [0, 2],
+    second: [1, 3],
+    speeds: [7, 8],
+    factor: 3,
+    base: 1e4,
+    scaling: {},
+  };
+  const trace = schemeTrace('rotary');
+  trace.card = { ...CARD, ...trace.card, rotation: { ...other, n_tokens: 11 } };
+  const state = { ...FRAME, ...show('rotation'), layer: 0, query: 3 };
+  const asked = { of_length: { positional: { model: 'tiny', length: COUNT } } };
+  deepEqual(positions.asks(trace, state), asked);
+  deepEqual(positions.asks(trace, { ...state, ...show('schemes') }).of_length, undefined);
+  const [waiting] = figuresOf(positions, trace, state);
+  ok(waiting.isWaiting && waiting.notice);
+  const angles = tensor(
+    ['position', 'pair'],
+    [COUNT, 2],
+    (at) => Math.floor(at / 2) / [1, 100][at % 2],
+  );
+  const cos = tensor(['position', 'pair'], [COUNT, 2], (at) => Math.cos(angles.data[at]));
+  const answers = { of_length: { trace: { length: COUNT, tensors: { angles, cos } } } };
+  const [circles] = figuresOf(positions, trace, { ...state, answers });
+  near(circles.grid.value(0, 6), 0, 1e-6);
+  ok(circles.facts.some(([, value]) => value === `${COUNT} tokens`));
+  trace.card.rotation.n_tokens = COUNT;
+  deepEqual(positions.asks(trace, state), {});
+  trace.card.rotation.n_tokens = 0;
+  deepEqual(positions.asks(trace, state), {});
+});
