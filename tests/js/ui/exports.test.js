@@ -121,8 +121,8 @@ test('the text and its translation stand above the drawing', () => {
   ok(words.includes('il') && words.includes('&lt;vit'));
   ok(!target.test(pageOf(attention)));
   const none = { ...sampleTrace(), asked: { ...ASKED, target: null } };
-  const [figure] = figuresOf(attention, none);
-  ok(!target.test(standaloneOf({ ...SETTING, trace: none, figure })));
+  const [unnamed] = figuresOf(attention, none);
+  ok(!target.test(standaloneOf({ ...SETTING, trace: none, figure: unnamed })));
 });
 
 const GRID = {
