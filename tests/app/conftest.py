@@ -55,6 +55,12 @@ def zoo(tmp_path_factory):
     encoder–decoder with experts whose card names a head that aligns; `filler` is an encoder.
     """
     path = tmp_path_factory.mktemp("zoo")
+    make_zoo(path)
+    return path
+
+
+def make_zoo(path):
+    """Save one model of every kind into a directory."""
     tokenizer = train_tokenizer(CORPUS * 20, vocab_size=300)
     masking = train_tokenizer(CORPUS * 20, vocab_size=300, has_mask=True)
     aligns = {"alignment": {"pairs": 2, "head": ALIGNER}}
@@ -64,7 +70,6 @@ def zoo(tmp_path_factory):
     save_model(path / "slanted", tokenizer, positional="alibi", activation="swiglu")
     save_model(path / "translator", tokenizer, kind="encoder-decoder", moe=MOE, metrics=aligns)
     save_model(path / "filler", masking, kind="encoder", positional="learned", norm_place="post")
-    return path
 
 
 @pytest.fixture(scope="session")
