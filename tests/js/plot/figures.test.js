@@ -156,7 +156,9 @@ function aspectsOf({ data, layout, grid, ...words }) {
   const { rowTitle, columnTitle, rowLabels, columnLabels, quantity, writtenNote } = grid;
   const { request: asks, before, made, call, ofRows = [] } = grid;
   const { sides, query, ceiling, isSigned, rest } = grid;
-  const { chooseHint, note, chosen, picked, start, writes, kind, isReadFromStart, pan } = grid;
+  const { chooseHint, note, chosen, picked, writes, isReadFromStart, pan } = grid;
+  // The defaults of ui/plot.js.
+  const { start = { row: 0, column: 0 }, kind = grid.columns > 1 ? 'heatmap' : 'bar chart' } = grid;
   return {
     words,
     numbers: [
@@ -188,8 +190,8 @@ function aspectsOf({ data, layout, grid, ...words }) {
     ],
     cursor: [
       { chooseHint, note, chosen, picked, start, writes, kind, isReadFromStart },
-      ['ArrowDown', 'End'].map((key) => walk(start ?? { row: 0, column: 0 }, key, grid)),
-      grid.move && ['+', '-', '0', 'Shift+ArrowUp'].map((key) => grid.move(key, start ?? null)),
+      ['ArrowDown', 'End'].map((key) => walk(start, key, grid)),
+      grid.move && ['+', '-', '0', 'Shift+ArrowUp'].map((key) => grid.move(key, start)),
       pan && [pan.box, pan.most, pan.least],
     ],
   };
