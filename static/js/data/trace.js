@@ -470,3 +470,9 @@ export function withoutFuture(matrix, site) {
     data.fill(NaN, row * columns + row + 1, (row + 1) * columns);
   return matrix;
 }
+
+/** @param {(number|null)[][]} lines @returns {Matrix} what is no number is NaN */
+export function matrixFrom(lines) {
+  const data = Float64Array.from(lines.flat(), (value) => value ?? NaN);
+  return { rows: lines.length, columns: lines[0]?.length ?? 0, data };
+}

@@ -8,6 +8,10 @@ import { percent, signed, tick, bytesInWords, escapeForPlotly, visible } from '.
 import { matrixAt, rowOf } from '../data/trace.js';
 import { isMask, wordBehind } from '../data/words.js';
 import { css, diverging, sequential } from './colour.js';
+import { chart } from './chart.js';
+import { bar, endFor } from './marks/bar.js';
+import { rule } from './marks/other.js';
+import { band, linear } from './scales.js';
 import {
   baseLayout,
   downwards,
@@ -22,6 +26,8 @@ import {
 /**
  * @import { Side } from '../data/attention.js'
  * @import { NamedArray, Token, Trace } from '../data/trace.js'
+ * @import { Patch } from '../state/state.js'
+ * @import { CellCursor, NumberGrid } from './grid.js'
  * @import { Drawing, Frame, Lettering, Palette } from './figure.js'
  */
 
@@ -70,6 +76,60 @@ export function guessBars({ palette, width }, guesses, words) {
       ),
     },
   };
+}
+
+/**
+ * The predictions at one token, one bar each. A thin line marks the model's own probability, if the
+ * bar is that of being sampled.
+ * @param {(Guess & {own?: number})[]} guesses
+ * @param {{event: string, side: Side, query: number, say: (row: number) => string, choose?: (row: number) => Patch, cursor?: Partial<CellCursor>} & Pick<NumberGrid, 'quantity'|'request'>} of
+ * @param {Frame} state
+ */
+export function guessChart(guesses, { event, side, query, say, choose, cursor, ...source }, state) {
+  const { palette, width } = state;
+  const labels = guesses.map(({ name }) => name);
+  const pixels = Math.min(width, WIDEST) - labelWidth(labels, LETTERING) - 26;
+  const ends = guesses.map((guess) => ({ value: guess.probability, text: numberOf(guess) }));
+  const owns = guesses.flatMap(({ own }, row) => (own === undefined ? [] : [{ own, row }]));
+  const end = endFor(ends, pixels, Math.max(LEAST_END, ...owns.map(({ own }) => own)));
+  return chart(
+    {
+      x: linear(`probability of ${event}`, {
+        domain: [0, end],
+        ticks: roundTicks(Math.min(end, 1), MOST_TICKS),
+        write: (share) => `${tick(share * 100)} %`,
+        hasGrid: true,
+      }),
+      y: band(labels, { ...LETTERING }),
+      marks: [
+        bar(guesses, {
+          x: ({ probability }) => probability,
+          fill: ({ mark }) => (mark ? palette.key : css(sequential(palette.theme), 128)),
+          text: numberOf,
+          format: (value) => percent(value),
+          name: ({ name }) => `“${name}”`,
+          say: (guess) => say(guesses.indexOf(guess)),
+          tokens: () => ({ query }),
+          ...(choose && { choose: (guess) => choose(guesses.indexOf(guess)) }),
+        }),
+        rule(owns, {
+          from: ({ own, row }) => ({ x: own, y: row - 0.4 }),
+          to: ({ own, row }) => ({ x: own, y: row + 0.4 }),
+          stroke: palette.ink,
+          width: 1.5,
+        }),
+      ],
+      size: { widest: WIDEST, row: ROW_HEIGHT },
+      table: {
+        rows: { title: 'token' },
+        columns: { title: '', labels: ['probability'] },
+        ...source,
+      },
+      sentence: { sides: { rows: side, columns: side }, rest: { readout: say(0) } },
+      cursor,
+    },
+    state,
+  );
 }
 
 /**

@@ -2,13 +2,15 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, grouped, share } from '../../data/format.js';
-import { curvesChart, powerOfTen, warm } from '../../plot/curves.js';
-import { mapChart } from '../../plot/map.js';
-import { sequential } from '../../plot/colour.js';
+import { chart } from '../../plot/chart.js';
+import { warm } from '../../plot/curves.js';
+import { cell } from '../../plot/marks/cell.js';
+import { line } from '../../plot/marks/line.js';
+import { band, linear, log } from '../../plot/scales.js';
+import { matrixFrom } from '../../data/trace.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
- * @import { Axis } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */
 
@@ -45,22 +47,19 @@ function finding({ arrays }) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
   const widths = numbersIn(arrays.width.data);
-  /** @type {Axis} */
-  const across = {
-    title: 'width d',
-    isLog: widths.length > 1,
+  const x = (widths.length > 1 ? log : linear)('width d', {
     ticks: widths.filter((_, at) => at % Math.ceil(widths.length / 6) === 0),
     write: grouped,
-  };
+  });
   /** @param {string} name @param {Size} size */
   const pair = (name, { palette }) => [
-    { name: PLAIN, values: numbersIn(arrays[name].data[0]), colour: palette.ink, hasDots: true },
+    { name: PLAIN, values: numbersIn(arrays[name].data[0]), stroke: palette.ink, dots: 5 },
     {
       name: SCALED,
       values: numbersIn(arrays[name].data[1]),
-      colour: warm(palette),
+      stroke: warm(palette),
       width: 3,
-      hasDots: true,
+      dots: 5,
     },
   ];
   return [
@@ -70,23 +69,26 @@ function pictures({ arrays }) {
         title: 'Without the division, scores grow with the width',
         summary: 'The variance of the scores by the width, with and without the division by √d.',
         help: 'Variance of the dot products. Dotted: the theory, d·σ⁴ and σ⁴.',
-        ...curvesChart(
+        ...chart(
           {
-            x: widths,
-            across,
-            up: { title: 'variance of the scores', isLog: true },
-            quantity: 'variance of the scores',
-            curves: [
-              ...['d·σ⁴', 'σ⁴'].map((name, at) => ({
-                name,
-                values: numbersIn(arrays.expected_variance.data[at]),
-                colour: size.palette.muted,
-                dash: /** @type {const} */ ('dot'),
-                isQuiet: true,
-              })),
-              ...pair('variance', size),
+            x,
+            y: log('variance of the scores'),
+            marks: [
+              line(
+                [
+                  ...['d·σ⁴', 'σ⁴'].map((name, at) => ({
+                    name,
+                    values: numbersIn(arrays.expected_variance.data[at]),
+                    stroke: size.palette.muted,
+                    dash: /** @type {const} */ ('dot'),
+                    isQuiet: true,
+                  })),
+                  ...pair('variance', size),
+                ],
+                { x: widths, format: (value) => amount(value, 4) },
+              ),
             ],
-            format: (value) => amount(value, 4),
+            table: { quantity: 'variance of the scores' },
           },
           size,
         ),
@@ -98,13 +100,12 @@ function pictures({ arrays }) {
         title: 'Then one key takes all the weight',
         summary: 'The greatest attention weight by the width, with and without the division.',
         help: `Mean of the greatest weight of each query. Even weights over ${arrays.example.shape[1]} keys would be ${share(1 / arrays.example.shape[1], 3)}.`,
-        ...curvesChart(
+        ...chart(
           {
-            x: widths,
-            across,
-            up: { title: 'greatest weight', range: [0, 1] },
-            quantity: 'mean of the greatest weight of a query',
-            curves: pair('greatest_weight', size),
+            x,
+            y: linear('greatest weight', { domain: [0, 1] }),
+            marks: [line(pair('greatest_weight', size), { x: widths })],
+            table: { quantity: 'mean of the greatest weight of a query' },
           },
           size,
         ),
@@ -120,13 +121,12 @@ function pictures({ arrays }) {
         title: 'And the gradient vanishes',
         summary: 'The gradient of the softmax by the width, with and without the division.',
         help: 'Mean Frobenius norm of ∂weights/∂scores: how much the weights move when the scores do. If it is near 0, training cannot move the weight elsewhere.',
-        ...curvesChart(
+        ...chart(
           {
-            x: widths,
-            across,
-            up: { title: '‖∂weights/∂scores‖', isLog: true, write: powerOfTen },
-            quantity: 'norm of the gradient of the softmax',
-            curves: pair('gradient', size),
+            x,
+            y: log('‖∂weights/∂scores‖'),
+            marks: [line(pair('gradient', size), { x: widths })],
+            table: { quantity: 'norm of the gradient of the softmax' },
           },
           size,
         ),
@@ -151,16 +151,21 @@ function exampleMap({ example }, at, widths, size) {
       at === 0
         ? 'Each column is the attention of one query at one width: narrow vectors spread it, wide ones settle on a single key.'
         : 'The same vectors: the columns stay as spread at every width.',
-    ...mapChart(
+    ...chart(
       {
-        values,
-        rows: values.map((_, key) => String(key + 1)),
-        columns: widths.map(grouped),
-        titles: { rows: 'key', columns: 'width d' },
-        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
-        quantity: 'attention weight',
-        format: (value) => share(value),
-        cell: Math.max(7, Math.min(24, 220 / values.length)),
+        x: band(widths.map(grouped), { title: 'width d' }),
+        y: band(
+          values.map((_, key) => String(key + 1)),
+          { title: 'key' },
+        ),
+        marks: [
+          cell(matrixFrom(values), {
+            ramp: { title: 'attention weight', domain: [0, 1] },
+            format: (value) => share(value),
+          }),
+        ],
+        size: { row: Math.max(7, Math.min(24, 220 / values.length)) },
+        table: { quantity: 'attention weight' },
       },
       size,
     ),
@@ -171,22 +176,29 @@ function exampleMap({ example }, at, widths, size) {
 function chosenMap({ divisor, scores, weights, weights_gradient: gradient }, size) {
   const values = /** @type {(number|null)[][]} */ (weights.data).map(numbersIn);
   const gradients = numbersIn(gradient.data);
-  const hasRoom = size.width / scores.data.length > 52;
   return {
     title: 'The softmax of your own scores',
     summary: 'The softmax of chosen scores, each row divided by another number first.',
     help: `Scores and divisors are yours to change. Gradient by divisor: ${gradients.map((value, at) => `÷${amount(divisor.data[at])}: ${amount(value, 2)}`).join(' · ')}.`,
-    ...mapChart(
+    ...chart(
       {
-        values,
-        rows: divisor.data.map((/** @type {number} */ value) => `÷ ${amount(value)}`),
-        columns: scores.data.map((/** @type {number} */ value) => amount(value)),
-        titles: { rows: 'divisor', columns: 'score' },
-        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
-        quantity: 'softmax of the divided scores',
-        format: (value) => share(value, 4),
-        cell: 40,
-        ...(hasRoom && { text: (row, column) => share(values[row][column], 3) }),
+        x: band(
+          scores.data.map((/** @type {number} */ value) => amount(value)),
+          { title: 'score' },
+        ),
+        y: band(
+          divisor.data.map((/** @type {number} */ value) => `÷ ${amount(value)}`),
+          { title: 'divisor' },
+        ),
+        marks: [
+          cell(matrixFrom(values), {
+            ramp: { title: 'softmax of the divided scores', domain: [0, 1] },
+            format: (value) => share(value, 4),
+            text: ({ value }) => share(value, 3),
+          }),
+        ],
+        size: { row: 40 },
+        table: { quantity: 'softmax of the divided scores' },
       },
       size,
     ),

@@ -2,10 +2,12 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, counted, decimal } from '../../data/format.js';
-import { curvesChart, powerOfTen, warm } from '../../plot/curves.js';
-import { plainGrid } from '../../plot/map.js';
-import { plotlyScale, sequential } from '../../plot/colour.js';
-import { baseLayout, labelWidth, paperText } from '../../plot/figure.js';
+import { chart } from '../../plot/chart.js';
+import { warm } from '../../plot/curves.js';
+import { line } from '../../plot/marks/line.js';
+import { dot } from '../../plot/marks/other.js';
+import { raster } from '../../plot/marks/raster.js';
+import { linear, log } from '../../plot/scales.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
@@ -48,20 +50,20 @@ function finding({ arrays, values }) {
 /**
  * @param {string} name
  * @param {Palette} palette
- * @returns {{colour: string, dash?: 'dot', width?: number}}
+ * @returns {{stroke: string, dash?: 'dot', width?: number}}
  */
 function lookOf(name, palette) {
   return (
     {
-      sgd: { colour: palette.ink },
-      momentum: { colour: palette.key },
-      adam: { colour: palette.query },
-      adamw: { colour: warm(palette), width: 3 },
-      constant: { colour: palette.muted, dash: /** @type {const} */ ('dot') },
-      warmup_stable_decay: { colour: warm(palette), width: 3 },
-      cosine: { colour: palette.query },
-      noam: { colour: palette.key },
-    }[name] ?? { colour: palette.ink }
+      sgd: { stroke: palette.ink },
+      momentum: { stroke: palette.key },
+      adam: { stroke: palette.query },
+      adamw: { stroke: warm(palette), width: 3 },
+      constant: { stroke: palette.muted, dash: /** @type {const} */ ('dot') },
+      warmup_stable_decay: { stroke: warm(palette), width: 3 },
+      cosine: { stroke: palette.query },
+      noam: { stroke: palette.key },
+    }[name] ?? { stroke: palette.ink }
   );
 }
 
@@ -93,23 +95,36 @@ function factorChart({ schedule, factor, train_step: step }, size) {
     title: 'Learning rate schedules',
     summary: 'The factor on the peak learning rate by training step, for four schedules.',
     help: `The factor on the peak learning rate over a training run${apart > 1 ? `, one step in ${apart}` : ''}. Noam rises and falls as the inverse square root; the cosine needs its end fixed in advance; stable–decay falls whenever one decides to stop.`,
-    ...curvesChart(
+    ...chart(
       {
-        x: numbersIn(thin(step.data)),
-        across: { title: 'step of the run' },
-        up: { title: 'factor', range: [0, 1.03], ticks: [0, 0.25, 0.5, 0.75, 1] },
-        quantity: 'factor on the peak learning rate',
-        format: (value) => amount(value),
-        curves: schedule.data.map((/** @type {string} */ name, /** @type {number} */ at) => ({
-          name: NAMES[name] ?? name,
-          values: numbersIn(thin(factor.data[at])),
-          ...lookOf(name, size.palette),
-        })),
-        unit: 'step',
+        x: linear('step of the run'),
+        y: linear('factor', { domain: [0, 1.03], ticks: [0, 0.25, 0.5, 0.75, 1] }),
+        marks: [
+          line(linesOf(schedule, factor, size, thin), {
+            x: numbersIn(thin(step.data)),
+            format: (value) => amount(value),
+            name: ({ line: { name }, x }) => `${name}, step ${amount(x, 6)}`,
+          }),
+        ],
+        table: { quantity: 'factor on the peak learning rate' },
       },
       size,
     ),
   };
+}
+
+/**
+ * @param {Arrays[string]} names
+ * @param {Arrays[string]} numbers
+ * @param {Size} size
+ * @param {(list: any[]) => any[]} [thin]
+ */
+function linesOf(names, numbers, { palette }, thin = (list) => list) {
+  return names.data.map((/** @type {string} */ name, /** @type {number} */ at) => ({
+    name: NAMES[name] ?? name,
+    values: numbersIn(thin(numbers.data[at])),
+    ...lookOf(name, palette),
+  }));
 }
 
 /** @param {Arrays} arrays @param {Size} size */
@@ -122,26 +137,18 @@ function lossChart({ optimizer, loss, optimizer_step: step }, size) {
     title: 'The loss on the way',
     summary: 'The loss at each step, for four optimizers.',
     help: 'The same start and surface for all. A curve that leaves the picture upwards has diverged.',
-    ...curvesChart(
+    ...chart(
       {
-        x: numbersIn(step.data),
-        across: { title: 'step' },
-        up: {
-          title: 'loss',
-          isLog: true,
-          range: [Math.max(1e-12, Math.min(...all)) / 2, start * 8 || 1],
-          write: powerOfTen,
-        },
-        quantity: 'loss',
-        curves: optimizer.data.map((/** @type {string} */ name, /** @type {number} */ at) => ({
-          name: NAMES[name] ?? name,
-          values: numbersIn(loss.data[at]),
-          ...lookOf(name, size.palette),
-        })),
-        unit: 'step',
-        ...(size.width > 380 && {
-          height: Math.min(size.width - MARGIN.l - MARGIN.r, SIDE) + MARGIN.t + MARGIN.b,
-        }),
+        x: linear('step'),
+        y: log('loss', { domain: [Math.max(1e-12, Math.min(...all)) / 2, start * 8 || 1] }),
+        marks: [
+          line(linesOf(optimizer, loss, size), {
+            x: numbersIn(step.data),
+            name: ({ line: { name }, x }) => `${name}, step ${amount(x, 6)}`,
+          }),
+        ],
+        ...(size.width > 380 && { size: { height: SIDE - 30 } }),
+        table: { quantity: 'loss' },
       },
       size,
     ),
@@ -149,8 +156,6 @@ function lossChart({ optimizer, loss, optimizer_step: step }, size) {
 }
 
 const SIDE = 420;
-const BANDS = 14;
-const MARGIN = { l: 34, r: 12, t: 26, b: 44 };
 
 /**
  * @param {Arrays} arrays
@@ -158,155 +163,52 @@ const MARGIN = { l: 34, r: 12, t: 26, b: 44 };
  * @param {Size} size
  * @returns {DrawnFigure}
  */
-function surfaceFigure({ surface, x, y, path, optimizer, loss }, name, { width, palette }) {
+function surfaceFigure({ surface, x, y, path, optimizer, loss }, name, size) {
+  const { palette } = size;
   const least = Math.min(...surface.data.flat());
   const heights = surface.data.map((/** @type {number[]} */ row) =>
     row.map((value) => Math.log10(value - Math.min(0, least) + 0.01)),
   );
-  const [low, high] = [Math.min(...heights.flat()), Math.max(...heights.flat())];
-  const side = Math.min(width - MARGIN.l - MARGIN.r, SIDE);
-  const names = optimizer.data.map((/** @type {string} */ each) => NAMES[each] ?? each);
   const paths = /** @type {(number|null)[][][]} */ (path.data).map((of) => of.map(numbersIn));
-  const [first, last] = [x.data[0], x.data.at(-1)];
-  const bare = {
-    range: [first, last],
-    zeroline: false,
-    showgrid: false,
-    ticks: '',
-    tickfont: { size: 11, color: palette.muted },
-  };
-  const reach = (last - first) / 60;
-  /** @type {number[]} */
-  const lefts = [];
-  for (let at = 0; at < names.length; at += 1)
-    lefts.push(
-      (lefts.at(-1) ?? -24) + (lefts.length === 0 ? 0 : labelWidth([names[lefts.length - 1]]) + 30),
-    );
-
-  /** @param {number} value */
-  const inside = (value) => (value >= first && value <= last ? value : null);
-  const places = paths.map((of) =>
-    of.map(([a, b]) => (inside(a) === null || inside(b) === null ? [null, null] : [a, b])),
-  );
+  /** @type {[number, number]} */
+  const domain = [x.data[0], x.data.at(-1)];
+  const lines = optimizer.data.map((/** @type {string} */ each, /** @type {number} */ at) => ({
+    name: NAMES[each] ?? each,
+    x: paths[at].map(([a]) => a),
+    values: paths[at].map(([, b]) => b),
+    ...lookOf(each, palette),
+    width: 2,
+    dots: 4,
+    halo: 4.5,
+  }));
+  const names = lines.map((/** @type {{name: string}} */ each) => each.name);
   return {
     title: 'Four optimizers on one surface',
     summary: `The paths of ${names.join(', ')} on the ${name}, from one start.`,
     help: 'Coloured towards the minimum; a dot for every step. The ring is the start.',
-    data: [
+    ...chart(
       {
-        type: 'contour',
-        z: heights,
-        x: x.data,
-        y: y.data,
-        colorscale: plotlyScale(softened(sequential(palette.theme))),
-        reversescale: true,
-        showscale: false,
-        autocontour: false,
-        contours: { coloring: 'fill', start: low, end: high, size: (high - low) / BANDS || 1 },
-        line: { width: 0.5, color: palette.line, smoothing: 0.8 },
-        hoverinfo: 'none',
-      },
-      ...paths.flatMap((_, at) => {
-        const look = lookOf(optimizer.data[at], palette);
-        const [across, up] = [0, 1].map((axis) => places[at].map((place) => place[axis]));
-        return [
-          {
-            type: 'scatter',
-            mode: 'lines',
-            x: across,
-            y: up,
-            line: { color: palette.surface, width: 4.5 },
-            hoverinfo: 'none',
-          },
-          {
-            type: 'scatter',
-            mode: 'lines+markers',
-            x: across,
-            y: up,
-            line: { color: look.colour, width: 2 },
-            marker: { color: look.colour, size: 4 },
-            hoverinfo: 'none',
-          },
-        ];
-      }),
-      {
-        type: 'scatter',
-        mode: 'markers',
-        x: [paths[0][0][0]],
-        y: [paths[0][0][1]],
-        marker: { size: 11, color: palette.surface, line: { color: palette.ink, width: 2 } },
-        hoverinfo: 'none',
-      },
-    ],
-    layout: {
-      ...baseLayout(palette, {
-        width: side + MARGIN.l + MARGIN.r,
-        height: side + MARGIN.t + MARGIN.b,
-        margin: MARGIN,
-      }),
-      xaxis: {
-        ...bare,
-        title: { text: 'x', font: { size: 12, color: palette.muted }, standoff: 8 },
-      },
-      yaxis: {
-        ...bare,
-        title: { text: 'y', font: { size: 12, color: palette.muted }, standoff: 4 },
-      },
-      annotations: optimizer.data.map((/** @type {string} */ each, /** @type {number} */ at) =>
-        paperText(`— ${names[at]}`, lookOf(each, palette).colour, {
-          x: 0,
-          xanchor: 'left',
-          xshift: lefts[at],
-          y: 1,
-          yanchor: 'bottom',
-          yshift: 6,
-        }),
-      ),
-    },
-    grid: {
-      ...plainGrid({
-        rows: names,
-        columns: paths[0].map((_, step) => String(step)),
-        titles: { rows: 'optimizer', columns: 'step' },
-        quantity: 'loss',
-        value: (row, column) => loss.data[row][column] ?? NaN,
-        say: (row, column) => {
-          const [a, b] = paths[row][column];
-          return `${names[row]}, step ${column}, at (${decimal(a, 2)}, ${decimal(b, 2)})`;
+        x: linear('x', { domain }),
+        y: linear('y', { domain }),
+        marks: [
+          raster(heights, { x: x.data, y: y.data, contours: 14 }),
+          line(lines, {
+            names: 'above',
+            value: ({ row, column }) => loss.data[row][column] ?? NaN,
+            name: ({ line: { name, values }, x, column }) =>
+              `${name}, step ${column}, at (${decimal(x, 2)}, ${decimal(values[column], 2)})`,
+          }),
+          dot([paths[0][0]], { x: ([a]) => a, y: ([, b]) => b, size: 11, isRing: true }),
+        ],
+        size: { square: SIDE },
+        table: {
+          quantity: 'loss',
+          rows: { title: 'optimizer' },
+          columns: { title: 'step', labels: paths[0].map((_, step) => String(step)) },
         },
-      }),
-      kind: 'contour plot',
-      geometry: {
-        box(row, column) {
-          if (row === undefined || column === undefined) return null;
-          const [a, b] = places[row][column];
-          if (a === null || b === null) return null;
-          return { x0: a - reach, x1: a + reach, y0: b - reach, y1: b + reach };
-        },
-        at(a, b) {
-          let best = null;
-          let nearest = reach * 5;
-          places.forEach((of, row) =>
-            of.forEach(([px, py], column) => {
-              if (px === null || py === null) return;
-              const distance = Math.hypot(px - a, py - b);
-              if (distance < nearest) {
-                nearest = distance;
-                best = { row, column };
-              }
-            }),
-          );
-          return best;
-        },
+        cursor: { kind: 'contour plot' },
       },
-    },
+      size,
+    ),
   };
-}
-
-/** The paler two thirds of a scale, so that paths stand out. @param {Uint8Array} colours */
-function softened(colours) {
-  return Uint8Array.from(
-    { length: colours.length },
-    (_, at) => colours[Math.floor(at / 3 / 2.4) * 3 + (at % 3)],
-  );
 }

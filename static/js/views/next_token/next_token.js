@@ -15,22 +15,15 @@ import {
   weightsAt,
 } from '../../data/attention.js';
 import { queryOf } from '../../state/state.js';
-import { guessBars, guessesGrid } from '../../plot/bars.js';
+import { guessChart } from '../../plot/bars.js';
 import { entryOf } from '../registry.js';
-import {
-  asksSampled,
-  choiceBars,
-  isNaturalIn,
-  sampledGuesses,
-  sliders,
-  TERMS,
-} from '../generate/drawing.js';
+import { asksSampled, sampledGuesses, sliders, TERMS } from '../generate/drawing.js';
 import { isWritable } from '../../ui/generation.js';
 
 /**
  * @import { Token, Trace } from '../../data/trace.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
+ * @import { CellCursor } from '../../plot/grid.js'
  * @import { Guess, Words } from '../../plot/bars.js'
  * @import { Patch } from '../../state/state.js'
  */
@@ -94,16 +87,27 @@ function figure(trace, state) {
   const guesses = guessesAt(trace, tokens, query, state.words ?? '');
   if (!guesses) return { title, notice: 'This model does not predict a next token.' };
   const sampled = sampledGuesses(guesses, query, 'next_token', state);
+  const subject = { query, tokens, guesses: sampled ?? guesses, words };
+  const event = sampled ? 'being sampled' : words.event;
   return {
     title,
     help: sampled
       ? 'The bar is the probability of being sampled with these settings, the thin line the model’s own.'
       : undefined,
     summary: `The ${guesses.length} likeliest tokens ${words.preposition.toLowerCase()} ${quoted(tokens[query])}.`,
-    ...(sampled
-      ? choiceBars(state, sampled, { event: 'being sampled' }, false)
-      : guessBars(state, guesses, words)),
-    grid: gridOf(trace, state, { query, tokens, guesses: sampled ?? guesses, words }),
+    ...guessChart(
+      subject.guesses,
+      {
+        event,
+        side: predictingSide(trace),
+        query,
+        say: (row) => sentence(subject, row, lastLayer(trace)),
+        quantity: `probability of ${event} ${words.preposition.toLowerCase()} token ${query}`,
+        request: asksSampled('next_token', state).sampled ?? REQUEST,
+        ...adding(trace, state, subject),
+      },
+      state,
+    ),
   };
 }
 
@@ -121,22 +125,10 @@ function guessesAt(trace, tokens, query, hidden) {
   return guessesIn({ ...found, texts: found.texts[query] }, [query], mark, SHOWN);
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Grid} */
-function gridOf(trace, state, subject) {
-  const { query, guesses, words } = subject;
-  const side = predictingSide(trace);
-  const last = weightsAt(
-    { ending: 'self_attention', stack: isFilling(trace) ? 'encoder' : 'decoder' },
-    trace,
-  ).at(-1)?.layer;
-  /** @param {number} row */
-  const say = (row) => sentence(subject, row, last);
-  return {
-    ...guessesGrid(guesses, { side, query, say }),
-    quantity: `probability of ${isNaturalIn('next_token', state) ? words.event : 'being sampled'} ${words.preposition.toLowerCase()} token ${query}`,
-    request: asksSampled('next_token', state).sampled ?? REQUEST,
-    ...adding(trace, state, subject),
-  };
+/** @param {Trace} trace */
+function lastLayer(trace) {
+  const stack = isFilling(trace) ? 'encoder' : 'decoder';
+  return weightsAt({ ending: 'self_attention', stack }, trace).at(-1)?.layer;
 }
 
 /** @typedef {{query: number, tokens: Token[], guesses: (Guess & {own?: number})[], words: Words}} Subject the predictions at one token; `own`: the model’s probability, if the bar is that of being sampled */
@@ -146,7 +138,7 @@ function gridOf(trace, state, subject) {
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
- * @returns {Partial<Grid>}
+ * @returns {{choose?: (row: number) => Patch, cursor?: Partial<CellCursor>}}
  */
 function adding(trace, state, { query, tokens, guesses }) {
   /** @param {(piece: string) => Patch|null} write @returns {(row: number) => Patch} */
@@ -154,22 +146,26 @@ function adding(trace, state, { query, tokens, guesses }) {
     canBeTyped(guesses[row].text) ? (write(guesses[row].text) ?? {}) : {};
   if (isFilling(trace)) {
     if (!isMask(tokens[query]))
-      return { writes: true, note: 'Click a word of the sentence to mask it.' };
+      return { cursor: { writes: true, note: 'Click a word of the sentence to mask it.' } };
     return {
-      writes: true,
       choose: choose((piece) => filled(trace, query, piece, state.words ?? '')),
-      chooseHint: 'Enter replaces the mask with the token',
-      note: 'Choose a bar to replace the mask with it.',
+      cursor: {
+        writes: true,
+        chooseHint: 'Enter replaces the mask with the token',
+        note: 'Choose a bar to replace the mask with it.',
+      },
     };
   }
   if (query !== tokens.length - 1) return {};
   const [name, text] = hasTwoSides(trace) ? ['target', trace.target] : ['text', trace.text];
   const whole = hasTwoSides(trace) ? 'translation' : 'sentence';
   return {
-    writes: true,
     choose: choose((piece) => ({ [name]: text + piece, query: null })),
-    chooseHint: `Enter adds the token to the ${whole}`,
-    note: `Choose a bar to add it to the ${whole}.`,
+    cursor: {
+      writes: true,
+      chooseHint: `Enter adds the token to the ${whole}`,
+      note: `Choose a bar to add it to the ${whole}.`,
+    },
   };
 }
 

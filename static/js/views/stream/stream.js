@@ -6,30 +6,23 @@
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { amount, signed, capitalised, named, tokenLabels } from '../../data/format.js';
+import { amount, signed, capitalised, named } from '../../data/format.js';
 import { columnOf, extent, valueIn } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';
-import { transposedGrid } from '../../plot/grid.js';
+import { chart } from '../../plot/chart.js';
+import { cell } from '../../plot/marks/cell.js';
+import { line } from '../../plot/marks/line.js';
+import { band, linear, tokenBand } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
-import { stepMap } from '../../plot/map.js';
-import {
-  depthLines,
-  isCentred,
-  normDepth,
-  pointsOf,
-  rowMeans,
-  streamDepth,
-  writtenDepth,
-} from './depth.js';
+import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { choice } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Card, Matrix, Trace } from '../../data/trace.js'
  * @import { Arrangement, Figure, View, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
- * @import { Depth, Found, Line, Step } from './depth.js'
+ * @import { Depth, Found, Step } from './depth.js'
  */
 
 const LENS = 'lens';
@@ -325,138 +318,111 @@ function written({ quantity: { reach } }, value) {
 
 /** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function mapFigure(trace, state, subject) {
-  const { quantity, tokens, depth, scale } = subject;
-  const { rows, columns } = depth.matrix;
-  const grid = mapGrid(trace, subject);
-  return {
-    title: quantity.title,
-    summary: `${quantity.title}: ${rows} steps through the depth by ${columns} positions.`,
-    help: quantity.help,
-    ...stepMap(
-      depth.matrix,
-      { steps: depth.steps.map((step) => step.title), tokens, scale, quantity: quantity.unit },
-      state,
-    ),
-    grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
-  };
-}
-
-/** @param {Trace} trace @param {ReturnType<typeof subjectOf>} subject @returns {Grid} */
-function mapGrid(trace, subject) {
-  const {
-    quantity,
-    side,
-    tokens,
-    depth: { steps, matrix },
-    query,
-  } = subject;
-  const value = valueIn(matrix);
-  /** @param {number} row @param {number} column */
-  const say = (row, column) =>
-    quantity.say(
-      steps[row],
-      written(subject, value(row, column)),
-      named(tokens, column),
-      value(row, column),
-    );
+  const { quantity, side, tokens, depth, scale, query } = subject;
+  const { steps, matrix } = depth;
+  /** @param {{row: number, column: number, value: number}} cell */
+  const say = ({ row, column, value }) =>
+    quantity.say(steps[row], written(subject, value), named(tokens, column), value);
   const last = steps.length - 1;
   return {
-    rows: matrix.rows,
-    columns: matrix.columns,
-    sides: { rows: side, columns: side },
-    rowTitle: 'step through the depth',
-    columnTitle: 'token',
-    rowLabels: steps.map(({ title }) => title),
-    columnLabels: tokenLabels(tokens),
-    quantity: quantity.unit,
-    request: REQUEST,
-    value,
-    format: (number) => written(subject, number),
-    describe: say,
-    tip: (row, column) => [
-      `${steps[row].title}, ${named(tokens, column)}`,
-      written(subject, value(row, column)),
-    ],
-    tokens: (_, column) => ({ query: column }),
-    choose: (_, column) => choosing(trace, side, column),
-    chosen: { column: query },
-    start: { row: 0, column: query },
-    rest: { readout: say(last, query) },
+    title: quantity.title,
+    summary: `${quantity.title}: ${matrix.rows} steps through the depth by ${matrix.columns} positions.`,
+    help: quantity.help,
+    ...chart(
+      {
+        x: tokenBand(
+          tokens,
+          { side, query, choose: (token) => choosing(trace, side, token) },
+          { side: 'top', isSlanted: true },
+        ),
+        y: stepBand(steps, { side: 'top', isSlanted: true }),
+        isSwapped: isNarrow(state.width),
+        marks: [
+          cell(matrix, {
+            ramp: {
+              title: quantity.unit,
+              domain: [scale.least, scale.most],
+              isDiverging: scale.isSigned,
+              write: amount,
+            },
+            text: ({ value }) => scale.short(value),
+            format: (value) => written(subject, value),
+            name: ({ row, column }) => `${steps[row].title}, ${named(tokens, column)}`,
+            say,
+          }),
+        ],
+        table: {
+          rows: { title: STEP },
+          columns: { title: 'token' },
+          quantity: quantity.unit,
+          request: REQUEST,
+        },
+        sentence: {
+          rest: { readout: say({ row: last, column: query, value: valueIn(matrix)(last, query) }) },
+        },
+      },
+      state,
+    ),
   };
 }
 
 /** @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
-function lineFigure(state, subject) {
-  const {
-    quantity,
-    tokens,
-    depth: { steps, matrix },
-    query,
-    scale,
-  } = subject;
-  const { palette } = state;
+function lineFigure({ palette, ...state }, subject) {
+  const { quantity, side, tokens, depth, query, scale } = subject;
+  const { steps, matrix } = depth;
+  const here = named(tokens, query);
   const lines = [
-    {
-      name: `at ${named(tokens, query)}`,
-      values: Array.from(columnOf(matrix, query)),
-      color: palette.query,
-    },
+    { name: `at ${here}`, values: columnOf(matrix, query), stroke: palette.query, dots: 6 },
     {
       name: `mean over ${tokens.length} tokens`,
       values: rowMeans(matrix),
-      color: palette.muted,
-      isDashed: true,
+      stroke: palette.muted,
+      dash: /** @type {const} */ ('dot'),
+      dots: 4,
     },
   ];
   return {
-    title: `${quantity.title} at ${named(tokens, query)}`,
-    summary: `${quantity.title} through the depth, ${steps.length} steps, at ${named(tokens, query)} and in the mean over all tokens.`,
-    ...depthLines(steps, lines, { ...scale, quantity: quantity.unit }, state),
-    grid: lineGrid(subject, lines),
+    title: `${quantity.title} at ${here}`,
+    summary: `${quantity.title} through the depth, ${steps.length} steps, at ${here} and in the mean over all tokens.`,
+    ...chart(
+      {
+        x: stepBand(steps, { isSlanted: true }),
+        y: linear(quantity.unit, { domain: [scale.least, scale.most], pad: 0.05, hasZero: true }),
+        marks: [
+          line(lines, {
+            names: 'above',
+            format: (value) => written(subject, value),
+            name: ({ row, column }) => `${steps[column].title}, ${row === 0 ? here : 'mean'}`,
+            say: ({ row, column, value }) =>
+              quantity.say(
+                steps[column],
+                written(subject, value),
+                row === 0 ? here : 'the mean over all tokens',
+                value,
+              ),
+            tokens: () => ({ query }),
+          }),
+        ],
+        size: { height: 240 },
+        table: {
+          rows: { title: 'line' },
+          columns: { title: STEP },
+          quantity: `${quantity.unit} through the depth`,
+          request: REQUEST,
+        },
+        sentence: { sides: { rows: side, columns: side }, rest: { readout: '' } },
+      },
+      { ...state, palette },
+    ),
   };
 }
 
-/** @param {ReturnType<typeof subjectOf>} subject @param {Line[]} lines @returns {Grid} */
-function lineGrid(subject, lines) {
-  const {
-    quantity,
-    side,
-    tokens,
-    depth: { steps },
-    query,
-    scale,
-  } = subject;
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => lines[row].values[column];
-  /** @param {number} row */
-  const nameOfLine = (row) => (row === 0 ? named(tokens, query) : 'the mean over all tokens');
-  return {
-    rows: lines.length,
-    columns: steps.length,
-    kind: 'line chart',
-    sides: { rows: side, columns: side },
-    rowTitle: 'line',
-    columnTitle: 'step through the depth',
-    rowLabels: lines.map(({ name }) => name),
-    columnLabels: steps.map(({ title }) => title),
-    quantity: `${quantity.unit} through the depth`,
-    request: REQUEST,
-    value,
-    format: (number) => written(subject, number),
-    describe: (row, column) =>
-      quantity.say(
-        steps[column],
-        written(subject, value(row, column)),
-        nameOfLine(row),
-        value(row, column),
-      ),
-    tip: (row, column) => [
-      `${steps[column].title}, ${row === 0 ? named(tokens, query) : 'mean'}`,
-      written(subject, value(row, column)),
-    ],
-    tokens: () => ({ query }),
-    start: { row: 0, column: 0 },
-    rest: { readout: '' },
-    geometry: pointsOf(lines, scale),
-  };
+const STEP = 'step through the depth';
+
+/** @param {Step[]} steps @param {Parameters<typeof band>[1]} options */
+function stepBand(steps, options) {
+  return band(
+    steps.map(({ title }) => title),
+    { letters: 19, ...options },
+  );
 }

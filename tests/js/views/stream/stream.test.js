@@ -2,12 +2,10 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { normDepth, streamDepth, writtenDepth } from '../../../../static/js/views/stream/depth.js';
-import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
 import { stream } from '../../../../static/js/views/stream/stream.js';
 import {
   figuresOf,
   fillTrace,
-  FRAME,
   longTrace,
   pairTrace,
   plain,
@@ -86,11 +84,11 @@ for (const show of SHOWS) {
 
 test('the likeliest token stands in every cell, its probability in the colour', () => {
   const [{ data, grid }] = shown(sampleTrace(), 'lens');
-  const [map, heads, names] = data;
+  const [map, names, heads] = data;
   const column = map.z.slice(1).map(([first]) => Number(first.toFixed(3)));
   deepEqual([...column, map.zmin, map.zmax], [0.3, 0.8, 0, 1]);
   deepEqual(heads.text, ['&lt;s&gt;', 'it', 'saw', '&lt;b&gt;', 'it']);
-  deepEqual([names.text[0], names.text[1]], ['&lt;i&gt;&amp;', 'saw']);
+  deepEqual([names.text[0], names.text[COUNT]], ['&lt;i&gt;&amp;', 'saw']);
   equal(grid.written(1, 0), '“·saw” 80.0 %');
   match(plain(grid.describe(1, 1)), /“·saw” with probability 80\.0 %; this token came next$/);
   match(plain(grid.describe(0, 2)), /“<i>&” with probability 30\.0 %$/);
@@ -206,10 +204,10 @@ test('written vectors come part by part', () => {
 });
 
 test('every cell is found at its own position only', () => {
-  const setting = settingFor(50, 3, 700);
-  const { box, at } = geometryOf(setting);
+  const [{ grid }] = shown(longTrace(50), 'lens', { width: 700 });
+  const { box, at } = grid.geometry;
   const seen = new Set();
-  for (let row = 0; row < 3; row += 1) {
+  for (let row = 0; row < grid.rows; row += 1) {
     for (let column = 0; column < 50; column += 1) {
       const { x0, x1, y0, y1 } = box(row, column);
       deepEqual(at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
@@ -217,35 +215,24 @@ test('every cell is found at its own position only', () => {
       seen.add(`${x0} ${y0}`);
     }
   }
-  equal(seen.size, 150);
+  equal(seen.size, grid.rows * 50);
 });
 
 test('the map shows tokens, numbers and names in the places that the geometry says', () => {
-  const probabilities = {
-    rows: 2,
-    columns: 5,
-    data: Float64Array.from({ length: 10 }, (_, at) => at / 10),
-  };
-  const lens = {
-    tokens: TOKENS,
-    probabilities,
-    nameAt: (layer, position) => `${layer}<${position}`,
-    isRight: (layer, position) => layer === 1 && position === 3,
-  };
-  const state = { ...FRAME, width: 260 };
-  const { data, layout } = lensMap(lens, state);
-  const [map, heads, names, underlines] = data;
-  const { box } = geometryOf(settingFor(5, 2, 260));
+  const [{ data, layout, grid }] = shown(sampleTrace(), 'lens', { width: 260 });
+  const [map, names, heads, underlines] = data;
+  const { box } = grid.geometry;
   ok(map.z.length > 3, 'more lines than one');
   for (let at = 0; at < 10; at += 1) {
-    const { x0, y0 } = box(Math.floor(at / 5), at % 5);
-    equal(map.z[y0 + 0.5][x0 + 0.5], at / 10);
+    const [row, column] = [Math.floor(at / 5), at % 5];
+    const { x0, y0 } = box(row, column);
+    equal(map.z[y0 + 0.5][x0 + 0.5], grid.value(row, column));
     const written = names.x.findIndex((x, index) => x === x0 + 0.5 && names.y[index] === y0 + 0.5);
-    equal(names.text[written], `${Math.floor(at / 5)}&lt;${at % 5}`);
+    equal(names.text[written], row === 0 ? '&lt;i&gt;&amp;' : 'saw');
   }
   deepEqual(map.z[0], new Array(map.z[0].length).fill(null), 'no number beside the tokens');
   equal(heads.text[0], '&lt;s&gt;');
-  const { x0, y1 } = box(1, 3);
+  const { x0, y1 } = box(1, 1);
   equal(underlines.x.length, 3);
   ok(underlines.x[0] > x0 && underlines.y[0] < y1 && underlines.y[0] > y1 - 0.1);
   deepEqual(layout.yaxis.ticktext.slice(0, 3), ['layer', '0', '1']);
