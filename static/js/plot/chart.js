@@ -1,44 +1,98 @@
 /**
- * A chart from its marks: the room that scales and legends take, Plotly's data and layout, and what
- * the cursor, the table, the exports and the sentence read of it. No other module of a chart names a
- * key of Plotly's.
+ * A chart from its marks: Plotly's data and layout, and what the cursor, the table, the exports and the
+ * sentence read of it. No module outside plot/ names a key of Plotly's.
  */
 
-import { amount, decimal, escapeForPlotly } from '../data/format.js';
-import { baseLayout, isNarrow, labelWidth, shortBarTitle, shortBarWidth } from './figure.js';
+import { amount, decimal } from '../data/format.js';
+import { baseLayout } from './figure.js';
 import { transposedGrid } from './grid.js';
 import { legendFor, legendNotes } from './legend.js';
-import { axisOf, labelRoom, leanOf, letteringOf } from './scales.js';
+import { countOf, roomOf } from './room.js';
+import { axisOf, letteringOf } from './scales.js';
+import { squareRoom } from './square.js';
 
 /**
  * @import { Drawing, Frame } from './figure.js'
  * @import { CellCursor, Grid, NumberGrid, SentenceLink } from './grid.js'
  * @import { Mark, Plan } from './marks/mark.js'
- * @import { Ramp, Scale } from './scales.js'
+ * @import { Room, Size } from './room.js'
+ * @import { Axis, Scale } from './scales.js'
  */
 
 /**
  * @typedef {Object} Chart
  * @property {Scale} x
  * @property {Scale} y
- * @property {Mark<any>[]} marks the last is drawn on top; the cursor reads the one that has words
+ * @property {Mark<any>[]} marks the last is drawn on top; the cursor reads the first that has numbers
+ * @property {Pane[]} [panes] in their order from the plot outwards
  * @property {boolean} [isSwapped] x runs down and y across, as on a narrow page
- * @property {{widest?: number, height?: number, row?: number, cell?: number, square?: number}} [size] pixels: of the whole, of the plot, of a row, of a column, of the side of a square plot
+ * @property {Size & {isZoomable?: boolean}} [size] `isZoomable`: a part of a large map can be shown alone
  * @property {Table} table
  * @property {Partial<SentenceLink>} [sentence] beyond what a band of tokens says
  * @property {Partial<CellCursor>} [cursor]
  */
 
+/** @typedef {{shares: 'x'|'y', scale: Scale, marks: Mark<any>[], pixels: number, gap?: number}} Pane another plot that shares a scale: to the right of the plot if that is y, below it if it is x, and the other way round when swapped; `gap`: pixels before it */
+
 /** @typedef {{rows?: {title: string, labels?: string[]}, columns?: {title: string, labels?: string[]}} & Pick<NumberGrid, 'quantity'> & Partial<Pick<NumberGrid, 'request'|'before'|'made'|'call'|'ofRows'|'writtenNote'>>} Table titles and labels are those of the scales unless given */
 
-/** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'>} frame @returns {Drawing & {grid: Grid}} */
-export function chart(spec, { width, palette }) {
-  const { x, y, marks, isSwapped = false } = spec;
+const GAP = 8;
+
+/** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'> & {height?: number}} frame @returns {Drawing & {grid: Grid}} */
+export function chart(spec, { width, palette, height = Infinity }) {
+  const { x, y, marks, panes = [], isSwapped = false, size = {} } = spec;
   const [across, down] = isSwapped ? [y, x] : [x, y];
-  const ramp = marks.find((mark) => mark.ramp && mark.ramp.legend !== 'none')?.ramp;
-  const legend = legendFor(marks, width);
-  const box = boxOf({ across, down, ramp, legend, size: spec.size ?? {} }, width);
-  const { inner, margin } = box;
+  const all = [...marks, ...panes.flatMap((pane) => pane.marks)];
+  const ramps = all.flatMap(({ ramp }) => (ramp && ramp.legend !== 'none' ? [ramp] : []));
+  const legend = legendFor(all, width);
+  const isBelow = (/** @type {Pane} */ { shares }) => (shares === 'x') !== isSwapped;
+  const [below, beside] = [true, false].map((side) =>
+    panes
+      .filter((pane) => isBelow(pane) === side)
+      .reduce((sum, { pixels, gap = GAP }) => sum + pixels + gap, 0),
+  );
+  const room = (size.isSquare ? squareRoom : roomOf)(
+    { across, down, ramps, legend, size, beside, below },
+    { width, height },
+  );
+  const whole = { width: room.inner.width + beside, height: room.inner.height + below };
+  const main = planOf({ x, y, marks, isSwapped, palette, room, whole, width });
+  const drawn = marks.map((mark) => mark.draw(main));
+  const [drawnAcross, drawnDown] = isSwapped ? [main.y, main.x] : [main.x, main.y];
+  const others = panesOf(spec, main, { room, whole, width, palette, isBelow });
+  const parts = [...drawn, ...others.flatMap(({ drawn: of }) => of)];
+  return {
+    data: parts.flatMap(({ traces = [] }) => traces),
+    layout: {
+      ...baseLayout(palette, { width: room.width, height: room.height, margin: room.margin }),
+      ...(isOverlaid(parts) && { barmode: 'overlay' }),
+      xaxis: { ...plainAxis(drawnAcross, room.axes?.across), ...domainIn(main, 'x') },
+      yaxis: { ...plainAxis(drawnDown, room.axes?.down), ...domainIn(main, 'y') },
+      ...Object.assign({}, ...others.map(({ axes }) => axes)),
+      shapes: parts.flatMap(({ shapes = [] }) => shapes),
+      annotations: [
+        ...parts.flatMap(({ notes = [] }) => notes),
+        ...legendNotes(legend, main, room.margin.l),
+        ...room.notes(palette),
+      ],
+    },
+    grid: gridOf(spec, main, width),
+  };
+}
+
+/** Whether bars of several marks share places. @param {ReturnType<Mark<any>['draw']>[]} parts */
+function isOverlaid(parts) {
+  const bars = parts.flatMap(({ traces = [] }) => traces.filter(({ type }) => type === 'bar'));
+  return bars.length > 1;
+}
+
+/**
+ * @param {{x: Scale, y: Scale, marks: Mark<any>[], isSwapped: boolean, palette: Plan['palette'], room: Room, whole: Plan['inner'], width: number}} of
+ * @returns {Plan} of the plot without its panes
+ */
+function planOf({ x, y, marks, isSwapped, palette, room, whole, width }) {
+  const { inner } = room;
+  const [across, down] = isSwapped ? [y, x] : [x, y];
   /** @param {Scale} scale @param {'x'|'y'} name */
   const axis = (scale, name) =>
     axisOf(scale, {
@@ -48,130 +102,137 @@ export function chart(spec, { width, palette }) {
       isDown: scale === down,
       palette,
     });
-  /** @type {Plan} */
-  const plan = {
+  return {
     x: axis(x, 'x'),
     y: axis(y, 'y'),
+    names: { x: 'x', y: 'y' },
+    domain: { x: [0, inner.width / whole.width], y: [1 - inner.height / whole.height, 1] },
     palette,
-    width: box.width,
+    width: room.width,
     inner,
     cell: { width: inner.width / countOf(across), height: inner.height / countOf(down) },
     isSwapped,
-    barAt: -box.foot / inner.height,
-  };
-  const drawn = marks.map((mark) => mark.draw(plan));
-  const [drawnAcross, drawnDown] = isSwapped ? [plan.y, plan.x] : [plan.x, plan.y];
-  return {
-    data: drawn.flatMap(({ traces = [] }) => traces),
-    layout: {
-      ...baseLayout(palette, { width: box.width, height: box.height, margin }),
-      xaxis: plainAxis(drawnAcross),
-      yaxis: plainAxis(drawnDown),
-      shapes: drawn.flatMap(({ shapes = [] }) => shapes),
-      annotations: [
-        ...drawn.flatMap(({ notes = [] }) => notes),
-        ...legendNotes(legend, plan, margin.l),
-        ...(ramp ? [rampTitle(ramp, palette, box)] : []),
-      ],
-    },
-    grid: gridOf(spec, plan),
+    bar: (ramp) => room.bar(ramp, palette),
   };
 }
-
-/** @param {Scale} scale */
-function countOf(scale) {
-  return scale.kind === 'band' ? scale.labels.length : 1;
-}
-
-/** @param {Plan['x']} axis */
-function plainAxis({ range, axis }) {
-  const bare = { ticks: '', showgrid: false, zeroline: false, showline: false, automargin: false };
-  return { ...bare, ...axis, range };
-}
-
-const BAR = { room: 40, below: 18 };
-const HEIGHT = { wide: 306, roomy: 218, narrow: 174 };
-const WIDE = 640;
 
 /**
- * @param {{across: Scale, down: Scale, ramp?: Ramp, legend: ReturnType<typeof legendFor>, size: NonNullable<Chart['size']>}} parts
- * @param {number} available
+ * @param {Chart} spec
+ * @param {Plan} main
+ * @param {{room: Room, whole: Plan['inner'], width: number, palette: Plan['palette'], isBelow: (pane: Pane) => boolean}} of
  */
-function boxOf({ across, down, ramp, legend, size }, available) {
-  const most = Math.min(available, size.widest ?? Infinity);
-  const isTop = across.kind === 'band' && across.side === 'top';
-  const foot = isTop ? 0 : footOf(across, available);
-  const l = leftOf(down, available);
-  const isTitleBelow = Boolean(ramp) && shortBarWidth(ramp?.title ?? '') > most - l;
-  const least = across.kind === 'band' ? leanOf(across, available) : 0;
-  const side = size.square && Math.min(size.square, most - l - 12);
-  const rest = most - l - Math.max(least, legend.right, 4) - (size.cell ? 0 : 8);
-  const rows = down.kind === 'band' ? (size.row ?? 22) * countOf(down) : heightOf(size, available);
-  const inner = {
-    width: side ?? Math.min(size.cell ? size.cell * countOf(across) : Infinity, rest),
-    height: side ?? rows,
-  };
-  const bar = ramp && !isTitleBelow ? shortBarWidth(ramp.title) - inner.width : 0;
-  const margin = {
-    l,
-    r: Math.max(Math.max(least, legend.right, 4) + (side || size.cell ? 0 : 8), bar),
-    t: (isTop && across.kind === 'band' ? labelRoom(across, available) + 14 : 8) + legend.top,
-    b: foot + (ramp ? BAR.room + (isTitleBelow ? BAR.below : 0) : 0),
-  };
+function panesOf(
+  { panes = [], isSwapped = false },
+  main,
+  { room, whole, width, palette, isBelow },
+) {
+  const from = { right: room.inner.width, down: room.inner.height };
+  return panes.map((pane, at) => {
+    const { shares, scale, marks, pixels, gap = GAP } = pane;
+    const name = shares === 'x' ? 'y' : 'x';
+    const drawnOn = isBelow(pane) ? 'y' : 'x';
+    const axis = axisOf(scale, {
+      values: marks.flatMap(({ reach }) => reach[name]),
+      pixels,
+      width,
+      isDown: isBelow(pane),
+      palette,
+    });
+    const side = isBelow(pane) ? 'down' : 'right';
+    const first = from[side] + gap;
+    from[side] = first + pixels;
+    /** @type {[number, number]} */
+    const domain = isBelow(pane)
+      ? [1 - from[side] / whole.height, 1 - first / whole.height]
+      : [first / whole.width, from[side] / whole.width];
+    const own = `${drawnOn}${at + 2}`;
+    /** @type {Plan} */
+    const plan = {
+      ...main,
+      [name]: axis,
+      names: { ...main.names, [drawnOn]: own },
+      domain: { ...main.domain, [drawnOn]: domain },
+      inner: isBelow(pane)
+        ? { width: main.inner.width, height: pixels }
+        : { width: pixels, height: main.inner.height },
+      isSwapped,
+    };
+    return {
+      drawn: marks.map((mark) => onAxes(mark.draw(plan), plan)),
+      axes: {
+        [`${drawnOn}axis${at + 2}`]: {
+          ...plainAxis(axis),
+          domain,
+          anchor: drawnOn === 'x' ? main.names.y : main.names.x,
+        },
+      },
+    };
+  });
+}
+
+/**
+ * What a mark draws, on the axes of its pane.
+ * @param {ReturnType<Mark<any>['draw']>} drawn
+ * @param {Plan} plan
+ */
+function onAxes({ traces = [], shapes = [], notes = [] }, { names: { x, y } }) {
+  /** @param {unknown} ref @param {string} name */
+  const named = (ref, name) => (ref === undefined || ref === name[0] ? name : ref);
+  /** @param {Record<string, unknown>} one */
+  const referred = (one) => ({
+    ...one,
+    xref: named(one.xref === 'paper' ? `${x} domain` : one.xref, x),
+    yref: named(one.yref === 'paper' ? `${y} domain` : one.yref, y),
+  });
   return {
-    inner,
-    margin,
-    foot: foot && foot + 6,
-    isTitleBelow,
-    width: inner.width + margin.l + margin.r,
-    height: inner.height + margin.t + margin.b,
+    traces: traces.map((trace) => ({ ...trace, xaxis: x, yaxis: y })),
+    shapes: shapes.map(referred),
+    notes: notes.map(referred),
   };
 }
 
-/** @param {Scale} down @param {number} width */
-function leftOf(down, width) {
-  if (down.kind !== 'band') return 56;
-  return labelWidth(down.labels, letteringOf(down, width)) + 14 + (down.title ? 20 : 0);
+/** A part of the page for the plot, if panes have the rest. @param {Plan} plan @param {'x'|'y'} name */
+function domainIn({ domain }, name) {
+  const [from, to] = domain[name];
+  return from === 0 && to === 1 ? {} : { domain: [from, to] };
 }
 
-/** @param {Scale} across @param {number} width @returns {number} pixels below the plot */
-function footOf(across, width) {
-  if (across.kind !== 'band') return 44;
-  const labels = across.labels.some(Boolean) ? 24 : 6;
-  const long = across.isSlanted ? labelRoom(across, width) + 18 : labels;
-  return long + (across.title ? 20 : 0);
-}
-
-/** @param {NonNullable<Chart['size']>} size @param {number} width */
-function heightOf({ height }, width) {
-  return height ?? (width >= WIDE ? HEIGHT.wide : isNarrow(width) ? HEIGHT.narrow : HEIGHT.roomy);
-}
-
-/** @param {Ramp} ramp @param {Frame['palette']} palette @param {ReturnType<typeof boxOf>} box */
-function rampTitle({ title }, palette, { foot, isTitleBelow }) {
-  const note = shortBarTitle(escapeForPlotly(title), palette);
-  if (isTitleBelow) return { ...note, xshift: 0, yshift: -32 - foot };
-  return { ...note, xshift: note.xshift + 8, yshift: note.yshift - foot };
+/** @param {Axis} axis @param {Record<string, unknown>} [instead] */
+function plainAxis({ range, axis }, instead = {}) {
+  const { title, ...others } = instead;
+  const bare = { ticks: '', showgrid: false, zeroline: false, showline: false, automargin: false };
+  return {
+    ...bare,
+    ...axis,
+    ...(title !== undefined && { title: { .../** @type {any} */ (axis.title), text: title } }),
+    ...others,
+    range,
+  };
 }
 
 /** @param {Scale} scale @param {number[]} places @returns {string[]} */
 function labelsOf(scale, places) {
   if (scale.kind === 'band') return scale.labels;
-  const write = scale.write ?? ((value) => amount(value, 6));
-  return places.map(write);
+  const write = ('write' in scale && scale.write) || ((value) => amount(value, 6));
+  return places.map((place) => write(place));
 }
 
-/** @param {Chart} chart @param {Plan} plan @returns {Grid} */
-function gridOf({ x, y, marks, isSwapped, table, sentence, cursor }, plan) {
-  const mark = marks.find((one) => one.table && one.meaning.value) ?? marks[0];
+/** @param {Chart} spec @param {Plan} plan @param {number} width @returns {Grid} */
+function gridOf(
+  { x, y, marks, panes = [], isSwapped, table, sentence, cursor, size },
+  plan,
+  width,
+) {
+  const all = [...marks, ...panes.flatMap((pane) => pane.marks)];
+  const mark = all.find((one) => one.table && one.meaning.value) ?? marks[0];
   const { rows: rowsNamed, columns: columnsNamed, ...source } = table;
   const { rows = 0, columns = 0, datum = () => null, rowLabels, kind } = mark.table ?? {};
-  const { value = () => NaN, format = decimal, written, tokens, choose } = mark.meaning;
+  const { value = () => NaN, format = decimal, written, tokens, choose, weight } = mark.meaning;
   const rowNames = rowsNamed?.labels ?? rowLabels ?? labelsOf(y, []);
   const columnNames = columnsNamed?.labels ?? labelsOf(x, mark.reach.x);
   const titles = {
-    row: rowsNamed?.title ?? (rowLabels ? 'curve' : (y.title ?? '')),
-    column: columnsNamed?.title ?? x.title ?? '',
+    row: rowsNamed?.title ?? (rowLabels ? 'curve' : titleOf(y)),
+    column: columnsNamed?.title ?? titleOf(x),
   };
   /** @template T @param {(datum: any) => T} channel @returns {(row: number, column: number) => T} */
   const at = (channel) => (row, column) => channel(datum(row, column));
@@ -200,29 +261,45 @@ function gridOf({ x, y, marks, isSwapped, table, sentence, cursor }, plan) {
     tip: (row, column) => [name(row, column), much(row, column)],
     tokens: tokens ? at(tokens) : () => ({}),
     ...(choose && { choose: at(choose) }),
+    ...(weight && { chosenWeight: at(weight) }),
     start: { row: 0, column: 0 },
     geometry: mark.hits?.(plan),
-    ...linkOf(x, mark),
+    ...(size?.isZoomable && {
+      thinned: { columns: letteringOf(x, width), rows: letteringOf(y, width) },
+    }),
+    ...linkOf(x, y, mark),
     ...sentence,
     ...cursor,
   };
   return isSwapped ? transposedGrid(grid) : grid;
 }
 
-/** What a band of tokens says of the cells over it. @param {Scale} x @param {Mark<any>} mark */
-function linkOf(x, { meaning }) {
-  if (x.kind !== 'band' || !x.tokens) return {};
-  const { side, query, choose } = x.tokens;
+/** @param {Scale} scale */
+function titleOf(scale) {
+  return ('title' in scale && scale.title) || '';
+}
+
+/** What a band of tokens says of the cells over it. @param {Scale} x @param {Scale} y @param {Mark<any>} mark */
+function linkOf(x, y, { meaning }) {
+  const isAcross = x.kind === 'band' && Boolean(x.tokens);
+  const band = isAcross ? x : y;
+  if (band.kind !== 'band' || !band.tokens) return {};
+  const { side, query, choose } = band.tokens;
+  /** @param {number} row @param {number} column */
+  const token = (row, column) => (isAcross ? column : row);
   return {
     sides: { rows: side, columns: side },
-    chosen: { column: query },
-    start: { row: 0, column: query },
+    chosen: isAcross ? { column: query } : { row: query },
+    start: isAcross ? { row: 0, column: query } : { row: query, column: 0 },
     ...(!meaning.tokens && {
-      tokens: (/** @type {number} */ _, /** @type {number} */ column) => ({ query: column }),
+      tokens: (/** @type {number} */ row, /** @type {number} */ column) => ({
+        query: token(row, column),
+      }),
     }),
     ...(choose &&
       !meaning.choose && {
-        choose: (/** @type {number} */ _, /** @type {number} */ column) => choose(column),
+        choose: (/** @type {number} */ row, /** @type {number} */ column) =>
+          choose(token(row, column)),
       }),
   };
 }

@@ -4,7 +4,12 @@
  */
 
 import { transposed } from '../data/arithmetic.js';
-import { amount, decimal, tick, escapeForPlotly, tokenLabels } from '../data/format.js';
+import { amount, decimal, tick, tokenLabels } from '../data/format.js';
+import { matrixFrom } from '../data/trace.js';
+import { chart } from './chart.js';
+import { cell } from './marks/cell.js';
+import { ruleAt } from './marks/other.js';
+import { band } from './scales.js';
 import { diverging, levelOf, sequential } from './colour.js';
 import {
   baseLayout,
@@ -27,26 +32,11 @@ import {
  * @import { Matrix, Token } from '../data/trace.js'
  * @import { Drawing, Frame, Lettering, Palette } from './figure.js'
  * @import { Cell, Grid } from './grid.js'
+ * @import { Datum } from './marks/cell.js'
+ * @import { Meaning } from './marks/mark.js'
  */
 
 /** @typedef {{width: number, height: number, palette: Palette}} Size what a drawing may take, and its colours */
-
-/**
- * A dotted vertical line.
- * @param {number} place
- * @param {Palette} palette
- */
-export function markerLine(place, palette) {
-  return {
-    type: 'line',
-    x0: place,
-    x1: place,
-    yref: 'paper',
-    y0: 0,
-    y1: 1,
-    line: { color: palette.muted, width: 1, dash: 'dot' },
-  };
-}
 
 /**
  * A grid of numbers without a sentence above it.
@@ -97,101 +87,48 @@ export function plainGrid({ rows, columns, titles, quantity, value, format = dec
  */
 
 const ROW = { least: 16, most: 34, whole: 240 };
-const BAR_ROOM = 42;
-
-/** Pixels for the labels and the title below a map. @param {Mapped} mapped */
-function footOf({ titles, hasColumnLabels = true }) {
-  return (titles.columns ? 20 : 0) + (hasColumnLabels ? 24 : 6);
-}
 
 /**
  * A map as wide as the drawing, its rows as high as there is room for.
  * @param {Mapped} mapped
- * @param {Size} size
+ * @param {Pick<Frame, 'width'|'palette'>} frame
  * @returns {Drawing & {grid: Grid}}
  */
-export function mapChart(mapped, { width, palette }) {
-  const { values, rows, columns, titles, scale, quantity, shades = values, hasBar = true } = mapped;
-  const { hasColumnLabels = true } = mapped;
-  const lettering = letteringFor(width);
-  const margin = {
-    l: labelWidth(rows, lettering) + (titles.rows ? 34 : 14),
-    r: 12,
-    t: 8,
-    b: footOf(mapped) + (hasBar ? BAR_ROOM : 0),
+export function mapChart(mapped, frame) {
+  const { values, rows, columns, titles, scale, quantity, shades, format, write, text } = mapped;
+  const { hasBar = true, hasColumnLabels = true, marker, say } = mapped;
+  /** @type {Partial<Meaning<Datum>>} */
+  const meaning = {
+    ...(format && { format }),
+    name: ({ row, column }) =>
+      say?.(row, column) ?? `${titles.rows} ${rows[row]}, ${titles.columns} ${columns[column]}`,
   };
-  const row = mapped.cell ?? Math.max(ROW.least, Math.min(ROW.most, ROW.whole / rows.length));
-  const [wide, tall] = [width - margin.l - margin.r, row * rows.length];
-  const gap = row >= 12 && wide / columns.length >= 12 ? 1 : 0;
-  const below = -footOf(mapped) - 6;
-  const ends = [scale.bottom, (scale.bottom + scale.top) / 2, scale.top];
-  const write = mapped.write ?? ((value) => amount(value, 2));
-  return {
-    data: [
-      {
-        ...heatmapTrace(
-          shades.map((line) => line.map((value) => (Number.isFinite(value) ? value : null))),
-          scale,
-          {
-            ...shortBar(palette, { tickvals: ends, ticktext: ends.map(write) }),
-            yref: 'paper',
-            y: below / tall,
+  return chart(
+    {
+      x: band(hasColumnLabels ? columns : columns.map(() => ''), { title: titles.columns }),
+      y: band(rows, { title: titles.rows }),
+      marks: [
+        cell(matrixFrom(values), {
+          ramp: {
+            title: quantity,
+            domain: [scale.bottom, scale.top],
+            colours: scale.colours,
+            write,
+            legend: hasBar ? 'short' : 'none',
           },
-          [gap, gap],
-        ),
-        showscale: hasBar,
-      },
-      ...(mapped.text ? [textTrace(mapped, mapped.text, shades, palette)] : []),
-    ],
-    layout: {
-      ...baseLayout(palette, { width, height: tall + margin.t + margin.b, margin }),
-      annotations: hasBar
-        ? [{ ...shortBarTitle(escapeForPlotly(quantity), palette), yshift: below - 4 }]
-        : [],
-      shapes: mapped.marker === undefined ? [] : [markerLine(mapped.marker, palette)],
-      xaxis: {
-        ...labelAxis({
-          labels: hasColumnLabels ? columns : columns.map(() => ''),
-          pixels: wide,
-          title: titles.columns,
-          palette,
-          lettering,
-          space: labelWidth(columns, lettering) + 8,
+          ...(shades && { fill: ({ row, column }) => shades[row][column] }),
+          ...(text && { text: ({ row, column }) => text(row, column) }),
+          ...meaning,
         }),
-        tickangle: 0,
+        ...(marker === undefined ? [] : [ruleAt(marker)]),
+      ],
+      size: {
+        row: mapped.cell ?? Math.max(ROW.least, Math.min(ROW.most, ROW.whole / rows.length)),
       },
-      yaxis: downwards(
-        labelAxis({ labels: rows, pixels: tall, title: titles.rows, palette, lettering }),
-      ),
+      table: { columns: { title: titles.columns, labels: columns }, quantity },
     },
-    grid: plainGrid({
-      rows,
-      columns,
-      titles,
-      quantity,
-      value: (at, column) => values[at][column] ?? NaN,
-      ...(mapped.format && { format: mapped.format }),
-      ...(mapped.say && { say: mapped.say }),
-    }),
-  };
-}
-
-/**
- * @param {Mapped} mapped
- * @param {(row: number, column: number) => string} text
- * @param {number[][]} shades
- * @param {Palette} palette
- */
-function textTrace({ scale: { bottom, top, colours } }, text, shades, palette) {
-  const cells = shades.flatMap((line, y) =>
-    line.map((value, x) => ({
-      x,
-      y,
-      text: text(y, x),
-      level: Number.isFinite(value) ? levelOf(value - bottom, top - bottom) : NaN,
-    })),
+    frame,
   );
-  return textInCells(cells, colours, 12, palette.ink);
 }
 
 const STEP_HEIGHT = 22;

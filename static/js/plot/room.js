@@ -1,0 +1,112 @@
+/**
+ * The room that the scales, legends and colour bars of a chart take around its plot, in pixels.
+ */
+
+import { amount, escapeForPlotly } from '../data/format.js';
+import { isNarrow, labelWidth, shortBar, shortBarTitle, shortBarWidth } from './figure.js';
+import { labelRoom, leanOf, letteringOf } from './scales.js';
+
+/**
+ * @import { Frame, Palette } from './figure.js'
+ * @import { Legend } from './legend.js'
+ * @import { Ramp, Scale } from './scales.js'
+ */
+
+/** @typedef {{widest?: number, height?: number, row?: number, cell?: number, square?: number, isSquare?: boolean}} Size pixels: of the whole, of the plot, of a row, of a column, of the side of a square plot; `isSquare`: square cells, as large as the frame lets them be */
+
+/** @typedef {{across: Scale, down: Scale, ramps: Ramp[], legend: Legend, size: Size, beside: number, below: number}} Parts `beside` and `below`: pixels that panes take, with the gaps before them */
+
+/**
+ * @typedef {Object} Room
+ * @property {{width: number, height: number}} inner of the plot without its panes
+ * @property {{l: number, r: number, t: number, b: number}} margin
+ * @property {number} width of the whole
+ * @property {number} height
+ * @property {(ramp: Ramp, palette: Palette) => Record<string, unknown>} bar the place and look of its colour bar
+ * @property {(palette: Palette) => Record<string, unknown>[]} notes the titles of the colour bars, and what axes do not say
+ * @property {{across?: Record<string, unknown>, down?: Record<string, unknown>}} [axes] what replaces the settings of an axis
+ */
+
+const BAR = { room: 40, below: 18 };
+const HEIGHT = { wide: 306, roomy: 218, narrow: 174 };
+const WIDE = 640;
+
+/** @param {Scale} scale */
+export function countOf(scale) {
+  return scale.kind === 'band' ? scale.labels.length : 1;
+}
+
+/** @param {Parts} parts @param {Pick<Frame, 'width'>} frame @returns {Room} */
+export function roomOf({ across, down, ramps, legend, size, beside, below }, { width: available }) {
+  const most = Math.min(available, size.widest ?? Infinity);
+  const isTop = across.kind === 'band' && across.side === 'top';
+  const foot = isTop ? 0 : footOf(across, available);
+  const l = leftOf(down, available);
+  const isTitleBelow = ramps.some(({ title }) => shortBarWidth(title) > most - l);
+  const barRoom = BAR.room + (isTitleBelow ? BAR.below : 0);
+  const lean = across.kind === 'band' ? leanOf(across, available) : 0;
+  const right = Math.max(lean, legend.right, 4) + (size.square || size.cell ? 0 : 8);
+  const side = size.square && Math.min(size.square, most - l - 12);
+  const inner = {
+    width:
+      side ??
+      Math.min(size.cell ? size.cell * countOf(across) : Infinity, most - l - right - beside),
+    height: side ?? heightOf(down, size, available),
+  };
+  const tall = inner.height + below;
+  const wide = inner.width + beside;
+  const bars = Math.max(0, ...ramps.map(({ title }) => shortBarWidth(title))) - wide;
+  const margin = {
+    l,
+    r: Math.max(right, isTitleBelow ? 0 : bars),
+    t: (isTop ? labelRoom(across, available) + 14 : 8) + legend.top,
+    b: foot + ramps.length * barRoom,
+  };
+  const gap = foot && foot + 6;
+  /** @param {Ramp} ramp @returns {number} pixels from the plot down to its bar */
+  const downTo = (ramp) => gap + ramps.indexOf(ramp) * barRoom;
+  return {
+    inner,
+    margin,
+    width: wide + margin.l + margin.r,
+    height: tall + margin.t + margin.b,
+    bar: (ramp, palette) => ({ ...shortBar(palette, ticksOf(ramp)), y: -downTo(ramp) / tall }),
+    notes: (palette) =>
+      ramps.map((ramp) => {
+        const note = shortBarTitle(escapeForPlotly(ramp.title), palette);
+        if (isTitleBelow) return { ...note, xshift: 0, yshift: -32 - downTo(ramp) };
+        return { ...note, xshift: note.xshift + 8, yshift: note.yshift - downTo(ramp) };
+      }),
+  };
+}
+
+/** @param {Scale} down @param {number} width */
+function leftOf(down, width) {
+  if (down.kind === 'pixels') return 0;
+  if (down.kind !== 'band') return 56;
+  return labelWidth(down.labels, letteringOf(down, width)) + 14 + (down.title ? 20 : 0);
+}
+
+/** @param {Scale} across @param {number} width @returns {number} pixels below the plot */
+function footOf(across, width) {
+  if (across.kind === 'pixels') return 0;
+  if (across.kind !== 'band') return 44;
+  const labels = across.labels.some(Boolean) ? 24 : 6;
+  const long = across.isSlanted ? labelRoom(across, width) + 18 : labels;
+  return long + (across.title ? 20 : 0);
+}
+
+/** @param {Scale} down @param {Size} size @param {number} width */
+function heightOf(down, { height, row = 22 }, width) {
+  if (down.kind === 'band') return row * countOf(down);
+  return height ?? (width >= WIDE ? HEIGHT.wide : isNarrow(width) ? HEIGHT.narrow : HEIGHT.roomy);
+}
+
+/** The ticks of a bar of colours: both ends and the middle unless the ramp names them. @param {Ramp} ramp */
+export function ticksOf({
+  domain: [bottom, top],
+  ticks = [bottom, (bottom + top) / 2, top],
+  write = (value) => amount(value, 2),
+}) {
+  return { tickvals: ticks, ticktext: ticks.map((value) => escapeForPlotly(write(value))) };
+}

@@ -1,0 +1,143 @@
+/**
+ * The room around a map of square cells: slanted labels and a colour bar beside it, or, where there is
+ * little room, upright labels and the bar below.
+ */
+
+import { escapeForPlotly, tick } from '../data/format.js';
+import { colourBar, colourBarTitle, isNarrow, labelWidth, paperText } from './figure.js';
+import { countOf, ticksOf } from './room.js';
+import { letteringOf, SLANT } from './scales.js';
+
+/**
+ * @import { Frame, Palette } from './figure.js'
+ * @import { Parts, Room } from './room.js'
+ * @import { Band, Ramp } from './scales.js'
+ */
+
+/** Lines of type at 45° need √2 of their height along the axis. */
+const ROOM_FOR_SLANTED = 20;
+const LEAST_SIDE = 160;
+/** Pixels from which a colour bar beside the map has room for its numbers. */
+const LEAST_BAR = 80;
+/** The length of a bar below the map whose last number is wide: Plotly leaves out what would be cut. */
+const WRITTEN_BAR = 0.8;
+
+/** @param {Parts} parts @param {Pick<Frame, 'width'|'height'>} frame @returns {Room} */
+export function squareRoom({ across, down, ramps: [ramp] }, frame) {
+  const columns = /** @type {Band} */ (across);
+  const rows = /** @type {Band} */ (down);
+  const label = {
+    rows: labelWidth(rows.labels, letteringOf(rows, frame.width)),
+    columns: labelWidth(columns.labels, letteringOf(columns, frame.width)),
+  };
+  const roomy = isNarrow(frame.width) ? null : roomyBox(frame, label, { columns, rows });
+  return roomy && roomy.inner.height >= LEAST_BAR
+    ? withBar(roomy, ramp, 'v')
+    : withBar(tightBox(frame, label, { columns, rows }), ramp, 'h');
+}
+
+/**
+ * @param {Omit<Room, 'bar'>} box
+ * @param {Ramp|undefined} ramp of the map
+ * @param {'v'|'h'} orientation
+ * @returns {Room}
+ */
+function withBar(box, ramp, orientation) {
+  return {
+    ...box,
+    bar: (ramp, palette) => ({
+      ...colourBar(palette, orientation),
+      tickmode: 'array',
+      ...ticksOf({ ticks: quarters(ramp.domain), write: tickText, ...ramp }),
+      ...(ramp.ticks && orientation === 'h' && { len: WRITTEN_BAR }),
+    }),
+    notes: (palette) => [
+      ...(ramp ? [colourBarTitle(escapeForPlotly(ramp.title), palette, orientation)] : []),
+      ...box.notes(palette),
+    ],
+  };
+}
+
+/** Both ends and three values between. @param {[number, number]} domain */
+function quarters([bottom, top]) {
+  return [0, 1, 2, 3, 4].map((quarter) => bottom + ((top - bottom) * quarter) / 4);
+}
+
+/** @param {number} value */
+function tickText(value) {
+  return tick(Number(value.toPrecision(2)));
+}
+
+/**
+ * Axis titles, slanted labels, a vertical colour bar.
+ * @param {Pick<Frame, 'width'|'height'>} frame
+ * @param {{rows: number, columns: number}} label
+ * @param {{columns: Band, rows: Band}} bands
+ */
+function roomyBox(frame, label, bands) {
+  const slanted = Math.ceil(label.columns * SLANT);
+  /** @param {number} tall @param {number} wide pixels that the labels of the columns take */
+  const within = (tall, wide) =>
+    squaresIn(frame, { l: label.rows + 30, r: Math.max(76, wide), t: tall + 40, b: 12 }, bands);
+  const roomy = within(slanted, slanted);
+  const isSlanted = roomy.inner.width / countOf(bands.columns) >= ROOM_FOR_SLANTED;
+  return {
+    ...(isSlanted ? roomy : within(label.columns, 0)),
+    axes: { across: { tickangle: isSlanted ? -45 : -90 } },
+    notes: () => [],
+  };
+}
+
+/**
+ * Upright labels, both titles in one line above them, the colour bar below.
+ * @param {Pick<Frame, 'width'|'height'>} frame
+ * @param {{rows: number, columns: number}} label
+ * @param {{columns: Band, rows: Band}} bands
+ */
+function tightBox(frame, label, bands) {
+  const margin = { l: label.rows + 14, r: 16, t: label.columns + 28, b: 58 };
+  const above = { y: 1, yanchor: 'bottom', yshift: label.columns + 8 };
+  const { rows, columns } = bands;
+  return {
+    ...squaresIn(frame, margin, bands),
+    axes: { across: { tickangle: -90, title: '' }, down: { title: '' } },
+    /** @param {Palette} palette */
+    notes: ({ muted }) =>
+      [
+        paperText(rows.title ? `${escapeForPlotly(rows.title)} ↓` : '', rows.ink ?? muted, {
+          ...above,
+          x: 0,
+          xanchor: 'left',
+          xshift: -margin.l,
+        }),
+        paperText(
+          columns.title ? `${escapeForPlotly(columns.title)} →` : '',
+          columns.ink ?? muted,
+          { ...above, x: 1, xanchor: 'right' },
+        ),
+      ].filter(({ text }) => text),
+  };
+}
+
+/**
+ * Cells are square, and the longer side of the map has a minimum length.
+ * @param {Pick<Frame, 'width'|'height'>} frame
+ * @param {{l: number, r: number, t: number, b: number}} margin
+ * @param {{columns: Band, rows: Band}} bands
+ */
+function squaresIn({ width, height }, margin, bands) {
+  const [columns, rows] = [countOf(bands.columns), countOf(bands.rows)];
+  const room = Math.min(
+    (width - margin.l - margin.r) / columns,
+    (height - margin.t - margin.b) / rows,
+  );
+  const least = Math.min(LEAST_SIDE, width - margin.l - margin.r);
+  const cell = Math.max(least / Math.max(rows, columns), room);
+  const inner = { width: cell * columns, height: cell * rows };
+  return {
+    margin,
+    inner,
+    width: inner.width + margin.l + margin.r,
+    height: inner.height + margin.t + margin.b,
+  };
+}
