@@ -3,12 +3,11 @@
  * sentence read of it. No module outside plot/ names a key of Plotly's.
  */
 
-import { amount, decimal } from '../data/format.js';
 import { baseLayout } from './figure.js';
-import { transposedGrid } from './grid.js';
 import { legendFor, legendNotes } from './legend.js';
+import { gridOf } from './reading.js';
 import { countOf, roomOf } from './room.js';
-import { axisOf, letteringOf } from './scales.js';
+import { axisOf } from './scales.js';
 import { squareRoom } from './square.js';
 
 /**
@@ -61,6 +60,7 @@ export function chart(spec, { width, palette, height = Infinity }) {
   const [drawnAcross, drawnDown] = isSwapped ? [main.y, main.x] : [main.x, main.y];
   const others = panesOf(spec, main, { room, whole, width, palette, isBelow });
   const parts = [...drawn, ...others.flatMap(({ drawn: of }) => of)];
+  const labelled = labelledIn([x, y], [main.x, main.y]);
   return {
     data: parts.flatMap(({ traces = [] }) => traces),
     layout: {
@@ -77,6 +77,7 @@ export function chart(spec, { width, palette, height = Infinity }) {
       ],
     },
     grid: gridOf(spec, main, width),
+    ...(labelled && { labelled }),
   };
 }
 
@@ -210,96 +211,27 @@ function plainAxis({ range, axis }, instead = {}) {
   };
 }
 
-/** @param {Scale} scale @param {number[]} places @returns {string[]} */
-function labelsOf(scale, places) {
-  if (scale.kind === 'band') return scale.labels;
-  const write = ('write' in scale && scale.write) || ((value) => amount(value, 6));
-  return places.map((place) => write(place));
-}
+const ORDINAL = { one: 'st', two: 'nd', few: 'rd', other: 'th' };
+const ordinals = new Intl.PluralRules('en', { type: 'ordinal' });
 
-/** @param {Chart} spec @param {Plan} plan @param {number} width @returns {Grid} */
-function gridOf(
-  { x, y, marks, panes = [], isSwapped, table, sentence, cursor, size },
-  plan,
-  width,
-) {
-  const all = [...marks, ...panes.flatMap((pane) => pane.marks)];
-  const mark = all.find((one) => one.table && one.meaning.value) ?? marks[0];
-  const { rows: rowsNamed, columns: columnsNamed, ...source } = table;
-  const { rows = 0, columns = 0, datum = () => null, rowLabels, kind } = mark.table ?? {};
-  const { value = () => NaN, format = decimal, written, tokens, choose, weight } = mark.meaning;
-  const rowNames = rowsNamed?.labels ?? rowLabels ?? labelsOf(y, []);
-  const columnNames = columnsNamed?.labels ?? labelsOf(x, mark.reach.x);
-  const titles = {
-    row: rowsNamed?.title ?? (rowLabels ? 'curve' : titleOf(y)),
-    column: columnsNamed?.title ?? titleOf(x),
-  };
-  /** @template T @param {(datum: any) => T} channel @returns {(row: number, column: number) => T} */
-  const at = (channel) => (row, column) => channel(datum(row, column));
-  const number = at((one) => (Number.isNaN(value(one)) ? 'nothing' : format(value(one), one)));
-  const name = mark.meaning.name
-    ? at(mark.meaning.name)
-    : (/** @type {number} */ row, /** @type {number} */ column) =>
-        `${rowLabels ? '' : `${titles.row} `}${rowNames[row]}, ${titles.column} ${columnNames[column]}`;
-  const much = mark.meaning.number ? at(mark.meaning.number) : number;
-  /** @type {Grid} */
-  const grid = {
-    rows,
-    columns,
-    rowTitle: titles.row,
-    columnTitle: titles.column,
-    rowLabels: rowNames,
-    columnLabels: columnNames,
-    ...source,
-    kind,
-    value: at(value),
-    format,
-    ...(written && { written: at(written) }),
-    describe: mark.meaning.say
-      ? at(mark.meaning.say)
-      : (row, column) => `${name(row, column)}: ${much(row, column)}`,
-    tip: (row, column) => [name(row, column), much(row, column)],
-    tokens: tokens ? at(tokens) : () => ({}),
-    ...(choose && { choose: at(choose) }),
-    ...(weight && { chosenWeight: at(weight) }),
-    start: { row: 0, column: 0 },
-    geometry: mark.hits?.(plan),
-    ...(size?.isZoomable && {
-      thinned: { columns: letteringOf(x, width), rows: letteringOf(y, width) },
-    }),
-    ...linkOf(x, y, mark),
-    ...sentence,
-    ...cursor,
-  };
-  return isSwapped ? transposedGrid(grid) : grid;
-}
-
-/** @param {Scale} scale */
-function titleOf(scale) {
-  return ('title' in scale && scale.title) || '';
-}
-
-/** What a band of tokens says of the cells over it. @param {Scale} x @param {Scale} y @param {Mark<any>} mark */
-function linkOf(x, y, { meaning }) {
-  const isAcross = x.kind === 'band' && Boolean(x.tokens);
-  const band = isAcross ? x : y;
-  if (band.kind !== 'band' || !band.tokens) return {};
-  const { side, query, choose } = band.tokens;
-  /** @param {number} row @param {number} column */
-  const token = (row, column) => (isAcross ? column : row);
-  return {
-    sides: { rows: side, columns: side },
-    chosen: isAcross ? { column: query } : { row: query },
-    start: isAcross ? { row: 0, column: query } : { row: query, column: 0 },
-    ...(!meaning.tokens && {
-      tokens: (/** @type {number} */ row, /** @type {number} */ column) => ({
-        query: token(row, column),
-      }),
-    }),
-    ...(choose &&
-      !meaning.choose && {
-        choose: (/** @type {number} */ row, /** @type {number} */ column) =>
-          choose(token(row, column)),
-      }),
-  };
+/**
+ * Says how many labels there are, if some are left out around those that are kept.
+ * @param {Scale[]} scales
+ * @param {Axis[]} axes
+ * @returns {string|undefined}
+ */
+function labelledIn(scales, axes) {
+  if (!scales.some((scale) => scale.kind === 'band' && scale.keep)) return undefined;
+  const shown = axes.map(({ axis }) => /** @type {number[]} */ (axis.tickvals ?? []));
+  const isWhole = scales.every((scale, at) => countOf(scale) === shown[at].length);
+  if (isWhole) return undefined;
+  const steps = new Set(
+    shown.flatMap((ticks) => ticks.slice(1).map((index, before) => index - ticks[before])),
+  );
+  const [step] = steps;
+  const suffix = ORDINAL[/** @type {keyof typeof ORDINAL} */ (ordinals.select(step))];
+  // A kept label displaces its neighbours', so that those that are left may be at no even distance.
+  return steps.size === 1
+    ? `Every ${step}${suffix} label is shown.`
+    : 'Some labels are left out to make room.';
 }
