@@ -39,7 +39,8 @@ const GAP = 8;
 
 /** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'> & {height?: number}} frame @returns {Drawing & {grid: Grid}} */
 export function chart(spec, { width, palette, height = Infinity }) {
-  const { x, y, marks, panes = [], isSwapped = false, size = {} } = spec;
+  const { y, marks, panes = [], isSwapped = false, size = {} } = spec;
+  const x = size.isSquare ? leaning(spec.x) : spec.x;
   const [across, down] = isSwapped ? [y, x] : [x, y];
   const all = [...marks, ...panes.flatMap((pane) => pane.marks)];
   const ramps = all.flatMap(({ ramp }) => (ramp && ramp.legend !== 'none' ? [ramp] : []));
@@ -72,13 +73,18 @@ export function chart(spec, { width, palette, height = Infinity }) {
       shapes: parts.flatMap(({ shapes = [] }) => shapes),
       annotations: [
         ...parts.flatMap(({ notes = [] }) => notes),
-        ...legendNotes(legend, main, room.margin.l),
+        ...(size.isSquare ? [] : legendNotes(legend, main, room.margin.l)),
         ...room.notes(palette),
       ],
     },
     grid: gridOf(spec, main, width),
     ...(labelled && { labelled }),
   };
+}
+
+/** The labels above a map of square cells lean or stand upright. @param {Scale} scale @returns {Scale} */
+function leaning(scale) {
+  return scale.kind === 'band' ? { ...scale, side: 'top', isSlanted: true } : scale;
 }
 
 /** Whether bars of several marks share places. @param {ReturnType<Mark<any>['draw']>[]} parts */

@@ -7,13 +7,18 @@
 
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
 import { baseLayout, colourBar, colourBarTitle, labelWidth, letteringFor } from './figure.js';
+import { swatchNotes } from './legend.js';
+import { reader } from './marks/reader.js';
+import { readOf } from './reading.js';
 import { columnOf, extent, highestIn, rowOf } from '../data/trace.js';
 import { share, escapeForPlotly, shortened } from '../data/format.js';
 
 /**
  * @import { Matrix } from '../data/trace.js'
- * @import { Layout, Lettering, Palette, PlotlyTrace } from './figure.js'
- * @import { Cell, Geometry, Highlight } from './grid.js'
+ * @import { Table } from './chart.js'
+ * @import { Drawing, Frame, Layout, Lettering, Palette, PlotlyTrace } from './figure.js'
+ * @import { Cell, CellCursor, Geometry, Grid, Highlight, SentenceLink } from './grid.js'
+ * @import { Meaning } from './marks/mark.js'
  */
 
 /**
@@ -31,7 +36,10 @@ import { share, escapeForPlotly, shortened } from '../data/format.js';
  * @property {'rows'|'columns'} [left] which words stand at the left
  * @property {number|null} [chosenRow] whose lines stand out from the others
  * @property {Lettering} [lettering] of the words
+ * @property {{name: string, colour: string, weights: Matrix}[]} [overlaid] whose lines are drawn over each other in place of those of `weights`
  */
+
+/** @typedef {Omit<Wanted, 'rows'|'columns'|'palette'|'width'|'height'> & {meaning: Meaning<{row: number, column: number}>, table: Table & {rows: {title: string, labels: string[]}, columns: {title: string, labels: string[]}}, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>}} LinesChart the names of the words are the labels of the table */
 
 const STEPS = 12;
 const MOST_LINES = 1200;
@@ -52,15 +60,38 @@ const FIRST_LEVEL = 51;
 const FADED = 0.25;
 
 /**
+ * @param {LinesChart} spec
+ * @param {Pick<Frame, 'width'|'height'|'palette'>} frame
+ * @returns {{drawing: Drawing & {grid: Grid}, drawn: Line[], left: number}} `left`: how many lines were too many
+ */
+export function linesChart(
+  { meaning, table, sentence, cursor, ...spec },
+  { width, height, palette },
+) {
+  const [rows, columns] = [table.rows.labels, table.columns.labels];
+  const wanted = { ...spec, rows, columns, palette, width, height };
+  const { data, layout, geometry, drawn, left } = linesFigure(wanted);
+  const mark = reader(rows.length, columns.length, { ...meaning, kind: 'diagram of lines' });
+  const grid = readOf(mark, {
+    rows: table.rows,
+    columns: table.columns,
+    table,
+    sentence,
+    cursor: { geometry, ...cursor },
+  });
+  return { drawing: { data, layout, grid }, drawn, left };
+}
+
+/**
  * @param {Wanted} wanted
  * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
  */
 export function linesFigure(wanted) {
-  const { weights, threshold = 0, chosenRow = null } = wanted;
+  const { weights, threshold = 0, chosenRow = null, overlaid = [], palette } = wanted;
   const { lines, left } = linesOf(weights, { threshold, most: MOST_LINES });
   const ceiling = wanted.ceiling ?? (extent(weights) || 1);
   const box = boxFor(wanted);
-  const ink = inkFor(wanted.palette, ceiling, box.pitch * THICKNESS.ofPitch);
+  const ink = inkFor(palette, ceiling, box.pitch * THICKNESS.ofPitch);
   const stands = lines.filter(({ row }) => chosenRow === null || row === chosenRow);
   const numbers = numberPlaces(
     stands.filter(({ weight }) => weight >= LEAST_NUMBER),
@@ -68,12 +99,22 @@ export function linesFigure(wanted) {
     NUMBER,
     MOST_NUMBERS,
   );
+  /** @param {Matrix} of @param {string} colour */
+  const inColour = (of, colour) => {
+    const kept = linesOf(of, { threshold, most: MOST_LINES }).lines;
+    return lineTraces(kept, chosenRow, ceiling, box, { ...ink, colour: () => colour });
+  };
+  // The strongest lines of all are on top.
+  const coloured = overlaid
+    .flatMap(({ weights: of, colour }) => inColour(of, colour))
+    .sort((a, b) => a.opacity - b.opacity || a.line.width - b.line.width);
+  const isOne = overlaid.length === 0;
   return {
     data: [
-      ...lineTraces(lines, chosenRow, ceiling, box, ink),
-      ...numberTraces(numbers, wanted.palette),
+      ...(isOne ? lineTraces(lines, chosenRow, ceiling, box, ink) : coloured),
+      ...numberTraces(numbers, palette),
       ...wordTraces(wanted, box),
-      scaleTrace(wanted.palette, ceiling, ink),
+      ...(isOne ? [scaleTrace(palette, ceiling, ink)] : []),
     ],
     layout: layoutFor(wanted, box),
     geometry: geometryOf(wanted, { lines, numbers, ceiling, box, ink }),
@@ -290,7 +331,7 @@ function scaleTrace(palette, ceiling, { scale }) {
 }
 
 /** @param {Wanted} wanted @param {ReturnType<typeof boxFor>} box */
-function layoutFor({ palette, titles, quantity }, box) {
+function layoutFor({ palette, titles, quantity, overlaid = [] }, box) {
   const { margin, across, down, start, end } = box;
   /** @param {string} text @param {'row'|'column'} side */
   const title = (text, side) => ({
@@ -312,7 +353,8 @@ function layoutFor({ palette, titles, quantity }, box) {
       margin,
     }),
     annotations: [
-      colourBarTitle(quantity, palette, 'h'),
+      ...(overlaid.length === 0 ? [colourBarTitle(quantity, palette, 'h')] : []),
+      ...swatchNotes(overlaid, true),
       title(titles.rows, 'row'),
       title(titles.columns, 'column'),
     ],

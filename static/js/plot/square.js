@@ -5,11 +5,13 @@
 
 import { escapeForPlotly, tick } from '../data/format.js';
 import { colourBar, colourBarTitle, isNarrow, labelWidth, paperText } from './figure.js';
+import { swatchNotes } from './legend.js';
 import { countOf, ticksOf } from './room.js';
 import { letteringOf, SLANT } from './scales.js';
 
 /**
  * @import { Frame, Palette } from './figure.js'
+ * @import { Legend } from './legend.js'
  * @import { Parts, Room } from './room.js'
  * @import { Band, Ramp } from './scales.js'
  */
@@ -23,7 +25,7 @@ const LEAST_BAR = 80;
 const WRITTEN_BAR = 0.8;
 
 /** @param {Parts} parts @param {Pick<Frame, 'width'|'height'>} frame @returns {Room} */
-export function squareRoom({ across, down, ramps: [ramp] }, frame) {
+export function squareRoom({ across, down, ramps: [ramp], legend }, frame) {
   const columns = /** @type {Band} */ (across);
   const rows = /** @type {Band} */ (down);
   const label = {
@@ -32,17 +34,17 @@ export function squareRoom({ across, down, ramps: [ramp] }, frame) {
   };
   const roomy = isNarrow(frame.width) ? null : roomyBox(frame, label, { columns, rows });
   return roomy && roomy.inner.height >= LEAST_BAR
-    ? withBar(roomy, ramp, 'v')
-    : withBar(tightBox(frame, label, { columns, rows }), ramp, 'h');
+    ? withBar(roomy, { ramp, legend }, 'v')
+    : withBar(tightBox(frame, label, { columns, rows }), { ramp, legend }, 'h');
 }
 
 /**
  * @param {Omit<Room, 'bar'>} box
- * @param {Ramp|undefined} ramp of the map
+ * @param {{ramp: Ramp|undefined, legend: Legend}} of
  * @param {'v'|'h'} orientation
  * @returns {Room}
  */
-function withBar(box, ramp, orientation) {
+function withBar(box, { ramp: shown, legend }, orientation) {
   return {
     ...box,
     bar: (ramp, palette) => ({
@@ -52,7 +54,8 @@ function withBar(box, ramp, orientation) {
       ...(ramp.ticks && orientation === 'h' && { len: WRITTEN_BAR }),
     }),
     notes: (palette) => [
-      ...(ramp ? [colourBarTitle(escapeForPlotly(ramp.title), palette, orientation)] : []),
+      ...(shown ? [colourBarTitle(escapeForPlotly(shown.title), palette, orientation)] : []),
+      ...swatchNotes(legend.names, orientation === 'h'),
       ...box.notes(palette),
     ],
   };

@@ -90,7 +90,8 @@ export const ROLLOUT = {
  * @property {number} top
  * @property {boolean} isSigned zero is in the middle
  * @property {(value: number) => number} place of a value between bottom and top
- * @property {{tickvals: number[], ticktext: string[]}} [ticks] if positions on the scale are not values
+ * @property {number[]} [ticks] places on the scale, if these are not values
+ * @property {(place: number) => string} [write] a tick
  */
 
 /** The decimal exponent of the smallest weight with a colour of its own. */
@@ -126,7 +127,8 @@ function logScale(end) {
     top,
     isSigned: false,
     place: (/** @type {number} */ value) => Math.max(FLOOR, Math.log10(value)),
-    ticks: { tickvals: powers, ticktext: powers.map(named) },
+    ticks: powers,
+    write: named,
   };
 }
 

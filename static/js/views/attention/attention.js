@@ -12,11 +12,12 @@ import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
 import {
   chosenIn,
-  gridOf,
+  cursorOf,
   leastOf,
-  matrixDrawing,
-  overlaidLines,
-  overlaidMatrix,
+  matrixChart,
+  meaningOf,
+  sentenceOf,
+  tableOf,
 } from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { entryOf } from '../registry.js';
@@ -103,17 +104,17 @@ function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   );
 }
 
-/** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesFigure|null} */
-let linesFigure = null;
+/** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesChart|null} */
+let linesChart = null;
 
 /** Loads the lines if they are wanted and not here yet. @param {Trace} trace @param {ViewState} state */
 function prepare(trace, state) {
   const isWanted = settingOf(trace, state)?.switches.as === 'lines';
-  return isWanted && !linesFigure ? loadLines() : undefined;
+  return isWanted && !linesChart ? loadLines() : undefined;
 }
 
 async function loadLines() {
-  ({ linesFigure } = await import('../../plot/line_map.js'));
+  ({ linesChart } = await import('../../plot/line_map.js'));
 }
 
 /** @type {View} */
@@ -143,7 +144,7 @@ function figure(trace, state) {
     .find(Boolean);
   if (awaited) return { title: 'Attention', notice: awaited };
   const isOfLines = setting.switches.as === 'lines';
-  if (isOfLines && !linesFigure) return { title: 'Attention', notice: READING, isWaiting: true };
+  if (isOfLines && !linesChart) return { title: 'Attention', notice: READING, isWaiting: true };
   const subject = subjectOf(trace, state, setting);
   const { name, quantity, matrix } = subject;
   if (matrix.rows * matrix.columns === 0)
@@ -156,8 +157,8 @@ function figure(trace, state) {
     title: capitalised(name) + quantity.suffix,
     facts: subject.switches.which === 'head' ? rolesOf(state) : [],
     summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
-    ...(isOfLines && linesFigure
-      ? asLines(linesFigure, trace, state, subject, chosen)
+    ...(isOfLines && linesChart
+      ? asLines(linesChart, trace, state, subject, chosen)
       : asMatrix(trace, state, subject)),
     actions: actionsFor(trace, state, subject, chosen),
   };
@@ -165,48 +166,39 @@ function figure(trace, state) {
 
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
 function asMatrix(trace, state, subject) {
-  const { overlaid } = subject;
-  const drawing = matrixDrawing(trace, state, subject);
-  return {
-    ...(overlaid.length > 0 ? overlaidMatrix(drawing, overlaid, state) : drawing),
-    labelled: drawing.labelled,
-    help: notesOf(trace, subject),
-    grid: gridOf(trace, state, subject),
-  };
+  return { ...matrixChart(trace, state, subject), help: notesOf(trace, subject) };
 }
 
 /**
  * The lines of the chosen query are emphasised.
- * @param {typeof import('../../plot/line_map.js').linesFigure} drawLines
+ * @param {typeof import('../../plot/line_map.js').linesChart} drawLines
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
  * @param {ReturnType<typeof chosenIn>} chosen
  */
 function asLines(drawLines, trace, state, subject, { row }) {
-  const grid = gridOf(trace, state, subject);
-  const { overlaid } = subject;
-  const wanted = {
-    rows: grid.rowLabels,
-    columns: grid.columnLabels,
-    weights: subject.matrix,
-    titles: { rows: 'query', columns: 'key' },
-    quantity: subject.quantity.noun,
-    palette: state.palette,
-    width: state.width,
-    height: state.height,
-    threshold: Math.max(0, leastOf(subject)),
-    ceiling: subject.scale.top,
-    chosenRow: row < 0 ? null : row,
-  };
-  const { data, layout, geometry, left } =
-    overlaid.length > 0 ? overlaidLines(drawLines, wanted, overlaid) : drawLines(wanted);
-  return {
-    data,
-    layout,
-    help: notesOf(trace, subject, left),
-    grid: { ...grid, geometry, kind: 'diagram of lines', thinned: undefined },
-  };
+  const { drawing, left } = drawLines(
+    {
+      weights: subject.matrix,
+      titles: { rows: 'query', columns: 'key' },
+      quantity: subject.quantity.noun,
+      threshold: Math.max(0, leastOf(subject)),
+      ceiling: subject.scale.top,
+      chosenRow: row < 0 ? null : row,
+      overlaid: subject.overlaid.map(({ head, matrix }, index) => ({
+        name: `head ${head}`,
+        colour: headColour(state.palette.theme, index),
+        weights: matrix,
+      })),
+      meaning: meaningOf(trace, state, subject),
+      table: tableOf(subject),
+      sentence: sentenceOf(trace, state, subject),
+      cursor: cursorOf(trace, state, subject),
+    },
+    state,
+  );
+  return { ...drawing, help: notesOf(trace, subject, left) };
 }
 
 /**

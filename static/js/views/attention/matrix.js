@@ -4,44 +4,59 @@
  */
 
 import { tokensOf } from '../../data/attention.js';
-import { share } from '../../data/format.js';
+import { share, tick } from '../../data/format.js';
 import { columnOf, highestIn, rowOf, valueIn } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
-import { diverging, headColour, sequential } from '../../plot/colour.js';
-import { isNarrow, letteringFor, nested } from '../../plot/figure.js';
-import { squaresFigure } from '../../plot/map.js';
+import { chart } from '../../plot/chart.js';
+import { headColour } from '../../plot/colour.js';
+import { cell } from '../../plot/marks/cell.js';
+import { reader } from '../../plot/marks/reader.js';
+import { band, linearTicks } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 
 /**
  * @import { Matrix, Trace } from '../../data/trace.js'
  * @import { Unit } from '../../data/words.js'
- * @import { Drawing, Palette, PlotlyTrace, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
+ * @import { Drawing, Palette, ViewState } from '../../plot/figure.js'
+ * @import { CellCursor, Grid, SentenceLink } from '../../plot/grid.js'
+ * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Ramp } from '../../plot/scales.js'
  * @import { Scale } from '../../state/attention_switches.js'
  * @import { Subject } from './subject.js'
  */
 
 const memo = createMemo();
 
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Drawing} */
-export function matrixDrawing(trace, state, subject) {
-  const { matrix, scale, quantity } = subject;
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Drawing & {grid: Grid}} */
+export function matrixChart(trace, state, subject) {
+  const { matrix, scale, quantity, overlaid } = subject;
+  const { palette } = state;
   const { row, column } = chosenIn(trace, state, subject);
-  return squaresFigure(
+  const { rows, columns, ...table } = tableOf(subject);
+  /** @type {Ramp} */
+  const ramp = {
+    title: quantity.noun,
+    domain: [scale.bottom, scale.top],
+    isDiverging: scale.isSigned,
+    ticks: scale.ticks ?? linearTicks([scale.bottom, scale.top], MOST_TICKS),
+    write: scale.write ?? tick,
+  };
+  const kept = row < 0 ? undefined : { rows: [row], columns: [column] };
+  return chart(
     {
-      matrix,
-      z: drawn(subject),
-      rows: unitLabels(subject.rows),
-      columns: unitLabels(subject.columns),
-      titles: { rows: 'query: attends', columns: 'key: attended to' },
-      quantity: quantity.noun,
-      kept: row < 0 ? undefined : { rows: [row], columns: [column] },
-      scale: {
-        bottom: scale.bottom,
-        top: scale.top,
-        colours: (scale.isSigned ? diverging : sequential)(state.palette.theme),
-        ticks: scale.ticks ?? null,
-      },
+      x: band(columns.labels, { title: 'key: attended to', ink: palette.key, keep: kept?.columns }),
+      y: band(rows.labels, { title: 'query: attends', ink: palette.query, keep: kept?.rows }),
+      marks:
+        overlaid.length > 0
+          ? [
+              reader(matrix.rows, matrix.columns, meaningOf(trace, state, subject)),
+              ...strongestOf(subject, palette),
+            ]
+          : [cell(matrix, { ramp, fill: shades(subject), ...meaningOf(trace, state, subject) })],
+      size: { isSquare: true, isZoomable: true },
+      table: { rows, columns, ...table },
+      sentence: sentenceOf(trace, state, subject),
+      cursor: cursorOf(trace, state, subject),
     },
     state,
   );
@@ -50,15 +65,16 @@ export function matrixDrawing(trace, state, subject) {
 /**
  * Values mapped to the colour scale: the lowest colour below the threshold, none for masked cells.
  * @param {Subject} subject
+ * @returns {Matrix}
  */
-function drawn(subject) {
+function shades(subject) {
   return memo([subject], () => {
     const { matrix, scale } = subject;
     const least = leastOf(subject);
-    return nested({
+    return {
       ...matrix,
       data: matrix.data.map((value) => (value < least ? scale.bottom : scale.place(value))),
-    });
+    };
   });
 }
 
@@ -72,6 +88,8 @@ export function leastOf({ scale, switches }) {
 }
 
 const DIGITS = 4;
+const MOST_TICKS = 6;
+const MARKED = 'in brackets: under the threshold';
 
 /**
  * The row and column of the chosen query and key.
@@ -93,51 +111,75 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
   };
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Grid} */
-export function gridOf(trace, state, subject) {
-  const { place, matrix, rows, columns, quantity, scale, request, made } = subject;
+/** @param {Subject} subject */
+export function tableOf({ rows, columns, quantity, name, details, request, made, switches }) {
+  return {
+    rows: { title: 'query', labels: unitLabels(rows) },
+    columns: { title: 'key', labels: unitLabels(columns) },
+    quantity: `${quantity.noun}, ${name}${details}`,
+    request,
+    made,
+    ...(switches.threshold > 0 && { writtenNote: MARKED }),
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Meaning<{row: number, column: number}>} of a cell
+ */
+export function meaningOf(trace, state, subject) {
+  const { place, matrix, rows, columns, quantity } = subject;
   const value = valueIn(matrix);
+  const { query } = chosenIn(trace, state, subject);
+  return {
+    value: ({ row, column }) => value(row, column),
+    format: (number) => quantity.write(number, DIGITS),
+    ...(subject.switches.threshold > 0 && { written: writtenIn(subject, value) }),
+    say: ({ row, column }) => sentence(subject, row, column),
+    name: ({ row, column }) => `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
+    number: ({ row, column }) => muchOf(subject, value(row, column)),
+    tokens: ({ row, column }) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
+    choose: ({ row, column }) => ({
+      ...choosing(trace, place.rows, tokenOf(rows[row], query)),
+      key: tokenOf(columns[column], state.key),
+    }),
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Partial<SentenceLink>}
+ */
+export function sentenceOf(trace, state, subject) {
+  const { place, rows, columns, scale } = subject;
   const counts = {
     rows: tokensOf(trace, place.rows).length,
     columns: tokensOf(trace, place.columns).length,
   };
-  const chosen = chosenIn(trace, state, subject);
   return {
-    rows: matrix.rows,
-    columns: matrix.columns,
     sides: { rows: place.rows, columns: place.columns },
-    rowTitle: 'query',
-    columnTitle: 'key',
-    rowLabels: unitLabels(rows),
-    columnLabels: unitLabels(columns),
-    quantity: `${quantity.noun}, ${subject.name}${subject.details}`,
-    request,
-    made,
-    value,
-    format: (number) => quantity.write(number, DIGITS),
-    ...(subject.switches.threshold > 0 && marksOf(subject, value)),
-    describe: (row, column) => sentence(subject, row, column),
-    tip: (row, column) => [
-      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
-      muchOf(subject, value(row, column)),
-    ],
-    tokens: (row, column) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
     rowOf: (token) => unitOf(rows, token),
     columnOf: (token) => unitOf(columns, token),
     ofRow: (row) => rowShown(subject, row, counts),
     ...(place.id === 'cross' && { ofColumn: (column) => columnShown(subject, column, counts) }),
-    choose: (row, column) => ({
-      ...choosing(trace, place.rows, tokenOf(rows[row], chosen.query)),
-      key: tokenOf(columns[column], state.key),
-    }),
-    chooseHint: 'Enter chooses the cell: its query and its key',
     ceiling: scale.top - scale.bottom,
     isSigned: scale.isSigned,
-    chosen: chosen.row < 0 ? {} : { row: chosen.row },
-    picked: chosen.isChosen ? { row: chosen.row, column: chosen.column } : null,
-    start: { row: Math.max(chosen.row, 0), column: chosen.column },
-    rest: atRest(trace, subject, chosen, counts),
-    thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
+    rest: atRest(trace, subject, chosenIn(trace, state, subject), counts),
+  };
+}
+
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Partial<CellCursor>} */
+export function cursorOf(trace, state, subject) {
+  const { row, column, isChosen } = chosenIn(trace, state, subject);
+  return {
+    chooseHint: 'Enter chooses the cell: its query and its key',
+    chosen: row < 0 ? {} : { row },
+    picked: isChosen ? { row, column } : null,
+    start: { row: Math.max(row, 0), column },
   };
 }
 
@@ -172,16 +214,14 @@ function tokenOf({ first, last }, before) {
  * In the table, cells below the threshold are in brackets.
  * @param {Subject} subject
  * @param {(row: number, column: number) => number} value
+ * @returns {(datum: {row: number, column: number}) => string}
  */
-function marksOf(subject, value) {
-  /** @type {(row: number, column: number) => boolean} */
-  const isCut = (row, column) => value(row, column) < leastOf(subject);
-  /** @type {(row: number, column: number) => string} */
-  const write = (row, column) => subject.quantity.write(value(row, column), DIGITS);
-  return {
-    written: (/** @type {number} */ row, /** @type {number} */ column) =>
-      isCut(row, column) ? `(${write(row, column)})` : write(row, column),
-    writtenNote: 'in brackets: under the threshold',
+function writtenIn(subject, value) {
+  const least = leastOf(subject);
+  return ({ row, column }) => {
+    const number = value(row, column);
+    const written = subject.quantity.write(number, DIGITS);
+    return number < least ? `(${written})` : written;
   };
 }
 
@@ -271,103 +311,36 @@ function eachHead(overlaid, query, key, row, column) {
 /** @typedef {{head: number, matrix: Matrix}} HeadMatrix */
 
 /**
- * The heatmap of the largest weights, split into one of each head.
- * @param {Drawing} drawing
- * @param {HeadMatrix[]} overlaid
- * @param {{palette: Palette, width: number}} frame
- * @returns {Drawing}
- */
-export function overlaidMatrix({ data: [map], layout }, overlaid, { palette, width }) {
-  const { columns } = overlaid[0].matrix;
-  /** @param {number} at */
-  const winner = (at) =>
-    overlaid.reduce(
-      (best, { matrix }, index) =>
-        matrix.data[at] > overlaid[best].matrix.data[at] ? index : best,
-      0,
-    );
-  const maps = overlaid.map((_, index) => ({
-    ...map,
-    z: map.z.map((/** @type {(number|null)[]} */ row, /** @type {number} */ y) =>
-      row.map((value, x) => (winner(y * columns + x) === index ? value : null)),
-    ),
-    colorscale: [
-      [0, palette.surface],
-      [1, headColour(palette.theme, index)],
-    ],
-    showscale: false,
-  }));
-  return { data: [...maps, ...legendTraces(overlaid, palette)], layout: withLegend(layout, width) };
-}
-
-/**
- * The lines of each head in its colour, the strongest on top, over the words of the largest weights.
- * @param {typeof import('../../plot/line_map.js').linesFigure} linesFigure
- * @param {import('../../plot/line_map.js').Wanted} wanted
- * @param {HeadMatrix[]} overlaid
- */
-export function overlaidLines(linesFigure, wanted, overlaid) {
-  const { palette, width } = wanted;
-  const whole = linesFigure(wanted);
-  /** @type {PlotlyTrace[]} */
-  const found = overlaid.flatMap(({ matrix }, index) =>
-    linesFigure({ ...wanted, weights: matrix })
-      .data.filter((trace) => isLine(trace, palette))
-      .map((trace) => ({
-        ...trace,
-        showlegend: false,
-        line: { ...trace.line, color: headColour(palette.theme, index) },
-      })),
-  );
-  const lines = found.sort((a, b) => a.opacity - b.opacity || a.line.width - b.line.width);
-  const others = whole.data
-    .filter((trace) => !isLine(trace, palette) && !trace.marker)
-    .map((trace) => ({ ...trace, showlegend: false }));
-  return {
-    ...whole,
-    data: [...lines, ...others, ...legendTraces(overlaid, palette)],
-    layout: withLegend(whole.layout, width, true),
-  };
-}
-
-/** @param {PlotlyTrace} trace @param {Palette} palette */
-function isLine({ mode, line }, palette) {
-  return mode === 'lines' && line.color !== palette.surface;
-}
-
-/**
- * @param {HeadMatrix[]} overlaid
+ * Maps of the cells in which each head has the largest weight, in its colour.
+ * @param {Subject} subject
  * @param {Palette} palette
- * @returns {PlotlyTrace[]} without points, for the legend alone
  */
-function legendTraces(overlaid, { theme }) {
-  return overlaid.map(({ head }, index) => ({
-    type: 'scatter',
-    mode: 'markers',
-    x: [null],
-    y: [null],
-    name: `head ${head}`,
-    showlegend: true,
-    hoverinfo: 'none',
-    marker: { symbol: 'square', size: 12, color: headColour(theme, index) },
-  }));
+function strongestOf(subject, { theme, surface }) {
+  const { overlaid, scale, quantity } = subject;
+  const { data, ...size } = shades(subject);
+  return overlaid.map(({ head }, index) =>
+    cell(
+      {
+        ...size,
+        data: data.map((value, at) => (strongestAt(overlaid, at) === index ? value : NaN)),
+      },
+      {
+        ramp: {
+          title: quantity.noun,
+          domain: [scale.bottom, scale.top],
+          stops: [surface, headColour(theme, index)],
+          legend: 'none',
+        },
+        swatch: `head ${head}`,
+      },
+    ),
+  );
 }
 
-/**
- * The legend in place of the colour bar.
- * @param {import('../../plot/figure.js').Layout} layout
- * @param {number} width
- * @param {boolean} [isBelow]
- */
-function withLegend(layout, width, isBelow = isNarrow(width)) {
-  const [, ...annotations] = layout.annotations ?? [];
-  const place = isBelow
-    ? { orientation: 'h', x: 0, xanchor: 'left', y: 0, yanchor: 'top' }
-    : { orientation: 'v', x: 1.01, xanchor: 'left', y: 1, yanchor: 'top' };
-  return {
-    ...layout,
-    annotations,
-    showlegend: true,
-    legend: { ...place, itemclick: false, itemdoubleclick: false, font: { size: 12 } },
-  };
+/** @param {HeadMatrix[]} overlaid @param {number} at of a cell @returns {number} index of a head */
+function strongestAt(overlaid, at) {
+  return overlaid.reduce(
+    (best, { matrix }, index) => (matrix.data[at] > overlaid[best].matrix.data[at] ? index : best),
+    0,
+  );
 }

@@ -282,6 +282,10 @@ test('every mode keeps the contract of figures', () => {
 await attention.prepare(sampleTrace(), { ...FRAME, attention_which: 'overlay' });
 const OVERLAID = { attention_which: 'overlay', attention_heads: [0, 1] };
 
+/** The names in the legend, after a square of their colour. */
+const swatchesOf = ({ layout }) =>
+  layout.annotations.flatMap(({ text }) => (text.startsWith('■ ') ? [text.slice(2)] : []));
+
 test('overlaid heads have a colour each, and a cell that of the head with the largest weight', () => {
   const trace = sampleTrace();
   const figure = shown(OVERLAID, trace);
@@ -297,10 +301,7 @@ test('overlaid heads have a colour each, and a cell that of the head with the la
       equal(maps[1 - winner].z[row][column], null);
     }
   match(figure.grid.describe(3, 1), /head \d 0?\.\d+, head \d/);
-  deepEqual(
-    figure.data.filter(({ showlegend }) => showlegend).map(({ name }) => name),
-    ['head 0', 'head 1'],
-  );
+  deepEqual(swatchesOf(figure), ['head 0', 'head 1']);
 });
 
 test('each overlaid head can be switched, has its colour beside the switch, and is drawn in lines', () => {
@@ -317,10 +318,7 @@ test('each overlaid head can be switched, has its colour beside the switch, and 
       .map(({ line }) => line.color),
   );
   ok(colours.size >= 2);
-  deepEqual(
-    figure.data.filter(({ showlegend }) => showlegend !== false).map(({ name }) => name),
-    ['head 0', 'head 1'],
-  );
+  deepEqual(swatchesOf(figure), ['head 0', 'head 1']);
   for (const width of WIDTHS)
     for (const attention_as of ['matrix', 'lines'])
       assertContract([shown({ ...OVERLAID, attention_as, width })], width);
