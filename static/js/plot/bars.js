@@ -9,89 +9,55 @@ import { matrixAt, rowOf } from '../data/trace.js';
 import { isMask, wordBehind } from '../data/words.js';
 import { css, diverging, sequential } from './colour.js';
 import { chart } from './chart.js';
-import { bar, endFor } from './marks/bar.js';
-import { rule } from './marks/other.js';
-import { band, linear } from './scales.js';
-import {
-  baseLayout,
-  downwards,
-  isNarrow,
-  labelAxis,
-  labelWidth,
-  roundTicks,
-  amountAxis,
-  paperText,
-} from './figure.js';
+import { bar, endFor, endsFor } from './marks/bar.js';
+import { above, rule, text } from './marks/other.js';
+import { reader } from './marks/reader.js';
+import { band, linear, linearTicks } from './scales.js';
+import { isNarrow, labelWidth, roundTicks, amountAxis } from './figure.js';
 
 /**
  * @import { Side } from '../data/attention.js'
  * @import { NamedArray, Token, Trace } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
- * @import { CellCursor, NumberGrid } from './grid.js'
+ * @import { Table } from './chart.js'
+ * @import { CellCursor, NumberGrid, SentenceLink } from './grid.js'
+ * @import { Hits, Meaning } from './marks/mark.js'
  * @import { Drawing, Frame, Lettering, Palette } from './figure.js'
  */
 
 const ROW_HEIGHT = 30;
 /** Rows are high enough for every label. */
 const LETTERING = { size: 13, letters: 14, space: 1 };
-const NUMBER = { size: 12, letters: 24, space: 1 };
 const WIDEST = 760;
-
-/**
- * @param {Frame} state
- * @param {Guess[]} guesses
- * @param {Pick<Words, 'event'>} words
- * @returns {Drawing}
- */
-export function guessBars({ palette, width }, guesses, words) {
-  const scale = sequential(palette.theme);
-  const labels = guesses.map(({ name }) => name);
-  const ended = guesses.map((guess) => ({
-    probability: guess.probability,
-    number: numberOf(guess),
-  }));
-  const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: 4, b: 44 };
-  const height = guesses.length * ROW_HEIGHT;
-  const total = Math.min(width, WIDEST);
-  return {
-    data: [
-      barTrace(
-        guesses.map(({ mark }, row) => ({
-          value: ended[row].probability,
-          written: ended[row].number,
-          colour: mark ? palette.key : css(scale, 128),
-        })),
-        palette,
-      ),
-    ],
-    layout: {
-      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
-      xaxis: probabilityAxis(ended, words.event, {
-        palette,
-        pixels: total - margin.l - margin.r,
-        lettering: NUMBER,
-      }),
-      yaxis: downwards(
-        labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING }),
-      ),
-    },
-  };
-}
 
 /**
  * The predictions at one token, one bar each. A thin line marks the model's own probability, if the
  * bar is that of being sampled.
- * @param {(Guess & {own?: number})[]} guesses
- * @param {{event: string, side: Side, query: number, say: (row: number) => string, choose?: (row: number) => Patch, cursor?: Partial<CellCursor>} & Pick<NumberGrid, 'quantity'|'request'>} of
- * @param {Frame} state
+ * @template {Guess & {own?: number}} G
+ * @param {G[]} guesses
+ * @param {{event: string, side?: Side, query: number|null, say: (row: number) => string, choose?: (row: number) => Patch, table: Pick<Table, 'quantity'|'request'|'call'>, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>, hasOwn?: boolean, token?: number}} of `hasOwn`: the model's own probability is a column of the table; `token`: the one that predicts, if it is not `query`
+ * @param {Pick<Frame, 'width'|'palette'>} frame
  */
-export function guessChart(guesses, { event, side, query, say, choose, cursor, ...source }, state) {
-  const { palette, width } = state;
+export function guessChart(guesses, of, frame) {
+  const { event, side, query, say, choose, table, sentence, cursor, hasOwn = false } = of;
+  const { palette, width } = frame;
   const labels = guesses.map(({ name }) => name);
   const pixels = Math.min(width, WIDEST) - labelWidth(labels, LETTERING) - 26;
-  const ends = guesses.map((guess) => ({ value: guess.probability, text: numberOf(guess) }));
   const owns = guesses.flatMap(({ own }, row) => (own === undefined ? [] : [{ own, row }]));
-  const end = endFor(ends, pixels, Math.max(LEAST_END, ...owns.map(({ own }) => own)));
+  const ends = guesses.map((guess) => ({
+    value: Math.max(guess.probability, guess.own ?? 0),
+    text: numberOf(guess),
+  }));
+  const end = endFor(ends, pixels, LEAST_END);
+  /** @type {Meaning<{row: number, column: number}>} */
+  const meaning = {
+    value: ({ row, column }) => (column === 1 ? guesses[row].own : guesses[row].probability) ?? NaN,
+    format: (value) => percent(value),
+    name: ({ row }) => `“${guesses[row].name}”`,
+    say: ({ row }) => say(row),
+    tokens: () => ({ query: of.token ?? query ?? undefined }),
+    ...(choose && { choose: ({ row }) => choose(row) }),
+  };
   return chart(
     {
       x: linear(`probability of ${event}`, {
@@ -102,34 +68,72 @@ export function guessChart(guesses, { event, side, query, say, choose, cursor, .
       }),
       y: band(labels, { ...LETTERING }),
       marks: [
+        reader(guesses.length, hasOwn ? 2 : 1, {
+          ...meaning,
+          kind: 'bar chart',
+          ...(hasOwn && { hits: () => rowHits(guesses.length, Math.max(...ends.map(valueOf))) }),
+        }),
         bar(guesses, {
-          x: ({ probability }) => probability,
+          length: ({ probability }) => probability,
           fill: ({ mark }) => (mark ? palette.key : css(sequential(palette.theme), 128)),
-          text: numberOf,
-          format: (value) => percent(value),
-          name: ({ name }) => `“${name}”`,
-          say: (guess) => say(guesses.indexOf(guess)),
-          tokens: () => ({ query }),
-          ...(choose && { choose: (guess) => choose(guesses.indexOf(guess)) }),
+          ...(owns.length === 0 && { text: numberOf }),
         }),
         rule(owns, {
-          from: ({ own, row }) => ({ x: own, y: row - 0.4 }),
-          to: ({ own, row }) => ({ x: own, y: row + 0.4 }),
+          from: ({ own, row }) => ({ x: own, y: row - 0.3 }),
+          to: ({ own, row }) => ({ x: own, y: row + 0.3 }),
           stroke: palette.ink,
           width: 1.5,
         }),
+        // Numbers keep clear of the lines.
+        ...(owns.length === 0
+          ? []
+          : [
+              text(guesses, {
+                x: (_, row) => ends[row].value,
+                y: (_, row) => row,
+                text: (guess) => `\u00a0${numberOf(guess)}`,
+                size: 12,
+                at: 'middle right',
+              }),
+            ]),
       ],
       size: { widest: WIDEST, row: ROW_HEIGHT },
       table: {
         rows: { title: 'token' },
-        columns: { title: '', labels: ['probability'] },
-        ...source,
+        columns: {
+          title: '',
+          labels: hasOwn ? ['probability of being sampled', 'the model’s own'] : ['probability'],
+        },
+        ...table,
       },
-      sentence: { sides: { rows: side, columns: side }, rest: { readout: say(0) } },
+      sentence: {
+        ...(side && { sides: { rows: side, columns: side } }),
+        rest: { readout: say(0) },
+        ...sentence,
+      },
       cursor,
     },
-    state,
+    frame,
   );
+}
+
+/** @param {{value: number}} end */
+const valueOf = ({ value }) => value;
+
+/**
+ * A bar and the space behind it are one target for the pointer.
+ * @param {number} count
+ * @param {number} end
+ * @returns {Hits}
+ */
+function rowHits(count, end) {
+  return {
+    box: (row) => (row === undefined ? null : { x0: 0, x1: end, y0: row - 0.45, y1: row + 0.45 }),
+    at: (_, y) => {
+      const row = Math.round(y);
+      return row >= 0 && row < count ? { row, column: 0 } : null;
+    },
+  };
 }
 
 /**
@@ -156,33 +160,6 @@ export function barTrace(rows, palette) {
 /** The number at the end of a bar. @param {Guess} guess */
 function numberOf({ probability, mark }) {
   return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
-}
-
-/**
- * The part that all grids of guesses share: one row per guess, all for one token.
- * @param {Guess[]} guesses
- * @param {{side: Side, query: number, say: (row: number) => string}} of
- */
-export function guessesGrid(guesses, { side, query, say }) {
-  return {
-    rows: guesses.length,
-    columns: 1,
-    sides: { rows: side, columns: side },
-    rowTitle: 'token',
-    columnTitle: '',
-    rowLabels: guesses.map(({ name }) => name),
-    columnLabels: ['probability'],
-    value: (/** @type {number} */ row) => guesses[row].probability,
-    format: (/** @type {number} */ probability) => percent(probability),
-    describe: say,
-    tip: (/** @type {number} */ row) => [
-      `“${guesses[row].name}”`,
-      percent(guesses[row].probability),
-    ],
-    tokens: () => ({ query }),
-    start: { row: 0, column: 0 },
-    rest: { readout: say(0) },
-  };
 }
 
 const MOST_TICKS = 4;
@@ -301,8 +278,8 @@ export function marker(trace, tokens, query, hidden) {
 const SIGNED_ROW = { height: 26, least: 18 };
 const WIDEST_SIGNED = 720;
 const LETTERS = { wide: 48, narrow: 18 };
-/** The share of the room that bars have at least, beside their numbers. */
-const LEAST_BARS = 0.3;
+/** Pixels around the bars: the ends above, the axis below. */
+const AROUND_SIGNED = 66;
 const LEVELS = { against: 40, quiet: 128, for: 215 };
 
 /**
@@ -315,52 +292,58 @@ const LEVELS = { against: 40, quiet: 128, for: 215 };
  */
 
 /**
- * @param {Bar[]} bars
- * @param {{title: string, ends: [string, string]}} axis what is measured, and what its two ends mean
- * @param {Frame} state
- * @returns {Drawing}
+ * Bars on both sides of zero, with their numbers at the ends.
+ * @template {Bar} B
+ * @param {B[]} bars
+ * @param {{title: string, ends: [string, string], table: Table, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>} & Partial<Meaning<B>>} of what is measured, and what its two ends mean
+ * @param {Pick<Frame, 'width'|'height'|'palette'>} frame
  */
-export function signedBars(bars, { title, ends }, { palette, width, height: room }) {
-  const scale = diverging(palette.theme);
+export function signedBars(bars, { title, ends, table, sentence, cursor, ...meaning }, frame) {
+  const { palette, width, height } = frame;
+  const colours = diverging(palette.theme);
   const lettering = {
     size: 13,
     letters: isNarrow(width) ? LETTERS.narrow : LETTERS.wide,
     space: 1,
   };
   const labels = bars.map(({ label, short }) => (isNarrow(width) ? (short ?? label) : label));
-  const margin = { l: labelWidth(labels, lettering) + 14, r: 12, t: 22, b: 44 };
-  const height = Math.min(
-    bars.length * SIGNED_ROW.height,
-    Math.max(room - margin.t - margin.b, bars.length * SIGNED_ROW.least),
-  );
-  const total = Math.min(width, WIDEST_SIGNED);
-  const range = rangeOf(bars, total - margin.l - margin.r);
-  return {
-    data: [
-      barTrace(
-        bars.map((bar) => ({
-          value: bar.value,
-          written: writtenOf(bar),
-          colour: css(scale, bar.value < 0 ? LEVELS.against : LEVELS.for),
-        })),
-        palette,
-      ),
-    ],
-    layout: {
-      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
-      xaxis: {
-        range,
-        nticks: isNarrow(width) ? 4 : 6,
-        tickformat: '~g',
-        ...amountAxis(title, palette),
-        zeroline: true,
-        zerolinecolor: palette.muted,
-        zerolinewidth: 1,
-      },
-      yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering })),
-      annotations: endsOf(ends, palette),
+  const room = Math.max(height - AROUND_SIGNED, bars.length * SIGNED_ROW.least);
+  const pixels = Math.min(width, WIDEST_SIGNED) - labelWidth(labels, lettering) - 26;
+  const written = bars.map((each) => ({ value: each.value, text: writtenOf(each) }));
+  return chart(
+    {
+      x: linear(title, {
+        domain: endsFor(written, pixels),
+        ticks: linearTicks(reachOf(bars), isNarrow(width) ? 4 : 6),
+        hasGrid: true,
+        hasZero: true,
+      }),
+      y: band(labels, lettering),
+      marks: [
+        bar(bars, {
+          length: ({ value }) => value,
+          fill: ({ value }) => css(colours, value < 0 ? LEVELS.against : LEVELS.for),
+          text: writtenOf,
+          format: (value) => withSign(value),
+          name: ({ name }) => name,
+          number: writtenOf,
+          ...meaning,
+        }),
+        above(ends[0] && `← ${ends[0]}`, ends[1] && `${ends[1]} →`),
+      ],
+      size: { widest: WIDEST_SIGNED, row: Math.min(SIGNED_ROW.height, room / bars.length) },
+      table: { rows: { title: 'token', labels: bars.map(({ label }) => label) }, ...table },
+      sentence,
+      cursor,
     },
-  };
+    frame,
+  );
+}
+
+/** @param {Bar[]} bars @returns {[number, number]} with zero */
+function reachOf(bars) {
+  const values = bars.map(({ value }) => value);
+  return [Math.min(0, ...values), Math.max(0, ...values)];
 }
 
 /** @param {Bar} bar */
@@ -372,34 +355,4 @@ export function writtenOf({ value, written }) {
 export function withSign(value) {
   const text = signed(value, 2);
   return value > 0 && !text.startsWith('<') ? `+${text}` : text;
-}
-
-/**
- * The ends of the axis leave room for what is written beside the bars of either side.
- * @param {Bar[]} bars
- * @param {number} pixels
- * @returns {[number, number]}
- */
-function rangeOf(bars, pixels) {
-  const values = bars.map(({ value }) => value);
-  const least = Math.min(0, ...values);
-  const most = Math.max(0, ...values);
-  const [left, right] = [
-    (/** @type {Bar} */ { value }) => value < 0,
-    (/** @type {Bar} */ { value }) => value >= 0,
-  ].map((isOfSide) => {
-    const written = bars.filter(isOfSide).map(writtenOf);
-    return written.length > 0 ? labelWidth(written, NUMBER) + GAP : 0;
-  });
-  const scale = Math.max(LEAST_BARS * pixels, pixels - left - right) / (most - least || 1);
-  return [least - left / scale, most + right / scale];
-}
-
-/** @param {[string, string]} ends @param {{muted: string}} palette */
-function endsOf([left, right], { muted }) {
-  const above = { y: 1, yanchor: 'bottom' };
-  return [
-    paperText(escapeForPlotly(left && `← ${left}`), muted, { ...above, x: 0, xanchor: 'left' }),
-    paperText(escapeForPlotly(right && `${right} →`), muted, { ...above, x: 1, xanchor: 'right' }),
-  ].filter(({ text }) => text);
 }

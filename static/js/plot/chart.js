@@ -52,7 +52,7 @@ export function chart(spec, { width, palette, height = Infinity }) {
       .reduce((sum, { pixels, gap = GAP }) => sum + pixels + gap, 0),
   );
   const room = (size.isSquare ? squareRoom : roomOf)(
-    { across, down, ramps, legend, size, beside, below },
+    { across, down, ramps, legend, size, beside, below, edges: edgesOf(all) },
     { width, height },
   );
   const whole = { width: room.inner.width + beside, height: room.inner.height + below };
@@ -85,6 +85,13 @@ export function chart(spec, { width, palette, height = Infinity }) {
 /** The labels above a map of square cells lean or stand upright. @param {Scale} scale @returns {Scale} */
 function leaning(scale) {
   return scale.kind === 'band' ? { ...scale, side: 'top', isSlanted: true } : scale;
+}
+
+/** The pixels that marks take outside the plot. @param {Mark<any>[]} marks */
+function edgesOf(marks) {
+  const most = (/** @type {'top'|'right'} */ side) =>
+    Math.max(0, ...marks.map(({ room }) => room?.[side] ?? 0));
+  return { top: most('top'), right: most('right') };
 }
 
 /** Whether bars of several marks share places. @param {ReturnType<Mark<any>['draw']>[]} parts */

@@ -49,6 +49,7 @@ export function readOf(
   const { rows: _, columns: __, ...source } = table;
   const { rows = 0, columns = 0, datum = () => null, kind } = mark.table ?? {};
   const { value = () => NaN, format = decimal, written, tokens, choose, weight } = mark.meaning;
+  const { more = () => [] } = mark.meaning;
   /** @template T @param {(datum: any) => T} channel @returns {(row: number, column: number) => T} */
   const at = (channel) => (row, column) => channel(datum(row, column));
   const number = at((each) => (Number.isNaN(value(each)) ? 'nothing' : format(value(each), each)));
@@ -72,7 +73,7 @@ export function readOf(
     describe: mark.meaning.say
       ? at(mark.meaning.say)
       : (row, column) => `${name(row, column)}: ${much(row, column)}`,
-    tip: (row, column) => [name(row, column), much(row, column)],
+    tip: (row, column) => [name(row, column), much(row, column), ...more(datum(row, column))],
     tokens: tokens ? at(tokens) : () => ({}),
     ...(choose && { choose: at(choose) }),
     ...(weight && { chosenWeight: at(weight) }),

@@ -14,7 +14,7 @@ import { labelRoom, leanOf, letteringOf } from './scales.js';
 
 /** @typedef {{widest?: number, height?: number, row?: number, cell?: number, square?: number, isSquare?: boolean}} Size pixels: of the whole, of the plot, of a row, of a column, of the side of a square plot; `isSquare`: square cells, as large as the frame lets them be */
 
-/** @typedef {{across: Scale, down: Scale, ramps: Ramp[], legend: Legend, size: Size, beside: number, below: number}} Parts `beside` and `below`: pixels that panes take, with the gaps before them */
+/** @typedef {{across: Scale, down: Scale, ramps: Ramp[], legend: Legend, size: Size, beside: number, below: number, edges: {top: number, right: number}}} Parts `beside` and `below`: pixels that panes take, with the gaps before them; `edges`: what marks take outside the plot */
 
 /**
  * @typedef {Object} Room
@@ -37,7 +37,8 @@ export function countOf(scale) {
 }
 
 /** @param {Parts} parts @param {Pick<Frame, 'width'>} frame @returns {Room} */
-export function roomOf({ across, down, ramps, legend, size, beside, below }, { width: available }) {
+export function roomOf(parts, { width: available }) {
+  const { across, down, ramps, legend, size, beside, below, edges } = parts;
   const most = Math.min(available, size.widest ?? Infinity);
   const isTop = across.kind === 'band' && across.side === 'top';
   const foot = isTop ? 0 : footOf(across, available);
@@ -45,7 +46,7 @@ export function roomOf({ across, down, ramps, legend, size, beside, below }, { w
   const isTitleBelow = ramps.some(({ title }) => shortBarWidth(title) > most - l);
   const barRoom = BAR.room + (isTitleBelow ? BAR.below : 0);
   const lean = across.kind === 'band' ? leanOf(across, available) : 0;
-  const right = Math.max(lean, legend.right, 4) + (size.square || size.cell ? 0 : 8);
+  const right = Math.max(lean, legend.right, edges.right, 4) + (size.square || size.cell ? 0 : 8);
   const side = size.square && Math.min(size.square, most - l - 12);
   const inner = {
     width:
@@ -59,7 +60,7 @@ export function roomOf({ across, down, ramps, legend, size, beside, below }, { w
   const margin = {
     l,
     r: Math.max(right, isTitleBelow ? 0 : bars),
-    t: (isTop ? labelRoom(across, available) + 14 : 8) + legend.top,
+    t: (isTop ? labelRoom(across, available) + 14 : 8) + legend.top + edges.top,
     b: foot + ramps.length * barRoom,
   };
   const gap = foot && foot + 6;
@@ -96,9 +97,15 @@ function footOf(across, width) {
   return long + (across.title ? 20 : 0);
 }
 
+const ROW = { most: 22, least: 4 };
+/** Rows of a longer map are lower. */
+const LONGEST_MAP = 1280;
+
 /** @param {Scale} down @param {Size} size @param {number} width */
-function heightOf(down, { height, row = 22 }, width) {
-  if (down.kind === 'band') return row * countOf(down);
+function heightOf(down, { height, row }, width) {
+  const count = countOf(down);
+  if (down.kind === 'band')
+    return count * (row ?? Math.max(ROW.least, Math.min(ROW.most, LONGEST_MAP / count)));
   return height ?? (width >= WIDE ? HEIGHT.wide : isNarrow(width) ? HEIGHT.narrow : HEIGHT.roomy);
 }
 

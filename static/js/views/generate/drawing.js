@@ -3,24 +3,20 @@
  * row that led to it, its experts.
  */
 
-import { percent, shortShare, tick, named } from '../../data/format.js';
+import { percent, shortShare, named } from '../../data/format.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { css, levelOf, sequential } from '../../plot/colour.js';
+import { levelOf, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
   downwards,
   heatmapTrace,
   labelAxis,
   textInCells,
-  labelWidth,
   legendRoom,
-  letteringFor,
-  roundTicks,
   routerLegend,
   shortBar,
-  amountAxis,
 } from '../../plot/figure.js';
-import { guessBars, guessesGrid, guessesIn, wordsFor } from '../../plot/bars.js';
+import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
 import { entryOf } from '../registry.js';
 
@@ -28,107 +24,14 @@ import { entryOf } from '../registry.js';
  * @import { Step } from '../../api/generation.js'
  * @import { Ask, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, Palette, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
- * @import { Guess, Words } from '../../plot/bars.js'
+ * @import { CellCursor } from '../../plot/grid.js'
+ * @import { Guess } from '../../plot/bars.js'
+ * @import { Patch } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
-const ROW_HEIGHT = 180;
 const EXPERT = { height: 30, least: 20, most: 56, roomForNumbers: 26 };
-const MOST_TICKS = 4;
 const LEGEND_WIDTH = 330;
-
-/**
- * The probabilities as bars; if sampling changed them, a thin line at the model's own.
- * @param {Frame} state
- * @param {(Guess & {own: number})[]} bars
- * @param {Pick<Words, 'event'>} words
- * @param {boolean} natural the two are the same
- */
-export function choiceBars(state, bars, words, natural) {
-  const drawn = guessBars(state, bars, words);
-  if (natural) return drawn;
-  const [numbers] = drawn.data;
-  const ends = bars.map(({ probability, own }) => Math.max(probability, own));
-  const widest = guessBars(
-    state,
-    bars.map((bar, row) => ({ ...bar, probability: ends[row] })),
-    words,
-  );
-  const behind = { ...numbers, x: ends, marker: { color: 'rgba(0, 0, 0, 0)', line: { width: 0 } } }; // so that numbers keep clear of lines
-  return {
-    data: [{ ...numbers, text: [] }, behind, ownLines(bars, state.palette)],
-    layout: { ...drawn.layout, xaxis: widest.layout.xaxis, barmode: 'overlay' },
-  };
-}
-
-/** @param {(Guess & {own: number})[]} bars @param {Palette} palette */
-function ownLines(bars, palette) {
-  return {
-    type: 'scatter',
-    mode: 'markers',
-    x: bars.map(({ own }) => own),
-    y: bars.map((_, rank) => rank),
-    marker: {
-      symbol: 'line-ns-open',
-      size: 18,
-      color: palette.ink,
-      line: { width: 1.5, color: palette.ink },
-    },
-    cliponaxis: false,
-    hoverinfo: 'none',
-  };
-}
-
-/**
- * One row of attention weights, a bar for each token.
- * @param {Frame} state
- * @param {string[]} labels
- * @param {Float64Array} weights
- */
-export function rowBars({ palette, width }, labels, weights) {
-  const lettering = letteringFor(width);
-  const margin = { l: 44, r: 8, t: 8, b: Math.ceil(labelWidth(labels, lettering) * 0.72) + 20 };
-  const end = Math.max(...weights) * 1.05;
-  const scale = sequential(palette.theme);
-  return {
-    data: [
-      {
-        type: 'bar',
-        x: labels.map((_, key) => key),
-        y: Array.from(weights),
-        width: 0.8,
-        marker: { color: css(scale, 128), line: { width: 0 } },
-        hoverinfo: 'none',
-      },
-    ],
-    layout: {
-      ...baseLayout(palette, { width, height: ROW_HEIGHT + margin.t + margin.b, margin }),
-      xaxis: {
-        ...labelAxis({
-          labels,
-          pixels: width - margin.l - margin.r,
-          title: '',
-          palette,
-          lettering,
-        }),
-        tickangle: -45,
-      },
-      yaxis: weightAxis(end, palette),
-    },
-  };
-}
-
-/** @param {number} end @param {Palette} palette */
-function weightAxis(end, palette) {
-  const tickvals = roundTicks(Math.min(1, end), MOST_TICKS);
-  return {
-    range: [0, end],
-    tickvals,
-    ticktext: tickvals.map(tick),
-    ...amountAxis('weight', palette, 6),
-  };
-}
 
 /**
  * The router's probability of every expert, layer by layer; chosen experts carry their weights.
@@ -248,31 +151,26 @@ export function startFigure(trace, state) {
     title: `After ${after}`,
     help: `${sampled ? 'The probability of being sampled; the thin line is the model’s own.' : 'The model’s own probabilities.'} ${WAYS}`,
     summary: `The ${guesses.length} likeliest tokens after ${after}; nothing is generated yet.`,
-    ...(sampled
-      ? choiceBars(state, sampled, { event: 'being sampled' }, false)
-      : guessBars(state, guesses, wordsFor(trace))),
-    grid: {
-      ...gridOf(sampled ?? guesses, after, last),
-      ...beginning(trace, state, rowOf(matrixAt(found.ids), last)),
-    },
+    ...guessChart(
+      sampled ?? guesses,
+      {
+        event: sampled ? 'being sampled' : wordsFor(trace).event,
+        side: 'source',
+        query: last,
+        say: (row) => sentence((sampled ?? guesses)[row], after, row),
+        table: { quantity: `probability of being token ${last + 1}`, request: REQUEST },
+        sentence: { query: last, ceiling: 1 },
+        ...beginning(trace, state, rowOf(matrixAt(found.ids), last)),
+      },
+      state,
+    ),
   };
 }
 
-/** @param {(Guess & {own?: number})[]} guesses @param {string} after @param {number} last @returns {Grid} */
-function gridOf(guesses, after, last) {
-  /** @param {number} row */
-  const say = (row) => {
-    const { name, probability, own } = guesses[row];
-    const chance = own === undefined ? percent(probability) : chanceInWords(probability, own);
-    return `After ${after}, “${name}” has probability ${chance}, rank ${row + 1}`;
-  };
-  return {
-    ...guessesGrid(guesses, { side: 'source', query: last, say }),
-    quantity: `probability of being token ${last + 1}`,
-    request: REQUEST,
-    query: last,
-    ceiling: 1,
-  };
+/** @param {Guess & {own?: number}} guess @param {string} after @param {number} row */
+function sentence({ name, probability, own }, after, row) {
+  const chance = own === undefined ? percent(probability) : chanceInWords(probability, own);
+  return `After ${after}, “${name}” has probability ${chance}, rank ${row + 1}`;
 }
 
 /** @param {number} probability of being sampled @param {number} own the model’s */
@@ -285,14 +183,13 @@ export function chanceInWords(probability, own) {
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {ArrayLike<number>} ids
- * @returns {Partial<Grid>}
+ * @returns {{choose?: (row: number) => Patch, cursor?: Partial<CellCursor>}}
  */
 function beginning(trace, { generation }, ids) {
   if (whyOver(trace, [], generation?.most ?? Infinity) !== '') return {};
   return {
     choose: (row) => ({ generate_path: [ids[row]], generate_step: null }),
-    chooseHint: 'Enter starts with this token',
-    note: 'Choose a bar to start with it.',
+    cursor: { chooseHint: 'Enter starts with this token', note: 'Choose a bar to start with it.' },
   };
 }
 

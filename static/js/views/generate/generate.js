@@ -12,22 +12,18 @@ import {
   subjectOf,
   tokensWith,
 } from '../../ui/generation.js';
-import { nameOfGuess } from '../../plot/bars.js';
+import { guessChart, nameOfGuess } from '../../plot/bars.js';
+import { chart } from '../../plot/chart.js';
+import { css, sequential } from '../../plot/colour.js';
+import { roundTicks } from '../../plot/figure.js';
+import { bar } from '../../plot/marks/bar.js';
+import { band, linear } from '../../plot/scales.js';
 import { chainSteps } from '../../data/arithmetic.js';
 import { highestIn } from '../../data/trace.js';
 import { counted, grouped, percent, share, named, tokenLabels } from '../../data/format.js';
 import { isRating, weightsAt } from '../../data/attention.js';
 import { choosingModel } from '../../state/state.js';
-import {
-  asksSampled,
-  chanceInWords,
-  choiceBars,
-  routeMap,
-  rowBars,
-  sliders,
-  startFigure,
-  TERMS,
-} from './drawing.js';
+import { asksSampled, chanceInWords, routeMap, sliders, startFigure, TERMS } from './drawing.js';
 import { entryOf } from '../registry.js';
 import { headControls } from '../../ui/controls.js';
 
@@ -36,7 +32,7 @@ import { headControls } from '../../ui/controls.js';
  * @import { Call } from '../../data/request_code.js'
  * @import { Token, Trace } from '../../data/trace.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
- * @import { Geometry, Grid } from '../../plot/grid.js'
+ * @import { Grid } from '../../plot/grid.js'
  * @import { Guess } from '../../plot/bars.js'
  * @import { Control } from '../../ui/controls.js'
  */
@@ -44,6 +40,8 @@ import { headControls } from '../../ui/controls.js';
 const PATH = '/api/v1/generate';
 const { fields: FIELDS } = entryOf('generate');
 const WORDS = { event: 'being sampled' };
+const ROW_HEIGHT = 180;
+const MOST_TICKS = 4;
 
 /** @type {View} */
 export const generate = {
@@ -187,8 +185,7 @@ function choices(subject) {
       : 'The alternatives; the chosen token is green. The thin line is the model’s own probability, before temperature, top-k and top-p.',
     summary: `The ${bars.length} likeliest tokens where ${written} was written.`,
     facts: [...chainFacts(tokens), ...factsOf(step, natural)],
-    ...choiceBars(state, bars, WORDS, natural),
-    grid: gridOfChoices(subject, bars, natural),
+    ...candidateBars(subject, bars, natural),
   };
 }
 
@@ -248,8 +245,8 @@ function factsOf({ probability, model_probability: own, rank, id, position }, na
   ];
 }
 
-/** @param {Subject} subject @param {Candidate[]} bars @param {boolean} natural @returns {Grid} */
-function gridOfChoices(subject, bars, natural) {
+/** @param {Subject} subject @param {Candidate[]} bars @param {boolean} natural */
+function candidateBars(subject, bars, natural) {
   const { trace, state, step, tokens, path } = subject;
   const after = named(tokens, tokens.length - 2);
   const attention = rowOfStep(step, state.layer, state.head);
@@ -258,35 +255,37 @@ function gridOfChoices(subject, bars, natural) {
     const chance = natural ? percent(probability) : chanceInWords(probability, own);
     return `After ${after}, “${name}” has probability ${chance}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
   };
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => (column === 1 ? bars[row].own : bars[row].probability);
-  return {
-    rows: bars.length,
-    columns: natural ? 1 : 2,
-    kind: 'bar chart',
-    rowTitle: 'token',
-    columnTitle: '',
-    rowLabels: bars.map(({ name }) => name),
-    columnLabels: natural ? ['probability'] : ['probability of being sampled', 'the model’s own'],
-    quantity: `probability of being token ${step.position}`,
-    call: callOf(subject, { n_alternatives: step.alternatives.length }),
-    value,
-    format: (probability) => percent(probability),
-    describe: (row) => say(bars[row]),
-    tip: (row, column) => [`“${bars[row].name}”`, percent(value(row, column))],
-    tokens: () => ({ query: step.position - 1 }),
-    query: queryIn(trace, step),
-    geometry: wholeRows(bars),
-    start: { row: 0, column: 0 },
-    ceiling: 1,
-    rest: {
-      readout: say(bars.find(({ id }) => id === step.id) ?? bars[0]),
-      ...(attention && { tint: attention.slice(0, trace.tokens.length) }),
+  return guessChart(
+    natural ? bars.map(({ own: _, ...candidate }) => candidate) : bars,
+    {
+      event: WORDS.event,
+      query: queryIn(trace, step),
+      token: step.position - 1,
+      hasOwn: !natural,
+      say: (row) => say(bars[row]),
+      choose: (row) => ({
+        generate_path: [...path.slice(0, -1), bars[row].id],
+        generate_step: null,
+      }),
+      table: {
+        quantity: `probability of being token ${step.position}`,
+        call: callOf(subject, { n_alternatives: step.alternatives.length }),
+      },
+      sentence: {
+        query: queryIn(trace, step),
+        ceiling: 1,
+        rest: {
+          readout: say(bars.find(({ id }) => id === step.id) ?? bars[0]),
+          ...(attention && { tint: attention.slice(0, trace.tokens.length) }),
+        },
+      },
+      cursor: {
+        chooseHint: 'Enter puts this token here and drops the tokens after it',
+        note: 'Choose a bar to continue from it instead; the tokens after it are dropped.',
+      },
     },
-    choose: (row) => ({ generate_path: [...path.slice(0, -1), bars[row].id], generate_step: null }),
-    chooseHint: 'Enter puts this token here and drops the tokens after it',
-    note: 'Choose a bar to continue from it instead; the tokens after it are dropped.',
-  };
+    state,
+  );
 }
 
 /**
@@ -296,20 +295,6 @@ function gridOfChoices(subject, bars, natural) {
  */
 function queryIn({ tokens }, { position }) {
   return position - 1 < tokens.length ? position - 1 : null;
-}
-
-/**
- * A bar and the space behind it are one target for the pointer.
- * @param {Candidate[]} bars
- * @returns {Geometry}
- */
-function wholeRows(bars) {
-  const end = Math.max(...bars.map(({ probability, own }) => Math.max(probability, own)));
-  return {
-    box: (row) => (row === undefined ? null : { x0: 0, x1: end, y0: row - 0.45, y1: row + 0.45 }),
-    at: (_, y) =>
-      Math.round(y) >= 0 && Math.round(y) < bars.length ? { row: Math.round(y), column: 0 } : null,
-  };
 }
 
 /**
@@ -326,6 +311,7 @@ function row(subject) {
   const title = `Layer ${layer}, head ${head}`;
   if (!weights) return { title, notice: 'This model has no such head.' };
   const labels = tokenLabels(before);
+  const end = Math.max(...weights) * 1.05;
   /** @param {number} key */
   const say = (key) =>
     `${reader} attends to ${named(before, key)}, ${share(weights[key])} (layer ${layer}, head ${head})`;
@@ -333,34 +319,40 @@ function row(subject) {
     title,
     help: `The attention of ${reader} when the next token was sampled; the generated text has the same tint.`,
     summary: `The weights of ${reader} over ${before.length} tokens, layer ${layer}, head ${head}.`,
-    ...rowBars(state, labels, weights),
-    grid: {
-      rows: 1,
-      columns: before.length,
-      kind: 'bar chart',
-      rowTitle: 'query',
-      columnTitle: 'key',
-      rowLabels: labels.slice(-1),
-      columnLabels: labels,
-      quantity: `attention weight, layer ${layer}, head ${head}`,
-      call: callOf(subject, { layers: [layer], heads: [head], n_alternatives: 0 }),
-      value: (_, key) => weights[key],
-      format: (weight) => share(weight, 4),
-      describe: (_, key) => say(key),
-      tip: (_, key) => [named(before, key), share(weights[key], 4)],
-      tokens: (_, key) => ({ query: before.length - 1, key }),
-      ofRow: () => ({ readout: say(highestIn(weights)), tint: weights }),
-      geometry: {
-        box: (_, key) =>
-          key === undefined ? null : { x0: key - 0.5, x1: key + 0.5, y0: 0, y1: 1 },
-        at: (x) =>
-          Math.round(x) >= 0 && Math.round(x) < before.length
-            ? { row: 0, column: Math.round(x) }
-            : null,
+    ...chart(
+      {
+        x: band(labels, { isSlanted: true }),
+        y: linear('weight', { domain: [0, end], ticks: roundTicks(Math.min(1, end), MOST_TICKS) }),
+        marks: [
+          bar(
+            before.map((_, key) => ({ key, weight: weights[key] })),
+            {
+              length: ({ weight }) => weight,
+              isUpright: true,
+              thickness: 0.8,
+              fill: css(sequential(state.palette.theme), 128),
+              format: (weight) => share(weight, 4),
+              name: ({ key }) => named(before, key),
+              say: ({ key }) => say(key),
+              tokens: ({ key }) => ({ query: before.length - 1, key }),
+            },
+          ),
+        ],
+        size: { height: ROW_HEIGHT },
+        table: {
+          rows: { title: 'query', labels: labels.slice(-1) },
+          columns: { title: 'key', labels },
+          quantity: `attention weight, layer ${layer}, head ${head}`,
+          call: callOf(subject, { layers: [layer], heads: [head], n_alternatives: 0 }),
+        },
+        sentence: {
+          ofRow: () => ({ readout: say(highestIn(weights)), tint: weights }),
+          ceiling: 1,
+        },
+        cursor: { start: { row: 0, column: highestIn(weights) } },
       },
-      start: { row: 0, column: highestIn(weights) },
-      ceiling: 1,
-    },
+      state,
+    ),
   };
 }
 

@@ -28,15 +28,12 @@ import {
 } from '../../data/format.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
+import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
-import {
-  baseLayout,
-  downwards,
-  isNarrow,
-  labelAxis,
-  labelWidth,
-  amountAxis,
-} from '../../plot/figure.js';
+import { isNarrow } from '../../plot/figure.js';
+import { bar } from '../../plot/marks/bar.js';
+import { rule, text } from '../../plot/marks/other.js';
+import { band, linear } from '../../plot/scales.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { entryOf } from '../registry.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
@@ -45,7 +42,6 @@ import { choice, tokenOptions } from '../../ui/controls.js';
  * @import { Place } from '../../data/attention.js'
  * @import { Ask, Card, HeadProfile, HeadProfiles, NamedArray, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
@@ -53,6 +49,8 @@ const ROW_HEIGHT = 26;
 const WIDEST = 720;
 const LETTERING = { size: 13, letters: 26, space: 1 };
 const MARK = 215;
+/** Half the height of the line that marks a control, in rows. */
+const TICK = 0.31;
 const LONGEST_SENTENCE = 60;
 
 const PANELS = /** @type {const} */ (['profile', 'writes', 'seeks']);
@@ -113,8 +111,7 @@ function figure(trace, state) {
     summary: `${rows.length} scores of the head over ${grouped(profiles.sentences)} sentences.`,
     help: helpFor(profile, profiles),
     facts: factsOf(trace, place, state, profile, profiles),
-    ...drawing(rows, state),
-    grid: gridOf(trace, place, rows),
+    ...scoreBars(trace, place, rows, state),
     actions: profile.strongest.map((found) => ({
       label: sentenceInWords(found, profiles),
       patch: {
@@ -209,83 +206,57 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
   ];
 }
 
-/** @param {Row[]} rows @param {Frame} state */
-function drawing(rows, { palette, width }) {
-  const scale = sequential(palette.theme);
-  const labels = rows.map(({ title }) => title);
-  const lettering = { ...LETTERING, letters: isNarrow(width) ? 18 : LETTERING.letters };
-  const margin = { l: labelWidth(labels, lettering) + 14, r: 40, t: 8, b: 44 };
-  const total = Math.min(width, WIDEST);
-  const height = rows.length * ROW_HEIGHT;
-  const y = rows.map((_, row) => row);
-  return {
-    data: [
-      {
-        type: 'bar',
-        orientation: 'h',
-        x: rows.map(({ score }) => score),
-        y,
-        width: 0.66,
-        hoverinfo: 'none',
-        marker: {
-          color: rows.map(({ isLabel }) => css(scale, isLabel ? MARK : Math.round(MARK / 3))),
-          line: { width: 0 },
-        },
+/** @param {Trace} trace @param {Place} place @param {Row[]} rows @param {Frame} state */
+function scoreBars(trace, place, rows, state) {
+  const { palette, width } = state;
+  const colours = sequential(palette.theme);
+  return chart(
+    {
+      x: linear('score', { domain: [0, 1], hasGrid: true, hasZero: true }),
+      y: band(
+        rows.map(({ title }) => title),
+        { ...LETTERING, letters: isNarrow(width) ? 18 : LETTERING.letters },
+      ),
+      marks: [
+        bar(rows, {
+          length: ({ score }) => score,
+          fill: ({ isLabel }) => css(colours, isLabel ? MARK : Math.round(MARK / 3)),
+          format: (value) => share(value, 2),
+          name: ({ title }) => title,
+          say: sentence,
+        }),
+        rule(
+          rows.flatMap(({ control }, row) => (control > 0 ? [{ control, row }] : [])),
+          {
+            from: ({ control, row }) => ({ x: control, y: row - TICK }),
+            to: ({ control, row }) => ({ x: control, y: row + TICK }),
+            stroke: palette.ink,
+            width: 2,
+          },
+        ),
+        text(rows, {
+          x: ({ score, control }) => Math.max(score, control) + 0.01,
+          y: (_, row) => row,
+          text: ({ score }) => share(score, 2),
+          size: 12,
+          at: 'middle right',
+          room: 36,
+        }),
+      ],
+      size: { widest: WIDEST, row: ROW_HEIGHT },
+      table: {
+        rows: { title: 'score' },
+        columns: { title: '', labels: ['mean'] },
+        quantity: 'score of a head over many sentences',
+        call: { path: cardPath(trace.model) },
       },
-      {
-        type: 'scatter',
-        mode: 'markers',
-        x: rows.map(({ control }) => control || null),
-        y,
-        hoverinfo: 'none',
-        marker: {
-          symbol: 'line-ns-open',
-          size: 16,
-          color: palette.ink,
-          line: { width: 2, color: palette.ink },
-        },
+      sentence: {
+        sides: { rows: place.rows, columns: place.rows },
+        rest: { readout: sentence(rows[0]) },
       },
-      {
-        type: 'scatter',
-        mode: 'text',
-        x: rows.map(({ score, control }) => Math.max(score, control) + 0.01),
-        y,
-        text: rows.map(({ score }) => share(score, 2)),
-        textposition: 'middle right',
-        textfont: { size: 12, color: palette.ink },
-        cliponaxis: false,
-        hoverinfo: 'none',
-      },
-    ],
-    layout: {
-      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
-      showlegend: false,
-      xaxis: { range: [0, 1], nticks: 6, ...amountAxis('score', palette) },
-      yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering })),
     },
-  };
-}
-
-/** @param {Trace} trace @param {Place} place @param {Row[]} rows @returns {Grid} */
-function gridOf(trace, place, rows) {
-  return {
-    rows: rows.length,
-    columns: 1,
-    sides: { rows: place.rows, columns: place.rows },
-    rowTitle: 'score',
-    columnTitle: '',
-    rowLabels: rows.map(({ title }) => title),
-    columnLabels: ['mean'],
-    value: (row) => rows[row].score,
-    format: (value) => share(value, 2),
-    quantity: 'score of a head over many sentences',
-    describe: (row) => sentence(rows[row]),
-    tip: (row) => [rows[row].title, share(rows[row].score, 2)],
-    tokens: () => ({}),
-    start: { row: 0, column: 0 },
-    rest: { readout: sentence(rows[0]) },
-    call: { path: cardPath(trace.model) },
-  };
+    state,
+  );
 }
 
 /** @param {Row} row */
@@ -386,18 +357,12 @@ function circuitFigure(which, trace, place, state) {
   const tokens = tokensOf(trace, isWriting ? place.columns : place.rows);
   const ranked = rankedAt(ids, values, token, found.token_texts);
   const name = named(tokens, token);
-  const bars = ranked.map((one) => ({ label: one.name, name: one.name, value: one.value }));
   return {
     title,
     help: say(name),
     summary: `${title} for ${name}: ${ranked.length} tokens of the vocabulary, in ${unit === 'score' ? 'scores before the softmax' : unit}.`,
     ...(isWriting && { facts: [copyingOf(found[`${path}.copying`])] }),
-    ...signedBars(
-      bars,
-      { title: isWriting ? 'logits' : 'score before the softmax', ends: ['', ''] },
-      state,
-    ),
-    grid: circuitGrid({ ranked, token, isWriting, name, unit, place, head: state.head }),
+    ...circuitBars({ ranked, token, isWriting, name, unit, place, head: state.head }, state),
   };
 }
 
@@ -424,38 +389,36 @@ function copyingOf({ data }) {
 
 /**
  * @param {{ranked: Ranked[], token: number, isWriting: boolean, name: string, unit: string, place: Place, head: number}} of
- * @returns {Grid}
+ * @param {Frame} state
  */
-function circuitGrid({ ranked, token, isWriting, name, unit, place, head }) {
+function circuitBars({ ranked, token, isWriting, name, unit, place, head }, state) {
   const side = isWriting ? place.columns : place.rows;
-  /** @param {number} row */
-  const say = (row) => {
-    const { name: other, value } = ranked[row];
-    return isWriting
+  /** @param {Ranked} other */
+  const say = ({ name: other, value }) =>
+    isWriting
       ? `Attending to ${name}, the head adds ${withSign(value)} to the logit of “${other}”.`
       : `At ${name}, “${other}” would get a score of ${signed(value, 2)}.`;
-  };
-  return {
-    rows: ranked.length,
-    columns: 1,
-    kind: 'bar chart',
-    sides: { rows: side, columns: side },
-    rowTitle: 'token',
-    columnTitle: '',
-    rowLabels: ranked.map(({ name: other }) => other),
-    columnLabels: [unit],
-    quantity: isWriting
-      ? `what the head adds to the logits if it attends to ${name}`
-      : `score before the softmax that a token would get from ${name}`,
-    request: requestOf(head),
-    value: (row) => ranked[row].value,
-    format: (value) => withSign(value),
-    describe: say,
-    tip: (row) => [ranked[row].name, withSign(ranked[row].value)],
-    tokens: () => (isWriting ? { key: token } : { query: token }),
-    query: null,
-    rowOf: () => -1,
-    start: { row: 0, column: 0 },
-    rest: { readout: say(0) },
-  };
+  return signedBars(
+    ranked.map((other) => ({ ...other, label: other.name })),
+    {
+      title: isWriting ? 'logits' : 'score before the softmax',
+      ends: ['', ''],
+      say,
+      tokens: () => (isWriting ? { key: token } : { query: token }),
+      table: {
+        columns: { title: '', labels: [unit] },
+        quantity: isWriting
+          ? `what the head adds to the logits if it attends to ${name}`
+          : `score before the softmax that a token would get from ${name}`,
+        request: requestOf(head),
+      },
+      sentence: {
+        sides: { rows: side, columns: side },
+        query: null,
+        rowOf: () => -1,
+        rest: { readout: say(ranked[0]) },
+      },
+    },
+    state,
+  );
 }

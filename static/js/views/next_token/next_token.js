@@ -102,8 +102,10 @@ function figure(trace, state) {
         side: predictingSide(trace),
         query,
         say: (row) => sentence(subject, row, lastLayer(trace)),
-        quantity: `probability of ${event} ${words.preposition.toLowerCase()} token ${query}`,
-        request: asksSampled('next_token', state).sampled ?? REQUEST,
+        table: {
+          quantity: `probability of ${event} ${words.preposition.toLowerCase()} token ${query}`,
+          request: asksSampled('next_token', state).sampled ?? REQUEST,
+        },
         ...adding(trace, state, subject),
       },
       state,

@@ -254,8 +254,10 @@ function barsFigure(state, subject) {
         side,
         query,
         say,
-        quantity: `probability of ${words.event}, token ${query}, after layer ${layer}`,
-        request: REQUEST,
+        table: {
+          quantity: `probability of ${words.event}, token ${query}, after layer ${layer}`,
+          request: REQUEST,
+        },
       },
       state,
     ),

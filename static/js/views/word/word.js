@@ -5,13 +5,22 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { hasTwoSides, predictingSide, tokensOf, sideOf } from '../../data/attention.js';
-import { percent, signed, capitalised, enumerated, named, tokenLabels } from '../../data/format.js';
-import { nameOfGuess, signedBars, withSign, wordsFor, writtenOf } from '../../plot/bars.js';
+import {
+  amount,
+  percent,
+  signed,
+  capitalised,
+  enumerated,
+  named,
+  tokenLabels,
+} from '../../data/format.js';
+import { nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
+import { chart } from '../../plot/chart.js';
 import { entryOf } from '../registry.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
+import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';
-import { transposedGrid } from '../../plot/grid.js';
-import { stepMap } from '../../plot/map.js';
+import { cell } from '../../plot/marks/cell.js';
+import { band } from '../../plot/scales.js';
 import {
   differenceOf,
   expertsOf,
@@ -39,8 +48,9 @@ import {
 /**
  * @import { Side } from '../../data/attention.js'
  * @import { NamedArray, Token, Trace } from '../../data/trace.js'
- * @import { Drawing, Figure, Frame, View, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
+ * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Datum } from '../../plot/marks/cell.js'
+ * @import { Patch } from '../../state/state.js'
  * @import { Found, Part } from './parts.js'
  */
 
@@ -293,8 +303,7 @@ function figure(trace, state) {
     title,
     help,
     summary: `${title}: contributions to the logit of “${token}” minus that of “${against}”, in logits.`,
-    ...signedBars(parts, { title: 'logits', ends: [`for “${against}”`, `for “${token}”`] }, state),
-    grid: gridOf(trace, state, { found, parts, title }),
+    ...partBars(trace, state, { found, parts, title }),
   };
 }
 
@@ -327,41 +336,49 @@ function chartOf(chart) {
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {{found: Found, parts: Part[], title: string}} of
- * @returns {Grid}
  */
-function gridOf(trace, state, { found, parts, title }) {
+function partBars(trace, state, { found, parts, title }) {
   const side = predictingSide(trace);
   const [token, against] = tokensIn(found);
-  /** @param {number} row */
-  const say = (row) => {
-    const { name, value } = parts[row];
+  /** @param {Part} part */
+  const say = ({ name, value }) => {
     const amount = `${signed(Math.abs(value), 2)} logits`;
     if (value === 0) return `${capitalised(name)}: nothing for “${token}” or “${against}”`;
     return `${capitalised(name)}: ${amount} for “${value > 0 ? token : against}” against “${value > 0 ? against : token}”`;
   };
   const first = parts.reduce((best, { value }, row) => (value > parts[best].value ? row : best), 0);
   const isOfTokens = parts.some(({ token: place }) => place !== undefined);
-  return {
-    rows: parts.length,
-    columns: 1,
-    kind: 'bar chart',
-    sides: { rows: side, columns: side },
-    rowTitle: title.replace('By ', ''),
-    columnTitle: '',
-    rowLabels: parts.map(({ label }) => label),
-    columnLabels: ['logits'],
-    quantity: `contribution to the logit of “${token}” minus that of “${against}”, in logits`,
-    request: requestOf(trace, state),
-    value: (row) => parts[row].value,
-    format: (value) => withSign(value),
-    describe: say,
-    tip: (row) => [parts[row].name, writtenOf(parts[row]), ...[parts[row].meaning ?? []].flat()],
-    tokens: (row) => marksOf(trace, found, parts[row]),
-    rowOf: (index) => (isOfTokens ? parts.findIndex((part) => part.token === index) : -1),
-    start: { row: first, column: 0 },
-    rest: { readout: say(first) },
-    ...opening(parts),
-  };
+  const isOfHeads = parts.some(({ head }) => head !== undefined);
+  return signedBars(
+    parts,
+    {
+      title: 'logits',
+      ends: [`for “${against}”`, `for “${token}”`],
+      more: ({ meaning }) => [meaning ?? []].flat(),
+      say,
+      tokens: (part) => marksOf(trace, found, part),
+      ...(isOfHeads && { choose: opening }),
+      table: {
+        rows: { title: title.replace('By ', ''), labels: parts.map(({ label }) => label) },
+        columns: { title: '', labels: ['logits'] },
+        quantity: `contribution to the logit of “${token}” minus that of “${against}”, in logits`,
+        request: requestOf(trace, state),
+      },
+      sentence: {
+        sides: { rows: side, columns: side },
+        rowOf: (index) => (isOfTokens ? parts.findIndex((part) => part.token === index) : -1),
+        rest: { readout: say(parts[first]) },
+      },
+      cursor: {
+        start: { row: first, column: 0 },
+        ...(isOfHeads && {
+          chooseHint: 'Enter opens the head',
+          note: 'Choose a bar to open the head.',
+        }),
+      },
+    },
+    state,
+  );
 }
 
 /**
@@ -375,21 +392,9 @@ function marksOf(trace, { position }, { token, side }) {
   return token === undefined || isOther ? { query: position } : { query: position, key: token };
 }
 
-/**
- * A bar of a head opens the head.
- * @param {Part[]} parts
- * @returns {Partial<Grid>}
- */
-function opening(parts) {
-  if (!parts.some(({ head }) => head !== undefined)) return {};
-  return {
-    choose: (row) => {
-      const { layer, head, where } = parts[row];
-      return head === undefined ? {} : { view: 'attention', layer, head, ...(where && { where }) };
-    },
-    chooseHint: 'Enter opens the head',
-    note: 'Choose a bar to open the head.',
-  };
+/** A bar of a head opens the head. @param {Part} part @returns {Patch} */
+function opening({ layer, head, where }) {
+  return head === undefined ? {} : { view: 'attention', layer, head, ...(where && { where }) };
 }
 
 /** @type {Record<string, string>} */
@@ -475,54 +480,68 @@ export function patchingFigure(trace, state, found) {
 }
 
 /**
- * A map of shares, layers by positions or by heads, and its grid.
+ * A map of shares, layers by positions or by heads.
  * @param {NamedArray} array
  * @param {Token[]} columns
  * @param {Frame} state
  * @param {{side: Side, title: string, request: Record<string, any>, where: string, change: number}} of
- * @returns {Drawing & {grid: Grid}}
  */
 function sharesFigure(array, columns, state, { side, title, request, where, change }) {
-  const { shape, data } = array;
+  const [rows, count] = array.shape;
   const isOfHeads = array.axes[1] === 'head';
   const labels = tokenLabels(columns);
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => data[row * shape[1] + column];
-  /** @param {number} row @param {number} column */
-  const say = (row, column) =>
-    `${title}, layer ${row}, ${isOfHeads ? `head ${column}` : `token ${labels[column]}`}: it carries ${percentOf(value(row, column), change)} of what the other sentence changes`;
-  const best = Array.from(data).reduce((most, one, at) => (one > data[most] ? at : most), 0);
-  const start = { row: Math.floor(best / shape[1]), column: best % shape[1] };
-  /** @type {Grid} */
-  const grid = {
-    rows: shape[0],
-    columns: shape[1],
-    sides: { rows: side, columns: side },
-    rowTitle: 'layer',
-    columnTitle: isOfHeads ? 'head' : 'token',
-    rowLabels: Array.from({ length: shape[0] }, (_, layer) => `layer ${layer}`),
-    columnLabels: labels,
-    quantity: 'share of the change in the logit difference',
-    request,
-    value,
-    format: (share) => percentOf(share, change),
-    describe: say,
-    tip: (row, column) => [
-      `layer ${row}, ${isOfHeads ? `head ${column}` : labels[column]}`,
-      percentOf(value(row, column), change),
-    ],
-    tokens: (_, column) => (isOfHeads ? {} : { key: column }),
-    start,
-    rest: { readout: say(start.row, start.column) },
-    ...(isOfHeads && {
-      choose: (layer, head) => ({ view: 'attention', layer, head, ...(where && { where }) }),
-      chooseHint: 'Enter opens the head',
-    }),
-  };
-  return {
-    ...shareMap(array, columns, state),
-    grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
-  };
+  const matrix = { rows, columns: count, data: Float64Array.from(array.data) };
+  const layers = Array.from({ length: rows }, (_, layer) => `layer ${layer}`);
+  /** @param {number} column */
+  const nameOf = (column) => (isOfHeads ? `head ${column}` : labels[column]);
+  /** @param {Datum} datum */
+  const say = ({ row, column, value }) =>
+    `${title}, layer ${row}, ${isOfHeads ? '' : 'token '}${nameOf(column)}: it carries ${percentOf(value, change)} of what the other sentence changes`;
+  const best = highestIn(matrix.data);
+  const start = { row: Math.floor(best / count), column: best % count };
+  const most = Math.max(1, ...matrix.data.map(Math.abs));
+  return chart(
+    {
+      x: band(labels, { side: 'top', isSlanted: true }),
+      y: band(layers, { side: 'top', isSlanted: true, letters: 19 }),
+      isSwapped: isNarrow(state.width),
+      marks: [
+        cell(matrix, {
+          ramp: {
+            title: '% of the change',
+            domain: [-most, most],
+            isDiverging: true,
+            write: (value) => amount(100 * value),
+          },
+          text: ({ value }) => String(Math.round(100 * value) || 0).replace('-', '−'),
+          format: (value) => percentOf(value, change),
+          name: ({ row, column }) => `layer ${row}, ${nameOf(column)}`,
+          say,
+          tokens: ({ column }) => (isOfHeads ? {} : { key: column }),
+          ...(isOfHeads && {
+            choose: ({ row, column }) => ({
+              view: 'attention',
+              layer: row,
+              head: column,
+              ...(where && { where }),
+            }),
+          }),
+        }),
+      ],
+      table: {
+        rows: { title: 'layer', labels: layers },
+        columns: { title: isOfHeads ? 'head' : 'token', labels },
+        quantity: 'share of the change in the logit difference',
+        request,
+      },
+      sentence: {
+        sides: { rows: side, columns: side },
+        rest: { readout: say({ ...start, value: matrix.data[best] }) },
+      },
+      cursor: { start, ...(isOfHeads && { chooseHint: 'Enter opens the head' }) },
+    },
+    state,
+  );
 }
 
 /**
@@ -534,23 +553,4 @@ function sharesFigure(array, columns, state, { side, title, request, where, chan
 function percentOf(share, change) {
   const step = Math.abs(change) < COARSE_CHANGE ? 10 : 1;
   return `${signed(step * Math.round((100 * share) / step), 0)} %`;
-}
-
-/** @param {NamedArray} array @param {Token[]} tokens @param {Frame} state @returns {Drawing} */
-function shareMap({ shape: [rows, columns], data: shares }, tokens, state) {
-  const data = Float64Array.from(shares, (share) => 100 * share);
-  const most = Math.max(100, ...data.map(Math.abs));
-  const steps = Array.from({ length: rows }, (_, layer) => `layer ${layer}`);
-  /** @param {number} value */
-  const short = (value) => String(Math.round(value) || 0).replace('-', '−');
-  return stepMap(
-    { rows, columns, data },
-    {
-      steps,
-      tokens,
-      scale: { least: -most, most, isSigned: true, short },
-      quantity: '% of the change',
-    },
-    state,
-  );
 }

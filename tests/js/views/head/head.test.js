@@ -55,7 +55,7 @@ test('a head shows its scores, the highest first, beside their controls', () => 
   const figure = head.figure(labelled(), stateOf(HEADS));
   const [bars, controls] = figure.data;
   deepEqual(bars.x, [0.9, 0.1, 0.05]);
-  deepEqual(controls.x, [0.12, null, 0.2]);
+  deepEqual(controls.x, [0.12, 0.12, null, 0.2, 0.2, null], 'a line each, but for a score without');
   match(figure.help, /previous token.*1,000 sentences of held_out\.txt/i);
   const facts = Object.fromEntries(figure.facts);
   match(facts['Without it'], /0\.0123 bits per byte more than/);
