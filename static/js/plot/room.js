@@ -9,12 +9,13 @@ import { labelRoom, leanOf, letteringOf } from './scales.js';
 /**
  * @import { Frame, Palette } from './figure.js'
  * @import { Legend } from './legend.js'
+ * @import { Stack } from './panes.js'
  * @import { Ramp, Scale } from './scales.js'
  */
 
 /** @typedef {{widest?: number, height?: number, row?: number, cell?: number, square?: number, isSquare?: boolean}} Size pixels: of the whole, of the plot, of a row, of a column, of the side of a square plot; `isSquare`: square cells, as large as the frame lets them be */
 
-/** @typedef {{across: Scale, down: Scale, ramps: Ramp[], legend: Legend, size: Size, beside: number, below: number, edges: {top: number, right: number}}} Parts `beside` and `below`: pixels that panes take, with the gaps before them; `edges`: what marks take outside the plot */
+/** @typedef {{across: Scale, down: Scale, ramps: Ramp[], legend: Legend, size: Size, stack: Stack, edges: {left: number, top: number, right: number}, hasTitle: boolean}} Parts `edges`: pixels that marks take outside the plot */
 
 /**
  * @typedef {Object} Room
@@ -38,15 +39,16 @@ export function countOf(scale) {
 
 /** @param {Parts} parts @param {Pick<Frame, 'width'>} frame @returns {Room} */
 export function roomOf(parts, { width: available }) {
-  const { across, down, ramps, legend, size, beside, below, edges } = parts;
+  const { across, down, ramps, legend, size, stack, edges, hasTitle } = parts;
+  const { beside, above, below } = stack;
   const most = Math.min(available, size.widest ?? Infinity);
-  const isTop = across.kind === 'band' && across.side === 'top';
-  const foot = isTop ? 0 : footOf(across, available);
-  const l = leftOf(down, available);
+  const foot = stack.hasFoot ? 0 : footOf(across, available);
+  const l = Math.max(leftOf(down, available), stack.left, edges.left);
   const isTitleBelow = ramps.some(({ title }) => shortBarWidth(title) > most - l);
   const barRoom = BAR.room + (isTitleBelow ? BAR.below : 0);
   const lean = across.kind === 'band' ? leanOf(across, available) : 0;
-  const right = Math.max(lean, legend.right, edges.right, 4) + (size.square || size.cell ? 0 : 8);
+  const right =
+    Math.max(lean - beside, legend.right, edges.right, 4) + (size.square || size.cell ? 0 : 8);
   const side = size.square && Math.min(size.square, most - l - 12);
   const inner = {
     width:
@@ -54,13 +56,13 @@ export function roomOf(parts, { width: available }) {
       Math.min(size.cell ? size.cell * countOf(across) : Infinity, most - l - right - beside),
     height: side ?? heightOf(down, size, available),
   };
-  const tall = inner.height + below;
+  const tall = inner.height + above + below;
   const wide = inner.width + beside;
   const bars = Math.max(0, ...ramps.map(({ title }) => shortBarWidth(title))) - wide;
   const margin = {
     l,
     r: Math.max(right, isTitleBelow ? 0 : bars),
-    t: (isTop ? labelRoom(across, available) + 14 : 8) + legend.top + edges.top,
+    t: Math.max(headOf(across, available, hasTitle), stack.head) + legend.top + edges.top,
     b: foot + ramps.length * barRoom,
   };
   const gap = foot && foot + 6;
@@ -81,17 +83,25 @@ export function roomOf(parts, { width: available }) {
   };
 }
 
-/** @param {Scale} down @param {number} width */
-function leftOf(down, width) {
+/** @param {Scale} across @param {number} width @param {boolean} hasTitle @returns {number} pixels above the plot */
+function headOf(across, width, hasTitle) {
+  const title = hasTitle ? 18 : 0;
+  if (across.kind !== 'band' || across.side !== 'top') return 8 + title;
+  return labelRoom(across, width) + (across.isSlanted ? 18 : 14) + (across.title ? 20 : 0) + title;
+}
+
+/** @param {Scale} down @param {number} width @returns {number} pixels to the left of the plot */
+export function leftOf(down, width) {
   if (down.kind === 'pixels') return 0;
-  if (down.kind !== 'band') return 56;
+  if (down.kind !== 'band') return down.title ? 56 : 40;
   return labelWidth(down.labels, letteringOf(down, width)) + 14 + (down.title ? 20 : 0);
 }
 
 /** @param {Scale} across @param {number} width @returns {number} pixels below the plot */
-function footOf(across, width) {
+export function footOf(across, width) {
   if (across.kind === 'pixels') return 0;
   if (across.kind !== 'band') return 44;
+  if (across.side === 'top') return 0;
   const labels = across.labels.some(Boolean) ? 24 : 6;
   const long = across.isSlanted ? labelRoom(across, width) + 18 : labels;
   return long + (across.title ? 20 : 0);

@@ -12,6 +12,7 @@ import { letteringOf, SLANT } from './scales.js';
 /**
  * @import { Frame, Palette } from './figure.js'
  * @import { Legend } from './legend.js'
+ * @import { Stack } from './panes.js'
  * @import { Parts, Room } from './room.js'
  * @import { Band, Ramp } from './scales.js'
  */
@@ -24,18 +25,21 @@ const LEAST_BAR = 80;
 /** The length of a bar below the map whose last number is wide: Plotly leaves out what would be cut. */
 const WRITTEN_BAR = 0.8;
 
-/** @param {Parts} parts @param {Pick<Frame, 'width'|'height'>} frame @returns {Room} */
-export function squareRoom({ across, down, ramps: [ramp], legend }, frame) {
+/** @param {Parts} parts @param {Pick<Frame, 'width'|'height'>} given @returns {Room} */
+export function squareRoom({ across, down, ramps: [ramp], legend, stack }, given) {
+  const frame = { width: given.width - stack.beside, height: given.height };
   const columns = /** @type {Band} */ (across);
   const rows = /** @type {Band} */ (down);
   const label = {
-    rows: labelWidth(rows.labels, letteringOf(rows, frame.width)),
-    columns: labelWidth(columns.labels, letteringOf(columns, frame.width)),
+    rows: labelWidth(rows.labels, letteringOf(rows, given.width)),
+    columns: labelWidth(columns.labels, letteringOf(columns, given.width)),
   };
   const roomy = isNarrow(frame.width) ? null : roomyBox(frame, label, { columns, rows });
-  return roomy && roomy.inner.height >= LEAST_BAR
-    ? withBar(roomy, { ramp, legend }, 'v')
-    : withBar(tightBox(frame, label, { columns, rows }), { ramp, legend }, 'h');
+  const room =
+    roomy && roomy.inner.height >= LEAST_BAR
+      ? withBar(roomy, { ramp, legend }, 'v')
+      : withBar(tightBox(frame, label, { columns, rows }, stack), { ramp, legend }, 'h');
+  return { ...room, width: room.width + stack.beside };
 }
 
 /**
@@ -96,13 +100,16 @@ function roomyBox(frame, label, bands) {
  * @param {Pick<Frame, 'width'|'height'>} frame
  * @param {{rows: number, columns: number}} label
  * @param {{columns: Band, rows: Band}} bands
+ * @param {Stack} stack
  */
-function tightBox(frame, label, bands) {
-  const margin = { l: label.rows + 14, r: 16, t: label.columns + 28, b: 58 };
+function tightBox(frame, label, bands, { beside, head }) {
+  const margin = { l: label.rows + 14, r: 16, t: Math.max(label.columns + 28, head), b: 58 };
   const above = { y: 1, yanchor: 'bottom', yshift: label.columns + 8 };
   const { rows, columns } = bands;
+  const box = squaresIn(frame, margin, bands);
+  const end = box.inner.width / (box.inner.width + beside);
   return {
-    ...squaresIn(frame, margin, bands),
+    ...box,
     axes: { across: { tickangle: -90, title: '' }, down: { title: '' } },
     /** @param {Palette} palette */
     notes: ({ muted }) =>
@@ -116,7 +123,7 @@ function tightBox(frame, label, bands) {
         paperText(
           columns.title ? `${escapeForPlotly(columns.title)} →` : '',
           columns.ink ?? muted,
-          { ...above, x: 1, xanchor: 'right' },
+          { ...above, x: end, xanchor: 'right' },
         ),
       ].filter(({ text }) => text),
   };

@@ -6,28 +6,32 @@
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { layersWith } from '../../data/trace.js';
+import { layersWith, matrixFrom } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
 import { expertOf, stagesOf, choicesAt, pathOverlap, pathInWords } from './routing.js';
 import { kindsFigure, expertFigure } from './specialities.js';
 import { entryOf } from '../registry.js';
-import { share, named, tokenLabels } from '../../data/format.js';
+import { share, named } from '../../data/format.js';
+import { chart } from '../../plot/chart.js';
 import { isNarrow } from '../../plot/figure.js';
-import { stepMap } from '../../plot/map.js';
-import { transposedGrid } from '../../plot/grid.js';
+import { cell } from '../../plot/marks/cell.js';
+import { ruleAt } from '../../plot/marks/other.js';
+import { band, tokenBand } from '../../plot/scales.js';
 import { choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
  * @import { Ask, Token, Trace } from '../../data/trace.js'
- * @import { Drawing, Figure, Frame, View, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
+ * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
  * @import { State } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Share, Stage } from './routing.js'
  */
+
+/** A label of a layer and a choice is never cut. */
+const LABEL_LETTERS = 24;
 
 const SHOWS = [
   {
@@ -225,19 +229,52 @@ function dense(trace, { stack }) {
   };
 }
 
-const ROOM_FOR_EXPERT = 14;
-
-/** @param {Trace} trace @param {Frame} state @param {Scene} scene @returns {Figure} */
-function choicesFigure(trace, state, scene) {
-  const { stages, tokens } = scene;
+/** @param {Trace} _ @param {Frame} state @param {Scene} scene @returns {Figure} */
+function choicesFigure(_, state, scene) {
+  const { stages, stage, tokens, query, side } = scene;
   const choices = choicesOf(stages, tokens.length);
-  const grid = choicesGrid(scene, choices);
+  const ways = {
+    readout: (/** @type {number} */ token) => pathInWords(tokens, token, stages),
+    tint: (/** @type {number} */ token) => pathOverlap(stages, token),
+  };
   return {
     title: 'Token by token',
     help: 'The number is the expert, the colour its weight; within a layer the largest weight comes first.',
     summary: `The experts that ${tokens.length} tokens go through in each of ${stages.length} layers.`,
-    ...choicesDrawing(tokens, choices, state),
-    grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
+    ...chart(
+      {
+        x: tokenBand(tokens, { side, query }, { side: 'top', isSlanted: true }),
+        y: band(
+          choices.map(({ label }) => label),
+          { side: 'top', isSlanted: true, letters: LABEL_LETTERS },
+        ),
+        isSwapped: isNarrow(state.width),
+        marks: [
+          cellsOf(scene, choices),
+          ...choices.flatMap(({ rank }, row) =>
+            rank === 0 && row > 0
+              ? [ruleAt(row - 0.5, { of: 'y', stroke: state.palette.ink, dash: 'solid' })]
+              : [],
+          ),
+        ],
+        table: {
+          rows: { title: 'layer, choice' },
+          columns: { title: 'token' },
+          quantity: 'expert that a token goes through',
+          request: { capture: stages.map(({ routing }) => `${routing.stem}*`) },
+        },
+        sentence: {
+          tint: (_row, token) => ways.tint(token),
+          ofToken: (token) => ({ readout: ways.readout(token), tint: ways.tint(token) }),
+          rest: { readout: ways.readout(query) },
+          ceiling: 1,
+        },
+        cursor: {
+          start: { row: choices.findIndex((choice) => choice.stage === stage), column: query },
+        },
+      },
+      state,
+    ),
   };
 }
 
@@ -251,78 +288,26 @@ function choicesOf(stages, nTokens) {
       stage,
       rank,
       label: `layer ${stage.layer}, choice ${rank + 1}`,
-      shares: byToken.map((found) => found[rank]),
+      shares: byToken.map((shares) => shares[rank]),
     }));
   });
 }
 
-/** @param {Token[]} tokens @param {Choices[]} choices @param {Frame} state @returns {Drawing} */
-function choicesDrawing(tokens, choices, state) {
-  const weights = choices.flatMap(({ shares }) => shares.map(({ weight }) => weight));
-  const { data, layout } = stepMap(
-    { rows: choices.length, columns: tokens.length, data: Float64Array.from(weights) },
-    {
-      steps: choices.map(({ label }) => label),
-      tokens,
-      scale: {
-        least: 0,
-        most: 1,
-        short: (_, row, token) => String(choices[row].shares[token].expert),
-        room: ROOM_FOR_EXPERT,
-      },
-      quantity: 'weight',
-    },
-    state,
-  );
-  return { data, layout: { ...layout, shapes: bounds(choices, state) } };
-}
-
-/** Lines between layers. @param {Choices[]} choices @param {Frame} state */
-function bounds(choices, { palette, width }) {
-  return choices.flatMap(({ rank }, row) => {
-    if (rank !== 0 || row === 0) return [];
-    const at = row - 0.5;
-    const ends = isNarrow(width)
-      ? { xref: 'x', yref: 'paper', x0: at, x1: at, y0: 0, y1: 1 }
-      : { xref: 'paper', yref: 'y', x0: 0, x1: 1, y0: at, y1: at };
-    return [{ type: 'line', ...ends, line: { color: palette.ink, width: 1 } }];
+/** The expert of every choice, in the colour of its weight. @param {Scene} scene @param {Choices[]} choices */
+function cellsOf({ tokens, nameOf, choose }, choices) {
+  const chosen = matrixFrom(choices.map(({ shares }) => shares.map(({ expert }) => expert)));
+  /** @param {{row: number, column: number}} of */
+  const weightOf = ({ row, column }) => choices[row].shares[column].weight;
+  return cell(chosen, {
+    ramp: { title: 'weight', domain: [0, 1] },
+    fill: weightOf,
+    text: ({ value }) => String(value),
+    format: (number) => (Number.isInteger(number) ? String(number) : share(number, 4)),
+    name: ({ row, column }) => `${named(tokens, column)}, ${nameOf(choices[row].stage.layer)}`,
+    number: (of) => `expert ${of.value}, weight ${share(weightOf(of))}`,
+    say: ({ row, column, value }) =>
+      `${pathInWords(tokens, column, [choices[row].stage])}; choice ${choices[row].rank + 1} is expert ${value}`,
+    choose: ({ row, column }) => ({ ...choose(column), layer: choices[row].stage.layer }),
+    weight: weightOf,
   });
-}
-
-/** @param {Scene} scene @param {Choices[]} choices @returns {Grid} */
-function choicesGrid({ stages, tokens, query, side, stage, nameOf, choose }, choices) {
-  /** @param {number} row @param {number} column */
-  const found = (row, column) => choices[row].shares[column];
-  const isExpert = Number.isInteger;
-  return {
-    rows: choices.length,
-    columns: tokens.length,
-    sides: { rows: side, columns: side },
-    rowTitle: 'layer, choice',
-    columnTitle: 'token',
-    rowLabels: choices.map(({ label }) => label),
-    columnLabels: tokenLabels(tokens),
-    quantity: 'expert that a token goes through',
-    request: { capture: stages.map(({ routing }) => `${routing.stem}*`) },
-    value: (row, column) => found(row, column).expert,
-    format: (number) => (isExpert(number) ? String(number) : share(number, 4)),
-    describe: (row, column) =>
-      `${pathInWords(tokens, column, [choices[row].stage])}; choice ${choices[row].rank + 1} is expert ${found(row, column).expert}`,
-    tip: (row, column) => [
-      `${named(tokens, column)}, ${nameOf(choices[row].stage.layer)}`,
-      `expert ${found(row, column).expert}, weight ${share(found(row, column).weight)}`,
-    ],
-    tokens: (_, column) => ({ query: column }),
-    tint: (_, column) => pathOverlap(stages, column),
-    ofToken: (token) => ({
-      readout: pathInWords(tokens, token, stages),
-      tint: pathOverlap(stages, token),
-    }),
-    choose: (row, column) => ({ ...choose(column), layer: choices[row].stage.layer }),
-    chosen: { column: query },
-    start: { row: choices.findIndex((choice) => choice.stage === stage), column: query },
-    rest: { readout: pathInWords(tokens, query, stages) },
-    ceiling: 1,
-    chosenWeight: (row, column) => found(row, column).weight,
-  };
 }

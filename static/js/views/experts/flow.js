@@ -3,31 +3,24 @@
  * are layers, nodes are experts, the width of a ribbon is the weight of its tokens.
  */
 
-import {
-  counted,
-  percent,
-  share,
-  escapeForPlotly,
-  named,
-  quoted,
-  shortened,
-} from '../../data/format.js';
+import { counted, percent, share, named, quoted } from '../../data/format.js';
 import { hasTwoSides } from '../../data/attention.js';
+import { chart } from '../../plot/chart.js';
 import { css, inkOn, sequential, translucent } from '../../plot/colour.js';
-import { baseLayout, isNarrow, labelWidth, letteringFor } from '../../plot/figure.js';
+import { flow } from '../../plot/marks/flow.js';
+import { pixels } from '../../plot/scales.js';
 import {
   choicesAt,
   flowBetween,
-  pathOverlap,
-  weightByExpert,
-  tintOf,
   pathInWords,
+  pathOverlap,
+  tintOf,
+  weightByExpert,
 } from './routing.js';
 
 /**
  * @import { Trace } from '../../data/trace.js'
- * @import { Figure, Frame, Palette } from '../../plot/figure.js'
- * @import { Box, Geometry, Grid } from '../../plot/grid.js'
+ * @import { Figure, Frame } from '../../plot/figure.js'
  * @import { Scene } from './experts.js'
  * @import { Routing, Stage } from './routing.js'
  */
@@ -37,27 +30,51 @@ const RIBBON_LEVEL = 72;
 const RIBBON_STRENGTH = 0.4;
 /** The least total width of the chosen token's ribbons, in pixels. */
 const LEAST_ROUTE = 8;
-const THICKNESS = { roomy: 20, tight: 16 };
 const EXPERT_HEIGHT = 48;
 const HEIGHT = { least: 280, most: 640 };
-const PAD = 10;
-const ROOM_FOR_NUMBER = 12;
-const NEAR = 6;
 
 /** @param {Trace} trace @param {Frame} state @param {Scene} scene @returns {Figure} */
 export function flowFigure(trace, state, scene) {
-  const { stages, tokens, query, stack } = scene;
-  const names = [quoted(tokens[query]), others(tokens.length - 1)];
-  const box = boxOf(state, stages, names);
-  const emphasis = Math.max(1, (LEAST_ROUTE * tokens.length) / box.down);
-  const network = networkOf(stages, query, tokens.length, emphasis);
-  const boxes = placed(network.nodes, box);
+  const { stages, tokens, query, stack, side, stage, expert } = scene;
+  const most = Math.max(...stages.map(({ routing }) => routing.load.length));
+  const height = Math.max(HEIGHT.least, Math.min(HEIGHT.most, most * EXPERT_HEIGHT));
+  const emphasis = Math.max(1, (LEAST_ROUTE * tokens.length) / height);
   return {
     title: hasTwoSides(trace) ? `Through the layers of the ${stack}` : 'Through the layers',
     summary: `The path of ${counted(tokens.length, 'token')} through the experts of ${counted(stages.length, 'layer')}, as ribbons from layer to layer.`,
-    data: [sankey(network, boxes, state.palette, box), anchor()],
-    layout: layoutOf({ stages, network, boxes, names }, state.palette, box),
-    grid: { ...gridOf(scene, network, boxes), note: noteOf(emphasis) },
+    ...chart(
+      {
+        x: pixels([0, 1]),
+        y: pixels([0, 1]),
+        marks: [ribbonsOf(scene, most, emphasis, state)],
+        size: { height },
+        table: {
+          rows: {
+            title: 'expert',
+            labels: Array.from({ length: most }, (_, row) => `expert ${row}`),
+          },
+          columns: { title: 'layer', labels: stages.map(({ layer }) => `layer ${layer}`) },
+          quantity: 'share of the weight of all tokens that goes through an expert',
+          request: { capture: stages.map(({ routing }) => `${routing.stem}*`) },
+        },
+        sentence: {
+          sides: { rows: side, columns: side },
+          tint: (row, column) => tintOf(stages[column].routing, row),
+          ofToken: (token) => ({
+            readout: pathInWords(tokens, token, stages),
+            tint: pathOverlap(stages, token),
+          }),
+          rest: { readout: pathInWords(tokens, query, stages) },
+          ceiling: 1,
+        },
+        cursor: {
+          chooseHint: 'Enter shows the expert’s share of the training text',
+          note: noteOf(emphasis),
+          start: { row: expert, column: stages.indexOf(stage) },
+        },
+      },
+      state,
+    ),
   };
 }
 
@@ -70,228 +87,49 @@ function noteOf(emphasis) {
   return `Choose an expert to see its share of the training text.${wider}`;
 }
 
-/** @param {number} count */
-function others(count) {
-  return count === 0 ? '' : counted(count, 'other');
-}
-
-/** @param {Frame} state @param {Stage[]} stages @param {string[]} names */
-function boxOf({ width }, stages, names) {
-  const lettering = letteringFor(width);
-  const most = Math.max(...stages.map(({ routing }) => routing.load.length));
-  const height = Math.max(HEIGHT.least, Math.min(HEIGHT.most, most * EXPERT_HEIGHT));
-  const margin = { l: labelWidth(names, lettering) + 12, r: 4, t: 28, b: 8 };
-  return {
-    width,
-    height: height + margin.t + margin.b,
-    margin,
-    lettering,
-    across: width - margin.l - margin.r,
-    down: height,
-    thickness: isNarrow(width) ? THICKNESS.tight : THICKNESS.roomy,
-    pad: Math.min(PAD, height / Math.max(1, 2 * (most - 1))),
-  };
-}
-
-/**
- * Nodes have fixed positions, so that an expert keeps its height from sentence to sentence.
- * @param {{nodes: Node[], links: Link[]}} of
- * @param {Box[]} boxes
- * @param {Palette} palette
- * @param {ReturnType<typeof boxOf>} box
- */
-function sankey({ nodes, links }, boxes, palette, { across, down, thickness, pad }) {
-  const scale = sequential(palette.theme);
-  const ribbon = translucent(css(scale, RIBBON_LEVEL), RIBBON_STRENGTH);
-  return {
-    type: 'sankey',
-    arrangement: 'fixed',
-    hoverinfo: 'none',
-    domain: { x: [0, 1], y: [0, 1] },
-    node: {
-      label: nodes.map(() => ''),
-      x: boxes.map(({ x0, x1 }) => (x0 + x1) / 2 / across),
-      y: boxes.map(({ y0, y1 }) => (y0 + y1) / 2 / down),
-      color: nodes.map(({ isChosen }) => (isChosen ? palette.query : css(scale, NODE_LEVEL))),
-      pad,
-      thickness,
-      line: { width: 0 },
-      hoverinfo: 'none',
-    },
-    link: {
-      source: links.map(({ source }) => source),
-      target: links.map(({ target }) => target),
-      value: links.map(({ value }) => value),
-      color: links.map(({ isChosen }) => (isChosen ? palette.query : ribbon)),
-      hoverinfo: 'none',
-    },
-  };
-}
-
-/** Pixel axes for the cursor; Plotly keeps them only if something is drawn on them. */
-function anchor() {
-  return {
-    type: 'scatter',
-    mode: 'markers',
-    x: [0],
-    y: [0],
-    marker: { opacity: 0 },
-    hoverinfo: 'none',
-  };
-}
-
-/** @typedef {{stages: Stage[], network: Network, boxes: Box[], names: string[]}} Subject what is drawn */
-/** @typedef {{nodes: Node[], links: Link[]}} Network */
-/** @typedef {(column: number, expert: number|null) => number} Find the index of a node */
-
-/** @param {Subject} subject @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
-function layoutOf(subject, palette, box) {
-  const axis = { visible: false, fixedrange: true };
-  return {
-    ...baseLayout(palette, box),
-    xaxis: { ...axis, range: [0, box.across] },
-    yaxis: { ...axis, range: [box.down, 0] },
-    annotations: [
-      ...layerTitles(subject, palette, box),
-      ...tokenNames(subject, palette, box),
-      ...numbers(subject, palette),
-    ],
-  };
-}
-
-const PLAIN = { showarrow: false, xref: 'x', yref: 'y', borderpad: 0 };
-
-/** @param {Subject} subject @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
-function layerTitles({ stages, network: { nodes }, boxes }, palette, { across }) {
-  return stages.map(({ layer }, index) => {
-    const at = boxes[nodes.findIndex(({ column }) => column === index + 1)];
-    const isLast = index === stages.length - 1;
-    return {
-      ...PLAIN,
-      text: `layer ${layer}`,
-      x: isLast ? across : (at.x0 + at.x1) / 2,
-      xanchor: isLast ? 'right' : 'center',
-      y: 0,
-      yanchor: 'bottom',
-      yshift: 8,
-      font: { size: 12, color: palette.muted },
-    };
-  });
-}
-
-/** @param {Subject} subject @param {Palette} palette @param {ReturnType<typeof boxOf>} box */
-function tokenNames({ network: { nodes }, boxes, names }, palette, { lettering }) {
-  return nodes.flatMap(({ column }, index) =>
-    column > 0
-      ? []
-      : [
-          {
-            ...PLAIN,
-            text: escapeForPlotly(shortened(names[index], lettering.letters)),
-            x: 0,
-            xanchor: 'right',
-            xshift: -8,
-            y: (boxes[index].y0 + boxes[index].y1) / 2,
-            yanchor: 'middle',
-            font: { size: lettering.size, color: index === 0 ? palette.query : palette.muted },
-          },
-        ],
-  );
-}
-
-/** @param {Subject} subject @param {Palette} palette */
-function numbers({ network: { nodes }, boxes }, palette) {
-  const onNode = inkOn(sequential(palette.theme), NODE_LEVEL);
-  return nodes.flatMap(({ column, expert }, index) => {
-    const { x0, x1, y0, y1 } = boxes[index];
-    if (column === 0) return [];
-    const hasRoom = y1 - y0 >= ROOM_FOR_NUMBER;
-    const place = hasRoom
-      ? { x: (x0 + x1) / 2, xanchor: 'center' }
-      : { x: x0, xanchor: 'right', xshift: -3 };
-    return [
-      {
-        ...PLAIN,
-        ...place,
-        text: String(expert),
-        y: (y0 + y1) / 2,
-        yanchor: 'middle',
-        font: { size: 11, color: hasRoom ? onNode : palette.ink },
-      },
-    ];
-  });
-}
-
 /**
  * @param {Scene} scene
- * @param {{nodes: Node[], links: Link[]}} network
- * @param {Box[]} boxes
- * @returns {Grid}
+ * @param {number} rows the most experts of a layer
+ * @param {number} emphasis
+ * @param {Frame} state
  */
-function gridOf(scene, network, boxes) {
-  const { stages, tokens, query, side, stage } = scene;
+function ribbonsOf(scene, rows, emphasis, { palette }) {
+  const { stages, tokens, query } = scene;
   const taken = stages.map(({ routing }) =>
     weightByExpert(routing).map((part) => part / tokens.length),
   );
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => taken[column][row] ?? NaN;
-  const rows = Math.max(...taken.map(({ length }) => length));
-  const column = stages.indexOf(stage);
-  return {
-    rows,
-    columns: stages.length,
-    sides: { rows: side, columns: side },
-    rowTitle: 'expert',
-    columnTitle: 'layer',
-    rowLabels: Array.from({ length: rows }, (_, expert) => `expert ${expert}`),
-    columnLabels: stages.map(({ layer }) => `layer ${layer}`),
-    quantity: 'share of the weight of all tokens that goes through an expert',
-    kind: 'flow diagram',
-    request: { capture: stages.map(({ routing }) => `${routing.stem}*`) },
+  /** @param {{row: number, column: number}} of */
+  const value = ({ row, column }) => taken[column][row] ?? NaN;
+  const scale = sequential(palette.theme);
+  const pale = translucent(css(scale, RIBBON_LEVEL), RIBBON_STRENGTH);
+  return flow(networkOf(stages, query, tokens.length, emphasis), {
+    table: { rows, columns: stages.map(({ layer }) => `layer ${layer}`) },
+    row: ({ expert }) => expert,
+    fill: ({ isChosen }) => (isChosen ? palette.query : css(scale, NODE_LEVEL)),
+    ribbon: ({ isChosen }) => (isChosen ? palette.query : pale),
+    rim: ({ isChosen }) => (isChosen ? 1 : 0),
+    entry: ({ isChosen }) =>
+      isChosen
+        ? { text: quoted(tokens[query]), ink: palette.query }
+        : { text: counted(tokens.length - 1, 'other'), ink: palette.muted },
+    text: ({ expert }) => String(expert),
+    ink: inkOn(scale, NODE_LEVEL),
     value,
     format: (part) => percent(part),
-    describe: (row, at) => sentence(scene, value, row, at),
-    tip: (row, at) => [`expert ${row}, layer ${stages[at].layer}`, percent(value(row, at))],
-    tokens: () => ({}),
-    tint: (row, at) => tintOf(stages[at].routing, row),
-    ofToken: (token) => ({
-      readout: pathInWords(tokens, token, stages),
-      tint: pathOverlap(stages, token),
-    }),
-    choose: (row, at) => ({
+    name: ({ row, column }) => `expert ${row}, layer ${stages[column].layer}`,
+    number: (of) => percent(value(of)),
+    say: (of) => sentence(scene, value(of), of.row, of.column),
+    choose: ({ row, column }) => ({
       experts_show: 'specialities',
-      layer: stages[at].layer,
+      layer: stages[column].layer,
       experts_expert: row,
     }),
-    chooseHint: 'Enter shows the expert’s share of the training text',
-    start: { row: scene.expert, column },
-    rest: { readout: pathInWords(tokens, query, stages) },
-    ceiling: 1,
-    geometry: geometryOf(network.nodes, boxes),
-  };
-}
-
-/** @param {Node[]} nodes @param {Box[]} boxes @returns {Geometry} */
-function geometryOf(nodes, boxes) {
-  /** @type {Geometry['box']} */
-  const find = (row, column = -1) =>
-    boxes[nodes.findIndex((node) => node.column === column + 1 && node.expert === row)] ?? null;
-  /** @param {Box} box @param {number} x @param {number} y */
-  const holds = ({ x0, x1, y0, y1 }, x, y) =>
-    x >= x0 - NEAR && x <= x1 + NEAR && y >= y0 - NEAR / 2 && y <= y1 + NEAR / 2;
-  return {
-    box: find,
-    at: (x, y) => {
-      const node = nodes[boxes.findIndex((box) => holds(box, x, y))];
-      if (!node || node.expert === null) return null;
-      return { row: node.expert, column: node.column - 1 };
-    },
-  };
+  });
 }
 
 /**
  * @param {Scene} scene
- * @param {(row: number, column: number) => number} value
+ * @param {number} value
  * @param {number} row
  * @param {number} column
  */
@@ -303,7 +141,7 @@ function sentence({ stages, tokens, query, nameOf }, value, row, column) {
       ? `nothing of ${named(tokens, query)}`
       : `${named(tokens, query)} with ${share(weight, 2)}`;
   const most = neighbours(stages, row, column).join(' and ');
-  return `Expert ${row} of ${nameOf(layer)} takes ${percent(value(row, column))} of the weight of ${counted(tokens.length, 'token')}, ${chosen}${most && `; most ${most}`}`;
+  return `Expert ${row} of ${nameOf(layer)} takes ${percent(value)} of the weight of ${counted(tokens.length, 'token')}, ${chosen}${most && `; most ${most}`}`;
 }
 
 /**
@@ -338,6 +176,8 @@ function mostOf(parts, words) {
   const most = Math.max(...parts);
   return `${words} expert ${parts.indexOf(most)} (${percent(most / total, 0)})`;
 }
+
+/** @typedef {(column: number, expert: number|null) => number} Find the index of a node */
 
 /**
  * @typedef {{column: number, expert: number|null, value: number, isChosen: boolean}} Node column 0 has the tokens, the chosen one first
@@ -436,33 +276,4 @@ function linksOfChosen(stages, query, emphasis, find) {
       })),
     );
   });
-}
-
-/**
- * The layout of the nodes: evenly spaced columns, node heights in proportion to their values.
- * @param {Node[]} nodes
- * @param {{across: number, down: number, thickness: number, pad: number}} box
- * @returns {{x0: number, x1: number, y0: number, y1: number}[]} in the order of the nodes
- */
-export function placed(nodes, { across, down, thickness, pad }) {
-  const columns = Array.from(
-    { length: Math.max(...nodes.map(({ column }) => column)) + 1 },
-    (_, column) => nodes.filter((node) => node.column === column),
-  );
-  /** @param {Node[]} column */
-  const total = (column) => column.reduce((sum, { value }) => sum + value, 0);
-  const unit = Math.min(
-    ...columns.map((column) => (down - (column.length - 1) * pad) / total(column)),
-  );
-  const boxes = new Map();
-  columns.forEach((column, index) => {
-    const x0 = (index / (columns.length - 1)) * (across - thickness);
-    const gap = index === 0 ? pad : (down - total(column) * unit) / Math.max(1, column.length - 1);
-    let y0 = 0;
-    for (const node of column) {
-      boxes.set(node, { x0, x1: x0 + thickness, y0, y1: y0 + node.value * unit });
-      y0 += node.value * unit + gap;
-    }
-  });
-  return nodes.map((node) => boxes.get(node));
 }

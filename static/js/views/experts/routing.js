@@ -1,17 +1,11 @@
-/**
- * The routing of a mixture of experts, from the arrays of its layers; and the router's entropy, token
- * by token, as a strip of bars along a router map.
- */
+/** The routing of a mixture of experts, from the arrays of its layers. */
 
-import { paperText } from '../../plot/figure.js';
 import { entropyOf, transposed } from '../../data/arithmetic.js';
-import { share, shortShare, signed, named } from '../../data/format.js';
+import { share, shortShare, named } from '../../data/format.js';
 import { layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
-import { css, sequential } from '../../plot/colour.js';
 
 /**
  * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
- * @import { Palette } from '../../plot/figure.js'
  */
 
 /** @typedef {{expert: number, token: number, weight: number}} Choice */
@@ -38,15 +32,15 @@ import { css, sequential } from '../../plot/colour.js';
  * @returns {Routing|null} null if the layer is dense
  */
 export function routingOf(tensors, layer, stack) {
-  const found = layersWith(tensors, 'experts.router_probs', stack).find(
+  const router = layersWith(tensors, 'experts.router_probs', stack).find(
     (candidate) => candidate.layer === layer,
   );
-  if (!found) return null;
+  if (!router) return null;
   /** @param {string} name */
-  const beside = (name) => matrixAt(tensors[found.site.replace(/router_probs$/, name)]);
-  const byToken = beside('router_probs');
-  const indices = beside('expert_indices');
-  const choices = choicesOf(indices, beside('expert_weights'));
+  const arrayOf = (name) => matrixAt(tensors[router.site.replace(/router_probs$/, name)]);
+  const byToken = arrayOf('router_probs');
+  const indices = arrayOf('expert_indices');
+  const choices = choicesOf(indices, arrayOf('expert_weights'));
   const weights = new Map(
     choices.map(({ expert, token, weight }) => [`${expert},${token}`, weight]),
   );
@@ -65,7 +59,7 @@ export function routingOf(tensors, layer, stack) {
     weightOf: (expert, token) => weights.get(`${expert},${token}`),
     load,
     topK: indices.columns,
-    stem: found.site.replace(/router_probs$/, ''),
+    stem: router.site.replace(/router_probs$/, ''),
   };
 }
 
@@ -239,97 +233,10 @@ export function choicesInWords(tokens, token, routing, where) {
  */
 export function pathInWords(tokens, token, stages) {
   const parts = stages.map(({ layer, routing }) => {
-    const found = choicesAt(routing, token).map(
+    const experts = choicesAt(routing, token).map(
       ({ expert, weight }) => `${expert} (${shortShare(weight)})`,
     );
-    return `${found.join(' and ')} in layer ${layer}`;
+    return `${experts.join(' and ')} in layer ${layer}`;
   });
   return `${named(tokens, token)} goes through ${stages.length * stages[0].routing.topK === 1 ? 'expert' : 'experts'} ${parts.join(', ')}`;
-}
-
-/** The strip of bars; full height is the entropy of the uniform distribution. */
-export const STRIP = { across: 34, down: 40, gap: 10 };
-
-/**
- * @param {Routing} routing
- * @param {Palette} palette
- * @param {{isDown: boolean, at: (token: number, value: number) => {x: number, y: number}}} box
- */
-export function entropyBars({ entropies }, palette, { isDown, at }) {
-  const places = Array.from(entropies, (entropy, token) => at(token, entropy));
-  return {
-    type: 'bar',
-    orientation: isDown ? 'h' : 'v',
-    ...(isDown ? { xaxis: 'x3' } : { yaxis: 'y3' }),
-    x: places.map(({ x }) => x),
-    y: places.map(({ y }) => y),
-    width: 0.7,
-    marker: { color: css(sequential(palette.theme), 128), line: { width: 0 } },
-    hoverinfo: 'none',
-  };
-}
-
-/**
- * The axis of the strip, from 0 to ln n_experts.
- * @param {Routing} routing
- * @param {Palette} palette
- * @param {{isDown: boolean, strip: number[]}} box
- */
-export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
-  const axis = {
-    domain: strip,
-    range: [0, mostEntropy],
-    tickvals: isDown ? [] : [0, mostEntropy],
-    ticktext: ['0', signed(mostEntropy, 2)],
-    tickfont: { size: 10, color: palette.muted },
-    ticks: '',
-    showgrid: false,
-    zeroline: true,
-    zerolinecolor: palette.line,
-    fixedrange: true,
-  };
-  return isDown
-    ? { xaxis3: { ...axis, anchor: 'y', side: 'top' } }
-    : { yaxis3: { ...axis, anchor: 'x' } };
-}
-
-/**
- * A dotted line at the entropy of the uniform distribution.
- * @param {Routing} routing
- * @param {Palette} palette
- * @param {{isDown: boolean, at: (token: number, value: number) => {x: number, y: number}}} box
- */
-export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, at }) {
-  const [from, to] = [-0.5, entropies.length - 0.5].map((token) => at(token, mostEntropy));
-  return dottedLine(from, to, isDown ? ['x3', 'y'] : ['x', 'y3'], palette);
-}
-
-/** @typedef {{x: number, y: number}} Point */
-
-/** @param {Point} from @param {Point} to @param {string[]} axes @param {Palette} palette */
-export function dottedLine(from, to, [xref, yref], palette) {
-  return {
-    type: 'line',
-    xref,
-    yref,
-    x0: from.x,
-    x1: to.x,
-    y0: from.y,
-    y1: to.y,
-    line: { color: palette.ink, width: 1, dash: 'dot' },
-  };
-}
-
-/**
- * The title of the strip: beside it, or above it on a phone.
- * @param {Palette} palette
- * @param {{isDown: boolean, loadFrom?: number, along: number, room: number}} box
- */
-export function entropyTitle(palette, { isDown, loadFrom, along, room }) {
-  if (isDown) {
-    const above = { x: 1, xanchor: 'right', y: along / room, yanchor: 'bottom', yshift: 2 };
-    return paperText('entropy', palette.muted, above, 10);
-  }
-  const beside = { x: loadFrom, xanchor: 'left', y: 0, yanchor: 'bottom', yshift: -4 };
-  return paperText('router entropy', palette.muted, beside);
 }

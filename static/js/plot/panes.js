@@ -1,0 +1,230 @@
+/**
+ * Panes: other plots next to the first one of a chart. A pane shares the scale that it does not give.
+ */
+
+import { escapeForPlotly } from '../data/format.js';
+import { labelWidth, paperText } from './figure.js';
+import { countOf, leftOf } from './room.js';
+import { axisOf, plainAxis } from './scales.js';
+
+/**
+ * @import { Drawn, Mark, Plan } from './marks/mark.js'
+ * @import { Palette } from './figure.js'
+ * @import { Scale } from './scales.js'
+ */
+
+/**
+ * @typedef {Object} Pane
+ * @property {Scale} [x] with it, the pane is to the right of the plot; below it if swapped
+ * @property {Scale} [y] with it, the pane is below the plot; to its right if swapped. With both: below
+ * @property {Mark<any>[]} marks
+ * @property {number} pixels its width to the right, its height below
+ * @property {number} [gap] pixels before it
+ * @property {boolean} [isAbove] above the plot rather than below it
+ * @property {string[]} [title] its lines
+ * @property {'above'|'before'|'after'} [titleAt] `above` unless given
+ */
+
+/** @typedef {'beside'|'above'|'below'} PaneSide */
+
+/**
+ * @typedef {Object} Stack the places of panes, in pixels from the plot outwards
+ * @property {{side: PaneSide, from: number, to: number, isApart: boolean}[]} places `isApart`: with two scales of its own
+ * @property {number} beside
+ * @property {number} above
+ * @property {number} below
+ * @property {number} left of the plot, for numbers and titles of panes
+ * @property {number} head pixels above the plot, for titles of panes to its right
+ * @property {boolean} hasFoot the labels of the axis across lie between two panes
+ */
+
+const GAP = 8;
+const TYPE = { size: 12, letters: 60 };
+const ROOM_FOR_LEVEL = 32;
+const LINE = 14;
+
+/** @param {Pane} pane @param {boolean} isSwapped @returns {PaneSide} */
+function sideOf({ x, y, isAbove }, isSwapped) {
+  if (!(x && y) && Boolean(x) !== isSwapped) return 'beside';
+  return isAbove ? 'above' : 'below';
+}
+
+/**
+ * @param {Pane[]} panes in their order from the plot outwards
+ * @param {{isSwapped: boolean, foot: number, width: number}} of `foot`: pixels that the labels of the axis across need below it
+ * @returns {Stack}
+ */
+export function stackOf(panes, { isSwapped, foot, width }) {
+  const end = { beside: 0, above: 0, below: 0 };
+  let hasFoot = false;
+  const places = panes.map((pane) => {
+    const side = sideOf(pane, isSwapped);
+    const isApart = Boolean(pane.x && pane.y);
+    const from = end[side] + (pane.gap ?? GAP) + (isApart && !hasFoot ? foot : 0);
+    hasFoot ||= isApart;
+    end[side] = from + pane.pixels;
+    return { side, from, to: end[side], isApart };
+  });
+  const lefts = panes.map(({ x, y, title = [], titleAt }, at) => {
+    const down = isSwapped ? x : y;
+    if (places[at].side === 'beside' || !down) return 0;
+    return titleAt === 'before' ? labelWidth(title, TYPE) + 12 : leftOf(down, width);
+  });
+  const heads = panes.map(({ title = [], pixels }, at) => {
+    if (places[at].side !== 'beside' || title.length === 0) return 0;
+    return pixels < ROOM_FOR_LEVEL ? labelWidth(title, { ...TYPE, size: 11 }) : title.length * LINE;
+  });
+  const [left, head] = [lefts, heads].map((each) => Math.max(0, ...each));
+  return { ...end, places, hasFoot, left, head: head && head + 6 };
+}
+
+/**
+ * @param {Pane[]} panes
+ * @param {Stack} stack
+ * @param {{main: Plan, whole: {width: number, height: number}, isCovered: boolean}} of
+ * @returns {{drawn: Drawn[], axes: Record<string, Record<string, unknown>>, anchor: string|undefined, notes: Record<string, unknown>[]}[]} pane by pane; `anchor`: its axis, if labels of the plot go to its edge
+ */
+export function drawnPanes(panes, stack, { main, whole, isCovered }) {
+  return panes.map((pane, at) => {
+    const { side, from, to } = stack.places[at];
+    const isBeside = side === 'beside';
+    const number = at + (isCovered ? 3 : 2);
+    const [left, down] = [main.inner.width, main.inner.height + stack.above];
+    /** @type {Record<PaneSide, [number, number]>} */
+    const domains = {
+      beside: [(left + from) / whole.width, (left + to) / whole.width],
+      below: [1 - (down + to) / whole.height, 1 - (down + from) / whole.height],
+      above: [1 - (stack.above - from) / whole.height, 1 - (stack.above - to) / whole.height],
+    };
+    const plan = planOf(pane, main, { isBeside, number, domain: domains[side] });
+    return {
+      drawn: pane.marks.map((mark) => onAxes(mark.draw(plan), plan)),
+      axes: axesOf(plan, main),
+      anchor: stack.places[at].isApart ? undefined : plan.names.y,
+      notes: titleOf(pane, plan, isBeside),
+    };
+  });
+}
+
+/**
+ * @param {Pane} pane
+ * @param {Plan} main
+ * @param {{isBeside: boolean, number: number, domain: [number, number]}} of
+ * @returns {Plan}
+ */
+function planOf({ x, y, marks, pixels }, main, { isBeside, number, domain }) {
+  const { isSwapped, palette, width } = main;
+  const inner = isBeside
+    ? { width: pixels, height: main.inner.height }
+    : { width: main.inner.width, height: pixels };
+  /** @param {Scale|undefined} scale @param {'x'|'y'} name */
+  const axis = (scale, name) => {
+    if (!scale) return main[name];
+    const isDown = (name === 'y') !== isSwapped;
+    const values = marks.flatMap(({ reach }) => reach[name]);
+    const along = isDown ? inner.height : inner.width;
+    return axisOf(scale, { values, pixels: along, width, isDown, palette });
+  };
+  const [across, down] = isSwapped ? [y, x] : [x, y];
+  return {
+    ...main,
+    x: axis(x, 'x'),
+    y: axis(y, 'y'),
+    names: { x: across ? `x${number}` : main.names.x, y: down ? `y${number}` : main.names.y },
+    domain: isBeside ? { x: domain, y: main.domain.y } : { x: main.domain.x, y: domain },
+    inner,
+    cell: {
+      width: across ? inner.width / countOf(across) : main.cell.width,
+      height: down ? inner.height / countOf(down) : main.cell.height,
+    },
+  };
+}
+
+/** The axes that a pane has and the plot has not. @param {Plan} plan @param {Plan} main */
+function axesOf({ x, y, names, domain, isSwapped }, main) {
+  const [across, down] = isSwapped ? [y, x] : [x, y];
+  return {
+    ...(names.x !== main.names.x && {
+      [names.x.replace('x', 'xaxis')]: { ...plainAxis(across), domain: domain.x, anchor: names.y },
+    }),
+    ...(names.y !== main.names.y && {
+      [names.y.replace('y', 'yaxis')]: { ...plainAxis(down), domain: domain.y, anchor: names.x },
+    }),
+  };
+}
+
+/**
+ * @param {Pane} pane
+ * @param {Plan} plan
+ * @param {boolean} isBeside
+ */
+function titleOf({ title, titleAt = 'above', pixels }, { domain, palette }, isBeside) {
+  if (!title) return [];
+  const [left, right] = domain.x;
+  const [bottom, top] = domain.y;
+  const text = title.map(escapeForPlotly).join('<br>');
+  const middle = { y: (bottom + top) / 2, yanchor: 'middle' };
+  if (titleAt === 'before')
+    return [paperText(text, palette.muted, { x: left, xanchor: 'right', xshift: -8, ...middle })];
+  if (titleAt === 'after')
+    return [paperText(text, palette.muted, { x: right, xanchor: 'left', xshift: 8, ...middle })];
+  const above = { y: top, yanchor: 'bottom', yshift: 5, align: 'left' };
+  if (!isBeside || pixels >= ROOM_FOR_LEVEL)
+    return [
+      paperText(text, palette.muted, { x: left, xanchor: 'left', ...above }, isBeside ? 11 : 12),
+    ];
+  const upright = { x: (left + right) / 2, xanchor: 'center', textangle: -90 };
+  return [paperText(text, palette.muted, { ...upright, ...above }, 10)];
+}
+
+/** The title of the plot itself, above its left end. @param {string} title @param {Plan} plan */
+export function plotTitle(title, { domain, palette }) {
+  if (!title) return [];
+  const above = { x: 0, xanchor: 'left', y: domain.y[1], yanchor: 'bottom', yshift: 5 };
+  return [paperText(escapeForPlotly(title), palette.muted, above)];
+}
+
+/**
+ * An axis from 0 to 1 over the plot and the panes below it that share x, for a cursor over all of them.
+ * Plotly keeps an axis only if something is drawn on it.
+ * @param {Stack} stack
+ * @param {Plan} main
+ * @param {number} height of the whole
+ */
+export function coverOf({ places, above }, main, height) {
+  const shared = places.filter(({ side, isApart }) => side === 'below' && !isApart);
+  const down = above + main.inner.height + Math.max(0, ...shared.map(({ to }) => to));
+  return {
+    axis: { range: [0, 1], domain: [1 - down / height, main.domain.y[1]], visible: false },
+    trace: {
+      type: 'scatter',
+      mode: 'markers',
+      x: [0],
+      y: [0.5],
+      marker: { opacity: 0 },
+      hoverinfo: 'none',
+    },
+  };
+}
+
+/**
+ * What a mark draws, on the axes of its pane.
+ * @param {Drawn} drawn
+ * @param {Plan} plan
+ * @returns {Drawn}
+ */
+export function onAxes({ traces = [], shapes = [], notes = [] }, { names: { x, y } }) {
+  /** @param {unknown} ref @param {string} name */
+  const named = (ref, name) => (ref === undefined || ref === name[0] ? name : ref);
+  /** @param {Record<string, unknown>} part */
+  const referred = (part) => ({
+    ...part,
+    xref: named(part.xref === 'paper' ? `${x} domain` : part.xref, x),
+    yref: named(part.yref === 'paper' ? `${y} domain` : part.yref, y),
+  });
+  return {
+    traces: traces.map((trace) => ({ ...trace, xaxis: x, yaxis: y })),
+    shapes: shapes.map(referred),
+    notes: notes.map(referred),
+  };
+}
