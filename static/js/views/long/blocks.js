@@ -1,21 +1,29 @@
 /**
  * Attention block by block, as FlashAttention computes it (Dao et al. 2022,
  * https://arxiv.org/abs/2205.14135): for one row of this pass the running maximum and the running
- * sum after each block of keys, and the result beside that of the pass.
+ * sum after each block of keys, and the result next to that of the pass.
  *
  * The scores of the row come from its exact weights, s_j = ln w_j + logsumexp.
  */
 
 import { amount, decimal, grouped, percent, small, quoted } from '../../data/format.js';
-import { isCausal, range } from '../../data/trace.js';
-import { sequential, plotlyScale, translucent } from '../../plot/colour.js';
-import { baseLayout, downwards, isNarrow, paperText } from '../../plot/figure.js';
+import { isCausal, matrixFrom } from '../../data/trace.js';
+import { chart } from '../../plot/chart.js';
+import { translucent } from '../../plot/colour.js';
+import { isNarrow } from '../../plot/figure.js';
+import { bar } from '../../plot/marks/bar.js';
+import { cell } from '../../plot/marks/cell.js';
+import { line } from '../../plot/marks/line.js';
+import { rect, text } from '../../plot/marks/other.js';
+import { reader } from '../../plot/marks/reader.js';
+import { band, linear, pixels } from '../../plot/scales.js';
 import { name, op, power, row, sub } from '../../ui/formula.js';
 
 /**
  * @import { NamedArray, Token, Trace } from '../../data/trace.js'
- * @import { Figure, Palette, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Mark } from '../../plot/marks/mark.js'
+ * @import { Pane } from '../../plot/panes.js'
  */
 
 /** The blocks of a row that are still told apart. */
@@ -112,7 +120,7 @@ function sinkOf({ data, scale }) {
 }
 
 /**
- * The row and the numbers beside it.
+ * What is asked for: the row and the numbers next to it.
  * @param {string} attention
  * @param {number} query
  * @param {number} head
@@ -148,7 +156,7 @@ export function blocksFigure(subject, tensors) {
   const { maximum, sum } = steps[steps.length - 1];
   const sink = sinkOf(weights);
   const all = sum + sink * Math.exp(logsumexp - maximum);
-  const found = maximum + Math.log(all);
+  const logarithm = maximum + Math.log(all);
   const context = contextOf(tensors, attention, query);
   const output = context && outputOf(scores, steps, context.values, context.width);
   const apart = output?.reduce(
@@ -161,7 +169,6 @@ export function blocksFigure(subject, tensors) {
     size,
     context?.width ?? 64,
   );
-  const grid = gridOf(steps, size, subject);
   const first = `${quoted(texts.rows[query])} at ${grouped(query)}`;
   return {
     title: `${title}, block by block`,
@@ -171,7 +178,7 @@ export function blocksFigure(subject, tensors) {
       row(name('ℓ′'), '=', correction(), name('ℓ'), '+', '∑', term()),
       row(name('o′'), '=', correction(), name('o'), '+', '∑', term(), sub(name('v'), name('j'))),
     ],
-    summary: `The row of ${first}, in ${steps.length} blocks of ${grouped(size)} keys. Running maximum ${decimal(maximum)}, running sum ${amount(sum, 4)}; their logarithm of the sum of exponentials differs from the pass's by ${small(Math.abs(found - logsumexp))}.`,
+    summary: `The row of ${first}, in ${steps.length} blocks of ${grouped(size)} keys. Running maximum ${decimal(maximum)}, running sum ${amount(sum, 4)}; their logarithm of the sum of exponentials differs from the pass's by ${small(Math.abs(logarithm - logsumexp))}.`,
     facts: [
       ['Row', `query ${first}`],
       ['Blocks', `${steps.length} of ${grouped(size)} keys, left to right`],
@@ -181,7 +188,7 @@ export function blocksFigure(subject, tensors) {
         : []),
       [
         'm + ln ℓ',
-        `${decimal(found, 6)}; in the pass ${decimal(logsumexp, 6)}, apart ${small(Math.abs(found - logsumexp))}`,
+        `${decimal(logarithm, 6)}; in the pass ${decimal(logsumexp, 6)}, apart ${small(Math.abs(logarithm - logsumexp))}`,
       ],
       ...(apart === undefined
         ? []
@@ -192,7 +199,6 @@ export function blocksFigure(subject, tensors) {
       ],
     ],
     ...drawn(steps, subject, size, memory),
-    grid,
   };
 }
 
@@ -231,47 +237,47 @@ const QUANTITIES = [
   ['m + ln ℓ', (step) => step.maximum + Math.log(step.sum)],
 ];
 
+/** @param {Step} step */
+function keysIn({ first, last }) {
+  return `keys ${grouped(first)} to ${grouped(last - 1)}`;
+}
+
 /**
+ * The numbers of each block, over its whole column.
  * @param {Step[]} steps
  * @param {number} size of a block
- * @param {Subject} subject
- * @returns {Grid}
+ * @param {number} query
  */
-function gridOf(steps, size, { attention, query, state }) {
-  /** @param {Step} step */
-  const label = ({ first, last }) => `keys ${grouped(first)} to ${grouped(last - 1)}`;
-  /** @param {number} at */
-  const whole = (at) => ({ x0: at - 0.5, x1: at + 0.5, y0: 0, y1: 1 });
-  return {
-    rows: steps.length,
-    columns: QUANTITIES.length,
-    rowTitle: 'block',
-    columnTitle: 'quantity',
-    rowLabels: steps.map(label),
-    columnLabels: QUANTITIES.map(([title]) => title),
-    quantity: `the row of query ${query}, block by block, layer ${state.layer}, head ${state.head}`,
-    request: blocksAsk(attention, query, state.head),
+function numbersOf(steps, size, query) {
+  /** @param {{row: number, column: number}} of */
+  const value = ({ row, column }) => QUANTITIES[column][1](steps[row]);
+  return reader(steps.length, QUANTITIES.length, {
     kind: 'chart',
-    value: (at, column) => QUANTITIES[column][1](steps[at]),
-    format: (value) => decimal(value, 4),
-    describe: (at, column) =>
-      `${label(steps[at])}: ${QUANTITIES[column][0]} ${decimal(QUANTITIES[column][1](steps[at]), 4)}`,
-    tip: (at) => [
-      label(steps[at]),
-      `greatest ${decimal(steps[at].greatest)}, m ${decimal(steps[at].maximum)}, ℓ ${amount(steps[at].sum, 4)}`,
-    ],
-    tokens: () => ({ query }),
-    start: { row: 0, column: 0 },
-    query: null,
-    geometry: {
-      box: (at) => (at === undefined ? null : whole(steps[at].first / size)),
-      at: (x) => {
-        const at = steps.findIndex(({ first }) => first / size === Math.round(x));
-        return at >= 0 ? { row: at, column: 1 } : null;
-      },
+    value,
+    format: (number) => decimal(number, 4),
+    name: ({ row }) => keysIn(steps[row]),
+    number: ({ row }) => {
+      const { greatest, maximum, sum } = steps[row];
+      return `greatest ${decimal(greatest)}, m ${decimal(maximum)}, ℓ ${amount(sum, 4)}`;
     },
-  };
+    say: (of) => `${keysIn(steps[of.row])}: ${QUANTITIES[of.column][0]} ${decimal(value(of), 4)}`,
+    tokens: () => ({ query }),
+    hits: () => ({
+      box(row) {
+        if (row === undefined) return null;
+        const at = steps[row].first / size;
+        return { x0: at - 0.5, x1: at + 0.5, y0: 0, y1: 1 };
+      },
+      at(x) {
+        const row = steps.findIndex(({ first }) => first / size === Math.round(x));
+        return row >= 0 ? { row, column: 1 } : null;
+      },
+    }),
+  });
 }
+
+const SQUARE = { least: 120, most: 300, row: 18 };
+const WIDEST = 960;
 
 /**
  * The squares of the matrix in the order in which they are visited; below, the row after each block,
@@ -282,184 +288,139 @@ function gridOf(steps, size, { attention, query, state }) {
  * @param {{whole: number, blocks: number}} memory in bytes
  */
 function drawn(steps, { attention, query, texts, state }, size, memory) {
-  const { palette, width } = state;
+  const { palette, width, layer, head } = state;
   const narrow = isNarrow(width);
-  const nColumns = Math.ceil(texts.columns.length / size);
   const nRows = Math.ceil(texts.rows.length / size);
-  const isHidden = isCausal(`${attention}.weights`);
-  const order = orderOf(nRows, nColumns, isHidden);
-  const [chart, gap, bars] = [104, 34, 50];
-  const margin = { l: narrow ? 46 : 84, r: 16, t: 34, b: 8 };
-  const across = Math.min(width - margin.l - margin.r, 860);
-  const square = Math.max(120, Math.min(300, nRows * 18));
-  const charts = square + 3 * (chart + gap);
-  const all = charts + 2.5 * gap + bars;
-  /** @param {number} top @param {number} length @returns {[number, number]} */
-  const domain = (top, length) => [1 - (top + length) / all, 1 - top / all];
-  const place = (/** @type {number} */ at) => domain(square + gap + at * (chart + gap), chart);
-  const own = Math.floor(query / size);
-  const xs = steps.map(({ first }) => first / size);
-  const values = (/** @type {(step: Step) => number} */ read) => steps.map(read);
-  const axis = {
-    showgrid: true,
-    gridcolor: palette.line,
-    zeroline: false,
-    nticks: 4,
-    tickfont: { size: 11, color: palette.muted },
-  };
-  const line = { color: palette.query, width: 2, shape: 'hv' };
-  return {
-    data: [
-      {
-        type: 'scatter',
-        x: [0],
-        y: [0.5],
-        mode: 'markers',
-        marker: { opacity: 0 },
-        hoverinfo: 'none',
-      },
-      {
-        type: 'heatmap',
-        z: order,
-        x: range(nColumns),
-        y: range(nRows),
-        yaxis: 'y2',
-        colorscale: plotlyScale(sequential(palette.theme)),
-        zmin: 0,
-        zmax: 4 * nRows * nColumns,
-        showscale: false,
-        xgap: 1,
-        ygap: 1,
-        hoverinfo: 'none',
-      },
-      ...(nColumns <= MOST_BLOCKS && !narrow ? [numbers(order, palette)] : []),
-      {
-        type: 'bar',
-        x: xs,
-        y: values(({ greatest }) => greatest),
-        yaxis: 'y3',
-        marker: { color: translucent(palette.key, 0.45) },
-        hoverinfo: 'none',
-      },
-      {
-        type: 'scatter',
-        mode: 'lines+markers',
-        x: xs,
-        y: values(({ maximum }) => maximum),
-        yaxis: 'y3',
-        line,
-        marker: { size: 5 },
-        hoverinfo: 'none',
-      },
-      {
-        type: 'bar',
-        x: xs,
-        y: values(({ sum, added }) => sum - added),
-        yaxis: 'y4',
-        marker: { color: translucent(palette.query, 0.35) },
-        hoverinfo: 'none',
-      },
-      {
-        type: 'bar',
-        x: xs,
-        y: values(({ added }) => added),
-        yaxis: 'y4',
-        marker: { color: palette.query },
-        hoverinfo: 'none',
-      },
-      {
-        type: 'scatter',
-        mode: 'lines+markers',
-        x: xs,
-        y: values(({ maximum, sum }) => maximum + Math.log(sum)),
-        yaxis: 'y5',
-        line: { ...line, color: palette.beam },
-        marker: { size: 5 },
-        hoverinfo: 'none',
-      },
-      {
-        type: 'bar',
-        orientation: 'h',
-        xaxis: 'x2',
-        yaxis: 'y6',
-        x: [memory.whole, memory.blocks],
-        y: [0, 1],
-        marker: { color: [translucent(palette.key, 0.45), palette.query] },
-        text: [`${bytes(memory.whole)}: whole matrices`, `${bytes(memory.blocks)}: one block`],
-        textposition: ['inside', 'outside'],
-        insidetextanchor: 'start',
-        textangle: 0,
-        textfont: { size: 11, color: palette.ink },
-        cliponaxis: false,
-        hoverinfo: 'none',
-      },
-    ],
-    layout: {
-      ...baseLayout(palette, {
-        width: across + margin.l + margin.r,
-        height: all + margin.t + margin.b,
-        margin,
-      }),
-      barmode: 'stack',
-      bargap: 0.2,
-      annotations: [
+  const nColumns = Math.ceil(texts.columns.length / size);
+  const order = orderOf(nRows, nColumns, isCausal(`${attention}.weights`));
+  const current = Math.floor(query / size);
+  return chart(
+    {
+      title: titleFor(
         'the blocks of the matrix, numbered in their order; outlined: those of this row',
-        'greatest score of each block (bars) and running maximum m (line)',
-        'running sum ℓ: what was there, scaled (pale), and what the block adds (dark)',
-        'm + ln ℓ: after the last block the logarithm of the whole row’s sum',
-        'memory of the scores of this layer: all heads at once, and one block of one head with its m, ℓ and o',
-      ].map((text, at, { length }) =>
-        paperText(narrow ? text.replace(/[:;(].*$/, '') : text, palette.muted, {
-          x: 0,
-          xanchor: 'left',
-          y: at === 0 ? 1 : at < length - 1 ? place(at - 1)[1] : bars / all,
-          yanchor: 'bottom',
-          yshift: 5,
-        }),
+        narrow,
       ),
-      shapes: [
-        {
-          type: 'rect',
-          xref: 'x',
-          yref: 'y2',
-          x0: xs[0] - 0.5,
-          x1: xs[xs.length - 1] + 0.5,
-          y0: own - 0.5,
-          y1: own + 0.5,
-          line: { color: palette.query, width: 2 },
-        },
+      x: band(firstsOf(nColumns, size), { title: 'first key of the block', ink: palette.key }),
+      y: band(firstsOf(nRows, size), { title: narrow ? '' : 'query', ink: palette.query }),
+      marks: [
+        numbersOf(steps, size, query),
+        cell(matrixFrom(order), {
+          ramp: { title: '', domain: [0, 4 * nRows * nColumns], legend: 'none' },
+          ...(nColumns <= MOST_BLOCKS && {
+            text: ({ value }) => (Number.isNaN(value) ? '' : String(value)),
+          }),
+        }),
+        rect([steps], {
+          from: ([first]) => ({ x: first.first / size - 0.5, y: current - 0.5 }),
+          to: (all) => ({ x: all[all.length - 1].first / size + 0.5, y: current + 0.5 }),
+          stroke: palette.query,
+          width: 2,
+        }),
       ],
-      xaxis: {
-        ...axis,
-        showgrid: false,
-        range: [-0.5, nColumns - 0.5],
-        anchor: 'y5',
-        tickmode: 'array',
-        ...ticksAt(nColumns, size, across / (narrow ? 46 : 58)),
-        title: { text: 'first key of the block', font: { size: 12, color: palette.key } },
+      panes: [...ofSteps(steps, size, state), memoryPane(memory, state)],
+      isCovered: true,
+      size: {
+        row: Math.max(SQUARE.least, Math.min(SQUARE.most, nRows * SQUARE.row)) / nRows,
+        widest: WIDEST,
       },
-      // Over everything that has keys, for the cursor.
-      yaxis: { range: [0, 1], domain: domain(0, charts), visible: false },
-      yaxis2: {
-        ...downwards({ ...axis, range: [-0.5, nRows - 0.5] }),
-        domain: domain(0, square),
-        showgrid: false,
-        tickmode: 'array',
-        ...ticksAt(nRows, size, square / 22),
-        title: { text: narrow ? '' : 'query', font: { size: 12, color: palette.query } },
+      table: {
+        rows: { title: 'block', labels: steps.map(keysIn) },
+        columns: { title: 'quantity', labels: QUANTITIES.map(([title]) => title) },
+        quantity: `the row of query ${query}, block by block, layer ${layer}, head ${head}`,
+        request: blocksAsk(attention, query, head),
       },
-      yaxis3: { ...axis, domain: place(0) },
-      yaxis4: { ...axis, domain: place(1), rangemode: 'tozero' },
-      yaxis5: { ...axis, domain: place(2) },
-      xaxis2: { range: [0, memory.whole], anchor: 'y6', visible: false },
-      yaxis6: { range: [1.5, -0.5], domain: [0, bars / all], anchor: 'x2', visible: false },
+      sentence: { query: null },
     },
+    state,
+  );
+}
+
+/** On a phone the explanation of a title is left out. @param {string} title @param {boolean} narrow */
+function titleFor(title, narrow) {
+  return narrow ? title.replace(/[:;(].*$/, '') : title;
+}
+
+/** The first token of each block. @param {number} count of blocks @param {number} size */
+function firstsOf(count, size) {
+  return Array.from({ length: count }, (_, at) => grouped(at * size));
+}
+
+/**
+ * The maximum, the sum and their logarithm after each block.
+ * @param {Step[]} steps
+ * @param {number} size of a block
+ * @param {ViewState} state
+ * @returns {Pane[]}
+ */
+function ofSteps(steps, size, { palette, width }) {
+  const narrow = isNarrow(width);
+  /** @param {Step} step */
+  const x = ({ first }) => first / size;
+  /** @param {(step: Step) => number} length @param {string} fill @param {(step: Step) => number} [base] */
+  const bars = (length, fill, base) =>
+    bar(steps, { isUpright: true, at: x, length, base, fill, thickness: 0.8 });
+  /** @param {(step: Step) => number} y @param {string} stroke */
+  const stepped = (y, stroke) =>
+    line([{ name: '', values: steps.map(y), stroke, dots: 5, isStepped: true, isQuiet: true }], {
+      x: steps.map(x),
+    });
+  /** @param {string} title @param {Mark<any>[]} marks @returns {Pane} */
+  const pane = (title, marks) => ({
+    y: linear(''),
+    marks,
+    pixels: 104,
+    gap: 34,
+    title: [titleFor(title, narrow)],
+  });
+  return [
+    pane('greatest score of each block (bars) and running maximum m (line)', [
+      bars(({ greatest }) => greatest, translucent(palette.key, 0.45)),
+      stepped(({ maximum }) => maximum, palette.query),
+    ]),
+    pane('running sum ℓ: what was there, scaled (pale), and what the block adds (dark)', [
+      bars(({ sum, added }) => sum - added, translucent(palette.query, 0.35)),
+      bars(
+        ({ added }) => added,
+        palette.query,
+        ({ sum, added }) => sum - added,
+      ),
+    ]),
+    pane('m + ln ℓ: after the last block the logarithm of the whole row’s sum', [
+      stepped(({ maximum, sum }) => maximum + Math.log(sum), palette.beam),
+    ]),
+  ];
+}
+
+/** @param {{whole: number, blocks: number}} memory @param {ViewState} state @returns {Pane} */
+function memoryPane({ whole, blocks }, { palette, width }) {
+  const parts = [
+    { count: whole, title: 'whole matrices', fill: translucent(palette.key, 0.45) },
+    { count: blocks, title: 'one block', fill: translucent(palette.query, 0.35) },
+  ];
+  const title =
+    'memory of the scores of this layer: all heads at once, and one block of one head with its m, ℓ and o';
+  return {
+    x: pixels([0, Math.max(whole, blocks)]),
+    y: pixels([-0.5, 1.5]),
+    marks: [
+      bar(parts, { length: ({ count }) => count, fill: ({ fill }) => fill, thickness: 0.8 }),
+      text(parts, {
+        // In a long bar, or after a short one.
+        x: ({ count }) => (count > whole / 2 ? 0 : count),
+        y: (_, row) => row,
+        text: (part) => `${bytes(part.count)}: ${part.title}`,
+        at: 'middle right',
+      }),
+    ],
+    pixels: 50,
+    gap: 34,
+    title: [titleFor(title, isNarrow(width))],
   };
 }
 
 /**
- * The number of each block: one row of blocks of queries after another, those before the diagonal
- * alone if later keys are hidden.
+ * The number of each block: one row of blocks of queries after another, only those before the
+ * diagonal if later keys are hidden.
  * @param {number} rows
  * @param {number} columns
  * @param {boolean} isHidden
@@ -474,32 +435,4 @@ export function orderOf(rows, columns, isHidden) {
       return count;
     }),
   );
-}
-
-/** @param {(number|null)[][]} order @param {Palette} palette */
-function numbers(order, { ink }) {
-  const cells = order.flatMap((each, y) =>
-    each.flatMap((at, x) => (at === null ? [] : [{ x, y, at }])),
-  );
-  return {
-    type: 'scatter',
-    mode: 'text',
-    x: cells.map(({ x }) => x),
-    y: cells.map(({ y }) => y),
-    yaxis: 'y2',
-    text: cells.map(({ at }) => String(at)),
-    textfont: { size: 10, color: ink },
-    hoverinfo: 'none',
-  };
-}
-
-/**
- * @param {number} count of blocks
- * @param {number} size
- * @param {number} most labels
- */
-function ticksAt(count, size, most) {
-  const step = Math.max(1, Math.ceil(count / Math.max(1, most)));
-  const tickvals = range(count).filter((at) => at % step === 0);
-  return { tickvals, ticktext: tickvals.map((at) => grouped(at * size)) };
 }

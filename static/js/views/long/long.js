@@ -1,6 +1,6 @@
 /**
  * Overview: one head's map over a text of any length, from the whole map to single weights, with the
- * numbers of each row beside it. Each region is a tile that the server computes from the queries and
+ * numbers of each row next to it. Each region is a tile that the server computes from the queries and
  * keys it kept.
  */
 
@@ -61,14 +61,14 @@ export const long = {
 function asks(trace, state) {
   /** @type {Record<string, Ask>} */
   const overview = trace.resolution ? {} : { overview: overviewAsk(trace.card) };
-  const found = overviewOf(trace, state);
-  if (!found) return overview;
+  const whole = overviewOf(trace, state);
+  if (!whole) return overview;
   if (state.long_show === 'blocks')
     return {
       ...overview,
       blocks: blocksAsk(attentionOf(trace, state), queryOf(trace, state), state.head),
     };
-  const tile = tileOf(found, state);
+  const tile = tileOf(whole, state);
   return { ...overview, ...(tile && { tile: { tile } }), rows: rowsAsk(trace, state) };
 }
 

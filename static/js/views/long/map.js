@@ -1,15 +1,17 @@
 /**
  * The map of a region as a figure: its cells, its cursor, and the numbers of its rows as narrow curves
- * beside it: how spread a row is, how much of it is on the first token, how far it looks.
+ * next to it: how spread a row is, how much of it is on the first token, how far it looks.
  */
 
 import { ceilingOf } from '../../data/arithmetic.js';
 import { tilePath } from '../../api/calls.js';
-import { valueIn } from '../../data/trace.js';
 import { amount, grouped, share, percent, positionLabels, quoted } from '../../data/format.js';
-import { sequential, translucent } from '../../plot/colour.js';
+import { chart } from '../../plot/chart.js';
+import { sequential } from '../../plot/colour.js';
 import { isNarrow } from '../../plot/figure.js';
-import { squaresFigure } from '../../plot/map.js';
+import { cell } from '../../plot/marks/cell.js';
+import { profile, ruleAt } from '../../plot/marks/other.js';
+import { band, linear } from '../../plot/scales.js';
 import { overviewAsk } from '../registry.js';
 import {
   isPastTraining,
@@ -23,8 +25,11 @@ import {
 
 /**
  * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
- * @import { Drawing, Figure, Frame, ViewState } from '../../plot/figure.js'
- * @import { Box, Cell, Grid } from '../../plot/grid.js'
+ * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
+ * @import { Box, Cell, CellCursor, Grid } from '../../plot/grid.js'
+ * @import { Datum } from '../../plot/marks/cell.js'
+ * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Pane } from '../../plot/panes.js'
  * @import { Part, Region, Shown } from './subject.js'
  */
 
@@ -39,8 +44,9 @@ const MOST_MARKED = 16;
 
 /** @param {Subject} subject @returns {Figure} */
 export function mapFigure(subject) {
-  const { title, trace, state, pool, attention, shown } = subject;
+  const { title, trace, state, pool, shown, tile } = subject;
   const { matrix, region, rows, columns, width } = shown;
+  const { palette } = state;
   const texts = textsOf(trace, state);
   const trained = trace.card?.trained_tokens ?? 0;
   const resolution = resolutionInWords(width, pool);
@@ -49,47 +55,27 @@ export function mapFigure(subject) {
   const isWhole = writtenOf(region, sizeOf(trace, state)).length === 0;
   const isToOne = isExact && isWhole && state.range === 'one';
   const top = isToOne ? 1 : ceilingOf(matrix.data, COLOURED);
-  const found = state.answers?.rows?.trace;
-  const isRefused = Boolean(state.answers?.rows?.problem); // in a saved page
-  const strips = isRefused
-    ? []
-    : [
-        ...stripsOf(found?.tensors, attention, state.head, rows),
-        ...(isPastTraining(trace, state)
-          ? [lossStrip(found?.analyses?.next_token?.following, rows)]
-          : []),
-      ];
-  const grid = gridOf(subject, strips, top);
-  /** @param {Cell} cell */
-  const told = ({ row, column }) => grid.tip(row, column).join(', ');
-  const most = strongestIn(matrix).map(told);
+  const strips = stripsFor(subject);
+  const meaning = meaningOf(subject, strips);
+  /** @param {Cell} at */
+  const told = ({ row, column }) => {
+    const datum = { row, column, value: matrix.data[row * columns.length + column] };
+    return `${meaning.name(datum)}, ${meaning.number(datum)}`;
+  };
+  const most = strongestIn(matrix);
+  const picked = cellOf(state.long_cell ?? [], rows, columns);
   const place = placeInWords(region, texts);
-  const edges = edgesOf(shown, trained);
-  const drawing = squaresFigure(
-    {
-      matrix,
-      rows: labelsOf(rows, texts.rows),
-      columns: labelsOf(columns, texts.columns),
-      titles: { rows: 'query: attends', columns: 'key: attended to' },
-      scale: {
-        bottom: 0,
-        top,
-        ...(!isToOne && { ticks: { tickvals: [0, top], ticktext: ['0', `≥ ${amount(top, 2)}`] } }),
-        colours: sequential(state.palette.theme),
-      },
-      quantity: isExact ? 'attention weight' : `weight, ${resolution}`,
-    },
-    { ...state, width: state.width - stripRoom(strips.length, state.width).all },
-  );
+  const { down, across } = edgesOf(shown, trained);
+  const trainedLine = /** @type {const} */ ({ stroke: palette.beam, width: 1.5, dash: 'dash' });
   return {
     title: `${title}, ${resolution}`,
-    summary: `${place}; ${resolution}. Strongest: ${most.join('; ')}.`,
+    summary: `${place}; ${resolution}. Strongest: ${most.map(told).join('; ')}.`,
     facts: [
       ['Region', place],
       ['Each cell', resolution],
-      ...(grid.picked ? [['Marked', told(grid.picked)]] : []),
-      ['Strongest', most[0] ?? 'none'],
-      ...(Object.values(edges).some((edge) => edge !== null)
+      ...(picked ? [['Marked', told(picked)]] : []),
+      ['Strongest', most[0] ? told(most[0]) : 'none'],
+      ...(down !== null || across !== null
         ? [
             [
               'Trained length',
@@ -98,9 +84,59 @@ export function mapFigure(subject) {
           ]
         : []),
     ],
-    ...withTrainedLine(withStrips(drawing, strips, state), shown, { ...edges, strips }, state),
-    grid,
+    ...chart(
+      {
+        x: band(labelsOf(columns, texts.columns), { title: 'key: attended to', ink: palette.key }),
+        y: band(labelsOf(rows, texts.rows), { title: 'query: attends', ink: palette.query }),
+        marks: [
+          cell(matrix, {
+            ramp: {
+              title: isExact ? 'attention weight' : `weight, ${resolution}`,
+              domain: [0, top],
+              ...(!isToOne && {
+                ticks: [0, top],
+                write: (value) => (value === 0 ? '0' : `≥ ${amount(value, 2)}`),
+              }),
+            },
+            ...meaning,
+          }),
+          ...(down === null ? [] : [ruleAt(down, { of: 'y', ...trainedLine })]),
+          ...(across === null ? [] : [ruleAt(across, trainedLine)]),
+        ],
+        panes: panesOf(strips, state),
+        size: { isSquare: true },
+        table: {
+          rows: { title: 'query' },
+          columns: { title: 'key' },
+          quantity: `attention weight, ${resolution}, layer ${state.layer}, head ${state.head}`,
+          request: overviewAsk(trace.card),
+          ...(tile && { call: { path: tilePath(tile) } }),
+          ofRows: columnsOf(strips),
+        },
+        sentence: { query: null },
+        cursor: {
+          chooseHint: `Enter ${isExact ? 'marks the cell, +' : 'or +'} zooms in on it, − out, 0 to the whole text, Shift and arrows move`,
+          note: `${isExact ? 'Click to mark a cell.' : 'Click to zoom in.'} ${isNarrow(state.width) ? 'Two fingers move and zoom.' : 'Drag to move; Ctrl and the wheel, or a pinch, zooms.'}`,
+          start: picked ?? most[0] ?? { row: 0, column: 0 },
+          picked,
+          move: movesOf(subject),
+          pan: panOf(subject, top),
+        },
+      },
+      state,
+    ),
   };
+}
+
+/** @param {Subject} subject */
+function stripsFor({ trace, state, attention, shown: { rows } }) {
+  const { trace: answer, problem } = state.answers?.rows ?? {};
+  if (problem) return []; // in a saved page
+  const isPast = isPastTraining(trace, state);
+  return [
+    ...stripsOf(answer?.tensors, attention, state.head, rows),
+    ...(isPast ? [lossStrip(answer?.analyses?.next_token?.following, rows)] : []),
+  ];
 }
 
 /** @typedef {{down: number|null, across: number|null}} Edges in cells; null: not in sight */
@@ -116,33 +152,6 @@ function edgesOf({ region, width }, trained) {
   const edge = ([first, last], of) =>
     trained > first && trained < last ? (trained - first) / of - 0.5 : null;
   return { down: edge(region.queries, width.down), across: edge(region.keys, width.across) };
-}
-
-/**
- * A line after the last position that was in training, on both sides of the map and through the
- * numbers of the rows.
- * @param {Drawing} drawing
- * @param {Shown} shown
- * @param {Edges & {strips: Strip[]}} edges
- * @param {ViewState} state
- * @returns {Drawing}
- */
-function withTrainedLine(
-  { data, layout },
-  { rows, columns },
-  { down, across, strips },
-  { palette },
-) {
-  const line = { color: palette.beam, width: 1.5, dash: 'dash' };
-  const span =
-    strips.length > 0 ? { xref: 'paper', x0: 0, x1: 1 } : { x0: -0.5, x1: columns.length - 0.5 };
-  const shapes = [
-    ...(down === null ? [] : [{ type: 'line', ...span, y0: down, y1: down, line }]),
-    ...(across === null
-      ? []
-      : [{ type: 'line', x0: across, x1: across, y0: -0.5, y1: rows.length - 0.5, line }]),
-  ];
-  return { data, layout: { ...layout, shapes: [...(layout.shapes ?? []), ...shapes] } };
 }
 
 /** @param {Matrix} matrix @returns {Cell[]} the strongest first */
@@ -162,79 +171,66 @@ function strongestIn({ columns, data }) {
 /**
  * @param {Subject} subject
  * @param {Strip[]} strips
- * @param {number} top of the colours
- * @returns {Grid}
  */
-function gridOf({ trace, state, pool, whole, shown, tile }, strips, top) {
-  const { matrix, region, rows, columns, width } = shown;
+function meaningOf({ trace, state, pool, shown }, strips) {
+  const { rows, columns, width } = shown;
   const texts = textsOf(trace, state);
-  const size = sizeOf(trace, state);
-  const resolution = resolutionInWords(width, pool);
-  const isExact = resolution === 'exact';
+  const isExact = resolutionInWords(width, pool) === 'exact';
   const much = isExact ? 'weight' : pool === 'max' ? 'at most' : 'mean weight';
-  const request = overviewAsk(trace.card);
-  const value = valueIn(matrix);
-  /** @type {(row: number, column: number) => string} */
-  const written = (row, column) =>
-    Number.isNaN(value(row, column)) ? 'not yet read' : share(value(row, column), 6);
-  /** @type {(row: number, column: number) => string} */
-  const name = (row, column) =>
+  const move = movesOf({ trace, state, shown });
+  /** @param {Datum} of */
+  const number = ({ value }) => (Number.isNaN(value) ? 'not yet read' : share(value, 6));
+  /** @param {Datum} of */
+  const name = ({ row, column }) =>
     `${binInWords(rows[row], texts.rows)} → ${binInWords(columns[column], texts.columns)}`;
-  /** @type {(key: string, at: {row: number, column: number}|null) => {long_region: number[]}|null} */
-  const move = (key, at) => {
+  /** @type {Partial<Meaning<Datum>> & {name: typeof name, number: typeof number}} */
+  const meaning = {
+    format: (value) => share(value, 6),
+    name,
+    number,
+    say: (datum) => {
+      const words = stripsInWords(strips, datum.row);
+      return `${name(datum)}, ${much} ${number(datum)}${words && `; ${words}`}`;
+    },
+    tokens: ({ row, column }) =>
+      Math.max(rows[row][1] - rows[row][0], columns[column][1] - columns[column][0]) > MOST_MARKED
+        ? {}
+        : { query: positionsOf(rows[row]), key: positionsOf(columns[column]) },
+    choose: ({ row, column }) =>
+      isExact
+        ? { long_cell: [rows[row][0], columns[column][0]] }
+        : (move('+', { row, column }) ?? {}),
+  };
+  return meaning;
+}
+
+/** What a key changes of the region. @param {Pick<Subject, 'trace'|'state'|'shown'>} subject */
+function movesOf({ trace, state, shown: { region, rows, columns } }) {
+  const size = sizeOf(trace, state);
+  /** @type {(key: string, at: Cell|null) => {long_region: number[]}|null} */
+  return (key, at) => {
     const about = at && { query: middle(rows[at.row]), key: middle(columns[at.column]) };
     const next = regionAfter(key, region, size, about ?? undefined);
     return next && { long_region: writtenOf(next, size) };
   };
-  /** @type {(row: number, column: number) => string} */
-  const describe = (row, column) => {
-    const own = stripsInWords(strips, row);
-    return `${name(row, column)}, ${much} ${written(row, column)}${own && `; ${own}`}`;
-  };
-  const picked = cellOf(state.long_cell ?? [], rows, columns);
+}
+
+/** @param {Subject} subject @param {number} top of the colours @returns {CellCursor['pan']} */
+function panOf({ trace, state, whole, shown }, top) {
+  const size = sizeOf(trace, state);
   return {
-    rows: rows.length,
-    columns: columns.length,
-    rowTitle: 'query',
-    columnTitle: 'key',
-    rowLabels: labelsOf(rows, texts.rows),
-    columnLabels: labelsOf(columns, texts.columns),
-    quantity: `attention weight, ${resolution}, layer ${state.layer}, head ${state.head}`,
-    request,
-    ...(tile && { call: { path: tilePath(tile) } }),
-    ofRows: columnsOf(strips),
-    value,
-    format: (number) => share(number, 6),
-    describe,
-    tip: (row, column) => [name(row, column), written(row, column)],
-    tokens: (row, column) =>
-      Math.max(rows[row][1] - rows[row][0], columns[column][1] - columns[column][0]) > MOST_MARKED
-        ? {}
-        : { query: positionsOf(rows[row]), key: positionsOf(columns[column]) },
-    choose: (row, column) =>
-      isExact
-        ? { long_cell: [rows[row][0], columns[column][0]] }
-        : (move('+', { row, column }) ?? {}),
-    chooseHint: `Enter ${isExact ? 'marks the cell, +' : 'or +'} zooms in on it, − out, 0 to the whole text, Shift and arrows move`,
-    note: `${isExact ? 'Click to mark a cell.' : 'Click to zoom in.'} ${isNarrow(state.width) ? 'Two fingers move and zoom.' : 'Drag to move; Ctrl and the wheel, or a pinch, zooms.'}`,
-    start: picked ?? strongestIn(matrix)[0] ?? { row: 0, column: 0 },
-    picked,
-    query: null,
-    move,
-    pan: {
-      box: boxOf(region),
-      most: { across: size.keys, down: size.queries },
-      least: LEAST,
-      layers: [whole, shown].map((one) => ({ matrix: one.matrix, box: boxOf(one.region) })),
-      colours: sequential(state.palette.theme),
-      top,
-      patch: ({ x0, x1, y0, y1 }) => ({
-        long_region: writtenOf(
-          { queries: rounded(y0, y1, size.queries), keys: rounded(x0, x1, size.keys) },
-          size,
-        ),
-      }),
-    },
+    box: boxOf(shown.region),
+    most: { across: size.keys, down: size.queries },
+    least: LEAST,
+    layers: [whole, shown].map(({ matrix, region }) => ({ matrix, box: boxOf(region) })),
+    colours: sequential(state.palette.theme),
+    top,
+    patch: ({ x0, x1, y0, y1 }) => ({
+      long_region: writtenOf(
+        { queries: rounded(y0, y1, size.queries), keys: rounded(x0, x1, size.keys) },
+        size,
+      ),
+    }),
   };
 }
 
@@ -259,8 +255,8 @@ function rounded(from, to, count) {
 function cellOf([query, key], rows, columns) {
   /** @param {Part[]} bins @param {number} at */
   const find = (bins, at) => bins.findIndex(([first, last]) => first <= at && at < last);
-  const found = { row: find(rows, query), column: find(columns, key) };
-  return found.row >= 0 && found.column >= 0 ? found : null;
+  const cell = { row: find(rows, query), column: find(columns, key) };
+  return cell.row >= 0 && cell.column >= 0 ? cell : null;
 }
 
 /** @param {Region} region @param {{rows: Token[], columns: Token[]}} texts */
@@ -309,10 +305,6 @@ function labelsOf(bins, tokens) {
 
 /** @typedef {{id: string, title: string, short: string, label: string, values: Float64Array, format: (value: number) => string}} Strip the mean of each bin of queries; NaN: none */
 
-const TEXT_SIZE = 11;
-/** Pixels after the map into which its last slanted label reaches. */
-const LABELS = 34;
-
 /** The sites of an attention whose numbers are shown, the unit of each and how it is written. */
 const STATISTICS = [
   {
@@ -359,9 +351,9 @@ export function statisticsOf(attention) {
  */
 export function stripsOf(tensors, attention, head, rows) {
   return statisticsOf(attention).map(({ id, unit, ...strip }) => {
-    const found = tensors?.[`${attention}.${id}`];
-    const count = found?.shape.at(-1) ?? 0;
-    return { id, ...strip, values: means(found?.data, head * count, rows, unit) };
+    const numbers = tensors?.[`${attention}.${id}`];
+    const count = numbers?.shape.at(-1) ?? 0;
+    return { id, ...strip, values: means(numbers?.data, head * count, rows, unit) };
   });
 }
 
@@ -421,99 +413,27 @@ export function columnsOf(strips) {
   }));
 }
 
-/**
- * @param {number} count of strips
- * @param {number} width pixels of the drawing
- * @returns {{each: number, gap: number, lead: number, all: number}} pixels
- */
-export function stripRoom(count, width) {
-  const [each, gap, lead] = isNarrow(width) ? [20, 5, 5] : [64, 14, LABELS];
-  return { each, gap, lead, all: lead + count * each + (count - 1) * gap };
-}
+/** Pixels of a strip, before it, and before the first, into which the last slanted label reaches. */
+const STRIP = { wide: [64, 14, 34], narrow: [20, 5, 5] };
 
-/**
- * The drawing of a map, with strips to its right whose rows are the map's.
- * @param {Drawing} drawing of a map that leaves their room
- * @param {Strip[]} strips
- * @param {Frame} frame
- * @returns {Drawing}
- */
-export function withStrips({ data, layout }, strips, { palette, width }) {
-  const room = stripRoom(strips.length, width);
-  const across = layout.width - layout.margin.l - layout.margin.r;
-  const all = across + room.all;
+/** @param {Strip[]} strips @param {Frame} frame @returns {Pane[]} */
+function panesOf(strips, { palette, width }) {
   const narrow = isNarrow(width);
-  /** @param {number} at @returns {[number, number]} */
-  const domain = (at) => {
-    const start = across + room.lead + at * (room.each + room.gap);
-    return [start / all, (start + room.each) / all];
-  };
-  const axes = strips.map(({ values }, at) => [
-    `xaxis${at + 2}`,
-    {
-      domain: domain(at),
-      anchor: 'y',
-      range: [0, topOf(values)],
-      showticklabels: false,
-      ticks: '',
-      showgrid: false,
-      zeroline: true,
-      zerolinecolor: palette.line,
-      zerolinewidth: 1,
-    },
-  ]);
-  const titles = strips.map(({ title, short, values, format }, at) => ({
-    text: narrow
-      ? short
-      : `${title}<br>${Number.isNaN(values[0]) ? '' : `0 – ${format(topOf(values)).replace(' tokens', '')}`}`,
-    showarrow: false,
-    xref: 'paper',
-    yref: 'paper',
-    x: narrow ? (domain(at)[0] + domain(at)[1]) / 2 : domain(at)[0],
-    xanchor: narrow ? 'center' : 'left',
-    y: 1,
-    yanchor: 'bottom',
-    yshift: 6,
-    align: 'left',
-    ...(narrow && { textangle: -90 }),
-    font: { size: narrow ? TEXT_SIZE - 1 : TEXT_SIZE, color: palette.muted },
-  }));
-  /** Of the map's own words only the colour bar's stand right of the strips. */
-  const words = (layout.annotations ?? []).map((/** @type {any} */ one) =>
-    one.yanchor === 'bottom' ? { ...one, x: one.x * (across / all) } : one,
-  );
-  return {
-    data: [...data, ...strips.map((strip, at) => curve(strip, at, palette.query))],
-    layout: {
-      ...layout,
-      width: layout.width + room.all,
-      annotations: [...words, ...titles],
-      xaxis: { ...layout.xaxis, domain: [0, across / all] },
-      ...Object.fromEntries(axes),
-    },
-  };
+  const [pixels, gap, lead] = narrow ? STRIP.narrow : STRIP.wide;
+  return strips.map(({ title, short, values, format }, at) => {
+    const top = topOf(values);
+    const reach = Number.isNaN(values[0]) ? '' : `0 – ${format(top).replace(' tokens', '')}`;
+    return {
+      x: linear('', { domain: [0, top], ticks: [], hasZero: true }),
+      marks: [profile(values, { stroke: palette.query })],
+      pixels,
+      gap: at === 0 ? lead : gap,
+      title: narrow ? [short] : [title, reach],
+    };
+  });
 }
 
 /** @param {Float64Array} values */
 function topOf(values) {
   return values.reduce((most, value) => (value > most ? value : most), 0) || 1;
-}
-
-/** @param {Strip} strip @param {number} at @param {string} color */
-function curve({ values }, at, color) {
-  // Each value is as high as its row: the first and the last reach to the edges.
-  const rows = [-0.5, ...values.keys(), values.length - 0.5];
-  const ends = [values[0], ...values, values[values.length - 1]];
-  return {
-    type: 'scatter',
-    mode: 'lines',
-    xaxis: `x${at + 2}`,
-    yaxis: 'y',
-    x: ends.map((value) => (Number.isNaN(value) ? null : value)),
-    y: rows,
-    fill: 'tozerox',
-    fillcolor: translucent(color, 0.22),
-    line: { color, width: 1, shape: 'vhv' },
-    hoverinfo: 'none',
-  };
 }

@@ -153,13 +153,13 @@ function mapOf(tensors, prefix, pool) {
  */
 export function ofWhole(overview, state, wanted) {
   const attention = attentionOf(overview, state);
-  const found = mapOf(overview.tensors, `${attention}.`, state.long_pool ?? 'mean');
-  if (!found) return null;
+  const map = mapOf(overview.tensors, `${attention}.`, state.long_pool ?? 'mean');
+  if (!map) return null;
   const size = sizeOf(overview, state);
   const bins = overview.resolution ?? 1;
   const width = { down: binWidth(size.queries, bins), across: binWidth(size.keys, bins) };
   const region = snapped(wanted, size, bins);
-  const whole = matrixAt(found, state.head);
+  const whole = matrixAt(map, state.head);
   const rows = binsOf(region.queries, width.down);
   const columns = binsOf(region.keys, width.across);
   const [top, left] = [region.queries[0] / width.down, region.keys[0] / width.across];
@@ -180,11 +180,11 @@ export function ofWhole(overview, state, wanted) {
  * @returns {Shown|null}
  */
 export function ofTile({ tensors }, region, attention, pool) {
-  const found = mapOf(tensors, '', pool);
-  if (!found) return null;
+  const map = mapOf(tensors, '', pool);
+  if (!map) return null;
   const { queries, keys } = region;
   const shown = {
-    matrix: matrixAt(found),
+    matrix: matrixAt(map),
     region,
     rows: binsOf(queries),
     columns: binsOf(keys),
