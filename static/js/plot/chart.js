@@ -111,9 +111,11 @@ function anchorIn(across, { places }, panes) {
   return last ? { anchor: last.anchor } : {};
 }
 
-/** The labels above a map of square cells lean or stand upright. @param {Scale} scale @returns {Scale} */
+/** The labels above a map of square cells lean unless they are level. @param {Scale} scale @returns {Scale} */
 function leaning(scale) {
-  return scale.kind === 'band' ? { ...scale, side: 'top', isSlanted: true } : scale;
+  return scale.kind === 'band'
+    ? { ...scale, side: 'top', isSlanted: scale.isSlanted ?? true }
+    : scale;
 }
 
 /** The pixels that marks take outside the plot. @param {Mark<any>[]} marks */

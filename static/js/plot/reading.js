@@ -101,12 +101,15 @@ function linkOf(x, y, { meaning }) {
   const band = isAcross ? x : y;
   if (band.kind !== 'band' || !band.tokens) return {};
   const { side, query, choose } = band.tokens;
+  const last = band.labels.length - 1;
+  const at = Math.min(query, last);
+  const chosen = query > last ? {} : isAcross ? { column: query } : { row: query };
   /** @param {number} row @param {number} column */
   const token = (row, column) => (isAcross ? column : row);
   return {
     sides: { rows: side, columns: side },
-    chosen: isAcross ? { column: query } : { row: query },
-    start: isAcross ? { row: 0, column: query } : { row: query, column: 0 },
+    chosen,
+    start: isAcross ? { row: 0, column: at } : { row: at, column: 0 },
     ...(!meaning.tokens && {
       tokens: (/** @type {number} */ row, /** @type {number} */ column) => ({
         query: token(row, column),

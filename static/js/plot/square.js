@@ -3,11 +3,11 @@
  * little room, upright labels and the bar below.
  */
 
-import { escapeForPlotly, tick } from '../data/format.js';
+import { escapeForPlotly } from '../data/format.js';
 import { colourBar, colourBarTitle, isNarrow, labelWidth, paperText } from './figure.js';
 import { swatchNotes } from './legend.js';
-import { countOf, ticksOf } from './room.js';
-import { letteringOf, SLANT } from './scales.js';
+import { countOf, quarterTicks, sideBar, sideRoom, sideTitle } from './room.js';
+import { labelRoom, letteringOf, SLANT } from './scales.js';
 
 /**
  * @import { Frame, Palette } from './figure.js'
@@ -32,47 +32,49 @@ export function squareRoom({ across, down, ramps: [ramp], legend, stack }, given
   const rows = /** @type {Band} */ (down);
   const label = {
     rows: labelWidth(rows.labels, letteringOf(rows, given.width)),
-    columns: labelWidth(columns.labels, letteringOf(columns, given.width)),
+    columns: columns.isSlanted
+      ? labelWidth(columns.labels, letteringOf(columns, given.width))
+      : labelRoom(columns, given.width),
   };
-  const roomy = isNarrow(frame.width) ? null : roomyBox(frame, label, { columns, rows });
+  const { beside } = stack;
+  const roomy = isNarrow(frame.width) ? null : roomyBox(frame, label, { columns, rows }, ramp);
   const room =
     roomy && roomy.inner.height >= LEAST_BAR
-      ? withBar(roomy, { ramp, legend }, 'v')
-      : withBar(tightBox(frame, label, { columns, rows }, stack), { ramp, legend }, 'h');
-  return { ...room, width: room.width + stack.beside };
+      ? withBar(roomy, { ramp, legend, beside }, 'v')
+      : withBar(tightBox(frame, label, { columns, rows }, stack), { ramp, legend, beside }, 'h');
+  return { ...room, width: room.width + beside };
 }
 
 /**
  * @param {Omit<Room, 'bar'>} box
- * @param {{ramp: Ramp|undefined, legend: Legend}} of
+ * @param {{ramp: Ramp|undefined, legend: Legend, beside: number}} of `beside`: pixels that panes take
  * @param {'v'|'h'} orientation
  * @returns {Room}
  */
-function withBar(box, { ramp: shown, legend }, orientation) {
+function withBar(box, { ramp: shown, legend, beside }, orientation) {
   return {
     ...box,
-    bar: (ramp, palette) => ({
-      ...colourBar(palette, orientation),
-      tickmode: 'array',
-      ...ticksOf({ ticks: quarters(ramp.domain), write: tickText, ...ramp }),
-      ...(ramp.ticks && orientation === 'h' && { len: WRITTEN_BAR }),
-    }),
+    bar: (ramp, palette) =>
+      orientation === 'v'
+        ? sideBar(ramp, palette, box.inner.width + beside)
+        : {
+            ...colourBar(palette, 'h'),
+            tickmode: 'array',
+            ...quarterTicks(ramp),
+            ...(ramp.ticks && { len: WRITTEN_BAR }),
+          },
     notes: (palette) => [
-      ...(shown ? [colourBarTitle(escapeForPlotly(shown.title), palette, orientation)] : []),
+      ...(shown ? [titleOf(shown, palette, orientation)] : []),
       ...swatchNotes(legend.names, orientation === 'h'),
       ...box.notes(palette),
     ],
   };
 }
 
-/** Both ends and three values between. @param {[number, number]} domain */
-function quarters([bottom, top]) {
-  return [0, 1, 2, 3, 4].map((quarter) => bottom + ((top - bottom) * quarter) / 4);
-}
-
-/** @param {number} value */
-function tickText(value) {
-  return tick(Number(value.toPrecision(2)));
+/** @param {Ramp} ramp @param {Palette} palette @param {'v'|'h'} orientation */
+function titleOf(ramp, palette, orientation) {
+  if (orientation === 'v') return sideTitle(ramp, palette);
+  return colourBarTitle(escapeForPlotly(ramp.title), palette, 'h');
 }
 
 /**
@@ -80,12 +82,19 @@ function tickText(value) {
  * @param {Pick<Frame, 'width'|'height'>} frame
  * @param {{rows: number, columns: number}} label
  * @param {{columns: Band, rows: Band}} bands
+ * @param {Ramp|undefined} ramp
  */
-function roomyBox(frame, label, bands) {
-  const slanted = Math.ceil(label.columns * SLANT);
+function roomyBox(frame, label, bands, ramp) {
+  const bar = ramp ? sideRoom(ramp) : 0;
   /** @param {number} tall @param {number} wide pixels that the labels of the columns take */
   const within = (tall, wide) =>
-    squaresIn(frame, { l: label.rows + 30, r: Math.max(76, wide), t: tall + 40, b: 12 }, bands);
+    squaresIn(
+      frame,
+      { l: label.rows + 30, r: Math.max(76, bar, wide), t: tall + 40, b: 12 },
+      bands,
+    );
+  if (!bands.columns.isSlanted) return { ...within(label.columns, 0), notes: () => [] };
+  const slanted = Math.ceil(label.columns * SLANT);
   const roomy = within(slanted, slanted);
   const isSlanted = roomy.inner.width / countOf(bands.columns) >= ROOM_FOR_SLANTED;
   return {
@@ -110,7 +119,10 @@ function tightBox(frame, label, bands, { beside, head }) {
   const end = box.inner.width / (box.inner.width + beside);
   return {
     ...box,
-    axes: { across: { tickangle: -90, title: '' }, down: { title: '' } },
+    axes: {
+      across: { ...(bands.columns.isSlanted && { tickangle: -90 }), title: '' },
+      down: { title: '' },
+    },
     /** @param {Palette} palette */
     notes: ({ muted }) =>
       [

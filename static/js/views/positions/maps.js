@@ -1,30 +1,23 @@
 /**
- * Maps of positions, the parts that their grids share, and the cosine similarity of rows.
+ * Maps of positions, what their rows share, and the cosine similarity of rows.
  */
 
-import { extent, range, valueIn } from '../../data/trace.js';
-import { signed, tick, positionLabels, quoted } from '../../data/format.js';
-import { diverging } from '../../plot/colour.js';
-import {
-  baseLayout,
-  colourBar,
-  colourBarTitle,
-  downwards,
-  isNarrow,
-  labelAxis,
-  labelWidth,
-  letteringFor,
-  heatmapTrace,
-  nested,
-} from '../../plot/figure.js';
+import { amount, positionLabels, quoted, signed, tick } from '../../data/format.js';
+import { extent, range } from '../../data/trace.js';
+import { chart } from '../../plot/chart.js';
+import { cell } from '../../plot/marks/cell.js';
+import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
  * @import { Ask, Matrix, Token, Trace } from '../../data/trace.js'
- * @import { Drawing, Figure, Frame, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
- * @import { State } from '../../state/state.js'
+ * @import { Chart } from '../../plot/chart.js'
+ * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
+ * @import { Request } from '../../plot/grid.js'
+ * @import { Datum } from '../../plot/marks/cell.js'
+ * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Band, Ramp } from '../../plot/scales.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
@@ -47,122 +40,97 @@ import { choosing, queryOf } from '../../state/state.js';
  * @property {(trace: Trace, state: ViewState, subject: Subject) => Figure} figure
  */
 
-const DIMENSION_SPACE = 44;
-const NUMBER_SPACE = 26;
-const ROW_HEIGHT = { least: 3, most: 22 };
+/** @typedef {Meaning<Datum> & Pick<Chart, 'table'|'sentence'|'cursor'>} Said what is said of a map */
 
 /**
- * A map of positions by dimensions on the diverging scale.
- * @param {Matrix} matrix
- * @param {{labels: string[], dimensions: string[], axis: string, reach: number, quantity: string, rows?: string}} named `reach`: the end of the colour scale on both sides; `rows`: the meaning of a row, if not a position
- * @param {Frame} state
- * @returns {Drawing}
+ * Make a band of positions: cells over it mark their token in the sentence and choose it.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {{side: Side, tokens: Token[]}} subject
+ * @param {Partial<Band>} [options]
+ * @returns {Band}
  */
-export function dimensionMap(
-  matrix,
-  { labels, dimensions, axis, reach, quantity, rows = 'position' },
-  state,
-) {
-  const { palette, width } = state;
-  const margin = marginFor(labels, width);
-  const pixels = width - margin.l - margin.r;
-  const height = clampHeight(matrix.rows, state.height - margin.t - margin.b);
-  const lettering = letteringFor(width);
-  return {
-    data: [
-      heatmap(matrix, { zmin: -reach, zmax: reach, colours: diverging(palette.theme) }, state),
-    ],
-    layout: {
-      ...baseLayout(palette, { width, height: height + margin.t + margin.b, margin }),
-      annotations: [colourBarTitle(quantity, palette, orientationFor(width))],
-      xaxis: {
-        ...labelAxis({
-          labels: dimensions,
-          pixels,
-          title: axis,
-          palette,
-          lettering,
-          space: DIMENSION_SPACE,
-        }),
-        side: 'top',
-      },
-      yaxis: downwards(labelAxis({ labels, pixels: height, title: rows, palette, lettering })),
+export function positionBand(trace, state, { side, tokens }, options) {
+  return band(positionLabels(tokens), {
+    title: 'position',
+    tokens: {
+      side,
+      query: queryOf(state, trace, side),
+      choose: (position) => choosing(trace, side, position),
     },
-  };
+    ...options,
+  });
+}
+
+/** Say where the chosen token is, while nothing is pointed at. @param {Trace} trace @param {ViewState} state @param {{side: Side, tokens: Token[]}} subject */
+export function restOf(trace, state, { side, tokens }) {
+  const query = queryOf(state, trace, side);
+  return { readout: `${quoted(tokens[query])} stands at position ${query}` };
 }
 
 /**
- * A square map of positions by positions.
+ * Draw a map of positions by dimensions on the diverging scale.
  * @param {Matrix} matrix
- * @param {{labels: string[], scale: {zmin: number, zmax: number, colours: Uint8Array}, quantity: string, axes: [string, string]}} named `axes`: what rows and columns are
- * @param {Frame} state
- * @returns {Drawing}
+ * @param {{y: Band, dimensions: string[], axis: string, reach: number, bar: string, isZoomable?: boolean} & Said} channels `reach`: the end of the colour scale on both sides; `bar`: the title of its bar
+ * @param {Frame} frame
  */
-export function pairMap(matrix, { labels, scale, quantity, axes: [rows, columns] }, state) {
-  const { palette, width } = state;
-  const margin = marginFor(labels, width);
-  const side = Math.max(
-    120,
-    Math.min(width - margin.l - margin.r, state.height - margin.t - margin.b),
+export function dimensionMap(matrix, channels, frame) {
+  const { y, dimensions, axis, reach, bar, isZoomable, ...said } = channels;
+  const { table, sentence, cursor, ...meaning } = said;
+  return chart(
+    {
+      x: band(dimensions, { title: axis, side: 'top', space: 44 }),
+      y,
+      marks: [
+        cell(matrix, {
+          ramp: { ...RAMP, title: bar, domain: [-reach, reach], isDiverging: true },
+          gap: [0, 0],
+          format: fourDigits,
+          ...meaning,
+        }),
+      ],
+      size: { row: [3, 22], isZoomable },
+      table,
+      sentence,
+      cursor,
+    },
+    frame,
   );
-  const lettering = letteringFor(width);
-  const numbers = labels.map((_, position) => String(position));
-  return {
-    data: [heatmap(matrix, scale, state)],
-    layout: {
-      ...baseLayout(palette, {
-        width: side + margin.l + margin.r,
-        height: side + margin.t + margin.b,
-        margin,
-      }),
-      annotations: [clear(colourBarTitle(quantity, palette, orientationFor(width)))],
-      xaxis: {
-        ...labelAxis({
-          labels: numbers,
-          pixels: side,
-          title: columns,
-          palette,
-          lettering,
-          space: NUMBER_SPACE,
-        }),
-        side: 'top',
-      },
-      yaxis: downwards(labelAxis({ labels, pixels: side, title: rows, palette, lettering })),
-    },
-  };
 }
 
+/** @type {Pick<Ramp, 'legend'|'write'>} */
+const RAMP = { legend: 'side', write: (value) => amount(value, 3) };
+
+/** @param {number} value */
+const fourDigits = (value) => signed(value, 4);
+
 /**
+ * Draw a square map of positions by positions.
  * @param {Matrix} matrix
- * @param {{zmin: number, zmax: number, colours: Uint8Array}} of
- * @param {Frame} state
+ * @param {{y: Band, axis: string, ramp: Ramp} & Said} channels `axis`: what a column is
+ * @param {Frame} frame
  */
-function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
-  const bar = { ...colourBar(palette, orientationFor(width)), ...endsAt(zmin, zmax) };
-  return heatmapTrace(nested(matrix), { bottom: zmin, top: zmax, colours }, bar, [0, 0]);
-}
-
-/**
- * The title stands clear of its numbers: those of a bias have three decimals.
- * @param {ReturnType<typeof colourBarTitle>} title
- */
-function clear(title) {
-  return 'xshift' in title ? { ...title, xshift: title.xshift + 8 } : title;
-}
-
-/**
- * Ticks at both ends of the colour bar and at three values between.
- * @param {number} zmin
- * @param {number} zmax
- */
-function endsAt(zmin, zmax) {
-  const tickvals = [0, 1, 2, 3, 4].map((quarter) => zmin + ((zmax - zmin) * quarter) / 4);
-  return { tickvals, ticktext: tickvals.map((value) => tick(Number(value.toPrecision(3)))) };
-}
-
-/** @param {number} width */
-function orientationFor(width) {
-  return isNarrow(width) ? 'h' : 'v';
+export function pairMap(matrix, { y, axis, ramp, table, sentence, cursor, ...said }, frame) {
+  return chart(
+    {
+      x: band(range(matrix.columns).map(String), { title: axis, isSlanted: false }),
+      y,
+      marks: [
+        cell(matrix, {
+          ramp: { ...RAMP, ...ramp },
+          gap: [0, 0],
+          format: fourDigits,
+          tokens: ({ row, column }) => ({ query: row, key: column }),
+          ...said,
+        }),
+      ],
+      size: { isSquare: true },
+      table: { ...table, columns: { title: axis, labels: y.labels } },
+      sentence,
+      cursor,
+    },
+    frame,
+  );
 }
 
 /**
@@ -174,77 +142,39 @@ export function reachOf(data) {
   return extent({ data }) || 1;
 }
 
-/** @param {string[]} labels @param {number} width */
-function marginFor(labels, width) {
-  const left = labelWidth(labels, letteringFor(width)) + 30;
-  return isNarrow(width) ? { l: left, r: 8, t: 48, b: 58 } : { l: left, r: 84, t: 48, b: 12 };
-}
-
-/** @param {number} rows @param {number} room */
-function clampHeight(rows, room) {
-  return Math.max(rows * ROW_HEIGHT.least, Math.min(rows * ROW_HEIGHT.most, Math.max(room, 200)));
-}
-
 /**
- * The part that all grids of positions share: a row is a position, and choosing it chooses its
- * token.
- * @param {Trace} trace
- * @param {State} state
- * @param {{site: string, side: Side, tokens: Token[]}} subject
- * @param {Matrix} matrix
- * @param {(row: number, column: number) => number} value
- */
-export function sharedGrid(trace, state, { site, side, tokens }, { rows, columns }, value) {
-  const query = queryOf(state, trace, side);
-  return {
-    rows,
-    columns,
-    sides: { rows: side, columns: side },
-    rowTitle: 'position',
-    request: { capture: [site] },
-    value,
-    format: (/** @type {number} */ number) => signed(number, 4),
-    choose: (/** @type {number} */ row) => choosing(trace, side, row),
-    chosen: { row: query },
-    start: { row: query, column: 0 },
-    isReadFromStart: true,
-    rest: { readout: `${quoted(tokens[query])} stands at position ${query}` },
-  };
-}
-
-/**
- * A map of positions by dimensions or pairs, and its grid.
+ * Draw a map of positions by dimensions or pairs.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
  * @param {Matrix} matrix
  * @param {Mapped} mapped
  */
-export function positionMap(trace, state, subject, matrix, { name, axis, reach, bar, ...own }) {
-  const value = valueIn(matrix);
-  const labels = positionLabels(subject.tokens);
-  const dimensions = range(matrix.columns).map(String);
-  const lettering = letteringFor(state.width);
+export function positionMap(trace, state, subject, matrix, mapped) {
+  const { name, axis, reach, bar, quantity, request, say } = mapped;
   return {
     summary: `${name}: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
-    ...dimensionMap(matrix, { labels, dimensions, axis, reach, quantity: bar }, state),
-    grid: {
-      ...sharedGrid(trace, state, subject, matrix, value),
-      columnTitle: axis,
-      rowLabels: labels,
-      columnLabels: dimensions,
-      tip: (/** @type {number} */ row, /** @type {number} */ column) => [
-        `position ${row}, ${axis} ${column}`,
-        signed(value(row, column), 4),
-      ],
-      tokens: (/** @type {number} */ row) => ({ query: row }),
-      thinned: { rows: lettering, columns: { ...lettering, space: DIMENSION_SPACE } },
-      ...own,
-    },
+    ...dimensionMap(
+      matrix,
+      {
+        y: positionBand(trace, state, subject),
+        dimensions: range(matrix.columns).map(String),
+        axis,
+        reach,
+        bar,
+        isZoomable: true,
+        say,
+        name: ({ row, column }) => `position ${row}, ${axis} ${column}`,
+        table: { quantity, request: request ?? { capture: [subject.site] } },
+        sentence: { rest: restOf(trace, state, subject) },
+        cursor: { isReadFromStart: true },
+      },
+      state,
+    ),
   };
 }
 
-/** @typedef {Pick<Grid, 'describe'|'quantity'> & Partial<Pick<Grid, 'request'>> & {name: string, axis: string, reach: number, bar: string}} Mapped what a map shows; `bar`: beside the colours */
+/** @typedef {{name: string, axis: string, reach: number, bar: string, quantity: string, request?: Request, say: (datum: Datum) => string}} Mapped what a map shows; `bar`: the title of the bar of colours */
 
 /**
  * The cosine similarity of every two rows: their dot product over the product of their norms. The
@@ -277,9 +207,9 @@ const known = new WeakMap();
  * @param {Matrix} matrix not modified by the caller
  */
 export function similarityOf(matrix) {
-  const found = known.get(matrix) ?? cosineSimilarity(matrix);
-  known.set(matrix, found);
-  return found;
+  const similarity = known.get(matrix) ?? cosineSimilarity(matrix);
+  known.set(matrix, similarity);
+  return similarity;
 }
 
 /** @param {Float64Array} data @param {number} a @param {number} b @param {number} columns */

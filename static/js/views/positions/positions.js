@@ -4,24 +4,23 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { signed, tick, positionLabels, quoted } from '../../data/format.js';
+import { signed, tick, quoted } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { matrixAt, rowOf, valueIn } from '../../data/trace.js';
-import { diverging, sequential } from '../../plot/colour.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
 import { entryOf } from '../registry.js';
 import { createMemo } from '../../state/state.js';
 import { choice } from '../../ui/controls.js';
-import { pairMap, positionMap, reachOf, sharedGrid, similarityOf } from './maps.js';
+import { schemeOf, WITHOUT_ENCODING } from './inside_attention.js';
+import { pairMap, positionBand, positionMap, reachOf, restOf, similarityOf } from './maps.js';
 import { ROTATION } from './rotation.js';
-import { headControl, SCHEMES, schemeOf, WITHOUT_ENCODING } from './schemes.js';
+import { headControl, SCHEMES } from './schemes.js';
 import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 
 /**
  * @import { Ask, Card, Encoding, Matrix, NamedArray, Rotation, Trace } from '../../data/trace.js'
- * @import { Theme } from '../../plot/colour.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
+ * @import { Ramp } from '../../plot/scales.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Part, Subject } from './maps.js'
  */
@@ -254,9 +253,9 @@ const encodings = new WeakMap();
 function encodingOf(tensor, count) {
   const known = encodings.get(tensor);
   if (known?.rows === count) return known;
-  const found = firstRows(matrixAt(tensor), count);
-  encodings.set(tensor, found);
-  return found;
+  const encoding = firstRows(matrixAt(tensor), count);
+  encodings.set(tensor, encoding);
+  return encoding;
 }
 
 /**
@@ -276,7 +275,6 @@ function firstRows({ rows, columns, data }, count) {
  * @param {Subject} subject
  */
 function encodingMap(trace, state, encoding, subject) {
-  const value = valueIn(encoding);
   const { tokens } = subject;
   return positionMap(trace, state, subject, encoding, {
     name: 'Positional encoding',
@@ -284,8 +282,8 @@ function encodingMap(trace, state, encoding, subject) {
     reach: reachOf(encoding.data),
     bar: 'value added',
     quantity: 'positional encoding',
-    describe: (row, column) =>
-      `Position ${row}, ${quoted(tokens[row])}: ${signed(value(row, column))} is added to dimension ${column}`,
+    say: ({ row, column, value }) =>
+      `Position ${row}, ${quoted(tokens[row])}: ${signed(value)} is added to dimension ${column}`,
   });
 }
 
@@ -297,29 +295,41 @@ function encodingMap(trace, state, encoding, subject) {
  */
 function similarity(trace, state, encoding, subject) {
   const cosines = similarityOf(encoding);
-  const labels = positionLabels(subject.tokens);
-  const scale = scaleFor(cosines.data, state.palette.theme);
-  const range = rangeInWords(cosines.data, scale);
+  const { tokens, site } = subject;
+  const colours = scaleFor(cosines.data);
+  const reach = rangeInWords(cosines.data, colours.domain);
   return {
-    summary: `Cosine similarity between ${cosines.rows} positions, computed from the captured encoding. ${range}`,
+    summary: `Cosine similarity between ${cosines.rows} positions, computed from the captured encoding. ${reach}`,
     ...pairMap(
       cosines,
-      { labels, scale, quantity: 'cosine similarity', axes: ['position', 'position'] },
+      {
+        y: positionBand(trace, state, subject),
+        axis: 'position',
+        ramp: { title: 'cosine similarity', ...colours },
+        say: ({ row, column, value }) =>
+          `Positions ${row} (${quoted(tokens[row])}) and ${column} (${quoted(tokens[column])}): cosine similarity ${signed(value)}`,
+        name: ({ row, column }) => `positions ${row} and ${column}`,
+        table: {
+          quantity: 'cosine similarity of positional encodings',
+          request: { capture: [site] },
+        },
+        sentence: { rest: restOf(trace, state, subject) },
+        cursor: { note: reach, isReadFromStart: true },
+      },
       state,
     ),
-    grid: { ...similarityGrid(trace, state, cosines, { ...subject, labels }), note: range },
   };
 }
 
 /**
  * If all similarities are high, the scale starts at the tenth below the least.
  * @param {Float64Array} cosines
- * @param {Theme} theme
+ * @returns {Pick<Ramp, 'domain'|'isDiverging'>}
  */
-function scaleFor(cosines, theme) {
+function scaleFor(cosines) {
   const least = leastOf(cosines);
-  if (least < 0) return { zmin: -1, zmax: 1, colours: diverging(theme) };
-  return { zmin: Math.min(9, Math.floor(least * 10)) / 10, zmax: 1, colours: sequential(theme) };
+  if (least < 0) return { domain: [-1, 1], isDiverging: true };
+  return { domain: [Math.min(9, Math.floor(least * 10)) / 10, 1] };
 }
 
 /** @param {Float64Array} cosines */
@@ -330,34 +340,11 @@ function leastOf(cosines) {
 /**
  * The range of the values, and that of the colour scale, which may differ.
  * @param {Float64Array} cosines
- * @param {{zmin: number, zmax: number}} scale
+ * @param {[number, number]} domain
  */
-function rangeInWords(cosines, { zmin, zmax }) {
+function rangeInWords(cosines, [bottom, top]) {
   const least = Math.floor(leastOf(cosines) * 100) / 100;
-  const found =
+  const values =
     least === 1 ? 'All similarities are 1' : `The similarities range from ${tick(least)} to 1`;
-  return `${found}; the colours run from ${tick(zmin)} to ${tick(zmax)}.`;
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Matrix} cosines
- * @param {Subject & {labels: string[]}} subject
- * @returns {Grid}
- */
-function similarityGrid(trace, state, cosines, subject) {
-  const { tokens, labels } = subject;
-  const value = valueIn(cosines);
-  return {
-    ...sharedGrid(trace, state, subject, cosines, value),
-    columnTitle: 'position',
-    rowLabels: labels,
-    columnLabels: labels,
-    quantity: 'cosine similarity of positional encodings',
-    describe: (row, column) =>
-      `Positions ${row} (${quoted(tokens[row])}) and ${column} (${quoted(tokens[column])}): cosine similarity ${signed(value(row, column))}`,
-    tip: (row, column) => [`positions ${row} and ${column}`, signed(value(row, column), 4)],
-    tokens: (row, column) => ({ query: row, key: column }),
-  };
+  return `${values}; the colours run from ${tick(bottom)} to ${tick(top)}.`;
 }

@@ -6,20 +6,24 @@
 
 import { anglesOf, blocksOf, checked, turned, wavesOf } from '../../data/arithmetic.js';
 import { amount, counted, signed, small, speedFacts, quoted } from '../../data/format.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
-import { isNarrow, baseLayout } from '../../plot/figure.js';
+import { matrixAt, range, rowOf } from '../../data/trace.js';
+import { isNarrow } from '../../plot/figure.js';
+import { band } from '../../plot/scales.js';
 import { choosingModel, queryOf } from '../../state/state.js';
+import { circlesChart } from './circles.js';
 import { dimensionMap } from './maps.js';
-import { noPairs, rotationOf, turnSites } from './schemes.js';
+import { noPairs, rotationOf, turnSites } from './inside_attention.js';
 import { chosenPairs, pairsControl } from './waves.js';
 
 /**
  * @import { Pairs } from '../../data/arithmetic.js'
  * @import { Matrix, Rotation, Trace } from '../../data/trace.js'
- * @import { Figure, Frame, Layout, Palette, PlotlyTrace, ViewState } from '../../plot/figure.js'
- * @import { Geometry, Grid } from '../../plot/grid.js'
+ * @import { Chart } from '../../plot/chart.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Meaning } from '../../plot/marks/mark.js'
  * @import { Patch } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'
+ * @import { Circle, Point } from './circles.js'
  * @import { Part, Subject } from './maps.js'
  */
 
@@ -183,32 +187,32 @@ function turnOfQueries(trace, state, { stack, side }) {
  */
 function circles(state, subject) {
   const { turn, tokens } = subject;
-  const found = checked(turn.before, turn.after, turn);
+  const { isAdded, from, shift } = turn;
+  const { greatest, count } = checked(turn.before, turn.after, turn);
   const pairs = chosenPairs(state, turn.pairs.speeds.length);
-  const rows = pairs.map((pair) => numbersOf(turn, pair));
-  const { geometry, ...drawing } = circlesDrawing(
-    pairs.map((pair, row) => circleOf(turn, pair, rows[row])),
-    state,
-  );
-  const [one, other] = [quoted(tokens[turn.from]), quoted(tokens[turn.from + turn.shift])];
+  const numbers = pairs.map((pair) => numbersOf(turn, pair));
+  const [start, end] = [quoted(tokens[from]), quoted(tokens[from + shift])];
   return {
-    title: turn.isAdded
-      ? `R(${turn.shift}) carries position ${turn.from} to ${turn.from + turn.shift}`
-      : `The query at position ${turn.from} is rotated`,
-    help: turn.isAdded
-      ? `Blue: PE(${turn.from}) as captured, of ${one}. Ring: the same, rotated here by k times the speed of its pair. Green: PE(${turn.from + turn.shift}) as captured, of ${other}. Grey: all other positions.`
-      : `Blue: the query of ${one} before. Ring: the same, rotated here by ${turn.from} times the speed of its pair. Green: the rotated query as captured, of layer 0, head ${state.head}.`,
-    summary: `${pairs.length} pairs of dimensions as points on circles, each rotated by its angle; computed and captured values differ by at most ${small(found.greatest)}.`,
+    title: isAdded
+      ? `R(${shift}) carries position ${from} to ${from + shift}`
+      : `The query at position ${from} is rotated`,
+    help: isAdded
+      ? `Blue: PE(${from}) as captured, of ${start}. Ring: the same, rotated here by k times the speed of its pair. Green: PE(${from + shift}) as captured, of ${end}. Grey: all other positions.`
+      : `Blue: the query of ${start} before. Ring: the same, rotated here by ${from} times the speed of its pair. Green: the rotated query as captured, of layer 0, head ${state.head}.`,
+    summary: `${pairs.length} pairs of dimensions as points on circles, each rotated by its angle; computed and captured values differ by at most ${small(greatest)}.`,
     facts: [
-      ['Greatest difference from the captured values', small(found.greatest)],
-      [
-        'over',
-        `${counted(found.count, 'position')} × ${counted(turn.pairs.speeds.length, 'pair')}`,
-      ],
+      ['Greatest difference from the captured values', small(greatest)],
+      ['over', `${counted(count, 'position')} × ${counted(turn.pairs.speeds.length, 'pair')}`],
       ...(turn.rotation ? speedFacts(turn.rotation) : []),
     ],
-    ...drawing,
-    grid: circlesGrid(state, subject, { pairs, rows, geometry }),
+    ...circlesChart(
+      pairs.map((pair, row) => circleOf(turn, pair, numbers[row])),
+      {
+        ...saidOf(state, turn, { pairs, numbers }),
+        sentence: { sides: { rows: subject.side, columns: subject.side } },
+      },
+      state,
+    ),
   };
 }
 
@@ -238,7 +242,7 @@ function circleOf(turn, pair, numbers) {
   const length = Math.hypot(numbers[0], numbers[1]) || 1;
   const { factor = 1 } = turn.pairs;
   // An encoding is (sin, cos), a query (first, second); the angle is counted from the right, against the clock.
-  /** @type {(a: number, b: number) => [number, number]} */
+  /** @type {(a: number, b: number) => Point} */
   const point = (a, b) => (turn.isAdded ? [b / length, a / length] : [a / length, b / length]);
   const others = turn.isAdded
     ? Array.from({ length: turn.before.rows }, (_, row) =>
@@ -264,50 +268,43 @@ function angleInWords(angle) {
 }
 
 /**
+ * Name the seven numbers of each circle.
  * @param {ViewState} state
- * @param {Subject & {turn: Turn}} subject
- * @param {{pairs: number[], rows: number[][], geometry: Geometry}} drawn
- * @returns {Grid}
+ * @param {Turn} turn
+ * @param {{pairs: number[], numbers: number[][]}} of
+ * @returns {Meaning<{row: number, column: number}> & Pick<Chart, 'table'>}
  */
-function circlesGrid(state, { turn, side }, { pairs, rows, geometry }) {
+function saidOf(state, turn, { pairs, numbers }) {
+  const { isAdded, steps } = turn;
   const end = turn.from + turn.shift;
-  const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['first', 'second'];
-  const [from, computed, captured] = turn.isAdded
+  const [first, second] = isAdded ? ['sin', 'cos'] : ['first', 'second'];
+  const [from, computed, captured] = isAdded
     ? [`PE(${turn.from})`, 'rotated', `PE(${end})`]
     : ['query', 'rotated here', 'rotated query'];
   const columns = [
     ...[from, computed, captured].flatMap((name) => [`${name}, ${first}`, `${name}, ${second}`]),
     'difference',
   ];
-  /** @type {Grid['value']} */
-  const value = (row, column) => rows[row][column];
   /** @param {number} row @param {number} at */
-  const words = (row, at) => `(${signed(value(row, at))}, ${signed(value(row, at + 1))})`;
+  const words = (row, at) => `(${signed(numbers[row][at])}, ${signed(numbers[row][at + 1])})`;
   const { speeds } = turn.pairs;
   return {
-    rows: pairs.length,
-    columns: columns.length,
-    kind: 'circles',
-    sides: { rows: side, columns: side },
-    rowTitle: 'pair',
-    columnTitle: 'number',
-    rowLabels: pairs.map(String),
-    columnLabels: columns,
-    quantity: turn.isAdded
-      ? `pairs of the encoding rotated from position ${turn.from} to ${end}`
-      : `pairs of the query at position ${turn.from}, layer 0, head ${state.head}`,
-    request: { capture: turn.sites, ...(!turn.isAdded && { heads: [state.head] }) },
-    value,
+    value: ({ row, column }) => numbers[row][column],
     format: numberOrDifference,
-    describe: (row) =>
-      `Pair ${pairs[row]}: ${from} ${words(row, 0)}, rotated by ${angleInWords(speeds[pairs[row]] * turn.steps)}, is ${words(row, 2)}; the captured value is ${words(row, 4)}, at most ${small(value(row, 6))} away`,
-    tip: (row, column) => [
-      `pair ${pairs[row]}: ${columns[column]}`,
-      column === 6 ? small(value(row, 6)) : words(row, column - (column % 2)),
-    ],
-    tokens: () => (turn.isAdded ? { query: turn.from, key: end } : { query: turn.from }),
-    start: { row: 0, column: 0 },
-    geometry,
+    say: ({ row }) =>
+      `Pair ${pairs[row]}: ${from} ${words(row, 0)}, rotated by ${angleInWords(speeds[pairs[row]] * steps)}, is ${words(row, 2)}; the captured value is ${words(row, 4)}, at most ${small(numbers[row][6])} away`,
+    name: ({ row, column }) => `pair ${pairs[row]}: ${columns[column]}`,
+    number: ({ row, column }) =>
+      column === 6 ? small(numbers[row][6]) : words(row, column - (column % 2)),
+    tokens: () => (isAdded ? { query: turn.from, key: end } : { query: turn.from }),
+    table: {
+      rows: { title: 'pair', labels: pairs.map(String) },
+      columns: { title: 'number', labels: columns },
+      quantity: isAdded
+        ? `pairs of the encoding rotated from position ${turn.from} to ${end}`
+        : `pairs of the query at position ${turn.from}, layer 0, head ${state.head}`,
+      request: { capture: turn.sites, ...(!isAdded && { heads: [state.head] }) },
+    },
   };
 }
 
@@ -317,238 +314,50 @@ function numberOrDifference(number) {
 }
 
 /**
- * On a narrow page the labels omit the speeds.
- * @param {string[]} labels
- * @param {number} width
- */
-function rowsFor(labels, width) {
-  return isNarrow(width)
-    ? { labels: labels.map((_, pair) => String(pair)), rows: 'pair' }
-    : { labels, rows: 'pair · speed' };
-}
-
-/**
  * @param {ViewState} state
  * @param {Subject & {turn: Turn}} subject
  * @returns {Figure}
  */
-function blocks(state, subject) {
-  const { turn, side } = subject;
-  const angles = turn.angles(turn.from);
-  const matrix = blocksOf(angles);
+function blocks(state, { turn, side }) {
   const { speeds } = turn.pairs;
   const labels = Array.from(speeds, (speed, pair) => `${pair} · ${amount(speed, 2)}`);
   const names = turn.isAdded ? ENTRIES : TURNED_ENTRIES;
-  /** @type {Grid['value']} */
-  const value = (row, column) => matrix.data[row * 4 + column];
+  const turning = counted(turn.steps, 'position');
   return {
     title: `R(${turn.steps}), block by block`,
     help: 'R is block-diagonal: one 2 × 2 block for each pair, shown as a row; next to the pair is its speed in radians per position.',
-    summary: `The four numbers of the blocks of ${speeds.length} pairs, for a rotation by ${counted(turn.steps, 'position')}.`,
+    summary: `The four numbers of the blocks of ${speeds.length} pairs, for a rotation by ${turning}.`,
     ...dimensionMap(
-      matrix,
+      blocksOf(turn.angles(turn.from)),
       {
-        ...rowsFor(labels, state.width),
+        // A narrow page has no room for the speeds.
+        y: isNarrow(state.width)
+          ? band(range(speeds.length).map(String), { title: 'pair' })
+          : band(labels, { title: 'pair · speed' }),
         dimensions: names,
         axis: 'entry of the block',
         reach: 1,
-        quantity: 'entry of R',
+        bar: 'entry of R',
+        say: ({ row, column, value }) =>
+          `Pair ${row} is rotated by ${angleInWords(speeds[row] * turn.steps)}: the entry ${names[column]} of its block is ${signed(value)}`,
+        name: ({ row, column }) => `pair ${row}: ${names[column]}`,
+        table: {
+          rows: { title: 'pair · speed', labels },
+          columns: {
+            title: 'entry',
+            labels: [
+              'cos: first to first',
+              'second to first',
+              'first to second',
+              'cos: second to second',
+            ],
+          },
+          quantity: `blocks of the rotation by ${turning}`,
+          request: { capture: turn.sites },
+        },
+        sentence: { sides: { rows: side, columns: side } },
       },
       { ...state, height: Math.min(state.height, MOST_HEIGHT) },
     ),
-    grid: {
-      rows: matrix.rows,
-      columns: matrix.columns,
-      sides: { rows: side, columns: side },
-      rowTitle: 'pair · speed',
-      columnTitle: 'entry',
-      rowLabels: labels,
-      columnLabels: [
-        'cos: first to first',
-        'second to first',
-        'first to second',
-        'cos: second to second',
-      ],
-      quantity: `blocks of the rotation by ${counted(turn.steps, 'position')}`,
-      request: { capture: turn.sites },
-      value,
-      format: (number) => signed(number, 4),
-      describe: (row, column) =>
-        `Pair ${row} is rotated by ${angleInWords(speeds[row] * turn.steps)}: the entry ${names[column]} of its block is ${signed(value(row, column))}`,
-      tip: (row, column) => [`pair ${row}: ${names[column]}`, signed(value(row, column), 4)],
-      tokens: () => ({}),
-      start: { row: 0, column: 0 },
-    },
-  };
-}
-
-const RADIUS = 0.36;
-const LARGEST = 240;
-const HEADROOM = 0.12;
-const FULL = 2 * Math.PI;
-/** The radii of an arc, relative to the circle: more than one turn becomes a spiral. */
-const ARC = { inner: 0.3, outer: 0.68 };
-const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
-
-/** @typedef {[number, number]} Point to the right and up, in lengths of the radius */
-
-/** @typedef {(index: number, point: Point) => [number, number]} PlaceOf of a point of a circle, in the coordinates of the axes */
-
-/**
- * @typedef {Object} Circle
- * @property {string} title
- * @property {number} angle of the whole turn, in radians, counted against the clock
- * @property {Point} from
- * @property {Point} computed
- * @property {Point} captured
- * @property {Point[]} others
- */
-
-/**
- * @param {Circle[]} circles
- * @param {Frame} state
- * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Geometry}}
- */
-export function circlesDrawing(circles, state) {
-  const { palette, width } = state;
-  const across = Math.min(circles.length, isNarrow(width) ? 2 : 3);
-  const down = Math.ceil(circles.length / across);
-  const side = Math.min(LARGEST, Math.floor(width / across));
-  /** @param {number} index */
-  const centre = (index) => [
-    (index % across) + 0.5,
-    Math.floor(index / across) + 0.5 + HEADROOM / 2,
-  ];
-  /** @type {PlaceOf} */
-  const at = (index, [x, y]) => [centre(index)[0] + x * RADIUS, centre(index)[1] - y * RADIUS];
-  return {
-    data: marksOf(circles, at, palette),
-    layout: {
-      ...baseLayout(palette, {
-        width: side * across,
-        height: side * down,
-        margin: { l: 0, r: 0, t: 0, b: 0 },
-      }),
-      annotations: circles.map(({ title }, index) => ({
-        text: title,
-        x: centre(index)[0],
-        y: centre(index)[1] - RADIUS,
-        yanchor: 'bottom',
-        yshift: 8,
-        showarrow: false,
-        font: { size: 12, color: palette.muted },
-      })),
-      xaxis: { ...HIDDEN, range: [0, across] },
-      yaxis: { ...HIDDEN, range: [down, 0] },
-    },
-    geometry: geometryOf(circles, { at, across, centre }),
-  };
-}
-
-const HIDDEN = { visible: false, showgrid: false, zeroline: false };
-
-/** @param {Circle[]} circles @param {PlaceOf} at @param {Palette} palette */
-function marksOf(circles, at, palette) {
-  /** @param {(number|null)[][]} points */
-  const placed = (points) => ({
-    ...SHARED,
-    x: points.map(([x]) => x),
-    y: points.map(([, y]) => y),
-  });
-  /**
-   * @param {(circle: Circle) => Point[]} pick
-   * @param {{size: number, color: string, opacity?: number, line?: {color: string, width: number}}} marker
-   */
-  const dots = (pick, marker) => {
-    const points = circles.flatMap((circle, index) =>
-      pick(circle).map((point) => at(index, point)),
-    );
-    return { ...placed(points), mode: 'markers', marker };
-  };
-  /** @param {(circle: Circle) => Point[][]} paths @param {{color: string, width: number}} line */
-  const lines = (paths, line) => {
-    const points = circles.flatMap((circle, index) =>
-      paths(circle).flatMap((path) => [...path.map((point) => at(index, point)), [null, null]]),
-    );
-    return { ...placed(points), mode: 'lines', line };
-  };
-  return [
-    lines(() => [roundFrom(0, FULL, 1, 1)], { color: palette.line, width: 1.5 }),
-    dots(({ others }) => others, { size: 4, color: palette.muted, opacity: 0.4 }),
-    lines(
-      ({ from, computed }) => [
-        [[0, 0], from],
-        [[0, 0], computed],
-      ],
-      { color: palette.line, width: 1 },
-    ),
-    lines(({ from, angle }) => [arcOf(from, angle)], { color: palette.beam, width: 2 }),
-    dots(({ computed }) => [computed], {
-      size: 17,
-      color: palette.surface,
-      line: { color: palette.beam, width: 2 },
-    }),
-    dots(({ captured }) => [captured], { size: 9, color: palette.key }),
-    dots(({ from }) => [from], { size: 9, color: palette.query }),
-  ];
-}
-
-/** @param {Point} from @param {number} angle */
-function arcOf([x, y], angle) {
-  const isSpiral = Math.abs(angle) > FULL;
-  return roundFrom(Math.atan2(y, x), angle, isSpiral ? ARC.inner : ARC.outer, ARC.outer);
-}
-
-/**
- * @param {number} start
- * @param {number} angle
- * @param {number} inner
- * @param {number} outer
- * @returns {Point[]}
- */
-function roundFrom(start, angle, inner, outer) {
-  const steps = Math.max(2, Math.ceil(Math.abs(angle) / 0.08));
-  return Array.from({ length: steps + 1 }, (_, step) => {
-    const radius = inner + ((outer - inner) * step) / steps;
-    const turned = start + (angle * step) / steps;
-    return [Math.cos(turned) * radius, Math.sin(turned) * radius];
-  });
-}
-
-/**
- * Columns: the two coordinates of the start, of the computed and of the captured point, and the
- * difference.
- */
-/** @type {('from'|'computed'|'captured'|null)[]} */
-const PLACES = ['from', 'from', 'computed', 'computed', 'captured', 'captured', null];
-const NEAR = 0.09;
-
-/**
- * @param {Circle[]} circles
- * @param {{at: PlaceOf, across: number, centre: (index: number) => number[]}} placed
- * @returns {Geometry}
- */
-function geometryOf(circles, { at, across, centre }) {
-  /** @param {number[]} point @param {number} half */
-  const boxAround = ([x, y], half) => ({ x0: x - half, x1: x + half, y0: y - half, y1: y + half });
-  return {
-    box(row, column) {
-      if (row === undefined) return null;
-      const place = PLACES[column ?? PLACES.length - 1];
-      return place
-        ? boxAround(at(row, circles[row][place]), NEAR * 0.7)
-        : boxAround(centre(row), RADIUS + 0.04);
-    },
-    at(x, y) {
-      const row = Math.floor(y) * across + Math.floor(x);
-      if (row < 0 || row >= circles.length) return null;
-      const near = [0, 2].find((column) => {
-        const place = PLACES[column];
-        if (!place) return false;
-        const [px, py] = at(row, circles[row][place]);
-        return Math.hypot(x - px, y - py) < NEAR;
-      });
-      return { row, column: near ?? PLACES.length - 1 };
-    },
   };
 }

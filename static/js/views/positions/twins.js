@@ -9,14 +9,14 @@ import { amount, counted, grouped, share, tick, capitalised } from '../../data/f
 import { matrixAt, range, rowOf } from '../../data/trace.js';
 import { css, sequential } from '../../plot/colour.js';
 import { curvesChart, warm } from '../../plot/curves.js';
+import { band } from '../../plot/scales.js';
 import { choice, numbered } from '../../ui/controls.js';
-import { stripsDrawing } from './line_plots.js';
+import { COLUMN_SPACE, stripsChart } from './line_plots.js';
 
 /**
  * @import { Answer } from '../../api/request_cache.js'
  * @import { Card, Matrix, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Part, Subject } from './maps.js'
  */
@@ -91,13 +91,12 @@ function layerOf({ positions_layer: layer }, layers) {
  * @returns {Curves|null}
  */
 function curvesOf(answer, state, card) {
-  const found = answer?.trace?.analyses[ANALYSIS];
+  const arrays = answer?.trace?.analyses[ANALYSIS] ?? {};
   const layer = layerOf(state, card.n_layers);
-  const path = Object.keys(found ?? {}).find((name) =>
-    name.endsWith(`.layers.${layer}.self_attention`),
-  );
+  const path = Object.keys(arrays).find((name) => name.endsWith(`.layers.${layer}.self_attention`));
   if (!path) return null;
-  return { rows: matrixAt(found[path]), first: found[`${path.split('.')[0]}.distances`].data[0] };
+  const [stack] = path.split('.');
+  return { rows: matrixAt(arrays[path]), first: arrays[`${stack}.distances`].data[0] };
 }
 
 /** @param {Trace} _ @param {ViewState} state @returns {Figure} */
@@ -166,18 +165,29 @@ function draw(state, { card, curves, first, last, most }) {
     values: spread(curves, head, first, labels.length),
   }));
   /** @type {[number, number]} */
-  const range = isLog ? [FAINTEST, most] : [0, most];
-  const scale = isLog
-    ? (/** @type {number} */ value) => Math.log10(Math.max(value, FAINTEST))
-    : undefined;
+  const domain = [isLog ? FAINTEST : 0, most];
   return {
-    summary: `Mean attention weight of the ${strips.length} heads of layer ${layer} of ${modelName(card)}, by the distance from query to key, on strips from ${tick(range[0])} to ${tick(most)}.`,
-    ...stripsDrawing(
+    summary: `Mean attention weight of the ${strips.length} heads of layer ${layer} of ${modelName(card)}, by the distance from query to key, on strips from ${tick(domain[0])} to ${tick(most)}.`,
+    ...stripsChart(
       strips,
-      { labels, axis: 'tokens back', rows: 'head', range, scale, isFilled: !isLog },
+      {
+        x: band(labels, { title: 'tokens back', space: COLUMN_SPACE }),
+        rows: 'head',
+        domain,
+        isLog,
+        isFilled: !isLog,
+        format: (weight) => share(weight, 4),
+        say: ({ row, column, value }) =>
+          `${modelName(card)}, layer ${layer}, head ${row}: ${placeInWords(first + column)} the mean weight is ${Number.isNaN(value) ? 'unknown' : share(value)}`,
+        name: ({ row, column }) => `head ${row}, ${placeInWords(first + column)}`,
+        table: {
+          quantity: `mean attention weight by distance, ${modelName(card)}, layer ${layer}`,
+          request: { model: card.id, capture: [], analyses: [ANALYSIS] },
+        },
+        cursor: { start: { row: 0, column: Math.max(0, -first) } },
+      },
       state,
     ),
-    grid: twinGrid({ card, layer, strips, labels, first }),
   };
 }
 
@@ -188,39 +198,10 @@ function draw(state, { card, curves, first, last, most }) {
  * @param {number} first
  * @param {number} count
  */
-function spread({ rows, first: own }, head, first, count) {
-  const weights = rowOf(rows, head);
-  return Float64Array.from({ length: count }, (_, column) => weights[column + first - own] ?? NaN);
-}
-
-/**
- * @param {{card: Card, layer: number, strips: {label: string, values: Float64Array}[], labels: string[], first: number}} drawn
- * @returns {Grid}
- */
-function twinGrid({ card, layer, strips, labels, first }) {
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => strips[row].values[column];
-  return {
-    rows: strips.length,
-    columns: labels.length,
-    kind: 'lines',
-    rowTitle: 'head',
-    columnTitle: 'tokens back',
-    rowLabels: strips.map(({ label }) => label),
-    columnLabels: labels,
-    quantity: `mean attention weight by distance, ${modelName(card)}, layer ${layer}`,
-    request: { model: card.id, capture: [], analyses: [ANALYSIS] },
-    value,
-    format: (weight) => share(weight, 4),
-    describe: (row, column) =>
-      `${modelName(card)}, layer ${layer}, head ${row}: ${placeInWords(first + column)} the mean weight is ${Number.isNaN(value(row, column)) ? 'unknown' : share(value(row, column))}`,
-    tip: (row, column) => [
-      `head ${row}, ${placeInWords(first + column)}`,
-      Number.isNaN(value(row, column)) ? 'nothing' : share(value(row, column), 4),
-    ],
-    tokens: () => ({}),
-    start: { row: 0, column: Math.max(0, -first) },
-  };
+function spread(curves, head, first, count) {
+  const weights = rowOf(curves.rows, head);
+  const skipped = first - curves.first;
+  return Float64Array.from({ length: count }, (_, column) => weights[column + skipped] ?? NaN);
 }
 
 /** @param {number} distance */
@@ -244,13 +225,13 @@ function placeInWords(distance) {
 function lossesOf(state) {
   return twinsOf(state).flatMap(({ id }) => {
     const card = state.answers[cardOf(id)]?.trace?.card;
-    const found = Object.entries(card?.metrics?.loss_by_position ?? {}).flatMap(([name, loss]) => {
+    const losses = Object.entries(card?.metrics?.loss_by_position ?? {}).flatMap(([name, loss]) => {
       const end = Number(LOSS_FIGURE.exec(name)?.[1]);
       return end > 0 && typeof loss === 'number' ? [/** @type {const} */ ([end, loss])] : [];
     });
-    if (!card || found.length === 0) return [];
+    if (!card || losses.length === 0) return [];
     const trained = card.metrics?.trained_tokens ?? NaN;
-    return [{ name: nameOf(card), trained, byEnd: new Map(found) }];
+    return [{ name: nameOf(card), trained, byEnd: new Map(losses) }];
   });
 }
 
@@ -269,30 +250,28 @@ function lossFigure(losses, state) {
   const x = [...new Set(losses.flatMap(({ byEnd }) => [...byEnd.keys()]))].sort((a, b) => a - b);
   const trained = losses[0].trained;
   const colours = [warm(palette), palette.ink, palette.muted, css(sequential(palette.theme), 190)];
-  const drawing = curvesChart(
-    {
-      x,
-      across: { title: 'position in the text', write: grouped },
-      up: { title: 'bits per token' },
-      curves: losses.map(({ name, byEnd }, line) => ({
-        name,
-        values: x.map((end) => byEnd.get(end) ?? NaN),
-        colour: colours[line % colours.length],
-        dash: DASHES[line % DASHES.length],
-      })),
-      marker: x.includes(trained) ? x.indexOf(trained) : undefined,
-      quantity: 'loss by position in bits per token',
-      unit: 'up to position',
-      format: (value) => amount(value, 3),
-    },
-    state,
-  );
   return {
     title: 'Loss by position',
     help: `Mean loss on held-out text by the position of the token, measured for the cards. The vertical line is the length of the texts that the models were trained on, ${grouped(trained)} tokens; learned positions end there or soon after.`,
-    summary: `Loss by position, in bits per token: ${losses.map((one) => lossInWords(one)).join('; ')}.`,
-    ...drawing,
-    grid: { ...drawing.grid, start: { row: 0, column: 0 } },
+    summary: `Loss by position, in bits per token: ${losses.map((model) => lossInWords(model)).join('; ')}.`,
+    ...curvesChart(
+      {
+        x,
+        across: { title: 'position in the text', write: grouped },
+        up: { title: 'bits per token' },
+        curves: losses.map(({ name, byEnd }, line) => ({
+          name,
+          values: x.map((end) => byEnd.get(end) ?? NaN),
+          colour: colours[line % colours.length],
+          dash: DASHES[line % DASHES.length],
+        })),
+        marker: x.includes(trained) ? x.indexOf(trained) : undefined,
+        quantity: 'loss by position in bits per token',
+        unit: 'up to position',
+        format: (value) => amount(value, 3),
+      },
+      state,
+    ),
   };
 }
 

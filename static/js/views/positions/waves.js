@@ -6,18 +6,15 @@
 import { wavesOf } from '../../data/arithmetic.js';
 import { signed, small, tick, named, positionLabels, quoted } from '../../data/format.js';
 import { columnOf, matrixAt, range } from '../../data/trace.js';
-import { choosing, queryOf } from '../../state/state.js';
 import { numbered } from '../../ui/controls.js';
-import { distanceDrawing, outwards, stripsDrawing } from './line_plots.js';
-import { byDistance, reachOf, similarityOf } from './maps.js';
-import { noPairs, rotationOf, turnSites, turnsOf } from './schemes.js';
+import { COLUMN_SPACE, distanceChart, outwards, stripsChart } from './line_plots.js';
+import { byDistance, positionBand, reachOf, restOf, similarityOf } from './maps.js';
+import { noPairs, rotationOf, turnSites, turnsOf } from './inside_attention.js';
 
 /**
  * @import { Pairs } from '../../data/arithmetic.js'
- * @import { Side } from '../../data/attention.js'
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Grid, Request } from '../../plot/grid.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Strip } from './line_plots.js'
  * @import { Part, Subject } from './maps.js'
@@ -136,25 +133,49 @@ function waves(trace, state, subject) {
       : 'The dots are the captured values at the tokens of this sentence; a learned encoding has no formula, so the lines only join them.',
     summary: `${strips.length} dimensions of the encoding over ${encoding.rows} positions, between ${tick(-reach)} and ${tick(reach)}.`,
     facts: off === null ? [] : [['Greatest difference from the formula', small(off)]],
-    ...stripsDrawing(
+    ...positionStrips(
       strips,
       {
-        labels: range(tokens.length).map(String),
-        axis: 'position',
         rows: 'dimension',
-        range: [-reach, reach],
+        domain: [-reach, reach],
+        say: ({ row, column, value }) =>
+          `Dimension ${dimensions[row]} is ${signed(value)} at position ${column}, ${quoted(tokens[column])}`,
+        name: ({ row, column }) => `dimension ${dimensions[row]}, position ${column}`,
+        table: { quantity: 'positional encoding', request: { capture: [subject.site] } },
       },
-      state,
+      { trace, state, subject },
     ),
-    grid: stripsGrid(trace, state, subject, strips, {
-      rowTitle: 'dimension',
-      quantity: 'positional encoding',
-      site: subject.site,
-      describe: (row, column, value) =>
-        `Dimension ${dimensions[row]} is ${signed(value)} at position ${column}, ${quoted(tokens[column])}`,
-      tip: (row, column) => `dimension ${dimensions[row]}, position ${column}`,
-    }),
   };
+}
+
+/**
+ * Draw strips over positions: a point of them marks its token in the sentence and chooses it.
+ * @param {Strip[]} strips
+ * @param {Omit<Parameters<typeof stripsChart>[1], 'x'>} channels
+ * @param {{trace: Trace, state: ViewState, subject: Subject}} of
+ */
+function positionStrips(strips, { table, ...channels }, { trace, state, subject }) {
+  const { tokens } = subject;
+  const { columns = { title: 'position', labels: positionLabels(tokens) } } = table;
+  return stripsChart(
+    strips,
+    {
+      x: positionBand(trace, state, subject, {
+        labels: numbersOf(tokens),
+        space: COLUMN_SPACE,
+        title: columns.title,
+      }),
+      table: { ...table, columns },
+      sentence: { rest: restOf(trace, state, subject) },
+      ...channels,
+    },
+    state,
+  );
+}
+
+/** @param {Token[]} tokens */
+function numbersOf(tokens) {
+  return range(tokens.length).map(String);
 }
 
 /**
@@ -191,11 +212,11 @@ function offOf(strips, dimensions, pairs) {
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
 function turns(trace, state, subject) {
   const { before, after } = turnSites(subject.stack);
-  const found = turnsOf(trace, state.head, subject.stack);
-  if (!found) return { title: 'Rotation of each pair', notice: noPairs(trace) };
-  const { rotation, cosines } = found;
+  const turned = turnsOf(trace, state.head, subject.stack);
+  if (!turned) return { title: 'Rotation of each pair', notice: noPairs(trace) };
+  const { cosines } = turned;
   const pairs = chosenPairs(state, cosines.columns);
-  const { speeds } = rotation;
+  const { speeds } = turned.rotation;
   const { tokens } = subject;
   const strips = pairs.map((pair) => ({
     label: String(pair),
@@ -206,20 +227,21 @@ function turns(trace, state, subject) {
     title: 'Rotation of each pair',
     help: `The line is the formula, the cosine of position × speed; the dots are the measured rotation of the queries of layer 0, head ${state.head}.`,
     summary: `Cosine of the rotation of ${pairs.length} pairs over ${cosines.rows} positions.`,
-    ...stripsDrawing(
+    ...positionStrips(
       strips,
-      { labels: range(tokens.length).map(String), axis: 'position', rows: 'pair', range: [-1, 1] },
-      state,
+      {
+        rows: 'pair',
+        domain: [-1, 1],
+        say: ({ row, column, value }) =>
+          `Pair ${pairs[row]} of the query of ${quoted(tokens[column])} at position ${column} is rotated by an angle whose cosine is ${signed(value)}`,
+        name: ({ row, column }) => `pair ${pairs[row]}, position ${column}`,
+        table: {
+          quantity: `cosine of the rotation, layer 0, head ${state.head}`,
+          request: { capture: [before, after], heads: [state.head] },
+        },
+      },
+      { trace, state, subject },
     ),
-    grid: stripsGrid(trace, state, subject, strips, {
-      rowTitle: 'pair',
-      quantity: `cosine of the rotation, layer 0, head ${state.head}`,
-      site: after,
-      request: { capture: [before, after], heads: [state.head] },
-      describe: (row, column, value) =>
-        `Pair ${pairs[row]} of the query of ${quoted(tokens[column])} at position ${column} is rotated by an angle whose cosine is ${signed(value)}`,
-      tip: (row, column) => `pair ${pairs[row]}, position ${column}`,
-    }),
   };
 }
 
@@ -244,7 +266,7 @@ function lowering(trace, state, subject) {
   const numbers = strips.flatMap(({ values }) => [...values]);
   const least = outwards(Math.min(...numbers, 0));
   const most = outwards(Math.max(...numbers, 0));
-  const labels = range(tokens.length).map(String);
+  const labels = numbersOf(tokens);
   return {
     title: 'Bias by distance',
     help:
@@ -252,118 +274,58 @@ function lowering(trace, state, subject) {
         ? 'The number that each head adds to a score, by distance: a straight line; the steeper it is, the closer the head attends.'
         : 'The number that each head adds to a score, by the distance from the last token back to the key.',
     summary: `Bias of ${strips.length} heads at distances from 0 to ${last}, from ${tick(least)} to ${tick(most)}.`,
-    ...stripsDrawing(
+    ...positionStrips(
       strips,
-      { labels, axis: 'distance', rows: 'head', range: [least || -1, most] },
-      state,
-    ),
-    grid: {
-      ...stripsGrid(trace, state, subject, strips, {
-        rowTitle: 'head',
-        quantity: 'bias',
-        site,
-        describe: (row, column, value) =>
+      {
+        rows: 'head',
+        domain: [least || -1, most],
+        say: ({ row, column, value }) =>
           `Head ${row} changes the score of ${named(tokens, last - column)}, ${column} before the last token, by ${signed(value)}`,
-        tip: (row, column) => `head ${row}, ${column} back`,
-      }),
-      columnTitle: 'distance',
-      columnLabels: labels,
-      tokens: (_, column) => ({ query: last, key: last - column }),
-      choose: (row) => ({ head: row }),
-      chooseHint: 'Enter makes the head the chosen one',
-      chosen: { row: state.head },
-    },
+        name: ({ row, column }) => `head ${row}, ${column} back`,
+        tokens: ({ column }) => ({ query: last, key: last - column }),
+        choose: ({ row }) => ({ head: row }),
+        table: {
+          columns: { title: 'distance', labels },
+          quantity: 'bias',
+          request: { capture: [site] },
+        },
+        cursor: { chooseHint: 'Enter makes the head the chosen one', chosen: { row: state.head } },
+      },
+      { trace, state, subject },
+    ),
   };
 }
 
-/**
- * @typedef {Object} Said of the lines of a figure
- * @property {string} rowTitle
- * @property {string} quantity
- * @property {string} site whose numbers they are
- * @property {Request} [request]
- * @property {(row: number, column: number, value: number) => string} describe
- * @property {(row: number, column: number) => string} tip the name of a cell
- */
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {{side: Side, tokens: Token[]}} subject
- * @param {Strip[]} strips
- * @param {Said} said
- * @returns {Grid}
- */
-function stripsGrid(trace, state, { side, tokens }, strips, { describe, tip, site, ...said }) {
-  const query = queryOf(state, trace, side);
-  /** @type {Grid['value']} */
-  const value = (row, column) => strips[row].values[column];
-  return {
-    rows: strips.length,
-    columns: strips[0].values.length,
-    kind: 'lines',
-    sides: { rows: side, columns: side },
-    columnTitle: 'position',
-    rowLabels: strips.map(({ label }) => label),
-    columnLabels: positionLabels(tokens),
-    request: { capture: [site] },
-    value,
-    format: (number) => signed(number, 4),
-    describe: (row, column) => describe(row, column, value(row, column)),
-    tip: (row, column) => [tip(row, column), signed(value(row, column), 4)],
-    tokens: (_, column) => ({ query: column }),
-    choose: (_, column) => choosing(trace, side, column),
-    chosen: { column: query },
-    start: { row: 0, column: query },
-    rest: { readout: `${quoted(tokens[query])} stands at position ${query}` },
-    ...said,
-  };
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Encoded} subject @returns {Figure} */
-function distances(trace, state, subject) {
-  const { tokens, encoding, side, site } = subject;
-  const found = byDistance(similarityOf(encoding));
-  const rows = [found.mean, found.least, found.most];
+/** @param {Trace} _ @param {ViewState} state @param {Encoded} subject @returns {Figure} */
+function distances(_, state, { tokens, encoding, side, site }) {
+  const similarity = byDistance(similarityOf(encoding));
   const names = ['mean', 'least', 'greatest'];
-  const labels = Array.from(found.mean, (_, distance) => String(distance));
-  const widest = found.most.reduce(
-    (most, value, distance) => Math.max(most, value - found.least[distance]),
+  const widest = similarity.most.reduce(
+    (most, value, distance) => Math.max(most, value - similarity.least[distance]),
     0,
   );
-  const { geometry, ...drawing } = distanceDrawing(
-    found,
-    { labels, axis: 'distance between two positions', quantity: 'cosine similarity' },
-    state,
-  );
-  /** @type {Grid['value']} */
-  const value = (row, column) => rows[row][column];
   return {
     title: 'Similarity by distance',
     help: 'The line is the mean over all pairs of positions at this distance; the band goes from the least to the greatest.',
-    summary: `Cosine similarity of two positions by their distance, from 0 to ${labels.length - 1}, computed from the captured encoding.`,
+    summary: `Cosine similarity of two positions by their distance, from 0 to ${encoding.rows - 1}, computed from the captured encoding.`,
     facts: [['Greatest width of the band', small(widest)]],
-    ...drawing,
-    grid: {
-      rows: rows.length,
-      columns: labels.length,
-      kind: 'lines',
-      sides: { rows: side, columns: side },
-      rowTitle: 'of all pairs',
-      columnTitle: 'distance',
-      rowLabels: names,
-      columnLabels: labels,
-      quantity: 'cosine similarity by distance',
-      request: { capture: [site] },
-      value,
-      format: (number) => signed(number, 4),
-      describe: (row, column) =>
-        `Two positions ${column} apart: the ${names[row]} of their cosine similarities is ${signed(value(row, column))}, over ${tokens.length - column} pairs`,
-      tip: (row, column) => [`${names[row]}, ${column} apart`, signed(value(row, column), 4)],
-      tokens: () => ({}),
-      start: { row: 0, column: 0 },
-      geometry,
-    },
+    ...distanceChart(
+      similarity,
+      {
+        say: ({ row, column, value }) =>
+          `Two positions ${column} apart: the ${names[row]} of their cosine similarities is ${signed(value)}, over ${tokens.length - column} pairs`,
+        name: ({ row, column }) => `${names[row]}, ${column} apart`,
+        table: {
+          rows: { title: 'of all pairs' },
+          columns: { title: 'distance' },
+          quantity: 'cosine similarity by distance',
+          request: { capture: [site] },
+        },
+        sentence: { sides: { rows: side, columns: side } },
+        cursor: { kind: 'lines' },
+      },
+      state,
+    ),
   };
 }
 

@@ -2,8 +2,8 @@ import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import { chart } from '../../../../static/js/plot/chart.js';
 import { cell } from '../../../../static/js/plot/marks/cell.js';
-import { profile, rect, ruleAt, text } from '../../../../static/js/plot/marks/other.js';
-import { band, linear } from '../../../../static/js/plot/scales.js';
+import { path, profile, rect, rule, ruleAt, text } from '../../../../static/js/plot/marks/other.js';
+import { band, linear, log, pixels } from '../../../../static/js/plot/scales.js';
 import { PALETTE } from '../../sample.js';
 
 const MATRIX = { rows: 2, columns: 3, data: Float64Array.from([0, 1, 2, 3, 4, 5]) };
@@ -92,4 +92,36 @@ test('chosen cells have a dot where the texts have no room', () => {
     ).data[1];
   deepEqual([of(600).mode, of(600).text], ['text', ['weight 4', 'weight 5']]);
   deepEqual([of(150).mode, of(150).x, of(150).y], ['markers', [1, 2], [1, 1]]);
+});
+
+const traced = (mark, more = {}) =>
+  chart(
+    {
+      x: pixels([0, 4]),
+      y: log('', { domain: [1, 100] }),
+      marks: [mark],
+      table: { quantity: '' },
+      ...more,
+    },
+    { width: 400, palette: PALETTE },
+  ).data[0];
+
+test('paths go through their points, on the scales, with a gap after each', () => {
+  const paths = [
+    [
+      { x: 0, y: 1 },
+      { x: 1, y: 10 },
+      { x: 2, y: 100 },
+    ],
+    [{ x: 3, y: 10 }],
+  ];
+  const { x, y } = traced(path(paths, { points: (points) => points }));
+  deepEqual(x, [0, 1, 2, null, 3, null]);
+  deepEqual(y, [0, 1, 2, null, 1, null]);
+});
+
+test('a rule is a path from one point to another, turned with its chart', () => {
+  const mark = rule([1], { from: (x) => ({ x, y: 1 }), to: (x) => ({ x: x + 1, y: 10 }) });
+  deepEqual(traced(mark).x, [1, 2, null]);
+  deepEqual(traced(mark, { isSwapped: true }).y, [1, 2, null]);
 });

@@ -103,6 +103,7 @@ test('lines: the dots are what was captured, and lie on the formula', () => {
   near(waves.grid.value(0, 3), Math.sin(3));
   near(waves.grid.value(2, 4), Math.cos(0.04));
   match(waves.facts[0][1], /^\d\.\d·10⁻[⁸⁹]/);
+  equal(waves.layout.xaxis.title.text, waves.grid.columnTitle);
   equal(similarity.grid.rowLabels.join(), 'mean,least,greatest');
   near(similarity.grid.value(0, 3), (Math.cos(3) + Math.cos(0.03)) / 2);
   near(similarity.grid.value(2, 3) - similarity.grid.value(1, 3), 0);
@@ -212,6 +213,7 @@ test('lines of ALiBi fall by the slope with every step back; without a scheme th
   const { value } = bias.grid;
   deepEqual([value(0, 1), value(0, 2), value(1, 4)], [-0.5, -1, -1]);
   deepEqual(bias.grid.choose(1, 3), { head: 1 });
+  equal(bias.layout.xaxis.title.text, bias.grid.columnTitle);
   deepEqual(bias.grid.tokens(0, 1), { query: COUNT - 1, key: COUNT - 2 });
   for (const part of ['waves', 'rotation'])
     ok(figuresOf(positions, withCard(schemeTrace('none')), show(part))[0].notice);
