@@ -2,19 +2,17 @@
  * The page: state in, requests out, views on the screen.
  */
 
+import { fetchAnswer, fetchModels, readyModel } from './api/answers.js';
 import { bodyOf, createRequestCache } from './api/request_cache.js';
 import {
   askWhenRefused,
   asProblem,
-  fetchModels,
   fittingText,
   inTokens,
   isForOverview,
   isTooLong,
   isWorthRetrying,
   cardOf,
-  fetchAnswer,
-  readyModel,
   NO_MODELS,
   refusalOf,
 } from './api/calls.js';
@@ -53,7 +51,8 @@ import {
 import { createModelMap, createViewList } from './ui/model_map.js';
 import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';
-import { entryOf, lackOf, overviewAsk, request, VIEWS, viewsFor } from './views/registry.js';
+import { lackOf, overviewAsk, request } from './views/entry.js';
+import { loadView, VIEWS, viewsFor } from './views/registry.js';
 
 /**
  * @import { Problem } from './api/calls.js'
@@ -612,7 +611,7 @@ async function open(id) {
 /** @param {string} id */
 async function load(id) {
   try {
-    loaded[id] ??= await entryOf(id).load();
+    loaded[id] ??= await loadView(id);
   } catch (error) {
     sections[id].fail(error);
   }

@@ -3,7 +3,7 @@
 import { equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { all, find, labelled, layOut, press, settled, showTemplate, type } from './browser.js';
-import { answerFrom } from '../../static/js/api/calls.js';
+import { answerFrom } from '../../static/js/api/answers.js';
 import { headLabels, sampleTrace, TEXT, TOKENS } from './sample.js';
 
 const SITES = [0, 1].map((layer) => `decoder.layers.${layer}.self_attention`);

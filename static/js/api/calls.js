@@ -1,14 +1,13 @@
 /**
  * Calls to the API: the problems they end in, the API key they carry, when a failed call is
- * repeated, and the models that the server offers.
+ * repeated, and the models in a catalogue.
  */
 
 import { grouped } from '../data/format.js';
-import { encodingFromSafetensors, traceFromSafetensors } from '../data/trace.js';
 import { choosingModel } from '../state/state.js';
 
 /**
- * @import { Ask, Card, PositionalAsk, Token } from '../data/trace.js'
+ * @import { Card, PositionalAsk, Token } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 
@@ -50,58 +49,9 @@ export class Problem extends Error {
   }
 }
 
-/** The answers of a saved page, which has no server. @type {import('../offline.js').Archive|null} */
-let archive = null;
-
-/** @param {import('../offline.js').Archive} held */
-export function answerFrom(held) {
-  archive = held;
-}
-
-/** @param {AbortSignal} signal @returns {Promise<Catalogue>} */
-export async function fetchModels(signal) {
-  if (archive) return archive.catalogue;
-  return fetchJson(`${BASE}/models`, { signal });
-}
-
 /** The path of a model's full card. @param {string} model */
 export function cardPath(model) {
   return `${BASE}/models/${encodeURIComponent(model)}`;
-}
-
-const LOOK_PAUSE = 500;
-
-/** Full cards of foreign models by id, as the models have to be read for each text. @type {Map<string, Card>} */
-const fullCards = new Map();
-
-/**
- * The full card of a model that is in the server's memory: a foreign model is loaded first, by a
- * request that waits for it.
- * @param {Card} card in short
- * @param {AbortSignal} signal
- * @param {(card: Card) => void} onProgress called with the card while the model is loaded
- * @returns {Promise<Card>} the card itself for a model of this project, which loads in no time
- * @throws {Problem} it does not fit, or cannot be used
- */
-export async function readyModel(card, signal, onProgress) {
-  if (archive || (card.architecture ?? 'headlight') === 'headlight') return card;
-  const known = fullCards.get(card.id);
-  if (known && known.revision === card.revision) return known;
-  if (card.state !== 'loaded') {
-    onProgress(card);
-    const timer = setInterval(() => {
-      fetchJson(cardPath(card.id), { signal }).then(onProgress, () => {}); // the load itself may fail
-    }, LOOK_PAUSE);
-    try {
-      await call(`${BASE}/tokenize`, { signal, body: { model: card.id, text: 'a' } });
-    } finally {
-      clearInterval(timer);
-    }
-  }
-  /** @type {Card} */
-  const full = await fetchJson(cardPath(card.id), { signal });
-  fullCards.set(card.id, full);
-  return full;
 }
 
 const TOO_LONG = ['too-many-tokens', 'too-many-characters'];
@@ -435,57 +385,4 @@ function reasonOf({ models, unavailable = [] }, id) {
     detail: `There is no model “${id}”. Available: ${known}.`,
     status: 404,
   });
-}
-
-/**
- * A trace with the card of its model, a foreign one's in full; or, if that is what is asked for, an encoding of
- * positions, or the full card of a model.
- * @param {Catalogue} catalogue
- * @param {Ask} body
- * @param {AbortSignal} signal
- * @param {(share: number) => void} [onShare] called with the share of a long text that is read
- * @returns {Promise<any>} a `Trace`, an `Encoding` or `{card}`
- */
-export async function fetchAnswer(catalogue, body, signal, onShare) {
-  if (archive) return archive.answer(body);
-  if (body.positional || body.tile) {
-    const path = body.tile
-      ? tilePath(body.tile)
-      : positionalPath(/** @type {PositionalAsk} */ (body.positional));
-    return encodingFromSafetensors(await fetchSafetensors(path, { signal }));
-  }
-  if (body.card) return { card: await fetchJson(cardPath(body.card), { signal }) };
-  const { model, text, target } = body;
-  if (onShare && isLong(body)) await watchPass(body, signal, onShare);
-  const trace = traceFromSafetensors(await fetchSafetensors(`${BASE}/trace`, { signal, body }));
-  return {
-    ...trace,
-    card: fullCards.get(model ?? '') ?? cardOf(catalogue, model ?? ''),
-    asked: { model, text, ...(target !== undefined && { target }) },
-  };
-}
-
-/** Fewer characters are read in under a second. */
-const LONG = 4000;
-
-/** @param {Ask} body */
-function isLong({ text = '', resolution, queries }) {
-  return text.length > LONG && Boolean(resolution ?? queries);
-}
-
-/**
- * Waits until the server has read a long text; it keeps the trace for the request that follows.
- * @param {Ask} body
- * @param {AbortSignal} signal
- * @param {(share: number) => void} onShare
- */
-async function watchPass(body, signal, onShare) {
-  const { streamEvents } = await import('./generation.js');
-  try {
-    for await (const { event, data } of streamEvents(`${BASE}/trace`, body, signal))
-      if (event === 'progress') onShare(data.share);
-  } catch (error) {
-    // A server without room for it reads the text once more.
-    if (!asProblem(error).type?.endsWith(':trace-not-kept')) throw error;
-  }
 }

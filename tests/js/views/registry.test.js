@@ -9,14 +9,15 @@ import {
   writeFragment,
 } from '../../../static/js/state/state.js';
 import { csvOf } from '../../../static/js/ui/exports.js';
-import { entryOf, lackOf, request, VIEWS } from '../../../static/js/views/registry.js';
+import { entryOf, lackOf, request } from '../../../static/js/views/entry.js';
+import { VIEWS } from '../../../static/js/views/registry.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';
 import { assertContract, assertFits, WIDTHS } from './view_contract.js';
 
 /** Without answers a view that asks for more says that it waits. */
 const drawn = (figures) => figures.filter(({ notice }) => !notice);
 
-test('the registry loads each view, and a view keeps what the registry says of it', async () => {
+test('the registry loads each view, and a view keeps what its entry says of it', async () => {
   for (const { load, ...entry } of VIEWS) {
     const view = await load();
     for (const [name, value] of Object.entries(entry)) equal(view[name], value);

@@ -20,7 +20,7 @@ import {
   tableOf,
 } from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { choice, numbered } from '../../ui/controls.js';
 
 /**

@@ -22,7 +22,7 @@ import {
   sidesOf,
   wishOf,
 } from './sides.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { choice, headControls, numbered } from '../../ui/controls.js';
 
 /**

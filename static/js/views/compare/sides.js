@@ -8,7 +8,7 @@ import { counted, shortened } from '../../data/format.js';
 import { hasTwoSides, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { range } from '../../data/trace.js';
 import { alone, merged, sharedLength, wordsOf } from '../../data/words.js';
-import { request, weightSites } from '../registry.js';
+import { request, weightSites } from '../entry.js';
 import { cardsOf, partnerOf, raterOf } from './models.js';
 
 /**

@@ -10,7 +10,7 @@ import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
 import { diverging } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/map.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { derive, differences, productFormula, sitesOf, termsOf } from './derivation.js';
 import { ROUNDING, stepFigure, STEPS } from './steps.js';
 import { choice, headControls, tokenOptions } from '../../ui/controls.js';

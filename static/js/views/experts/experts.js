@@ -12,7 +12,7 @@ import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
 import { expertOf, stagesOf, choicesAt, pathOverlap, pathInWords } from './routing.js';
 import { kindsFigure, expertFigure } from './specialities.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { share, named } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow } from '../../plot/figure.js';

@@ -18,7 +18,7 @@ import {
 } from '../../plot/figure.js';
 import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 
 /**
  * @import { Step } from '../../api/generation.js'

@@ -24,7 +24,7 @@ import { counted, grouped, percent, share, named, tokenLabels } from '../../data
 import { isRating, weightsAt } from '../../data/attention.js';
 import { choosingModel } from '../../state/state.js';
 import { asksSampled, chanceInWords, routeMap, sliders, startFigure, TERMS } from './drawing.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { headControls } from '../../ui/controls.js';
 
 /**

@@ -35,7 +35,7 @@ import { bar } from '../../plot/marks/bar.js';
 import { rule, text } from '../../plot/marks/other.js';
 import { band, linear } from '../../plot/scales.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 
 /**

@@ -6,7 +6,7 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { grouped } from '../../data/format.js';
-import { entryOf, MOST_NUMBERS, overviewAsk } from '../registry.js';
+import { entryOf, MOST_NUMBERS, overviewAsk } from '../entry.js';
 import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure, statisticsOf } from './map.js';
 import {

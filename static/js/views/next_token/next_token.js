@@ -16,7 +16,7 @@ import {
 } from '../../data/attention.js';
 import { queryOf } from '../../state/state.js';
 import { guessChart } from '../../plot/bars.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { asksSampled, sampledGuesses, sliders, TERMS } from '../generate/drawing.js';
 import { isWritable } from '../../ui/generation.js';
 

@@ -14,7 +14,7 @@ import { cell } from '../../plot/marks/cell.js';
 import { line } from '../../plot/marks/line.js';
 import { band, linear, tokenBand } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { choice } from '../../ui/controls.js';

@@ -14,7 +14,7 @@ import { linesFigure } from '../../plot/line_map.js';
 import { strongestOf } from '../../plot/line_map.js';
 import { squaresFigure } from '../../plot/map.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 
 /**
  * @import { Matrix, Token, Trace } from '../../data/trace.js'

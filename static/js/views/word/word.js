@@ -16,7 +16,7 @@ import {
 } from '../../data/format.js';
 import { nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
-import { entryOf } from '../registry.js';
+import { entryOf } from '../entry.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';
 import { cell } from '../../plot/marks/cell.js';
