@@ -5,19 +5,15 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { parse } from 'acorn';
 
 const SCRIPTS = resolve(dirname(fileURLToPath(import.meta.url)), '../../static/js');
 
 /** The modules that a module imports, at once or later, by their paths in static/js. */
 function importsOf(name) {
-  const text = readFileSync(join(SCRIPTS, name), 'utf8');
-  const sources = [];
-  JSON.stringify(parse(text, { ecmaVersion: 'latest', sourceType: 'module' }), (_, node) => {
-    if (/^(Import|Export)/.test(node?.type) && node.source) sources.push(node.source.value);
-    return typeof node === 'bigint' ? String(node) : node;
-  });
-  return sources.map((source) => relative(SCRIPTS, resolve(SCRIPTS, dirname(name), source)));
+  const code = readFileSync(join(SCRIPTS, name), 'utf8').replace(/\/\*[^]*?\*\//g, '');
+  return [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?'(\.[^']+)'/g)].map(([, source]) =>
+    relative(SCRIPTS, resolve(SCRIPTS, dirname(name), source)),
+  );
 }
 
 /** The circles among imports: each as the modules on it, in the order of its imports. */
