@@ -29,9 +29,9 @@ import {
   opened,
   queryOf,
   standardsOfText,
-  createAddress,
   elsewhere,
 } from './state/state.js';
+import { createAddress } from './state/store.js';
 import { MAP, openingOf } from './data/model_parts.js';
 import { insightOf, headToOpen } from './data/head_insight.js';
 import { createComposer, showCard } from './ui/composer.js';

@@ -1,7 +1,6 @@
 /**
- * The state of the page and its fields: how a link writes each part, which values it takes, and the
- * browser's address and history, which hold them. The state lives in the URL's fragment, so that a
- * link restores it and no server log sees it.
+ * The state of the page and its fields: how a link writes each part, and which values it takes. The
+ * state lives in the URL's fragment, so that a link restores it and no server log sees it.
  */
 
 import {
@@ -428,35 +427,4 @@ export function elsewhere(state, view, fields) {
       field.view === undefined || field.view === view ? [] : [[name, state[name]]],
     ),
   );
-}
-
-/** Milliseconds between two strokes of what is typed in one go. */
-const ONE_GO = 2500;
-
-/** @param {Record<string, Field<any>>} fields */
-export function createAddress(fields) {
-  let typedAt = -Infinity;
-
-  return {
-    /** @returns {State} */
-    read: () => ({ ...standardsOf(fields), ...readFragment(location.hash, fields) }),
-
-    /**
-     * @param {State} state
-     * @param {boolean} isTyped what is typed in one go, or pushed along a slider, is one step
-     */
-    write(state, isTyped) {
-      const goesOn = isTyped && performance.now() - typedAt < ONE_GO;
-      if (isTyped) typedAt = performance.now();
-      const fragment = writeFragment(state, fields);
-      if (fragment === location.hash) return;
-      if (goesOn) history.replaceState(null, '', fragment);
-      else history.pushState(null, '', fragment);
-    },
-
-    /** Replaces the current history entry. @param {State} state */
-    rewrite(state) {
-      history.replaceState(null, '', writeFragment(state, fields));
-    },
-  };
 }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import '../browser.js';
 import {
   beginning,
   choice,
@@ -9,7 +8,6 @@ import {
   clamp,
   count,
   counts,
-  createAddress,
   createMemo,
   deepEqual,
   elsewhere,
@@ -293,31 +291,4 @@ test('another text resets only the fields that depend on the text', () => {
   };
   assert.deepEqual(standardsOfText(fields), { path: [], step: null });
   assert.deepEqual(fields.path.read('3.1'), [3, 1]);
-});
-
-test('what is typed in one go is one step of the history', (context) => {
-  const { history } = globalThis;
-  let now = 0;
-  context.mock.method(performance, 'now', () => now);
-  const address = createAddress(FIELDS);
-  history.replaceState(null, '', '#');
-  const steps = (note, isTyped) => {
-    const before = history.length;
-    address.write({ ...standardsOf(FIELDS), note }, isTyped);
-    assert.equal(address.read().note, note);
-    return history.length - before;
-  };
-  assert.equal(steps('a', true), 1, 'the first stroke');
-  now = 2000;
-  assert.equal(steps('ab', true), 0);
-  now = 4000;
-  assert.equal(steps('abc', true), 0, 'a pause counts from the last stroke');
-  now = 7000;
-  assert.equal(steps('abcd', true), 1, 'after a pause');
-  assert.equal(steps('b', false), 1, 'what is chosen is a step, however soon');
-  assert.equal(steps('b', false), 0, 'nothing has changed');
-  assert.equal(steps('bc', true), 0);
-  const before = history.length;
-  address.rewrite({ ...standardsOf(FIELDS), note: 'z' });
-  assert.deepEqual([history.length, address.read().note], [before, 'z']);
 });
