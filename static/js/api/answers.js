@@ -1,8 +1,9 @@
 /**
- * The answers to what the page asks: the catalogue of models, full cards, traces and encodings, from
- * the server or from a saved page.
+ * The answers to what the page asks, from the server or from a saved page: the catalogue of models,
+ * full cards, traces, encodings, and how much of a text fits.
  */
 
+import { grouped } from '../data/format.js';
 import { encodingFromSafetensors, traceFromSafetensors } from '../data/trace.js';
 import {
   asProblem,
@@ -17,8 +18,8 @@ import {
 } from './calls.js';
 
 /**
- * @import { Ask, Card, PositionalAsk } from '../data/trace.js'
- * @import { Catalogue } from './calls.js'
+ * @import { Ask, Card, PositionalAsk, Token } from '../data/trace.js'
+ * @import { Catalogue, Problem } from './calls.js'
  */
 
 /** The answers of a saved page, which has no server. @type {import('../offline.js').Archive|null} */
@@ -68,6 +69,30 @@ export async function readyModel(card, signal, onProgress) {
   const full = await fetchJson(cardPath(card.id), { signal });
   fullCards.set(card.id, full);
   return full;
+}
+
+/**
+ * The beginning of a text that is not too long.
+ * @param {{card: Card, text: string}} asked
+ * @param {Problem} problem that it is too long
+ * @param {AbortSignal} signal
+ * @returns {Promise<{text: string, words: string}>} and how much that is: `the first 256 tokens`
+ */
+export async function fittingText({ card, text: all }, { type = '', limit = 0 }, signal) {
+  const { id: model, max_tokens: most } = card;
+  const isOfTokens = type.endsWith(':too-many-tokens');
+  const letters = [...all].slice(0, isOfTokens ? all.length : limit); // the server counts code points
+  const text = letters.join('');
+  /** @type {{tokens: Token[]}} */
+  const { tokens } = await fetchJson(`${BASE}/tokenize`, { signal, body: { model, text } });
+  const own = tokens.filter(({ start, end }) => end > start);
+  const count = (isOfTokens ? limit : most) - (tokens.length - own.length);
+  if (own.length <= count)
+    return { text, words: `the first ${grouped(letters.length)} characters` };
+  return {
+    text: letters.slice(0, own[count - 1]?.end ?? 0).join(''),
+    words: `the first ${grouped(count)} tokens`,
+  };
 }
 
 /**

@@ -7,7 +7,7 @@ import { grouped } from '../data/format.js';
 import { choosingModel } from '../state/state.js';
 
 /**
- * @import { Card, PositionalAsk, Token } from '../data/trace.js'
+ * @import { Card, PositionalAsk } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 
@@ -90,30 +90,6 @@ export function inTokens(problem, { max_tokens: most, longest_text: longest = mo
   if (type.endsWith(':too-many-characters') && longest <= most && actual > letters)
     problem.detail = `${grouped(actual)} characters are more than the ${grouped(longest)} tokens, some ${grouped(letters)} characters, that this model reads; send a shorter text.`;
   return problem;
-}
-
-/**
- * The beginning of a text that is not too long.
- * @param {{card: Card, text: string}} asked
- * @param {Problem} problem that it is too long
- * @param {AbortSignal} signal
- * @returns {Promise<{text: string, words: string}>} and how much that is: `the first 256 tokens`
- */
-export async function fittingText({ card, text: all }, { type = '', limit = 0 }, signal) {
-  const { id: model, max_tokens: most } = card;
-  const isOfTokens = type.endsWith(':too-many-tokens');
-  const letters = [...all].slice(0, isOfTokens ? all.length : limit); // the server counts code points
-  const text = letters.join('');
-  /** @type {{tokens: Token[]}} */
-  const { tokens } = await fetchJson(`${BASE}/tokenize`, { signal, body: { model, text } });
-  const own = tokens.filter(({ start, end }) => end > start);
-  const count = (isOfTokens ? limit : most) - (tokens.length - own.length);
-  if (own.length <= count)
-    return { text, words: `the first ${grouped(letters.length)} characters` };
-  return {
-    text: letters.slice(0, own[count - 1]?.end ?? 0).join(''),
-    words: `the first ${grouped(count)} tokens`,
-  };
 }
 
 /** @param {string} path @param {CallOptions} [options] @returns {Promise<any>} */

@@ -75,8 +75,6 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       status.classList.add('is-loading');
     },
 
-    isReading: () => waiting.forTrace,
-
     /**
      * While the text is read, what is shown of the text before is paler.
      * @param {boolean} isWaiting

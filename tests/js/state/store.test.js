@@ -62,10 +62,10 @@ function open(hash = '', trace = null) {
 test('a change is told with what was before, and is a step of the history', () => {
   const { browser, changes, store } = open('#text=a');
   store.change({ view: 'generate' });
-  const [{ before, patch, isStep, isOtherText }] = changes;
+  const [{ before, patch, isTyped, isStep, isOtherText }] = changes;
   deepEqual(
-    [before.view, patch, isStep, isOtherText],
-    ['attention', { view: 'generate' }, true, false],
+    [before.view, patch, isTyped, isStep, isOtherText],
+    ['attention', { view: 'generate' }, false, true, false],
   );
   deepEqual(browser.entries, ['#text=a', '#text=a&view=generate']);
   store.goOn({ view: 'long' });
@@ -133,6 +133,15 @@ test('a head that the reader chose stays for other texts', () => {
   const linked = open('#text=a&layer=1&head=1');
   linked.store.write({ text: 'b', words: '' }, false);
   deepEqual(linked.head(), [1, 1]);
+  for (const [link, name] of [
+    ['layer=1', 'layer'],
+    ['head=1', 'head'],
+    ['where=cross', 'where'],
+  ]) {
+    const { store } = open(`#text=a&${link}`);
+    store.write({ text: 'b', words: '' }, false);
+    ok(store.state[name], name);
+  }
   const { head, store } = open('#text=a');
   store.change({ layer: 1, head: 0 });
   store.write({ text: 'b', words: '' }, false);
@@ -160,6 +169,8 @@ test('an example that was not edited gives way to one of the other model', () =>
   unedited.store.chooseModel('other', EXAMPLES, others);
   const { model, target, text } = unedited.store.state;
   deepEqual([model, target, text, unedited.head()], ['other', null, 'of the other', [0, 0]]);
+  unedited.store.write({ text: 'b', words: '' }, false);
+  deepEqual(unedited.head(), [null, null], 'the reader did not choose this head');
   const edited = open('#text=an+example,+edited&layer=1');
   edited.store.chooseModel('other', EXAMPLES, others);
   deepEqual([edited.store.state.text, edited.head()], ['an example, edited', [null, null]]);
@@ -219,6 +230,9 @@ test('back and forward restore what the link holds, and keep what other views sh
   store.restore();
   equal(store.state.attention_show, 'map');
   equal(changes.length, told, 'who restores knows it');
+  browser.history.replaceState(null, '', '#text=a&layer=70');
+  store.restore();
+  ok(store.state.layer < 2, 'within what the trace has');
   store.change({ text: 'b' });
   browser.go(-1);
   equal(store.restore(), true, 'another text');

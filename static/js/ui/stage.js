@@ -1,0 +1,297 @@
+/**
+ * The stage: the open view, the sentence and the map of the model, drawn from the state, the trace and
+ * the answers to what the view requests.
+ */
+
+import { placeOf, predictingSide } from '../data/attention.js';
+import { headToOpen, insightOf } from '../data/head_insight.js';
+import { toggled } from '../data/words.js';
+import { plotHeight, viewState } from '../plot/figure.js';
+import { choosing, isQueryLookedAt, queryOf } from '../state/state.js';
+import { LONG_VIEW } from '../state/store.js';
+import { pageZoom, palette } from './dom.js';
+import { createParts } from './parts.js';
+import { createSentence } from './sentence.js';
+import { createViewSection } from './view_section.js';
+
+/**
+ * @import { Reader } from '../api/reader.js'
+ * @import { Side } from '../data/attention.js'
+ * @import { Kind } from '../data/model_parts.js'
+ * @import { Ask, Card, Trace } from '../data/trace.js'
+ * @import { PageState, View } from '../plot/figure.js'
+ * @import { Cell, Grid, PointedCell } from '../plot/grid.js'
+ * @import { State } from '../state/state.js'
+ * @import { Store } from '../state/store.js'
+ * @import { Listed } from './parts.js'
+ */
+
+const ONLY_LONG = 'The text is too long for this view. “Overview” shows its attention.';
+
+/**
+ * @typedef {Object} Registry the views of the page, before they are opened
+ * @property {(Listed & {overview?: 'heads'|'maps'|'generation'})[]} views
+ * @property {(id: string) => Promise<View>} loadView
+ * @property {(kind: Kind, card: Card) => Listed[]} viewsFor
+ * @property {(view: View, card: Card) => string} lackOf what of a model a view lacks, in a sentence
+ */
+
+/**
+ * @param {(id: string) => HTMLElement} byId
+ * @param {Object} by
+ * @param {Registry} by.registry
+ * @param {Store} by.store
+ * @param {Reader} by.reader
+ * @param {(isWaiting: boolean) => void} by.onWaiting for answers to what the open view requests
+ * @param {(message: string) => void} by.announce
+ */
+export function createStage(byId, { registry, store, reader, onWaiting, announce }) {
+  const { views, loadView, viewsFor, lackOf } = registry;
+  const ids = views.map(({ id }) => id);
+  /** The views that were opened, by id. @type {Record<string, View>} */
+  const loaded = {};
+  /** @type {Pick<PageState, 'palette'|'height'|'cards'|'answers'>} */
+  let frame = {
+    palette: palette(),
+    height: plotHeight(window.innerHeight),
+    cards: [],
+    answers: {},
+  };
+  /** The view and the trace to which the answers of the frame belong. @type {{view: string, trace: Trace|null}} */
+  let answered = { view: '', trace: null };
+  /** @type {Grid|null} */
+  let grid = null;
+  /** @type {PointedCell|null} */
+  let pointed = null;
+  /** Whether the reader just opened the view: then it is brought into sight. */
+  let isNewView = false;
+
+  const sections = Object.fromEntries(
+    views.map((view) => [
+      view.id,
+      createViewSection(view, {
+        onCell: point,
+        onChoose: choose,
+        onState: store.change,
+        onGoingOn: store.goOn,
+        onRedraw: show,
+        announce,
+      }),
+    ]),
+  );
+  const sentence = createSentence(byId('sentence'), {
+    onChoose: (side, index) => {
+      if (reader.trace) store.change(choosing(reader.trace, side, index));
+    },
+    onPress: press,
+    onPoint: markSentence,
+  });
+  const parts = createParts(byId, {
+    viewsFor,
+    kindOf,
+    store,
+    reader,
+    onSame: (view) => sections[view].bringDrawing(),
+  });
+  byId('views').append(...ids.map((id) => sections[id].element));
+
+  /** The kind of part that a view shows. @param {string} view @returns {Kind} */
+  function kindOf(view) {
+    return views.find(({ id }) => id === view)?.of ?? 'model';
+  }
+
+  /** The attention that a view of heads shows; null: no such view is open. @param {Trace} trace */
+  function placeShown(trace) {
+    return kindOf(store.state.view) === 'head' ? placeOf(store.state, trace) : null;
+  }
+
+  /**
+   * The state with the row that a head's view shows, if none was chosen: a mask, or a telling one.
+   * @param {Trace} trace
+   * @returns {State & Record<string, any>}
+   */
+  function looking(trace) {
+    const { state } = store;
+    const place = placeShown(trace);
+    if (!place || isQueryLookedAt(state, trace, place.rows)) return state;
+    const { query } = headToOpen(trace, place, state);
+    return query === null ? state : { ...state, ...choosing(trace, place.rows, query) };
+  }
+
+  /** The sentence on the chosen row of the chosen head. @param {Trace} trace */
+  function insight(trace) {
+    const place = placeShown(trace);
+    const { attention_which: which = 'head', attention_what: what = 'weights' } = store.state;
+    const { where, layer, head } = store.state;
+    const isOfHead = which === 'head' && what === 'weights';
+    if (!place || !isOfHead || layer === null || head === null) return '';
+    return insightOf(trace, { where, layer, head }, queryOf(looking(trace), trace, place.rows));
+  }
+
+  /** Draws the open view. */
+  function show() {
+    const { trace } = reader;
+    const { view: id } = store.state;
+    // A link may name no view; the state is normalized when its trace arrives.
+    if (!trace || !sections[id]) return;
+    for (const each of ids) {
+      sections[each].element.hidden = each !== id;
+      if (each !== id) sections[each].leave();
+    }
+    frame = {
+      palette: palette(),
+      height: plotHeight(heightOfScreen()),
+      cards: reader.catalogue.models,
+      answers: answered.view === id && answered.trace === trace ? frame.answers : {},
+    };
+    answered = { view: id, trace };
+    const view = loaded[id];
+    grid = view ? draw(view, trace) : null;
+    if (!view) open(id);
+    const looked = looking(trace);
+    parts.show(trace, { ...store.state, ...frame }, queryOf(looked, trace), view);
+    if (view && isNewView) {
+      isNewView = false;
+      sections[id].reveal(byId('sentence').offsetHeight);
+    }
+    const side = grid?.sides?.rows ?? predictingSide(trace);
+    sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
+    sentence.explain(insight(trace));
+    markSentence();
+  }
+
+  /**
+   * Draws a view, or says what the model or the length of the text denies it.
+   * @param {View} view
+   * @param {Trace} trace
+   * @returns {Grid|null}
+   */
+  function draw(view, trace) {
+    frame.answers = answersFor(view, trace);
+    const isTooFar = Boolean(trace.resolution) && view.id !== LONG_VIEW;
+    const { card } = reader;
+    const lack = isTooFar ? ONLY_LONG : card?.sites ? lackOf(view, card) : '';
+    if (!lack) return sections[view.id].show(view, trace, { ...looking(trace), ...frame });
+    sections[view.id].lacks(lack);
+    return null;
+  }
+
+  /** Loads a view, and draws it if it is still the open one. @param {string} id */
+  async function open(id) {
+    await load(id);
+    if (loaded[id] && store.state.view === id) show();
+  }
+
+  /** @param {string} id */
+  async function load(id) {
+    try {
+      loaded[id] ??= await loadView(id);
+    } catch (error) {
+      sections[id].fail(error);
+    }
+  }
+
+  /**
+   * The further answers of the open view; while they are pending, the page shows it.
+   * @param {View} view
+   * @param {Trace} trace
+   */
+  function answersFor(view, trace) {
+    const before = frame.answers;
+    let answers = reader.answersTo(asksOf(view, trace));
+    // Until an answer is here, a drawing may show the one to the last settings.
+    for (const [name, answer] of Object.entries(answers)) {
+      const last = before[name]?.trace ?? before[name]?.previous;
+      if (answer.isWaiting && last) answers[name] = { ...answer, previous: last };
+    }
+    // An answer may lead to further requests, as a map leads to its tiles.
+    if (
+      Object.entries(answers).some(([name, { trace: now }]) => now && now !== before[name]?.trace)
+    ) {
+      frame.answers = answers;
+      answers = reader.answersTo(asksOf(view, trace));
+    }
+    onWaiting(Object.values(answers).some((answer) => answer.isWaiting));
+    return answers;
+  }
+
+  /**
+   * A view that throws here reports it in its own place: its figure lacks an answer.
+   * @param {View} view
+   * @param {Trace} trace
+   * @returns {Record<string, Ask>}
+   */
+  function asksOf(view, trace) {
+    try {
+      return view.asks?.(trace, viewState({ ...looking(trace), ...frame })) ?? {};
+    } catch (error) {
+      console.warn(error);
+      return {};
+    }
+  }
+
+  /**
+   * A pressed token is chosen; where words can be masked, it is masked, or its word comes back.
+   * @param {Side} side
+   * @param {number} index
+   */
+  function press(side, index) {
+    const { trace } = reader;
+    if (!trace || trace.text !== store.state.text) return; // the results are of another text
+    const isMasking = trace.card?.has_mask && !document.body.classList.contains('is-saved');
+    const masked = isMasking ? toggled(trace, index, store.state.words) : null;
+    store.change(masked ?? choosing(trace, side, index));
+  }
+
+  /** @param {Cell} cell @param {Grid} of */
+  function choose({ row, column }, of) {
+    store.change(of.choose?.(row, column) ?? {});
+    announce(`Chosen: ${of.describe(row, column)}`);
+  }
+
+  /**
+   * Marks the cell under the mouse, finger or keyboard cursor, or none.
+   * @param {Cell|null} cell
+   * @param {Grid} of
+   * @param {boolean} isKeyboard
+   */
+  function point(cell, of, isKeyboard) {
+    pointed = cell && { cell, grid: of };
+    markSentence();
+    if (cell && isKeyboard) announce(of.describe(cell.row, cell.column));
+  }
+
+  function markSentence() {
+    sentence.mark(grid, pointed, frame.palette);
+  }
+
+  return {
+    show,
+    load,
+
+    /** Shows a trace that arrived. @param {Trace} trace */
+    take(trace) {
+      pointed = null;
+      grid = null;
+      sentence.show(trace);
+      show();
+    },
+
+    /** Another view is open from now on. @param {boolean} isRevealed it is to be brought into sight */
+    turn(isRevealed) {
+      pointed = null;
+      isNewView = isRevealed;
+    },
+
+    /** Cancels the pending requests of the views, or of one of them. @param {string[]} [left] */
+    leave(left = ids) {
+      for (const id of left) sections[id]?.leave();
+    },
+  };
+}
+
+/** Pixels of the page on one screen; while it is presented, tokens and the bar take some. */
+function heightOfScreen() {
+  const zoom = pageZoom();
+  return zoom > 1 ? window.innerHeight / zoom - 110 : window.innerHeight;
+}
