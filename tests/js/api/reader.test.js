@@ -135,7 +135,7 @@ async function opened(initial) {
 }
 
 test('the models are fetched, then the trace of the text', async () => {
-  const { reader, told, traces, answer } = open();
+  const { reader, steps, store, told, traces, answer } = open({ view: 'nowhere' });
   reader.start();
   deepEqual(told('onReading'), [[true]]);
   await answer();
@@ -149,6 +149,10 @@ test('the models are fetched, then the trace of the text', async () => {
   deepEqual(told('onTrace'), [[reader.trace]]);
   deepEqual(told('onReading').at(-1), [false]);
   deepEqual([reader.isBehind, reader.card], [false, CARD]);
+  deepEqual(told('onModel').at(-1), [CARD, true]);
+  equal(told('onStart').length, 2, 'for the models, and for the text');
+  deepEqual(steps, ['stop'], 'no further attempt is due');
+  equal(store.state.view, 'attention', 'the state fits the trace');
 });
 
 test('a page without a text reads the first example', async () => {
@@ -236,9 +240,13 @@ test('after a failed connection the trace of the earlier text stays, and is behi
 });
 
 test('a text that is refused has no trace', async () => {
-  const { answer, reader, store, told } = await opened();
+  const { answer, calls, reader, store, told } = await opened();
+  reader.answersTo({ lens: { analyses: ['logit_lens'] } });
+  const asked = calls.findLast(({ body }) => body.analyses);
   store.change({ text: 'b' });
   await answer(WRONG);
+  ok(asked.signal.aborted, 'nor have the views answers');
+  deepEqual(told('onReading').at(-1), [false]);
   const [[, goesOn, isBehind]] = told('onProblem');
   deepEqual([goesOn, isBehind], [false, false]);
   deepEqual([reader.trace, reader.isBehind], [null, true]);
@@ -334,6 +342,16 @@ test('a foreign model is loaded before it reads, and the models are fetched once
     [FOREIGN, full],
   );
   equal(reader.fullCard(), full);
+});
+
+test('a foreign model that is loaded already is not looked up again', async () => {
+  const { always, answer, reader, told } = open({ model: 'foreign' });
+  const models = CATALOGUE.models.map((card) => ({ ...card, state: 'loaded' }));
+  always.fetchModels = async () => ({ ...CATALOGUE, models });
+  always.readyModel = async (card) => ({ ...card, sites: [] });
+  reader.start();
+  await answer();
+  equal(told('onCatalogue').length, 1);
 });
 
 test('the full card is fetched for a model whose card is short', async () => {
