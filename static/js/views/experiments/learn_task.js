@@ -1,11 +1,15 @@
 /** A network learns a task: its loss, its accuracy, and its attention as it forms. */
 
 import { numbersIn } from '../../data/experiment.js';
-import { amount, counted, grouped, percent, share, escapeForPlotly } from '../../data/format.js';
+import { amount, counted, grouped, percent, share } from '../../data/format.js';
+import { range } from '../../data/trace.js';
+import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
-import { mapChart, plainGrid } from '../../plot/map.js';
-import { diverging, sequential } from '../../plot/colour.js';
-import { baseLayout, heatmapTrace, shortBar, shortBarTitle } from '../../plot/figure.js';
+import { mapChart } from '../../plot/map.js';
+import { diverging } from '../../plot/colour.js';
+import { cell } from '../../plot/marks/cell.js';
+import { rect, text } from '../../plot/marks/other.js';
+import { band } from '../../plot/scales.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
@@ -242,6 +246,9 @@ function answersMap(result, size) {
 
 const TITLE_ROOM = 20;
 const MOST_CELL = 20;
+/** Pixels from which a cell has room for its token. */
+const ROOM_FOR_TOKEN = 9;
+const EDGES = 38;
 
 /**
  * The attention of every head, a tile each, in one drawing.
@@ -251,125 +258,77 @@ const MOST_CELL = 20;
  * @param {Size} size
  * @returns {DrawnFigure}
  */
-function attentionTiles({ attention, token, frame, target }, at, name, { width, palette }) {
+function attentionTiles({ attention, token, frame, target }, at, name, size) {
   const layers = /** @type {number[][][][]} */ (attention.data[at]);
-  const [n, heads] = [token.data.length, layers[0].length];
   const tokens = /** @type {string[]} */ (token.data);
-  const margin = { l: 26, r: 12, t: TITLE_ROOM + 4, b: 84 };
-  const cell = Math.min(MOST_CELL, (width - margin.l - margin.r) / (heads * (n + 1) - 1));
-  const gap = Math.ceil((TITLE_ROOM + (cell >= 9 ? 14 : 0)) / cell);
-  const box = { rows: layers.length * (n + gap) - gap, columns: heads * (n + 1) - 1 };
-  const z = Array.from({ length: box.rows }, (_, row) => {
-    const [layer, query] = [Math.floor(row / (n + gap)), row % (n + gap)];
-    return Array.from({ length: box.columns }, (__, column) => {
-      const [head, key] = [Math.floor(column / (n + 1)), column % (n + 1)];
-      return query < n && key < n ? layers[layer][head][query][key] : null;
+  const [n, heads] = [tokens.length, layers[0].length];
+  const [across, down] = [heads * (n + 1) - 1, layers.length];
+  const cellSize = Math.min(MOST_CELL, (size.width - EDGES) / across);
+  const hasTokens = cellSize >= ROOM_FOR_TOKEN;
+  const gap = Math.ceil((TITLE_ROOM + (hasTokens ? 14 : 0)) / cellSize);
+  /** @param {number} count @param {number} step @param {number} before */
+  const labels = (count, step, before) =>
+    Array.from({ length: before + count * step }, (_, index) => {
+      const place = (index - before) % step;
+      return hasTokens && index >= before && place < n ? tokens[place] : '';
     });
-  });
-  const [across, down] = [box.columns * cell, box.rows * cell];
-  const rows = layers.flatMap((_, layer) =>
-    tokens.map((text, place) => `layer ${layer + 1}: ${place + 1} ${text}`),
+  const tiles = layers.flatMap((maps, layer) =>
+    maps.map((_, head) => ({ layer, head, x: head * (n + 1), y: gap + layer * (n + gap) })),
   );
-  const columns = layers[0].flatMap((_, head) =>
-    tokens.map((text, place) => `head ${head + 1}: ${place + 1} ${text}`),
+  const isWide = (across * cellSize) / heads > 90;
+  const data = Float64Array.from(
+    layers.flatMap((maps) => range(n).flatMap((query) => maps.flatMap((map) => map[query]))),
   );
-  const hasTokens = cell >= 9;
-  /** @param {number} count @param {number} step */
-  const tickOf = (count, step) =>
-    Array.from({ length: count * n }, (_, at_) => Math.floor(at_ / n) * step + (at_ % n));
-  const bare = {
-    showgrid: false,
-    zeroline: false,
-    ticks: '',
-    tickfont: { size: 10, color: palette.muted },
-    tickangle: 0,
-  };
-  /** @param {number} count @param {number} step */
-  const axis = (count, step) => ({
-    ...bare,
-    tickmode: 'array',
-    tickvals: hasTokens ? tickOf(count, step) : [],
-    ticktext: hasTokens
-      ? tickOf(count, step).map((_, at_) => escapeForPlotly(tokens[at_ % n]))
-      : [],
-  });
+  /** @param {string} what @param {number} count */
+  const names = (what, count) =>
+    range(count).flatMap((part) =>
+      tokens.map((text, place) => `${what} ${part + 1}: ${place + 1} ${text}`),
+    );
+  const [rows, columns] = [names('layer', down), names('head', heads)];
   return {
     title: name ? `Attention: ${name}` : 'Attention as it forms',
     summary: `The attention weights of ${counted(layers.length, 'layer')} of ${counted(heads, 'head')} after ${frame.data[at]} steps.`,
     help: `One map for each head, after ${counted(frame.data[at], 'step')}. Rows attend to columns; the last ${target.data.length} rows are the places of the answers.`,
-    data: [
-      heatmapTrace(
-        z,
-        { colours: sequential(palette.theme) },
-        { ...shortBar(palette), y: -34 / down, yref: 'paper' },
-        cell >= 9 ? [1, 1] : [0, 0],
-      ),
-    ],
-    layout: {
-      ...baseLayout(palette, {
-        width: across + margin.l + margin.r,
-        height: down + margin.t + margin.b,
-        margin,
-      }),
-      annotations: [
-        { ...shortBarTitle('attention weight', palette), yshift: -38 },
-        ...layers.flatMap((maps, layer) =>
-          maps.map((_, head) => ({
-            text:
-              across / heads > 90
-                ? `layer ${layer + 1} · head ${head + 1}`
-                : `${layer + 1}·${head + 1}`,
-            showarrow: false,
-            x: head * (n + 1) - 0.5,
-            y: layer * (n + gap) - 0.5,
-            xanchor: 'left',
-            yanchor: 'bottom',
-            font: { size: 11, color: palette.muted },
-          })),
-        ),
-      ],
-      shapes: layers.flatMap((maps, layer) =>
-        maps.map((_, head) => ({
-          type: 'rect',
-          x0: head * (n + 1) - 0.5,
-          x1: head * (n + 1) + n - 0.5,
-          y0: layer * (n + gap) - 0.5,
-          y1: layer * (n + gap) + n - 0.5,
-          line: { color: palette.line, width: 1 },
-        })),
-      ),
-      xaxis: { ...axis(heads, n + 1), range: [-0.5, box.columns - 0.5] },
-      yaxis: { ...axis(layers.length, n + gap), range: [box.rows - 0.5, -0.5] },
-    },
-    grid: {
-      ...plainGrid({
-        rows,
-        columns,
-        titles: { rows: 'query', columns: 'key' },
-        quantity: `attention weights after ${frame.data[at]} steps`,
-        value: (row, column) =>
-          layers[Math.floor(row / n)][Math.floor(column / n)][row % n][column % n],
-        format: (value) => share(value),
-        say: (row, column) => `${rows[row]} attends to ${columns[column]}`,
-      }),
-      geometry: {
-        box(row, column) {
-          if (row === undefined || column === undefined) return null;
-          const x = Math.floor(column / n) * (n + 1) + (column % n);
-          const y = Math.floor(row / n) * (n + gap) + (row % n);
-          return { x0: x - 0.5, x1: x + 0.5, y0: y - 0.5, y1: y + 0.5 };
-        },
-        at(x, y) {
-          const [column, row] = [Math.round(x), Math.round(y)];
-          if (column < 0 || row < 0 || column >= box.columns || row >= box.rows) return null;
-          const [key, query] = [column % (n + 1), row % (n + gap)];
-          if (key >= n || query >= n) return null;
-          return {
-            row: Math.floor(row / (n + gap)) * n + query,
-            column: Math.floor(column / (n + 1)) * n + key,
-          };
+    ...chart(
+      {
+        x: band(labels(heads, n + 1, 0).slice(0, across), { size: 10, space: 1 }),
+        y: band(labels(down, n + gap, gap).slice(0, down * (n + gap)), { size: 10, space: 1 }),
+        marks: [
+          cell(
+            { rows: down * n, columns: heads * n, data },
+            {
+              ramp: { title: 'attention weight', domain: [0, 1] },
+              place: (row, column) => ({
+                x: Math.floor(column / n) * (n + 1) + (column % n),
+                y: gap + Math.floor(row / n) * (n + gap) + (row % n),
+              }),
+              gap: hasTokens ? [1, 1] : [0, 0],
+              format: (value) => share(value),
+              name: ({ row, column }) => `${rows[row]} attends to ${columns[column]}`,
+            },
+          ),
+          rect(tiles, {
+            from: ({ x, y }) => ({ x: x - 0.5, y: y - 0.5 }),
+            to: ({ x, y }) => ({ x: x + n - 0.5, y: y + n - 0.5 }),
+            stroke: size.palette.line,
+          }),
+          text(tiles, {
+            x: ({ x }) => x - 0.5,
+            y: ({ y }) => y - 0.5,
+            text: ({ layer, head }) =>
+              isWide ? `layer ${layer + 1} · head ${head + 1}` : `${layer + 1}·${head + 1}`,
+            ink: size.palette.muted,
+            at: 'top right',
+          }),
+        ],
+        size: { cell: cellSize, row: cellSize },
+        table: {
+          rows: { title: 'query', labels: rows },
+          columns: { title: 'key', labels: columns },
+          quantity: `attention weights after ${frame.data[at]} steps`,
         },
       },
-    },
+      size,
+    ),
   };
 }
