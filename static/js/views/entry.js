@@ -57,6 +57,14 @@ export const ENTRIES = [
     fields: { why_unscaled: flag(), why_temperature: number({ least: 0.2, most: 5, standard: 1 }) },
   },
   {
+    id: 'entropy',
+    title: 'Entropy',
+    of: 'head',
+    needs: [],
+    also: weightSites,
+    fields: {},
+  },
+  {
     id: 'head',
     title: 'This head',
     of: 'head',

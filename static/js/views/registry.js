@@ -25,6 +25,7 @@ const LOADS = {
     return { ...attention, createOverview: createHeadsBlock };
   },
   why: async () => (await import('./derivation/why.js')).why,
+  entropy: async () => (await import('./entropy/entropy.js')).entropy,
   head: async () => (await import('./head/head.js')).head,
   long: async () => {
     const { long } = await import('./long/long.js');
