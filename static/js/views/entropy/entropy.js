@@ -143,7 +143,7 @@ function figure(trace, state) {
  * @param {number} most
  * @param {ViewState} state
  */
-function meansPane(means, most, { palette }) {
+function meansPane(means, most, { palette, width }) {
   return {
     y: linear('', { domain: [0, most], ticks: [] }),
     marks: [
@@ -157,7 +157,7 @@ function meansPane(means, most, { palette }) {
     pixels: 44,
     isAbove: true,
     title: ['mean'],
-    titleAt: /** @type {const} */ ('before'),
+    titleAt: isNarrow(width) ? /** @type {const} */ ('above') : /** @type {const} */ ('before'),
   };
 }
 
