@@ -4,7 +4,7 @@
  */
 
 import { isFilling } from '../data/attention.js';
-import { percent, signed, tick, bytesInWords, escapeForPlotly, visible } from '../data/format.js';
+import { percent, signed, tick, bytesInWords, visible } from '../data/format.js';
 import { matrixAt, rowOf } from '../data/trace.js';
 import { isMask, wordBehind } from '../data/words.js';
 import { css, diverging, sequential } from './colour.js';
@@ -13,7 +13,7 @@ import { bar, endFor, endsFor } from './marks/bar.js';
 import { above, rule, text } from './marks/other.js';
 import { reader } from './marks/reader.js';
 import { band, linear, linearTicks } from './scales.js';
-import { isNarrow, labelWidth, roundTicks, amountAxis } from './figure.js';
+import { isNarrow, labelWidth, roundTicks } from './figure.js';
 
 /**
  * @import { Side } from '../data/attention.js'
@@ -22,7 +22,7 @@ import { isNarrow, labelWidth, roundTicks, amountAxis } from './figure.js';
  * @import { Table } from './chart.js'
  * @import { CellCursor, NumberGrid, SentenceLink } from './grid.js'
  * @import { Hits, Meaning } from './marks/mark.js'
- * @import { Drawing, Frame, Lettering, Palette } from './figure.js'
+ * @import { Drawing, Frame } from './figure.js'
  */
 
 const ROW_HEIGHT = 30;
@@ -41,14 +41,16 @@ const WIDEST = 760;
 export function guessChart(guesses, of, frame) {
   const { event, side, query, say, choose, table, sentence, cursor, hasOwn = false } = of;
   const { palette, width } = frame;
-  const labels = guesses.map(({ name }) => name);
-  const pixels = Math.min(width, WIDEST) - labelWidth(labels, LETTERING) - 26;
   const owns = guesses.flatMap(({ own }, row) => (own === undefined ? [] : [{ own, row }]));
   const ends = guesses.map((guess) => ({
     value: Math.max(guess.probability, guess.own ?? 0),
     text: numberOf(guess),
   }));
-  const end = endFor(ends, pixels, LEAST_END);
+  const { x, y, widest } = guessScales(
+    guesses.map(({ name }) => name),
+    ends,
+    { event, width },
+  );
   /** @type {Meaning<{row: number, column: number}>} */
   const meaning = {
     value: ({ row, column }) => (column === 1 ? guesses[row].own : guesses[row].probability) ?? NaN,
@@ -60,13 +62,8 @@ export function guessChart(guesses, of, frame) {
   };
   return chart(
     {
-      x: linear(`probability of ${event}`, {
-        domain: [0, end],
-        ticks: roundTicks(Math.min(end, 1), MOST_TICKS),
-        write: (share) => `${tick(share * 100)} %`,
-        hasGrid: true,
-      }),
-      y: band(labels, { ...LETTERING }),
+      x,
+      y,
       marks: [
         reader(guesses.length, hasOwn ? 2 : 1, {
           ...meaning,
@@ -97,7 +94,7 @@ export function guessChart(guesses, of, frame) {
               }),
             ]),
       ],
-      size: { widest: WIDEST, row: ROW_HEIGHT },
+      size: { widest, row: ROW_HEIGHT },
       table: {
         rows: { title: 'token' },
         columns: {
@@ -136,27 +133,6 @@ function rowHits(count, end) {
   };
 }
 
-/**
- * Bars from left to right, one row each, with their numbers at the ends.
- * @param {{value: number, written: string, colour: string}[]} rows
- * @param {Palette} palette
- */
-export function barTrace(rows, palette) {
-  return {
-    type: 'bar',
-    orientation: 'h',
-    x: rows.map(({ value }) => value),
-    y: rows.map((_, row) => row),
-    width: 0.66,
-    text: rows.map(({ written }) => escapeForPlotly(written)),
-    textposition: 'outside',
-    textfont: { size: 12, color: palette.ink },
-    cliponaxis: false,
-    hoverinfo: 'none',
-    marker: { color: rows.map(({ colour }) => colour), line: { width: 0 } },
-  };
-}
-
 /** The number at the end of a bar. @param {Guess} guess */
 function numberOf({ probability, mark }) {
   return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
@@ -165,27 +141,24 @@ function numberOf({ probability, mark }) {
 const MOST_TICKS = 4;
 /** If all tokens are unlikely, the bars stay short. */
 const LEAST_END = 0.026;
-const MOST_TAKEN = 0.8;
-const GAP = 8;
-
 /**
- * The axis leaves room for the number behind each bar; no tick exceeds 100 %.
- * @param {{probability: number, number: string}[]} bars `number`: what stands at its end
- * @param {string} event whose probability it is
- * @param {{palette: Palette, pixels: number, lettering: Lettering}} set `pixels`: how long the axis is; `lettering` of the numbers
- * @returns {{range: [number, number]} & Record<string, unknown>} an axis of Plotly's
+ * The scales of bars of probabilities, with room for the texts at their ends; no tick exceeds 100 %.
+ * @param {string[]} labels of the tokens
+ * @param {{value: number, text: string}[]} ends of the bars
+ * @param {{event: string, width: number}} of `event`: whose probability it is; `width` of the frame
  */
-export function probabilityAxis(bars, event, { palette, pixels, lettering }) {
-  /** @param {{probability: number, number: string}} of */
-  const endOf = ({ probability, number }) =>
-    probability / (1 - Math.min(MOST_TAKEN, (labelWidth([number], lettering) + GAP) / pixels));
-  const end = Math.max(...bars.map(endOf), LEAST_END);
-  const tickvals = roundTicks(Math.min(end, 1), MOST_TICKS);
+export function guessScales(labels, ends, { event, width }) {
+  const pixels = Math.min(width, WIDEST) - labelWidth(labels, LETTERING) - 26;
+  const end = endFor(ends, pixels, LEAST_END);
   return {
-    range: [0, end],
-    tickvals,
-    ticktext: tickvals.map((probability) => `${tick(probability * 100)} %`),
-    ...amountAxis(`probability of ${event}`, palette),
+    x: linear(`probability of ${event}`, {
+      domain: [0, end],
+      ticks: roundTicks(Math.min(end, 1), MOST_TICKS),
+      write: (share) => `${tick(share * 100)} %`,
+      hasGrid: true,
+    }),
+    y: band(labels, LETTERING),
+    widest: WIDEST,
   };
 }
 

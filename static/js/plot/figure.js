@@ -254,21 +254,6 @@ export function paperText(text, color, place, size = 12) {
   return { text, showarrow: false, xref: 'paper', yref: 'paper', font: { size, color }, ...place };
 }
 
-/**
- * The settings shared by axes of amounts.
- * @param {string} title safe for Plotly
- * @param {Palette} palette
- * @param {number} [standoff] pixels between the numbers and the title
- */
-export function amountAxis(title, palette, standoff = 8) {
-  return {
-    tickfont: { size: 11, color: palette.muted },
-    title: { text: title, font: { size: 12, color: palette.muted }, standoff },
-    gridcolor: palette.line,
-    zerolinecolor: palette.line,
-  };
-}
-
 const SHORT_BAR = 110;
 const BAR_GAP = 12;
 

@@ -48,7 +48,10 @@ export function readOf(
 ) {
   const { rows: _, columns: __, ...source } = table;
   const { rows = 0, columns = 0, datum = () => null, kind } = mark.table ?? {};
-  const { value = () => NaN, format = decimal, written, tokens, choose, weight } = mark.meaning;
+  const { value = () => NaN, written, tokens, choose, weight } = mark.meaning;
+  // The default takes the number only: its second argument would be a count of digits.
+  /** @param {number} number @param {any} [each] */
+  const format = (number, each) => mark.meaning.format?.(number, each) ?? decimal(number);
   const { more = () => [] } = mark.meaning;
   /** @template T @param {(datum: any) => T} channel @returns {(row: number, column: number) => T} */
   const at = (channel) => (row, column) => channel(datum(row, column));

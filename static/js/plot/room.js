@@ -12,7 +12,7 @@ import {
   shortBarTitle,
   shortBarWidth,
 } from './figure.js';
-import { labelRoom, leanOf, letteringOf } from './scales.js';
+import { labelRoom, leanOf, letteringOf, turnOf } from './scales.js';
 
 /**
  * @import { Frame, Palette } from './figure.js'
@@ -21,7 +21,15 @@ import { labelRoom, leanOf, letteringOf } from './scales.js';
  * @import { Bare, Ramp, Scale } from './scales.js'
  */
 
-/** @typedef {{widest?: number, height?: number, row?: number|[number, number], cell?: number, square?: number, isSquare?: boolean}} Size pixels: of the whole, of the plot, of a row, of a column, of the side of a square plot; two of a row: its least and its most, within the height of the plot or of the frame; `isSquare`: square cells, as large as the frame lets them be */
+/**
+ * @typedef {Object} Size in pixels
+ * @property {number} [widest] of the whole
+ * @property {number} [height] of the plot
+ * @property {number|[number, number]} [row] of a row, or its least and its most within the height of the plot or of the frame; of square cells their most, the least as far as the width has room
+ * @property {number} [cell] of a column
+ * @property {number} [square] of the side of a square plot
+ * @property {boolean} [isSquare] square cells, as large as the frame lets them be
+ */
 
 /** @typedef {{across: Scale, down: Scale, ramps: Ramp[], legend: Legend, size: Size, stack: Stack, edges: {left: number, top: number, right: number}, hasTitle: boolean}} Parts `edges`: pixels that marks take outside the plot */
 
@@ -99,13 +107,16 @@ export function roomOf(parts, { width: available, height }) {
 function headOf(across, width, hasTitle) {
   const title = hasTitle ? 18 : 0;
   if (across.kind !== 'band' || across.side !== 'top') return 8 + title;
-  return labelRoom(across, width) + (across.isSlanted ? 18 : 14) + (across.title ? 20 : 0) + title;
+  return (
+    labelRoom(across, width) + (turnOf(across, width) ? 18 : 14) + (across.title ? 20 : 0) + title
+  );
 }
 
 /** @param {Scale} down @param {number} width @returns {number} pixels to the left of the plot */
 export function leftOf(down, width) {
   if (down.kind === 'pixels') return 0;
   if (down.kind !== 'band') return down.title ? 56 : 40;
+  if (!down.title && !down.labels.some(Boolean)) return 8;
   return labelWidth(down.labels, letteringOf(down, width)) + 14 + (down.title ? 20 : 0);
 }
 
@@ -115,7 +126,7 @@ export function footOf(across, width) {
   if (across.kind !== 'band') return 44;
   if (across.side === 'top') return 0;
   const labels = across.labels.some(Boolean) ? 24 : 6;
-  const long = across.isSlanted ? labelRoom(across, width) + 18 : labels;
+  const long = turnOf(across, width) ? labelRoom(across, width) + 18 : labels;
   return long + (across.title ? 20 : 0);
 }
 
@@ -168,9 +179,10 @@ function titlePlace(ramp) {
  * @param {Ramp} ramp
  * @param {Palette} palette
  * @param {number} wide pixels of the plot
+ * @param {number} [beside] pixels of what marks write next to it
  */
-export function sideBar(ramp, palette, wide) {
-  const bar = { ...colourBar(palette, 'v'), x: 1 + SIDE.gap / wide };
+export function sideBar(ramp, palette, wide, beside = 0) {
+  const bar = { ...colourBar(palette, 'v'), x: 1 + (beside + SIDE.gap) / wide };
   return { ...bar, tickmode: 'array', ...quarterTicks(ramp) };
 }
 

@@ -16,7 +16,7 @@ import * as figure from '../../../static/js/plot/figure.js';
 import * as grids from '../../../static/js/plot/grid.js';
 import { signedBars } from '../../../static/js/plot/bars.js';
 import { spread } from '../../../static/js/plot/legend.js';
-import * as lineMap from '../../../static/js/plot/line_map.js';
+import * as lineMap from '../../../static/js/plot/lines.js';
 import * as modelMap from '../../../static/js/plot/model_map.js';
 import * as publication from '../../../static/js/plot/publication.js';
 import { fieldsOf, standardsOf } from '../../../static/js/state/state.js';

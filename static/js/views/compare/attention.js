@@ -3,28 +3,33 @@
  */
 
 import { largestIn } from '../../data/arithmetic.js';
-import { valueIn, extent, rowOf } from '../../data/trace.js';
+import { extent, rowOf } from '../../data/trace.js';
 import { percent, share, signed, capitalised } from '../../data/format.js';
 import { tokensOf } from '../../data/attention.js';
 import { differenceMade } from '../../data/request_code.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
-import { diverging, sequential } from '../../plot/colour.js';
-import { letteringFor } from '../../plot/figure.js';
-import { strongestOf } from '../../plot/line_map.js';
-import { squaresFigure } from '../../plot/map.js';
+import { chart } from '../../plot/chart.js';
+import { strongestOf } from '../../plot/lines.js';
+import { cell } from '../../plot/marks/cell.js';
+import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';
-import { attentionOf, byUnits, isSamePlace, matchOf, isMapped, NO_ATTENTION } from './sides.js';
+import { byUnits, matchOf } from './match.js';
+import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
 
 /**
  * @import { Matrix } from '../../data/trace.js'
  * @import { Unit } from '../../data/words.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
- * @import { MappedSide, Match, Side } from './sides.js'
+ * @import { Table } from '../../plot/chart.js'
+ * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
+ * @import { Datum } from '../../plot/marks/cell.js'
+ * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Ramp } from '../../plot/scales.js'
+ * @import { Match } from './match.js'
+ * @import { MappedSide, Side } from './sides.js'
  */
 
-const TITLES = { rows: 'query', columns: 'key' };
 /** The least number of shared tokens for a difference map. */
 const LEAST_SHARED = 2;
 
@@ -48,27 +53,58 @@ export function sideFigure(sides, which, state) {
   return {
     help: `${capitalised(attentionOf(side))}.`,
     summary: `Attention weights of ${which.toUpperCase()}, ${attentionOf(side)}: ${subject.matrix.rows} queries by ${subject.matrix.columns} keys.`,
-    ...squaresFigure(
+    ...weightMap(
+      subject,
       {
-        matrix: subject.matrix,
-        rows: unitLabels(subject.rows),
-        columns: unitLabels(subject.columns),
-        titles: TITLES,
-        kept: { rows: [], columns: [] },
-        quantity: 'attention weight',
-        scale: {
-          bottom: 0,
-          top: ceilingOf(sides, state),
-          colours: sequential(state.palette.theme),
+        ramp: { title: 'attention weight', domain: [0, ceilingOf(sides, state)] },
+        meaning: meaningOf(subject),
+        table: {
+          quantity: `attention weight of ${which.toUpperCase()} (${side.name}), ${attentionOf(side)}`,
+          request: { ...side.request, capture: [side.site], heads: [side.head] },
         },
       },
+      which === 'a' ? ofPage(subject, state) : placed(subject, sides, state),
       state,
     ),
-    grid: {
-      ...sideGrid(subject, state),
-      ...(which === 'a' ? ofPage(subject, state) : placed(subject, sides, state)),
-    },
   };
+}
+
+/** @typedef {{meaning?: Partial<Meaning<Datum>>, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>}} Links what a map has to do with the page's sentences */
+
+/**
+ * A map of queries by keys.
+ * @param {{matrix: Matrix, rows: Unit[], columns: Unit[]}} subject
+ * @param {{ramp: Ramp, meaning: Partial<Meaning<Datum>>, table: Table}} of
+ * @param {Links} links
+ * @param {ViewState} state
+ */
+function weightMap({ matrix, rows, columns }, { ramp, meaning, table }, links, state) {
+  const { query, key } = state.palette;
+  const last = rows.length - 1;
+  return chart(
+    {
+      x: band(unitLabels(columns), { title: 'key', ink: key, keep: [] }),
+      y: band(unitLabels(rows), { title: 'query', ink: query, keep: [] }),
+      marks: [
+        cell(matrix, {
+          ramp,
+          name: ({ row, column }) => `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
+          ...meaning,
+          ...links.meaning,
+        }),
+      ],
+      size: { isSquare: true, isZoomable: true },
+      table,
+      sentence: links.sentence,
+      cursor: { start: { row: last, column: strongestOf(matrix, { row: last }) }, ...links.cursor },
+    },
+    state,
+  );
+}
+
+/** A number, or the reason that there is none. @param {number} value @param {(value: number) => string} write */
+function shown(value, write) {
+  return Number.isNaN(value) ? 'hidden: not yet read' : write(value);
 }
 
 /**
@@ -113,42 +149,32 @@ function ceilingOf({ a, b }, { range }) {
   return Math.max(...strongest) || 1;
 }
 
-/** @param {Subject} subject @param {ViewState} state */
-function sideGrid({ side, which, matrix, rows, columns }, state) {
-  const value = valueIn(matrix);
-  /** @param {number} row @param {number} column */
-  const say = (row, column) => {
-    const name = `${which.toUpperCase()}, ${attentionOf(side)}`;
-    if (Number.isNaN(value(row, column)))
-      return `${namedUnit(rows, row)} cannot attend to ${namedUnit(columns, column)}, which comes later (${name})`;
-    return `${namedUnit(rows, row)} attends to ${namedUnit(columns, column)} with weight ${share(value(row, column))} (${name})`;
-  };
+/** @param {Subject} subject @returns {Partial<Meaning<Datum>>} */
+function meaningOf({ side, which, rows, columns }) {
+  const name = `${which.toUpperCase()}, ${attentionOf(side)}`;
+  /** @param {number} weight */
+  const write = (weight) => share(weight, 4);
   return {
-    ...shared(rows, columns, state),
-    quantity: `attention weight of ${which.toUpperCase()} (${side.name}), ${attentionOf(side)}`,
-    request: { ...side.request, capture: [side.site], heads: [side.head] },
-    value,
-    format: (/** @type {number} */ weight) => share(weight, 4),
-    describe: say,
-    tip: (/** @type {number} */ row, /** @type {number} */ column) => [
-      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
-      Number.isNaN(value(row, column)) ? 'hidden: not yet read' : share(value(row, column), 4),
-    ],
-    tokens: () => ({}),
-    start: { row: rows.length - 1, column: strongestOf(matrix, { row: rows.length - 1 }) },
+    format: write,
+    number: ({ value }) => shown(value, write),
+    say: ({ row, column, value }) =>
+      Number.isNaN(value)
+        ? `${namedUnit(rows, row)} cannot attend to ${namedUnit(columns, column)}, which comes later (${name})`
+        : `${namedUnit(rows, row)} attends to ${namedUnit(columns, column)} with weight ${share(value)} (${name})`,
   };
 }
 
 /**
- * The interaction of A's map: its tokens are those of the page's sentences.
+ * The links of A's map: its tokens are those of the page's sentences.
  * @param {Subject} subject
  * @param {ViewState} state
+ * @returns {Links}
  */
 function ofPage({ side, matrix, rows, columns }, state) {
   const { place, trace } = side;
   const query = queryOf(state, trace, place.rows);
   /** @param {number} row */
-  const shown = (row) => {
+  const ofRow = (row) => {
     const column = strongestOf(matrix, { row });
     return {
       tint: rowOf(matrix, row),
@@ -156,25 +182,29 @@ function ofPage({ side, matrix, rows, columns }, state) {
     };
   };
   return {
-    sides: { rows: place.rows, columns: place.columns },
-    tokens: (/** @type {number} */ row, /** @type {number} */ column) => ({
-      query: row,
-      key: column,
-    }),
-    ofRow: shown,
-    choose: (/** @type {number} */ row) => choosing(trace, place.rows, row),
-    ceiling: 1,
-    chosen: { row: query },
-    start: { row: query, column: strongestOf(matrix, { row: query }) },
-    rest: shown(query),
+    meaning: {
+      tokens: ({ row, column }) => ({ query: row, key: column }),
+      choose: ({ row }) => choosing(trace, place.rows, row),
+    },
+    sentence: {
+      sides: { rows: place.rows, columns: place.columns },
+      ofRow,
+      ceiling: 1,
+      rest: ofRow(query),
+    },
+    cursor: {
+      chosen: { row: query },
+      start: { row: query, column: strongestOf(matrix, { row: query }) },
+    },
   };
 }
 
 /**
- * Tokens of B are marked at their counterparts in the page's sentences.
+ * The links of B's map: its tokens are marked at their counterparts in the page's sentences.
  * @param {Subject} subject
  * @param {{a: Side, b: Side|null}} sides
  * @param {ViewState} state
+ * @returns {Links}
  */
 function placed({ side, rows }, { a, b }, state) {
   if (!isMapped(a) || !isMapped(b) || !isSamePlace(a, b)) return {};
@@ -187,33 +217,17 @@ function placed({ side, rows }, { a, b }, state) {
       return pair ? tokensIn(left[pair[0]]) : undefined;
     };
   };
-  const [row, column] = [back('rows'), back('columns')];
+  const [rowInA, columnInA] = [back('rows'), back('columns')];
   const query = queryOf(state, a.trace, a.place.rows);
   return {
-    ...chosenIn(rows.findIndex((_, at) => [row(at) ?? []].flat().includes(query))),
-    sides: { rows: a.place.rows, columns: a.place.columns },
-    tokens: (/** @type {number} */ at, /** @type {number} */ other) => ({
-      query: row(at),
-      key: column(other),
-    }),
+    meaning: { tokens: ({ row, column }) => ({ query: rowInA(row), key: columnInA(column) }) },
+    sentence: { sides: { rows: a.place.rows, columns: a.place.columns } },
+    cursor: chosenIn(rows.findIndex((_, at) => [rowInA(at) ?? []].flat().includes(query))),
   };
 }
 
 /** @param {number} row that is outlined as the chosen query; -1: none */
 const chosenIn = (row) => (row >= 0 ? { chosen: { row } } : {});
-
-/** @param {Unit[]} rows @param {Unit[]} columns @param {ViewState} state */
-function shared(rows, columns, state) {
-  return {
-    rows: rows.length,
-    columns: columns.length,
-    rowTitle: 'query',
-    columnTitle: 'key',
-    rowLabels: unitLabels(rows),
-    columnLabels: unitLabels(columns),
-    thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
-  };
-}
 
 /**
  * The difference B − A over the shared tokens.
@@ -250,19 +264,21 @@ export function differenceFigure({ a, b }, state) {
     facts: factsOf(subject),
     actions: a.trace.model === b.trace.model ? openMostChanged({ a, b }, state) : [],
     summary: `Attention weights of B less those of A: ${changes.rows} queries by ${changes.columns} keys, from ${signed(-reach)} to ${signed(reach)}.`,
-    ...squaresFigure(
+    ...weightMap(
+      { ...subject, matrix: changes },
       {
-        matrix: changes,
-        rows: unitLabels(subject.rows),
-        columns: unitLabels(subject.columns),
-        titles: TITLES,
-        kept: { rows: [], columns: [] },
-        quantity: 'change in weight',
-        scale: { bottom: -(reach || 1), top: reach || 1, colours: diverging(state.palette.theme) },
+        ramp: { title: 'change in weight', domain: [-(reach || 1), reach || 1], isDiverging: true },
+        meaning: changeIn(subject),
+        table: {
+          quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
+          request: { ...b.request, capture: [b.site], heads: [b.head] },
+          before: { ...a.request, capture: [a.site], heads: [a.head] },
+          made: differenceMade(ofSide(a, 'a', subject), ofSide(b, 'b', subject)),
+        },
       },
+      linksOf(subject, state),
       state,
     ),
-    grid: differenceGrid(subject, state),
   };
 }
 
@@ -322,45 +338,45 @@ function paired(match, side) {
   return match.pairs.map(([a, b]) => match[side][side === 'a' ? a : b]);
 }
 
-/** @param {Compared} subject @param {ViewState} state @returns {Grid} */
-function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
-  const value = valueIn(changes);
+/** @param {MappedSide} mapped @param {'a'|'b'} side @param {Compared} subject */
+function ofSide({ site }, side, { match }) {
+  return { site, rows: paired(match.rows, side), columns: paired(match.columns, side) };
+}
+
+/** @param {Compared} subject @returns {Partial<Meaning<Datum>>} */
+function changeIn({ a, before, after, match, rows, columns }) {
   /** @param {number} row @param {number} column */
   const each = (row, column) =>
     [before, after].map(
       (matrix, of) =>
         matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]],
     );
-  /** @param {MappedSide} mapped @param {'a'|'b'} side */
-  const ofSide = ({ site }, side) => ({
-    site,
-    rows: paired(match.rows, side),
-    columns: paired(match.columns, side),
-  });
-  const query = queryOf(state, a.trace, a.place.rows);
+  /** @param {number} change */
+  const write = (change) => signed(change, 4);
   return {
-    ...shared(rows, columns, state),
-    ...chosenIn(rows.findIndex(({ first, last }) => first <= query && query <= last)),
-    sides: { rows: a.place.rows, columns: a.place.columns },
-    quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
-    request: { ...b.request, capture: [b.site], heads: [b.head] },
-    before: { ...a.request, capture: [a.site], heads: [a.head] },
-    made: differenceMade(ofSide(a, 'a'), ofSide(b, 'b')),
-    value,
-    format: (change) => signed(change, 4),
-    describe: (row, column) => {
+    format: write,
+    number: ({ value }) => shown(value, write),
+    say: ({ row, column, value }) => {
       const [was, is] = each(row, column);
       const pair = `${namedUnit(rows, row)} to ${namedUnit(columns, column)}`;
-      if (Number.isNaN(value(row, column)))
-        return `From ${pair}: masked, the key comes later (B − A)`;
-      return `From ${pair} the weight is ${share(was)} in A and ${share(is)} in B: ${signed(value(row, column))} (B − A, ${attentionOf(a)})`;
+      if (Number.isNaN(value)) return `From ${pair}: masked, the key comes later (B − A)`;
+      return `From ${pair} the weight is ${share(was)} in A and ${share(is)} in B: ${signed(value)} (B − A, ${attentionOf(a)})`;
     },
-    tip: (row, column) => [
-      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
-      Number.isNaN(value(row, column)) ? 'hidden: not yet read' : signed(value(row, column), 4),
-    ],
-    tokens: (row, column) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
-    choose: (row) => choosing(a.trace, a.place.rows, rows[row].last),
-    start: largestIn(changes),
+  };
+}
+
+/** @param {Compared} subject @param {ViewState} state @returns {Links} */
+function linksOf({ a, changes, rows, columns }, state) {
+  const query = queryOf(state, a.trace, a.place.rows);
+  return {
+    meaning: {
+      tokens: ({ row, column }) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
+      choose: ({ row }) => choosing(a.trace, a.place.rows, rows[row].last),
+    },
+    sentence: { sides: { rows: a.place.rows, columns: a.place.columns } },
+    cursor: {
+      ...chosenIn(rows.findIndex(({ first, last }) => first <= query && query <= last)),
+      start: largestIn(changes),
+    },
   };
 }

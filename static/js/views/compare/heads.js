@@ -8,17 +8,22 @@ import { cardPath } from '../../api/calls.js';
 import { decimal, percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { movedMade } from '../../data/request_code.js';
-import { diverging, sequential } from '../../plot/colour.js';
-import { squaresFigure } from '../../plot/map.js';
+import { chart } from '../../plot/chart.js';
+import { cell } from '../../plot/marks/cell.js';
+import { band } from '../../plot/scales.js';
 import { createMemo } from '../../state/state.js';
+import { matchOf } from './match.js';
 import { partnersOf } from './models.js';
-import { isMapped, matchOf, NO_ATTENTION, showing, sidesOf } from './sides.js';
+import { isMapped, NO_ATTENTION, showing, sidesOf } from './sides.js';
 
 /**
  * @import { Card, Matrix, NamedArray, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Cell, Grid } from '../../plot/grid.js'
- * @import { Wanted } from '../../plot/map.js'
+ * @import { Table } from '../../plot/chart.js'
+ * @import { CellCursor } from '../../plot/grid.js'
+ * @import { Datum } from '../../plot/marks/cell.js'
+ * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Ramp } from '../../plot/scales.js'
  * @import { Patch } from '../../state/state.js'
  * @import { MappedSide, Side } from './sides.js'
  */
@@ -27,7 +32,6 @@ const WHAT_MOVED =
   'The share of a head’s attention that moved: half the sum of absolute changes of a row, averaged over rows.';
 const STILL_ATTENDS = ' A head that is switched off still attends; only its output is 0.';
 const CELL = 44;
-const AROUND = 80;
 
 /**
  * @param {{a: Side, b: Side}} sides of one model
@@ -37,24 +41,43 @@ const AROUND = 80;
 export function headsFigure({ a, b }, state) {
   if (!isMapped(a) || !isMapped(b)) return { notice: NO_ATTENTION };
   const moved = movedByHead(a, b);
-  const layers = weightsAt(a.place, a.trace).map(({ layer }) => layer);
-  const most = largestIn(moved);
+  const places = weightsAt(a.place, a.trace);
+  const [layers, sites] = [places.map(({ layer }) => layer), places.map(({ site }) => site)];
   return {
     help:
       WHAT_MOVED +
       (state.compare_with === 'edit' && state.compare_edit === 'heads' ? STILL_ATTENDS : ''),
     summary: `Change of attention by layer and head: ${moved.rows} layers of ${moved.columns} heads.`,
-    ...headMap(moved, layers, state, {
-      quantity: 'moved',
-      numbers: percentUpTo(extent(moved)),
-      scale: {
-        bottom: 0,
-        top: extent(moved) || 1,
-        colours: sequential(state.palette.theme),
-        write: percentOnBar,
+    ...headMap(
+      moved,
+      layers,
+      {
+        ramp: { title: 'moved', domain: [0, extent(moved) || 1], write: percentOnBar },
+        text: percentUpTo(extent(moved)),
+        meaning: {
+          format: (part) => percent(part),
+          name: ({ row, column }) => `layer ${layers[row]}, head ${column}`,
+          say: ({ row, column, value }) =>
+            `Layer ${layers[row]}, head ${column}: ${percent(value)} of its attention moved between A and B`,
+          choose: ({ row, column }) => showing({ a }, state, { layer: layers[row], head: column }),
+        },
+        table: {
+          quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
+          request: { ...b.request, capture: sites },
+          before: { ...a.request, capture: sites },
+          made: movedMade(
+            sites,
+            matchOf(a, b, a.place.rows).pairs,
+            matchOf(a, b, a.place.columns).pairs,
+          ),
+        },
+        cursor: {
+          note: 'Choose a head to see it in the maps above.',
+          chosen: { row: layers.indexOf(a.layer), column: a.head },
+        },
       },
-    }),
-    grid: gridOf(moved, layers, most, { a, b }, state),
+      state,
+    ),
   };
 }
 
@@ -67,58 +90,53 @@ export function headsFigure({ a, b }, state) {
  * @returns {Partial<Figure>|null}
  */
 export function partnersFigure({ a, b }, [ours, theirs], state) {
-  const found = partnersOf(ours, theirs);
-  if (!found || !ours) return null;
-  const { pairs, student } = found;
+  const matched = partnersOf(ours, theirs);
+  if (!matched || !ours) return null;
+  const { pairs, student } = matched;
   const { n_layers: rows, n_heads: columns } = ours;
   const data = new Float64Array(rows * columns).fill(NaN);
   for (const { layer, head, correlation } of pairs) data[layer * columns + head] = correlation;
   /** @param {number} row @param {number} column */
   const pairAt = (row, column) => pairs.find(({ layer, head }) => layer === row && head === column);
-  /** @param {number} row @param {number} column */
-  const nameOfPair = (row, column) => {
-    const partner = pairAt(row, column)?.partner;
-    return `layer ${row}, head ${column}${partner ? ` → layer ${partner.layer}, head ${partner.head} of B` : ''}`;
-  };
-  /** @param {number} row @param {number} column */
-  const describe = (row, column) => {
-    const pair = pairAt(row, column);
-    return pair
-      ? `Layer ${row}, head ${column} of A corresponds to layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
-      : `Layer ${row}, head ${column} of A has no partner in B`;
-  };
   return {
     help: 'Each head of the smaller model has one partner in the larger: the matching with the greatest sum of correlations of their attention on held-out text.',
     summary: `Correlation of each head of A with its partner in B: ${rows} layers of ${columns} heads.`,
     facts: [
       [
         'Mean correlation',
-        decimal(pairs.reduce((sum, one) => sum + one.correlation, 0) / pairs.length),
+        decimal(pairs.reduce((sum, { correlation }) => sum + correlation, 0) / pairs.length),
       ],
       ['Pairs', String(pairs.length)],
     ],
-    ...headMap({ rows, columns, data }, range(rows), state, {
-      quantity: 'correlation',
-      numbers: (value) => decimal(value),
-      scale: { bottom: -1, top: 1, colours: diverging(state.palette.theme) },
-    }),
-    grid: {
-      ...headGrid(range(rows), columns),
-      quantity: `correlation of the attention of a head of A (${a.name}) and of its partner in B (${b.name})`,
-      call: { path: cardPath(student) },
-      value: (row, column) => data[row * columns + column],
-      format: (value) => decimal(value),
-      describe,
-      tip: (row, column) => [
-        nameOfPair(row, column),
-        Number.isNaN(data[row * columns + column])
-          ? 'no partner'
-          : decimal(data[row * columns + column]),
-      ],
-      choose: (row, column) => ({ layer: row, head: column }),
-      chosen: { row: a.layer, column: a.head },
-      start: largestIn({ rows, columns, data }),
-    },
+    ...headMap(
+      { rows, columns, data },
+      range(rows),
+      {
+        ramp: { title: 'correlation', domain: [-1, 1], isDiverging: true },
+        text: (value) => decimal(value),
+        meaning: {
+          format: (value) => decimal(value),
+          name: ({ row, column }) => {
+            const partner = pairAt(row, column)?.partner;
+            return `layer ${row}, head ${column}${partner ? ` → layer ${partner.layer}, head ${partner.head} of B` : ''}`;
+          },
+          number: ({ value }) => (Number.isNaN(value) ? 'no partner' : decimal(value)),
+          say: ({ row, column }) => {
+            const pair = pairAt(row, column);
+            return pair
+              ? `Layer ${row}, head ${column} of A corresponds to layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
+              : `Layer ${row}, head ${column} of A has no partner in B`;
+          },
+          choose: ({ row, column }) => ({ layer: row, head: column }),
+        },
+        table: {
+          quantity: `correlation of the attention of a head of A (${a.name}) and of its partner in B (${b.name})`,
+          call: { path: cardPath(student) },
+        },
+        cursor: { chosen: { row: a.layer, column: a.head } },
+      },
+      state,
+    ),
   };
 }
 
@@ -126,31 +144,31 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
  * A number for each head, a row a layer.
  * @param {Matrix} matrix
  * @param {number[]} layers
+ * @param {{ramp: Ramp, text: (value: number) => string, meaning: Partial<Meaning<Datum>>, table: Table, cursor: Partial<CellCursor>}} of `text`: a number in its cell
  * @param {ViewState} state
- * @param {Pick<Wanted, 'quantity'|'numbers'|'scale'>} shown
  */
-function headMap(matrix, layers, state, shown) {
-  const { rowLabels, columnLabels } = headGrid(layers, matrix.columns);
-  const height = Math.min(state.height, matrix.rows * CELL + AROUND);
-  const titles = { rows: '', columns: 'head' };
-  return squaresFigure(
-    { matrix, rows: rowLabels, columns: columnLabels, titles, ...shown },
-    { ...state, height },
+function headMap(matrix, layers, { ramp, text, meaning, table, cursor }, state) {
+  return chart(
+    {
+      x: band(range(matrix.columns).map(String), { title: 'head' }),
+      y: band(layers.map((layer) => `layer ${layer}`)),
+      marks: [
+        cell(matrix, {
+          ramp,
+          text: ({ value }) => (Number.isNaN(value) ? '' : text(value)),
+          ...meaning,
+        }),
+      ],
+      size: { isSquare: true, row: CELL },
+      table: { rows: { title: 'layer' }, ...table },
+      cursor: {
+        chooseHint: 'Enter shows the head in the maps above',
+        start: largestIn(matrix),
+        ...cursor,
+      },
+    },
+    state,
   );
-}
-
-/** The part of a grid that all of them share. @param {number[]} layers @param {number} nHeads */
-function headGrid(layers, nHeads) {
-  return {
-    rows: layers.length,
-    columns: nHeads,
-    rowTitle: 'layer',
-    columnTitle: 'head',
-    rowLabels: layers.map((layer) => `layer ${layer}`),
-    columnLabels: range(nHeads).map(String),
-    tokens: () => ({}),
-    chooseHint: 'Enter shows the head in the maps above',
-  };
 }
 
 /** Small percentages have one more digit. @param {number} top */
@@ -192,9 +210,9 @@ export function openMostChanged({ a, b }, state) {
  */
 export function mostChanged({ a, b }) {
   if (!isMapped(a) || !isMapped(b)) return null;
-  const found = movedByHead(a, b);
-  const { row, column } = largestIn(found);
-  const moved = found.data[row * found.columns + column];
+  const shares = movedByHead(a, b);
+  const { row, column } = largestIn(shares);
+  const moved = shares.data[row * shares.columns + column];
   return moved > 0 ? { layer: weightsAt(a.place, a.trace)[row].layer, head: column, moved } : null;
 }
 
@@ -237,36 +255,6 @@ function countMoved(a, b) {
     ),
   );
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
-}
-
-/**
- * @param {Matrix} matrix
- * @param {number[]} layers
- * @param {Cell} most
- * @param {{a: MappedSide, b: MappedSide}} of
- * @param {ViewState} state
- * @returns {Grid}
- */
-function gridOf({ columns, data }, layers, most, { a, b }, state) {
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => data[row * columns + column];
-  const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
-  return {
-    ...headGrid(layers, columns),
-    quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
-    request: { ...b.request, capture: sites },
-    before: { ...a.request, capture: sites },
-    made: movedMade(sites, matchOf(a, b, a.place.rows).pairs, matchOf(a, b, a.place.columns).pairs),
-    value,
-    format: (share) => percent(share),
-    describe: (row, column) =>
-      `Layer ${layers[row]}, head ${column}: ${percent(value(row, column))} of its attention moved between A and B`,
-    tip: (row, column) => [`layer ${layers[row]}, head ${column}`, percent(value(row, column))],
-    choose: (row, column) => showing({ a }, state, { layer: layers[row], head: column }),
-    note: 'Choose a head to see it in the maps above.',
-    chosen: { row: layers.indexOf(a.layer), column: a.head },
-    start: most,
-  };
 }
 
 /** @typedef {[number, number][]} Pairs index in A and index in B of the same thing */

@@ -7,10 +7,10 @@ import { modelName } from '../../api/calls.js';
 import { amount, decimal, grouped, signed, named } from '../../data/format.js';
 import { isRating } from '../../data/attention.js';
 import { alone, unitLabels } from '../../data/words.js';
-import { diverging } from '../../plot/colour.js';
+import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
-import { letteringFor } from '../../plot/figure.js';
-import { squaresFigure } from '../../plot/map.js';
+import { cell } from '../../plot/marks/cell.js';
+import { band } from '../../plot/scales.js';
 
 /**
  * @import { Card, RunPicture, Trace } from '../../data/trace.js'
@@ -51,15 +51,15 @@ function calibrationOf({ metrics }) {
   const bins = metrics?.calibration ?? metrics?.sample?.calibration;
   if (!bins) return [];
   /** @type {{predicted: number, observed: number}[]} */
-  const found = Object.values(bins);
-  const steps = found.map(({ predicted }) => predicted);
+  const points = Object.values(bins);
+  const steps = points.map(({ predicted }) => predicted);
   return [
     {
       title: 'Calibration',
       unit: 'share preferred',
       isShare: true,
       lines: [
-        { name: 'preferred', steps, values: found.map(({ observed }) => observed) },
+        { name: 'preferred', steps, values: points.map(({ observed }) => observed) },
         { name: 'if calibrated', steps, values: steps },
       ],
     },
@@ -120,10 +120,10 @@ export function partnersOf(ours, theirs) {
     const listed = student?.metrics?.teacher;
     if (!student || !teacher || listed?.id !== teacher.id) continue;
     const pairs = Object.entries(listed.heads.pairs).map(([head, { partner, correlation }]) => {
-      const [own, other] = [placed(head), placed(partner)];
+      const [ofStudent, ofTeacher] = [placed(head), placed(partner)];
       return student === ours
-        ? { ...own, partner: other, correlation }
-        : { ...other, partner: own, correlation };
+        ? { ...ofStudent, partner: ofTeacher, correlation }
+        : { ...ofTeacher, partner: ofStudent, correlation };
     });
     return { student: student.id, pairs };
   }
@@ -147,13 +147,12 @@ export function partnerOf([ours, theirs], { layer, head }) {
   if (!ours || !theirs) return null;
   if (ours.began_from === theirs.id || theirs.began_from === ours.id) return { layer, head };
   const pair = partnersOf(ours, theirs)?.pairs.find(
-    (one) => one.layer === layer && one.head === head,
+    (each) => each.layer === layer && each.head === head,
   );
   return pair ? { ...pair.partner, correlation: pair.correlation } : null;
 }
 
-const ROW = 60;
-const AROUND = 120;
+const CELL = 60;
 
 /**
  * The model that rates texts of the tokens of this one; undefined: there is none.
@@ -178,10 +177,6 @@ export function rewardFigure(rated, state) {
   const data = Float64Array.from(contributions.data);
   const reach = Math.max(...data.map(Math.abs)) || 1;
   const total = rewards.data[rewards.data.length - 1];
-  const labels = unitLabels(alone(tokens));
-  /** @param {number} _ @param {number} column */
-  const describe = (_, column) =>
-    `${named(tokens, column)} changes the reward by ${signed(data[column])}, to ${decimal(rewards.data[column])}`;
   return {
     help: 'The reward of the text up to each token; a token’s share is the change that it makes.',
     summary: `Reward of the text by token: ${tokens.length} tokens, ${decimal(total)} in all.`,
@@ -189,33 +184,31 @@ export function rewardFigure(rated, state) {
       ['Reward of the text', decimal(total)],
       ['Rated by', rated.model],
     ],
-    ...squaresFigure(
+    ...chart(
       {
-        matrix: { rows: 1, columns: data.length, data },
-        rows: ['share'],
-        columns: labels,
-        titles: { rows: '', columns: 'token' },
-        quantity: 'change of the reward',
-        scale: { bottom: -reach, top: reach, colours: diverging(state.palette.theme) },
+        x: band(unitLabels(alone(tokens)), { title: 'token' }),
+        y: band(['share']),
+        marks: [
+          cell(
+            { rows: 1, columns: data.length, data },
+            {
+              ramp: { title: 'change of the reward', domain: [-reach, reach], isDiverging: true },
+              format: (change) => signed(change, 4),
+              name: ({ column }) => named(tokens, column),
+              say: ({ column, value }) =>
+                `${named(tokens, column)} changes the reward by ${signed(value)}, to ${decimal(rewards.data[column])}`,
+              tokens: ({ column }) => ({ key: column }),
+            },
+          ),
+        ],
+        size: { isSquare: true, isZoomable: true, row: CELL },
+        table: {
+          quantity: `change of the reward (${rated.model}) when the token is read`,
+          request: { model: rated.model, capture: [], analyses: ['reward'] },
+        },
+        cursor: { start: { row: 0, column: data.length - 1 } },
       },
-      { ...state, height: Math.min(state.height, ROW + AROUND) },
+      state,
     ),
-    grid: {
-      rows: 1,
-      columns: data.length,
-      rowTitle: '',
-      columnTitle: 'token',
-      rowLabels: ['share'],
-      columnLabels: labels,
-      thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
-      quantity: `change of the reward (${rated.model}) when the token is read`,
-      request: { model: rated.model, capture: [], analyses: ['reward'] },
-      value: (_, column) => data[column],
-      format: (change) => signed(change, 4),
-      describe,
-      tip: (_, column) => [named(tokens, column), signed(data[column], 4)],
-      tokens: (_, column) => ({ key: column }),
-      start: { row: 0, column: data.length - 1 },
-    },
   };
 }

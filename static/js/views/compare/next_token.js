@@ -3,21 +3,22 @@
  */
 
 import { divergence, softmax, totalVariation } from '../../data/arithmetic.js';
-import { decimal, percent, escapeForPlotly, named, quoted } from '../../data/format.js';
-import { nameOfGuess, wordsFor } from '../../plot/bars.js';
+import { decimal, percent, named, quoted } from '../../data/format.js';
+import { guessScales, nameOfGuess, wordsFor } from '../../plot/bars.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { expectedMade } from '../../data/request_code.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
+import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
-import { baseLayout, downwards, labelAxis, labelWidth, paperText } from '../../plot/figure.js';
-import { probabilityAxis } from '../../plot/bars.js';
+import { bar } from '../../plot/marks/bar.js';
+import { reader } from '../../plot/marks/reader.js';
 import { queryOf } from '../../state/state.js';
-import { counterpart, matchOf } from './sides.js';
+import { counterpart, matchOf } from './match.js';
 
 /**
  * @import { NamedArray, Token } from '../../data/trace.js'
- * @import { Figure, Frame, Layout, Palette, PlotlyTrace, ViewState } from '../../plot/figure.js'
- * @import { Geometry, Grid } from '../../plot/grid.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Hits, Meaning, Plan } from '../../plot/marks/mark.js'
  * @import { Words } from '../../plot/bars.js'
  * @import { Side } from './sides.js'
  */
@@ -55,7 +56,6 @@ export function nextFigure({ a, b }, logits, state) {
     },
     SHOWN,
   );
-  const { geometry, ...drawing } = pairedBars(change.tokens, words, state);
   const theirs = quoted(tokensOf(b.trace, predictingSide(b.trace))[other]);
   return {
     title: `${words.preposition} ${quoted(tokens[query])}`,
@@ -63,8 +63,7 @@ export function nextFigure({ a, b }, logits, state) {
       theirs === quoted(tokens[query]) ? '' : `In B: ${words.preposition.toLowerCase()} ${theirs}.`,
     summary: `The tokens that A or B finds likeliest ${words.preposition.toLowerCase()} ${quoted(tokens[query])}, with the probability that each gives.`,
     facts: factsOf(change),
-    ...drawing,
-    grid: gridOf({ a, b, query, other, words, tokens, change, geometry }),
+    ...pairedBars({ a, b, query, other, words, tokens, change }, state),
   };
 }
 
@@ -78,8 +77,8 @@ export function nextFigure({ a, b }, logits, state) {
  */
 function queryIn(a, b, query, state) {
   const side = predictingSide(a.trace);
-  const found = counterpart(matchOf(a, b, side), query);
-  if (found >= 0) return found;
+  const inB = counterpart(matchOf(a, b, side), query);
+  if (inB >= 0) return inB;
   return state.query === null ? queryOf({ ...state, query: null }, b.trace) : -1;
 }
 
@@ -95,127 +94,119 @@ function factsOf({ moved, lost }) {
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
-/**
- * @param {{a: Side, b: Side, query: number, other: number, words: Words, tokens: Token[], change: NextChange, geometry: Geometry}} subject
- * @returns {Grid}
- */
-function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
-  /** @param {number} row @param {number} column */
-  const value = (row, column) => {
+/** @typedef {{a: Side, b: Side, query: number, other: number, words: Words, tokens: Token[], change: NextChange}} Subject `other`: the query in B */
+
+const ROW_HEIGHT = 42;
+const BAR = { width: 0.36, apart: 0.19 };
+/** A is blue and B warm, as in the map of B − A. */
+const SIDES = /** @type {const} */ ([
+  { id: 'a', level: 40, offset: -BAR.apart },
+  { id: 'b', level: 215, offset: BAR.apart },
+]);
+
+/** @param {Subject} subject @param {ViewState} state */
+function pairedBars(subject, { palette, width }) {
+  const { a, b, query, other, words, change } = subject;
+  const { tokens } = change;
+  const side = predictingSide(a.trace);
+  const { x, y, widest } = guessScales(
+    tokens.map(({ name }) => name),
+    tokens.flatMap((token) =>
+      SIDES.map(({ id }) => ({ value: token[id] || 0, text: numberOf(token, id) })),
+    ),
+    { event: words.event, width },
+  );
+  return chart(
+    {
+      x,
+      y,
+      marks: [
+        reader(tokens.length, COLUMNS.length, {
+          kind: 'bar chart',
+          ...meaningOf(subject),
+          hits: (plan) => hitsOf(tokens.length, plan),
+        }),
+        ...SIDES.map(({ id, level, offset }) =>
+          bar(tokens, {
+            length: (token) => token[id],
+            at: (_, row) => row + offset,
+            thickness: BAR.width,
+            fill: css(diverging(palette.theme), level),
+            text: (token) => numberOf(token, id),
+            ink: id === 'a' ? palette.muted : palette.ink,
+            swatch: id.toUpperCase(),
+          }),
+        ),
+      ],
+      size: { widest, row: ROW_HEIGHT },
+      table: {
+        rows: { title: 'token' },
+        columns: { title: '', labels: COLUMNS },
+        quantity: `probability of ${words.event} in A (${a.name}) and B (${b.name})`,
+        request: { ...b.request, capture: ['logits'], analyses: ['next_token'] },
+        before: { ...a.request, capture: ['logits'], analyses: ['next_token'] },
+        made: expectedMade(query, other, {
+          isOneVocabulary: change.moved !== null,
+          ofEach: OF_EACH,
+          most: SHOWN,
+        }),
+      },
+      sentence: { sides: { rows: side, columns: side } },
+    },
+    { palette, width },
+  );
+}
+
+/** @param {Subject} subject @returns {Meaning<{row: number, column: number}>} */
+function meaningOf({ query, words, tokens, change }) {
+  /** @param {{row: number, column: number}} cell */
+  const value = ({ row, column }) => {
     const token = change.tokens[row];
     return [token.a, token.b, token.b - token.a][column];
   };
-  /** @param {number} number @param {number} column */
-  const write = (number, column) => {
-    if (Number.isNaN(number)) return column === 2 ? 'unknown' : UNLISTED;
-    return column === 2 ? `${points(number)} percentage points` : percent(number);
+  /** @param {{row: number, column: number}} cell */
+  const write = (cell) => {
+    const number = value(cell);
+    if (Number.isNaN(number)) return cell.column === 2 ? 'unknown' : UNLISTED;
+    return cell.column === 2 ? `${points(number)} percentage points` : percent(number);
   };
-  const side = predictingSide(a.trace);
   /** @param {number} row */
   const both = (row) => {
-    const [inA, inB, more] = [0, 1, 2].map((column) => write(value(row, column), column));
+    const [inA, inB, more] = [0, 1, 2].map((column) => write({ row, column }));
     if (inA === UNLISTED) return `is not among A’s 20 likeliest tokens; B gives it ${inB}`;
     if (inB === UNLISTED) return `is not among B’s 20 likeliest tokens; A gives it ${inA}`;
     return `has probability ${inA} in A and ${inB} in B: ${more}`;
   };
-  /** @param {number} row */
-  const say = (row) =>
-    `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” ${both(row)}`;
   return {
-    rows: change.tokens.length,
-    columns: COLUMNS.length,
-    sides: { rows: side, columns: side },
-    rowTitle: 'token',
-    columnTitle: '',
-    kind: 'bar chart',
-    rowLabels: change.tokens.map(({ name }) => name),
-    columnLabels: COLUMNS,
-    quantity: `probability of ${words.event} in A (${a.name}) and B (${b.name})`,
-    request: { ...b.request, capture: ['logits'], analyses: ['next_token'] },
-    before: { ...a.request, capture: ['logits'], analyses: ['next_token'] },
-    made: expectedMade(query, other, {
-      isOneVocabulary: change.moved !== null,
-      ofEach: OF_EACH,
-      most: SHOWN,
-    }),
     value,
     format: (number) => (number < 0 ? `${points(number)} %` : percent(number)),
-    describe: say,
-    tip: (row, column) => [
-      `“${change.tokens[row].name}”, ${COLUMNS[column]}`,
-      write(value(row, column), column),
-    ],
+    name: ({ row, column }) => `“${change.tokens[row].name}”, ${COLUMNS[column]}`,
+    number: write,
+    say: ({ row }) =>
+      `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” ${both(row)}`,
     tokens: () => ({ query }),
-    start: { row: 0, column: 0 },
-    geometry,
   };
 }
-
-const ROW_HEIGHT = 42;
-const BAR = { width: 0.36, apart: 0.19 };
-const LETTERING = { size: 13, letters: 14, space: 1 };
-const NUMBER = { size: 12, letters: 30, space: 1 };
-const WIDEST = 760;
-/** A is blue and B warm, as in the map of B − A. */
-/** @type {('a'|'b')[]} */
-const SIDES = ['a', 'b'];
-const LEVELS = { a: 40, b: 215 };
-const KEY_HEIGHT = 24;
 
 /**
- * @param {Expected[]} tokens
- * @param {{event: string}} words whose probability it is
- * @param {Frame} state
- * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Geometry}}
+ * Cells of A, of B, and of the change, which spans the row.
+ * @param {number} count of tokens
+ * @param {Plan} plan
+ * @returns {Hits}
  */
-function pairedBars(tokens, { event }, { palette, width }) {
-  const labels = tokens.map(({ name }) => name);
-  const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: KEY_HEIGHT, b: 44 };
-  const height = tokens.length * ROW_HEIGHT;
-  const total = Math.min(width, WIDEST);
-  const ended = tokens.flatMap((token) =>
-    SIDES.map((side) => ({ probability: token[side] || 0, number: numberOf(token, side) })),
-  );
-  const axis = probabilityAxis(ended, event, {
-    palette,
-    pixels: total - margin.l - margin.r,
-    lettering: NUMBER,
-  });
+function hitsOf(count, { x }) {
   return {
-    data: SIDES.map((side) => bars(tokens, side, palette)),
-    layout: {
-      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
-      barmode: 'overlay',
-      annotations: keys(palette),
-      xaxis: axis,
-      yaxis: downwards(
-        labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING }),
-      ),
+    box(row, column) {
+      if (row === undefined) return null;
+      const y0 = column === 1 ? row : row - 0.5;
+      const y1 = column === 0 ? row : row + 0.5;
+      return { x0: 0, x1: x.range[1], y0, y1 };
     },
-    geometry: geometryOf(tokens, axis.range[1]),
+    at(_, y) {
+      const row = Math.round(y);
+      return row >= 0 && row < count ? { row, column: y < row ? 0 : 1 } : null;
+    },
   };
-}
-
-/** @param {Expected[]} tokens @param {'a'|'b'} side @param {Palette} palette */
-function bars(tokens, side, palette) {
-  return {
-    type: 'bar',
-    orientation: 'h',
-    x: tokens.map((token) => (Number.isNaN(token[side]) ? 0 : token[side])),
-    y: tokens.map((_, row) => row + middleOf(side)),
-    width: BAR.width,
-    text: tokens.map((token) => escapeForPlotly(numberOf(token, side))),
-    textposition: 'outside',
-    textfont: { size: 12, color: side === 'a' ? palette.muted : palette.ink },
-    cliponaxis: false,
-    hoverinfo: 'none',
-    marker: { color: css(diverging(palette.theme), LEVELS[side]), line: { width: 0 } },
-  };
-}
-
-/** @param {'a'|'b'} side */
-function middleOf(side) {
-  return side === 'a' ? -BAR.apart : BAR.apart;
 }
 
 /** @param {Expected} token @param {'a'|'b'} side */
@@ -234,40 +225,6 @@ function points(change) {
   if (Math.abs(change) < ROUNDING) return '±0';
   if (text.startsWith('<')) return '≈0';
   return `${change > 0 ? '+' : '−'}${text}`;
-}
-
-/** The legend: one entry per side. @param {Palette} palette */
-function keys({ theme, ink }) {
-  const scale = diverging(theme);
-  return SIDES.flatMap((side, index) => {
-    const above = { x: 0, xanchor: 'left', y: 1, yanchor: 'bottom', yshift: 4 };
-    const left = index * 44;
-    return [
-      paperText('■', css(scale, LEVELS[side]), { ...above, xshift: left }, 14),
-      paperText(side.toUpperCase(), ink, { ...above, xshift: left + 16 }),
-    ];
-  });
-}
-
-/**
- * Columns of the grid: A, B, and the change, which spans the row.
- * @param {Expected[]} tokens
- * @param {number} end
- * @returns {Geometry}
- */
-function geometryOf(tokens, end) {
-  return {
-    box(row, column) {
-      if (row === undefined) return null;
-      const y0 = column === 1 ? row : row - 0.5;
-      const y1 = column === 0 ? row : row + 0.5;
-      return { x0: 0, x1: end, y0, y1 };
-    },
-    at(_, y) {
-      const row = Math.round(y);
-      return row >= 0 && row < tokens.length ? { row, column: y < row ? 0 : 1 } : null;
-    },
-  };
 }
 
 /**
@@ -364,7 +321,7 @@ function spelling({ likeliest: { ids, texts }, tokens }) {
  */
 function byText(listA, listB, most) {
   /** @param {ReturnType<typeof listed>[number][]} list @param {string} text */
-  const of = (list, text) => list.find((one) => one.text === text)?.probability ?? NaN;
+  const of = (list, text) => list.find((token) => token.text === text)?.probability ?? NaN;
   const texts = new Set(
     [...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ text }) => text),
   );
@@ -382,5 +339,5 @@ function byText(listA, listB, most) {
 function likeliestFirst(tokens) {
   /** @param {Expected} expected */
   const greatest = ({ a, b }) => Math.max(...[a, b].filter((chance) => !Number.isNaN(chance)));
-  return tokens.sort((one, other) => greatest(other) - greatest(one));
+  return tokens.sort((token, other) => greatest(other) - greatest(token));
 }

@@ -5,16 +5,15 @@
 
 import { modelName } from '../../api/calls.js';
 import { counted, shortened } from '../../data/format.js';
-import { hasTwoSides, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
+import { hasTwoSides, headInWords, placeOf, weightsAt } from '../../data/attention.js';
 import { range } from '../../data/trace.js';
-import { alone, merged, sharedLength, wordsOf } from '../../data/words.js';
+import { sharedLength } from '../../data/words.js';
 import { request, weightSites } from '../entry.js';
 import { cardsOf, partnerOf, raterOf } from './models.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
- * @import { Ask, Card, Edit, Matrix, Token, Trace } from '../../data/trace.js'
- * @import { Unit } from '../../data/words.js'
+ * @import { Ask, Card, Edit, Trace } from '../../data/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
  */
@@ -211,15 +210,15 @@ export function sidesOf(trace, state) {
 function sideOf(trace, state, name) {
   const place = placeOf(state, trace);
   const layers = weightsAt(place, trace);
-  const found = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
-  const heads = found ? trace.tensors[found.site].shape[0] : 0;
+  const open = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
+  const heads = open ? trace.tensors[open.site].shape[0] : 0;
   return {
     trace,
     name,
     place,
-    layer: found?.layer ?? 0,
+    layer: open?.layer ?? 0,
     head: headOf(state, heads),
-    site: found?.site ?? null,
+    site: open?.site ?? null,
   };
 }
 
@@ -373,119 +372,4 @@ const NAMED = 4;
 function listed(noun, numbers) {
   if (numbers.length > NAMED) return counted(numbers.length, noun);
   return `${noun}${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`;
-}
-
-/**
- * @typedef {Object} Match
- * @property {Unit[]} a
- * @property {Unit[]} b
- * @property {[number, number][]} pairs
- * @property {boolean} isByWord two tokenizers cut one text differently, so its words are compared
- * @property {boolean} isWhole every unit has a counterpart
- */
-
-/**
- * @param {Side} a
- * @param {Side} b
- * @param {import('../../data/attention.js').Side} side
- * @returns {Match}
- */
-export function matchOf(a, b, side) {
-  const isOtherModel = a.trace.model !== b.trace.model;
-  const [tokensA, tokensB] = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
-  const byToken = matched(
-    tokensA,
-    tokensB,
-    isOtherModel ? spanOf : (/** @type {Token} */ { id }) => String(id),
-    false,
-  );
-  if (byToken.isWhole || !isOtherModel) return byToken;
-  const [wordsA, wordsB] = [a, b].map(({ trace }) =>
-    wordsOf(tokensOf(trace, side), (side === 'target' ? trace.target : trace.text) ?? ''),
-  );
-  return matched(wordsA, wordsB, spanOf, true);
-}
-
-/**
- * @param {Unit[]} a
- * @param {Unit[]} b
- * @param {(unit: Unit) => string} keyOf
- * @param {boolean} isByWord
- * @returns {Match}
- */
-function matched(a, b, keyOf, isByWord) {
-  const pairs = commonPairs(a.map(keyOf), b.map(keyOf));
-  return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
-}
-
-/** The span of a token, independent of its tokenizer. @param {Token} token */
-function spanOf({ text, start, end, is_special: isSpecial }) {
-  return isSpecial ? text : `${start} ${end}`;
-}
-
-/**
- * @param {Matrix} matrix by tokens
- * @param {Unit[]} rows
- * @param {Unit[]} columns
- * @returns {Matrix} by what is compared
- */
-export function byUnits(matrix, rows, columns) {
-  const isByToken = rows.length === matrix.rows && columns.length === matrix.columns;
-  return isByToken ? matrix : merged(matrix, rows, columns);
-}
-
-/**
- * The token of B that corresponds to a token of A.
- * @param {Match} match
- * @param {number} index of a token of A
- * @returns {number} −1: there is none
- */
-export function counterpart({ a, b, pairs }, index) {
-  const unit = a.findIndex(({ first, last }) => first <= index && index <= last);
-  const pair = pairs.find(([left]) => left === unit);
-  return pair ? b[pair[1]].last : -1;
-}
-
-/**
- * The longest common subsequence (Wagner and Fischer 1974); of several, the one with the earliest
- * pairs.
- * @param {string[]} a
- * @param {string[]} b
- * @returns {[number, number][]} indices into both, ascending
- */
-export function commonPairs(a, b) {
-  // Compared sentences mostly share their beginning and their end.
-  const start = sharedLength(a, b);
-  const end = Math.min(
-    sharedLength([...a].reverse(), [...b].reverse()),
-    Math.min(a.length, b.length) - start,
-  );
-  const middle = pairsWithin(a.slice(start, a.length - end), b.slice(start, b.length - end));
-  /** @type {[number, number][]} */
-  const pairs = [];
-  for (let at = 0; at < start; at += 1) pairs.push([at, at]);
-  for (const [i, j] of middle) pairs.push([start + i, start + j]);
-  for (let at = end; at > 0; at -= 1) pairs.push([a.length - at, b.length - at]);
-  return pairs;
-}
-
-/** @param {string[]} a @param {string[]} b */
-function pairsWithin(a, b) {
-  const width = b.length + 1;
-  const longest = new Uint16Array((a.length + 1) * width);
-  for (let i = a.length - 1; i >= 0; i -= 1) {
-    for (let j = b.length - 1; j >= 0; j -= 1) {
-      longest[i * width + j] =
-        a[i] === b[j]
-          ? longest[(i + 1) * width + j + 1] + 1
-          : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
-    }
-  }
-  const pairs = [];
-  for (let i = 0, j = 0; i < a.length && j < b.length;) {
-    if (a[i] === b[j]) pairs.push([i++, j++]);
-    else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1]) i += 1;
-    else j += 1;
-  }
-  return pairs;
 }

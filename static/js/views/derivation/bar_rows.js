@@ -1,19 +1,24 @@
 /**
- * Rows of bars over shared columns: dimensions of a head, or keys.
+ * A step in rows of bars over shared columns: the dimensions of a head, or the keys of the query.
  */
 
-import { escapeForPlotly } from '../../data/format.js';
+import { decimal, named, quoted, share, tokenLabels } from '../../data/format.js';
+import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
+import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
-import {
-  baseLayout,
-  downwards,
-  isNarrow,
-  labelAxis,
-  labelWidth,
-  letteringFor,
-} from '../../plot/figure.js';
+import { bar } from '../../plot/marks/bar.js';
+import { rule, text } from '../../plot/marks/other.js';
+import { reader } from '../../plot/marks/reader.js';
+import { shade } from '../../plot/marks/shade.js';
+import { band } from '../../plot/scales.js';
+import { hiddenReason } from './derivation.js';
 
-/** @import { Drawing, Frame, Palette } from '../../plot/figure.js' */
+/**
+ * @import { Figure, Frame, Palette } from '../../plot/figure.js'
+ * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
+ * @import { Mark, Meaning } from '../../plot/marks/mark.js'
+ * @import { Drawn, Lane, Step, Subject } from './steps.js'
+ */
 
 /** Pixels of a lane: its name, room for a number over the tallest bar, the bars, and air below. */
 const HEAD = 20;
@@ -21,276 +26,264 @@ const NUMBER = 18;
 const BARS = 66;
 const FOOT = 10;
 const LANE = HEAD + NUMBER + BARS + FOOT;
-const WIDEST = 880;
-const WIDEST_BAR = 46;
+const WIDEST = 900;
+/** Pixels: bars stay slim, and a few of them leave room for the names of their lanes. */
+const COLUMN = { most: 46, all: 240 };
 const NUMBER_SPACE = 30;
-const EDGE = 8;
-const HIDDEN = { size: 11, letters: 24, space: 1 };
 
-/**
- * @typedef {Object} Lane
- * @property {string} name
- * @property {ArrayLike<number>} values −∞ and NaN have no bar
- * @property {string} [colour] of its bars; else that of numbers
- * @property {string} [scale] lanes of one name share one scale
- * @property {(value: number) => string} format
- */
-
-/**
- * @typedef {Object} Columns
- * @property {string[]} labels
- * @property {string} title
- * @property {boolean} [areTokens]
- * @property {number} [chosen] whose bars stand out, with their numbers
- * @property {string} [chosenColour]
- * @property {number} [hiddenFrom] the first of the columns that are out of sight
- * @property {string} [hiddenLabel] their label in lanes without bars
- */
-
-/** @param {Lane[]} lanes @param {Columns} columns @param {Frame} state @returns {Drawing} */
-export function barRows(lanes, columns, state) {
-  const { palette } = state;
-  const box = boxFor(lanes.length, columns, state);
-  const placed = lanes.map((lane, row) =>
-    placedIn(lane, row, lane.scale ? lanes.filter(({ scale }) => scale === lane.scale) : [lane]),
-  );
-  const lettering = letteringFor(state.width);
-  const label = {
-    palette,
-    lettering,
-    pixels: box.across,
-    labels: columns.labels,
-    title: columns.title,
-  };
+/** @param {Drawn} step @param {Subject} subject @param {Frame} state @returns {Figure} */
+export function stepFigure(step, subject, state) {
+  const { title, lanes, help, formula, facts, actions } = step;
+  if (!lanes) return { title, notice: step.notice, isWaiting: step.isWaiting };
   return {
-    data: placed.map((lane) => barsOf(lane, columns, palette)),
-    layout: {
-      ...baseLayout(palette, box),
-      bargap: 0.3,
-      barmode: 'overlay',
-      annotations: placed.flatMap((lane, row) => [
-        ...writingOf(lane, row, columns, palette),
-        ...ofHidden(lane, row, columns, box.across, palette),
-      ]),
-      shapes: [
-        ...placed.map(({ zero }) => baseline(zero, palette)),
-        ...shade(columns, lanes.length, palette),
+    title,
+    help,
+    formula,
+    facts,
+    actions,
+    summary: `${title}, in bars: ${lanes.map(({ name }) => name).join(', ')}.`,
+    ...lanesChart(/** @type {Step} */ (step), subject, state),
+  };
+}
+
+/** @param {Step} step @param {Subject} subject @param {Frame} state */
+function lanesChart(step, subject, { palette, width }) {
+  const { now, keys, queries, name, request } = subject;
+  const { lanes, over } = step;
+  const labels =
+    over === 'keys' ? tokenLabels(keys) : Array.from(lanes[0].values, (_, at) => String(at));
+  const dimension = `dimension of the ${step.title.includes('output') ? 'residual stream' : 'head'}`;
+  return chart(
+    {
+      x:
+        over === 'keys'
+          ? band(labels, { title: 'key', isUpright: true })
+          : band(labels, { title: dimension, space: NUMBER_SPACE }),
+      y: band(lanes.map(() => '')),
+      marks: [
+        reader(lanes.length, labels.length, { kind: 'rows of bars', ...meaningOf(step, subject) }),
+        ...hiddenPart(step, subject, labels.length),
+        ...barsOf(step, subject, palette),
+        ...writingOf(step, subject, labels.length, palette),
       ],
-      xaxis: columns.areTokens
-        ? { ...labelAxis(label), tickangle: box.tickangle }
-        : labelAxis({ ...label, space: NUMBER_SPACE }),
-      yaxis: {
-        ...downwards(
-          labelAxis({ ...label, labels: lanes.map(() => ''), pixels: box.down, title: '' }),
-        ),
-        showticklabels: false,
+      size: { widest: WIDEST, row: LANE, cell: Math.max(COLUMN.most, COLUMN.all / labels.length) },
+      table: {
+        rows: { title: 'quantity', labels: lanes.map((lane) => lane.name) },
+        columns: { title: over === 'keys' ? 'key' : 'dimension', labels },
+        quantity: `${step.title.toLowerCase()}, from ${quoted(queries[now.query])} to ${quoted(keys[now.key])}, ${name}`,
+        request,
       },
+      sentence: sentenceOf(subject),
+      cursor: cursorOf(step, subject),
     },
+    { palette, width },
+  );
+}
+
+/** @param {Step} step @param {Subject} subject @returns {Meaning<{row: number, column: number}>} */
+function meaningOf({ lanes, over }, { now, keys }) {
+  const areKeys = over === 'keys';
+  /** @param {{row: number, column: number}} cell */
+  const value = ({ row, column }) => finite(lanes[row].values[column]);
+  return {
+    value,
+    format: (number) => decimal(number, 4),
+    name: ({ row, column }) =>
+      `${lanes[row].name}, ${areKeys ? named(keys, column) : `dimension ${column}`}`,
+    number: (cell) =>
+      Number.isNaN(value(cell))
+        ? `hidden: ${hiddenReason(now, cell.column)}`
+        : written(lanes[cell.row], value(cell)),
+    tokens: ({ column }) => ({ query: now.query, key: areKeys ? column : now.key }),
+    ...(areKeys && { choose: ({ column }) => ({ key: column }) }),
   };
+}
+
+/** @param {Lane} lane @param {number} value */
+function written({ format = (number) => decimal(number) }, value) {
+  return format(value);
+}
+
+/** @param {number} value */
+function finite(value) {
+  return Number.isFinite(value) ? value : NaN;
+}
+
+/** @param {number} lane @param {number} pixels from its top @returns {number} the place on the axis of lanes */
+function below(lane, pixels) {
+  return lane - 0.5 + pixels / LANE;
 }
 
 /**
- * The width is limited, so that bars stay slim.
- * @param {number} nLanes
- * @param {Columns} columns
- * @param {Frame} state
+ * The bars of all lanes, each on its base; those of the chosen key stand out.
+ * @param {Step} step
+ * @param {Subject} subject
+ * @param {Palette} palette
+ * @returns {Mark<any>[]}
  */
-function boxFor(nLanes, { labels, areTokens }, { width }) {
-  const across = Math.min(width - 2 * EDGE, WIDEST, Math.max(240, labels.length * WIDEST_BAR));
-  const [tickangle, slant] = isNarrow(width) || labels.length * 60 > across ? [-90, 1] : [0, 0];
-  const below = areTokens
-    ? Math.ceil(slant * labelWidth(labels, letteringFor(width))) + (slant ? 34 : 46)
-    : 44;
-  const margin = { l: EDGE, r: EDGE, t: 2, b: below };
-  return {
-    margin,
-    across,
-    down: nLanes * LANE,
-    tickangle,
-    width: across + 2 * EDGE,
-    height: nLanes * LANE + 2 + below,
-  };
+function barsOf({ lanes, over }, { now }, palette) {
+  const chosen = over === 'keys' ? now.key : -1;
+  const bars = lanes.flatMap((lane, row) => {
+    const [low, high] = reachOf(
+      lane.scale ? lanes.filter(({ scale }) => scale === lane.scale) : [lane],
+    );
+    const unit = BARS / (high - low || 1);
+    const base = HEAD + NUMBER + BARS + low * unit;
+    const colour = colourOf(lane, palette) ?? css(sequential(palette.theme), 118);
+    return Array.from(lane.values, (value, column) => ({
+      column,
+      base: below(row, base),
+      end: below(row, base - value * unit),
+      colour: column === chosen ? palette.key : colour,
+    }));
+  });
+  const bases = lanes.map(({ values }, row) => ({
+    base: bars[row * values.length].base,
+    last: Array.from(values).findLastIndex(Number.isFinite),
+  }));
+  return [
+    bar(
+      bars.filter(({ end }) => Number.isFinite(end)),
+      {
+        isUpright: true,
+        at: ({ column }) => column,
+        base: ({ base }) => base,
+        length: ({ base, end }) => end - base,
+        fill: ({ colour }) => colour,
+      },
+    ),
+    rule(bases, {
+      from: ({ base }) => ({ x: -0.5, y: base }),
+      to: ({ base, last }) => ({ x: last + 0.5, y: base }),
+      stroke: palette.line,
+    }),
+  ];
 }
 
-/**
- * The bars of a lane, on an axis that counts lanes downwards.
- * @param {Lane} lane
- * @param {number} row
- * @param {Lane[]} group
- */
-function placedIn({ values, ...lane }, row, group) {
-  const [low, high] = reachOf(group);
-  const scale = BARS / LANE / (high - low || 1);
-  const zero = row - 0.5 + (HEAD + NUMBER + BARS) / LANE + low * scale;
-  return {
-    ...lane,
-    values: Array.from(values, (value) => (Number.isFinite(value) ? value : NaN)),
-    reach: reachOf([{ values }]),
-    scale,
-    zero,
-  };
-}
-
-/** The range of the numbers, 0 included. @param {{values: ArrayLike<number>}[]} lanes */
+/** The range of the numbers, 0 included. @param {Lane[]} lanes */
 function reachOf(lanes) {
   const known = lanes.flatMap(({ values }) => Array.from(values)).filter(Number.isFinite);
   return [Math.min(0, ...known), Math.max(0, ...known)];
 }
 
-/** @param {ReturnType<typeof placedIn>} lane @param {Columns} columns @param {Palette} palette */
-function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palette) {
-  const usual = colour ?? css(sequential(palette.theme), 118);
+/** @param {Lane} lane @param {Palette} palette */
+function colourOf({ side, isPast }, palette) {
+  if (side) return palette[side];
+  return isPast ? palette.muted : undefined;
+}
+
+/**
+ * The name of a lane on the left, its range on the right, and the number of the chosen key above its
+ * bar.
+ * @param {Step} step
+ * @param {Subject} subject
+ * @param {number} count of columns
+ * @param {Palette} palette
+ * @returns {Mark<any>[]}
+ */
+function writingOf({ lanes, over }, { now: { key } }, count, palette) {
+  const numbers = over === 'keys' ? lanes.map((lane, row) => ({ lane, row })) : [];
+  const place = count > 1 ? key / (count - 1) : 0.5;
+  const edge = place < 0.04 ? -0.5 : place > 0.96 ? 0.5 : 0;
+  return [
+    text(lanes, {
+      x: () => -0.5,
+      y: (_, row) => below(row, 0),
+      text: ({ name }) => name,
+      ink: (lane) => colourOf(lane, palette) ?? palette.ink,
+      size: 12,
+      at: 'bottom right',
+    }),
+    text(lanes, {
+      x: () => count - 0.5,
+      y: (_, row) => below(row, 0),
+      text: (lane) =>
+        reachOf([lane])
+          .map((value) => written(lane, value))
+          .join(' … '),
+      ink: palette.muted,
+      at: 'bottom left',
+    }),
+    text(
+      numbers.filter(({ lane }) => Number.isFinite(lane.values[key])),
+      {
+        // A number at the edge is aligned inwards.
+        x: () => key + edge,
+        y: ({ row }) => below(row, HEAD + NUMBER - 4),
+        text: ({ lane }) => written(lane, lane.values[key]),
+        ink: palette.key,
+        size: 12,
+        at: `top ${edge === 0 ? 'center' : edge < 0 ? 'right' : 'left'}`,
+      },
+    ),
+  ];
+}
+
+/**
+ * The keys that a causal mask hides, named in the lanes that have no bars there.
+ * @param {Step} step
+ * @param {Subject} subject
+ * @param {number} count of columns
+ * @returns {Mark<any>[]}
+ */
+function hiddenPart({ lanes, over, hiddenLabel = '' }, { now }, count) {
+  const first = now.query + 1;
+  if (over !== 'keys' || !now.terms.isCausal || first >= count) return [];
+  return [
+    shade(
+      lanes.map(({ values }, row) => ({ row, later: Array.from(values).slice(first) })),
+      {
+        from: ({ row }) => ({ x: first - 0.5, y: below(row, 0) }),
+        to: ({ row }) => ({ x: count - 0.5, y: below(row, LANE) }),
+        text: ({ later }) => (later.some(Number.isFinite) ? '' : hiddenLabel),
+      },
+    ),
+  ];
+}
+
+/** @param {Subject} subject @returns {Partial<SentenceLink>} */
+function sentenceOf(subject) {
+  const { now, place } = subject;
   return {
-    type: 'bar',
-    x: values.map((_, column) => column),
-    y: values.map((value) => (Number.isNaN(value) ? null : -value * scale)),
-    base: zero,
-    width: 0.7,
-    hoverinfo: 'none',
-    marker: {
-      color: values.map((_, column) => (column === chosen ? (chosenColour ?? usual) : usual)),
-      line: { width: 0 },
-    },
+    sides: { rows: place.rows, columns: place.columns },
+    ceiling: 1,
+    tint: () => now.row.weights,
+    ofToken: (index) => tokenShown(subject, index),
+    rest: { tint: now.row.weights, readout: readoutOf(subject) },
   };
 }
 
-/**
- * The name of a lane on the left, its range on the right, and the number of the chosen column above
- * the bars.
- * @param {ReturnType<typeof placedIn>} lane
- * @param {number} row
- * @param {Columns} columns
- * @param {Palette} palette
- */
-function writingOf(lane, row, columns, palette) {
-  const {
-    name,
-    values,
-    reach: [least, most],
-    format,
-  } = lane;
-  const top = {
-    showarrow: false,
-    xref: 'paper',
-    yref: 'y',
-    y: row - 0.5,
-    yanchor: 'top',
-    yshift: -2,
-  };
-  const value = values[columns.chosen ?? -1];
-  return [
-    {
-      ...top,
-      x: 0,
-      xanchor: 'left',
-      text: escapeForPlotly(name),
-      font: { size: 12, color: lane.colour ?? palette.ink },
-    },
-    {
-      ...top,
-      x: 1,
-      xanchor: 'right',
-      text: escapeForPlotly(`${format(least)} … ${format(most)}`),
-      font: { size: 11, color: palette.muted },
-    },
-    ...(value === undefined || Number.isNaN(value)
-      ? []
-      : [
-          {
-            showarrow: false,
-            xref: 'x',
-            yref: 'y',
-            x: columns.chosen,
-            y: row - 0.5 + (HEAD + NUMBER) / LANE,
-            yanchor: 'bottom',
-            ...insideOf(columns),
-            text: escapeForPlotly(format(value)),
-            font: { size: 12, color: columns.chosenColour ?? palette.ink },
-          },
-        ]),
-  ];
-}
-
-/** A number at the edge is aligned inwards. @param {Columns} columns */
-function insideOf({ chosen = 0, labels }) {
-  const place = labels.length > 1 ? chosen / (labels.length - 1) : 0.5;
-  if (place < 0.04) return { xanchor: 'left', xshift: -6 };
-  return place > 0.96 ? { xanchor: 'right', xshift: 6 } : { xanchor: 'center' };
-}
-
-/** @param {number} zero @param {Palette} palette */
-function baseline(zero, palette) {
+/** @param {Step} step @param {Subject} subject @returns {Partial<CellCursor>} */
+function cursorOf({ lanes, over }, { now }) {
+  const areKeys = over === 'keys';
   return {
-    type: 'line',
-    xref: 'paper',
-    yref: 'y',
-    x0: 0,
-    x1: 1,
-    y0: zero,
-    y1: zero,
-    line: { color: palette.line, width: 1 },
-    layer: 'below',
+    ...(areKeys && {
+      chooseHint: 'Enter derives the key under the cursor',
+      note: 'Choose a bar to derive that key.',
+    }),
+    start: { row: lanes.length - 1, column: areKeys ? now.key : 0 },
   };
 }
 
 /**
- * Labels the shaded columns of a lane: across, word below word, or upright if they are few.
- * @param {{values: number[]}} lane
- * @param {number} row
- * @param {Columns} columns
- * @param {number} across
- * @param {Palette} palette
+ * The captured attention of another query.
+ * @param {Subject} subject
+ * @param {number} index
  */
-function ofHidden(
-  { values },
-  row,
-  { hiddenFrom = Infinity, hiddenLabel, labels },
-  across,
-  palette,
-) {
-  const isShaded = hiddenLabel !== undefined && hiddenFrom < labels.length;
-  if (!isShaded || !values.slice(hiddenFrom).every(Number.isNaN)) return [];
-  const room = (across * (labels.length - hiddenFrom)) / labels.length;
-  if (room < HIDDEN.size) return [];
-  const words = hiddenLabel.split(' ');
-  const [isLine, isStack] = [[hiddenLabel], words].map(
-    (lines) => labelWidth(lines, HIDDEN) <= room,
-  );
-  return [
-    {
-      showarrow: false,
-      xref: 'x',
-      yref: 'y',
-      x: (hiddenFrom + labels.length - 1) / 2,
-      y: row - 0.5 + HEAD / LANE,
-      yanchor: 'top',
-      text:
-        isStack && !isLine ? words.map(escapeForPlotly).join('<br>') : escapeForPlotly(hiddenLabel),
-      textangle: isStack || isLine ? 0 : -90,
-      font: { size: HIDDEN.size, color: palette.muted },
-    },
-  ];
+function tokenShown({ pass, plain, path, queries, keys, name }, index) {
+  const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
+  const strongest = highestIn(tint);
+  return {
+    tint,
+    readout: `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})`,
+  };
 }
 
-/**
- * The keys that a causal mask hides.
- * @param {Columns} columns
- * @param {number} nLanes
- * @param {Palette} palette
- */
-function shade({ hiddenFrom, labels }, nLanes, palette) {
-  if (hiddenFrom === undefined || hiddenFrom >= labels.length) return [];
-  const area = { x0: hiddenFrom - 0.5, x1: labels.length - 0.5, y0: -0.5, y1: nLanes - 0.5 };
-  return [
-    {
-      type: 'rect',
-      xref: 'x',
-      yref: 'y',
-      ...area,
-      fillcolor: palette.line,
-      opacity: 0.45,
-      line: { width: 0 },
-      layer: 'below',
-    },
-  ];
+/** @param {Subject} subject */
+function readoutOf({ now, queries, keys, place, name }) {
+  const { query, key, row, isHidden } = now;
+  if (isHidden)
+    return `${named(queries, query)} cannot attend to ${named(keys, key)}, which ${hiddenReason(now, key)}: its weight is 0 (${name})`;
+  const target = query === key && place.rows === place.columns ? 'itself' : named(keys, key);
+  return `${named(queries, query)} attends to ${target} with weight ${share(row.weights[key])} (${name})`;
 }

@@ -3,7 +3,7 @@
  * bars.
  */
 
-import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
+import { highestIn } from '../../data/trace.js';
 import {
   counted,
   decimal,
@@ -13,29 +13,23 @@ import {
   enumerated,
   named,
   quoted,
-  tokenLabels,
 } from '../../data/format.js';
+import { differences, hiddenReason, lengthOf, shareOf } from './derivation.js';
 import {
-  differences,
-  hiddenReason,
-  lengthOf,
   outputFormula,
   productFormula,
   scoreFormula,
-  shareOf,
   softmaxFormula,
   turnFormula,
   valueFormula,
-} from './derivation.js';
-import { barRows } from './bar_rows.js';
+} from './formulas.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Token, Trace } from '../../data/trace.js'
- * @import { Figure, Frame } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
+ * @import { Figure } from '../../plot/figure.js'
+ * @import { NumberGrid } from '../../plot/grid.js'
  * @import { Term } from '../../ui/formula.js'
- * @import { Columns, Lane } from './bar_rows.js'
  * @import { Derivation, Row } from './derivation.js'
  */
 
@@ -56,14 +50,22 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
  * @property {Trace} plain as trained
  * @property {Trace|null} pass the one that is derived; null: still on its way
  * @property {boolean} isChanged
- * @property {NonNullable<Grid['request']>} request what holds the numbers
+ * @property {NonNullable<NumberGrid['request']>} request what holds the numbers
  * @property {Derivation} now
  * @property {Derivation} before as trained
  */
 
-/** @typedef {Omit<Lane, 'format'|'colour'> & {format?: Lane['format'], side?: 'query'|'key', isPast?: boolean}} StepLane `isPast`: as trained */
+/**
+ * @typedef {Object} Lane a row of bars
+ * @property {string} name
+ * @property {ArrayLike<number>} values −∞ and NaN have no bar
+ * @property {string} [scale] lanes of one name share one scale
+ * @property {(value: number) => string} [format]
+ * @property {'query'|'key'} [side] whose vector it is
+ * @property {boolean} [isPast] as trained
+ */
 
-/** @typedef {{title: string, help: string, formula: Term[], facts: string[][], lanes: StepLane[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Figure['actions']}} Step */
+/** @typedef {{title: string, help: string, formula: Term[], facts: string[][], lanes: Lane[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Figure['actions']}} Step */
 
 /** @typedef {Partial<Step> & {title: string, notice?: string, isWaiting?: boolean}} Drawn a step, or the notice that it waits */
 
@@ -111,7 +113,7 @@ function ownTurn({ now, queries, keys, path, plain }) {
   };
 }
 
-/** @param {Derivation} now @returns {StepLane[]} */
+/** @param {Derivation} now @returns {Lane[]} */
 function turnLanes({ projected, met }) {
   return [
     { name: 'query as projected', values: projected.query, side: 'query' },
@@ -202,9 +204,9 @@ function maskedKeys({ isCausal, window, chunk }) {
 /** @param {Derivation} now */
 function scaleFacts({ divisor, isRoot, met, terms: { softcap } }) {
   const root = [[`√d, of d = ${met.key.length}`, decimal(divisor)]];
-  const own = [['divisor c of this model', decimal(divisor, 4)]];
+  const ofModel = [['divisor c of this model', decimal(divisor, 4)]];
   return [
-    ...(divisor === 1 ? [] : isRoot ? root : own),
+    ...(divisor === 1 ? [] : isRoot ? root : ofModel),
     ...(softcap === null ? [] : [['cap C of the scores', decimal(softcap)]]),
   ];
 }
@@ -357,135 +359,23 @@ const LEAST_TERM = 1e-3;
  * @param {'score'|'weight'} name
  */
 function capturedFacts({ now, pass, path }, name) {
-  const own = (name === 'score' ? now.row.scores : now.row.weights)[now.key];
+  const derived = (name === 'score' ? now.row.scores : now.row.weights)[now.key];
   const off = pass && differences(now, pass, path)[name];
-  const far =
-    pass && off !== null && off > ROUNDING ? [['more than rounding', farther(pass, own, off)]] : [];
+  const isFar = pass && off !== null && off > ROUNDING;
+  const far = isFar ? [['more than rounding', farther(pass, derived, off)]] : [];
   return [compared(`${name}: difference from the model’s`, off), ...far];
 }
 
-/** @param {Trace} pass @param {number} own @param {number} off */
-function farther({ precision }, own, off) {
+/** @param {Trace} pass @param {number} derived @param {number} off */
+function farther({ precision }, derived, off) {
   if (precision === 'bfloat16')
     return 'the model computes in bfloat16, which keeps two or three digits';
-  if (off > LEAST_TERM * Math.max(1, Math.abs(own)))
+  if (off > LEAST_TERM * Math.max(1, Math.abs(derived)))
     return 'these steps leave out a term of this model’s: a sink, a cap, a window, a bias or another rotation';
-  return `a float32 keeps seven digits, and scores of this row are as large as ${decimal(own)}`;
+  return `a float32 keeps seven digits, and scores of this row are as large as ${decimal(derived)}`;
 }
 
 /** @param {string} term @param {number|null} off */
 function compared(term, off) {
   return [term, off === null ? 'waiting for the model' : small(off)];
-}
-
-/** @param {Drawn} step @param {Subject} subject @param {Frame} state @returns {Figure} */
-export function stepFigure(step, subject, state) {
-  const { lanes: found = [] } = step;
-  if (step.notice) return { title: step.title, notice: step.notice, isWaiting: step.isWaiting };
-  const { now, keys } = subject;
-  const { palette } = state;
-  const areKeys = step.over === 'keys';
-  const lanes = found.map((lane) => ({
-    ...lane,
-    format: lane.format ?? ((/** @type {number} */ number) => decimal(number)),
-    colour: lane.side ? palette[lane.side] : lane.isPast ? palette.muted : undefined,
-  }));
-  const columns = areKeys
-    ? {
-        labels: tokenLabels(keys),
-        title: 'key',
-        areTokens: true,
-        chosen: now.key,
-        chosenColour: palette.key,
-        hiddenFrom: now.terms.isCausal ? now.query + 1 : undefined,
-        hiddenLabel: step.hiddenLabel,
-      }
-    : {
-        labels: Array.from(found[0].values, (_, at) => String(at)),
-        title: step.title.includes('output')
-          ? 'dimension of the residual stream'
-          : 'dimension of the head',
-      };
-  return {
-    title: step.title,
-    help: step.help,
-    formula: step.formula,
-    facts: step.facts,
-    actions: step.actions,
-    summary: `${step.title}, in bars: ${lanes.map(({ name }) => name).join(', ')}.`,
-    ...barRows(lanes, columns, state),
-    grid: gridOf(step, lanes, columns, subject),
-  };
-}
-
-/**
- * @param {Drawn} step
- * @param {Lane[]} lanes
- * @param {Columns} columns
- * @param {Subject} subject
- * @returns {Grid}
- */
-function gridOf(step, lanes, columns, subject) {
-  const { now, keys, queries, place, name, request } = subject;
-  const areKeys = step.over === 'keys';
-  /** @param {number} lane @param {number} column */
-  const value = (lane, column) =>
-    Number.isFinite(lanes[lane].values[column]) ? lanes[lane].values[column] : NaN;
-  /** @param {number} column */
-  const what = (column) => (areKeys ? named(keys, column) : `dimension ${column}`);
-  /** @param {number} lane @param {number} column */
-  const said = (lane, column) =>
-    Number.isNaN(value(lane, column))
-      ? `hidden: ${hiddenReason(now, column)}`
-      : lanes[lane].format(value(lane, column));
-  return {
-    rows: lanes.length,
-    columns: columns.labels.length,
-    kind: 'rows of bars',
-    sides: { rows: place.rows, columns: place.columns },
-    rowTitle: 'quantity',
-    columnTitle: areKeys ? 'key' : 'dimension',
-    rowLabels: lanes.map((lane) => lane.name),
-    columnLabels: columns.labels,
-    quantity: `${step.title.toLowerCase()}, from ${quoted(queries[now.query])} to ${quoted(keys[now.key])}, ${name}`,
-    request,
-    value,
-    format: (number) => decimal(number, 4),
-    describe: (lane, column) => `${lanes[lane].name}, ${what(column)}: ${said(lane, column)}`,
-    tip: (lane, column) => [`${lanes[lane].name}, ${what(column)}`, said(lane, column)],
-    tokens: (_, column) => ({ query: now.query, key: areKeys ? column : now.key }),
-    ...(areKeys && {
-      choose: (_, column) => ({ key: column }),
-      chooseHint: 'Enter derives the key under the cursor',
-      note: 'Choose a bar to derive that key.',
-    }),
-    ceiling: 1,
-    tint: () => now.row.weights,
-    ofToken: (index) => tokenShown(subject, index),
-    start: { row: lanes.length - 1, column: areKeys ? now.key : 0 },
-    rest: { tint: now.row.weights, readout: readoutOf(subject) },
-  };
-}
-
-/**
- * The captured attention of another query.
- * @param {Subject} subject
- * @param {number} index
- */
-function tokenShown({ pass, plain, path, queries, keys, name }, index) {
-  const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
-  const strongest = highestIn(tint);
-  return {
-    tint,
-    readout: `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})`,
-  };
-}
-
-/** @param {Subject} subject */
-function readoutOf({ now, queries, keys, place, name }) {
-  const { query, key, row, isHidden } = now;
-  if (isHidden)
-    return `${named(queries, query)} cannot attend to ${named(keys, key)}, which ${hiddenReason(now, key)}: its weight is 0 (${name})`;
-  const target = query === key && place.rows === place.columns ? 'itself' : named(keys, key);
-  return `${named(queries, query)} attends to ${target} with weight ${share(row.weights[key])} (${name})`;
 }

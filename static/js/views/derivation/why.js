@@ -7,19 +7,24 @@ import { noticeOf } from '../../api/request_cache.js';
 import { ATTENTIONS, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { decimal, share, signed, small, named, quoted, tokenLabels } from '../../data/format.js';
 import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
-import { diverging } from '../../plot/colour.js';
-import { squaresFigure } from '../../plot/map.js';
+import { chart } from '../../plot/chart.js';
+import { cell as cells } from '../../plot/marks/cell.js';
+import { text } from '../../plot/marks/other.js';
+import { band } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 import { entryOf } from '../entry.js';
-import { derive, differences, productFormula, sitesOf, termsOf } from './derivation.js';
-import { ROUNDING, stepFigure, STEPS } from './steps.js';
+import { stepFigure } from './bar_rows.js';
+import { derive, differences, sitesOf, termsOf } from './derivation.js';
+import { productFormula } from './formulas.js';
+import { ROUNDING, STEPS } from './steps.js';
 import { choice, headControls, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Ask, Trace } from '../../data/trace.js'
- * @import { Figure, Frame, Palette, View, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
+ * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Datum } from '../../plot/marks/cell.js'
+ * @import { Mark, Meaning } from '../../plot/marks/mark.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Subject } from './steps.js'
  */
@@ -54,11 +59,11 @@ export const why = {
  */
 function cellOf(trace, state) {
   const place = placeOf(state, trace);
-  const found = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
-  if (!place || !found) return null;
-  const path = found.site.replace(/\.weights$/, '');
+  const open = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
+  if (!place || !open) return null;
+  const path = open.site.replace(/\.weights$/, '');
   const query = queryOf(state, trace, place.rows);
-  const weights = rowOf(matrixAt(trace.tensors[found.site], state.head), query);
+  const weights = rowOf(matrixAt(trace.tensors[open.site], state.head), query);
   const keys = tokensOf(trace, place.columns);
   const strongest = highestIn(weights);
   return {
@@ -262,38 +267,21 @@ function figure(trace, state) {
 }
 
 const TITLE = 'All keys of this query';
-/** Pixels for the sum and the weight beside each row. */
-const BESIDE = 92;
-const LEAST_PITCH = 11;
-const MOST_CELL = 26;
+/** Pixels that the sum and the weight of a row take. */
+const SUM = 92;
+/** Pixels of a cell: the least of few keys and of many, and the most. */
+const CELL = { few: 28, many: 12, most: 38 };
+/** So many keys have their numbers in the cells, if the width has room. */
+const FEW = 24;
 
 /** @param {Subject} subject @param {Frame} state @returns {Figure} */
 function allKeysFigure(subject, state) {
-  const { now, keys, queries } = subject;
+  const { now, keys, queries, place, name, request } = subject;
   const { rows, columns } = now.metKeys;
   const query = quoted(queries[now.query]);
   const data = now.metKeys.data.map((value, at) => value * now.met.query[at % columns]);
   const most = data.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0) || 1;
-  const room = Math.min(state.width - BESIDE, 120 + columns * MOST_CELL);
-  const drawing = squaresFigure(
-    {
-      matrix: { rows, columns, data },
-      rows: tokenLabels(keys),
-      columns: range(columns).map(String),
-      titles: { rows: 'key', columns: 'dimension of the head' },
-      quantity: 'query × key',
-      scale: { bottom: -most, top: most, colours: diverging(state.palette.theme) },
-      numbers: (value) => decimal(value, 1),
-    },
-    { ...state, width: room, height: Math.max(state.height, rows * (LEAST_PITCH + 1)) },
-  );
-  /** @type {any[]} */
-  const [map, ...numbers] = drawing.data;
-  const isBarBelow = map.colorbar.orientation === 'h';
-  const [best] = now.row.weights.reduce(
-    ([at, weight], one, key) => (one > weight ? [key, one] : [at, weight]),
-    [0, -1],
-  );
+  const best = highestIn(now.row.weights);
   return {
     title: TITLE,
     help: `The query of ${query} times each key, dimension by dimension. A row sums to query · key, the number beside it; behind the arrow is the weight.`,
@@ -304,101 +292,93 @@ function allKeysFigure(subject, state) {
       ['highest weight', `${share(now.row.weights[best])} for ${quoted(keys[best])}`],
     ],
     summary: `Query × key of ${query}: ${rows} keys by ${columns} dimensions.`,
-    data: [
-      isBarBelow ? map : { ...map, colorbar: { ...map.colorbar, xpad: BESIDE } },
-      ...numbers,
-      sumsTrace(subject, state.palette),
-    ],
-    layout: widened(drawing.layout, isBarBelow),
-    grid: gridOf(subject, data),
+    ...chart(
+      {
+        x: band(range(columns).map(String), { title: 'dimension of the head' }),
+        y: band(tokenLabels(keys), { title: 'key', ink: state.palette.key }),
+        marks: [
+          cells(
+            { rows, columns, data },
+            {
+              ramp: { title: 'query × key', domain: [-most, most], isDiverging: true },
+              text: ({ value }) => (Math.abs(value) < 0.05 ? '0' : signed(value, 1)),
+              ...meaningOf(subject),
+            },
+          ),
+          sumsOf(subject, state),
+        ],
+        size: { isSquare: true, row: [rows > FEW ? CELL.many : CELL.few, CELL.most] },
+        table: {
+          columns: {
+            title: 'dimension',
+            labels: range(columns).map((dimension) => `dimension ${dimension}`),
+          },
+          quantity: `query × key by dimension, query ${query}, ${name}`,
+          request,
+          made: { said: 'Each row of the keys is multiplied by the row of the query.' },
+        },
+        sentence: {
+          sides: { rows: place.columns, columns: place.columns },
+          query: null,
+          rowOf: () => -1,
+          isSigned: true,
+          rest: { readout: `${named(keys, now.key)}: ${sumInWords(subject, now.key)}` },
+        },
+        cursor: {
+          chooseHint: 'Enter derives the key under the cursor',
+          note: 'Choose a row to derive that key.',
+          chosen: { row: now.key },
+          start: { row: now.key, column: 0 },
+        },
+      },
+      state,
+    ),
   };
 }
 
 /**
- * The sum of each row and its weight.
+ * The sum of each row and its weight, to the right of the map.
  * @param {Subject} subject
- * @param {Palette} palette
+ * @param {Frame} state
+ * @returns {Mark<any>}
  */
-function sumsTrace({ now }, palette) {
+function sumsOf({ now }, { palette }) {
   const { products, weights, scores } = now.row;
-  return {
-    type: 'scatter',
-    mode: 'text',
+  return text(range(products.length), {
     // At the edge: Plotly leaves out what is beyond the axis.
-    x: Array.from(products, () => now.metKeys.columns - 0.5),
-    y: Array.from(products, (_, key) => key),
-    text: Array.from(products, (product, key) =>
+    x: () => now.metKeys.columns - 0.5,
+    y: (key) => key,
+    text: (key) =>
       scores[key] === -Infinity
         ? '\u00a0masked'
-        : `\u00a0${signed(product, 1)} → ${share(weights[key], 2)}`,
-    ),
-    textposition: 'middle right',
-    textfont: {
-      size: 11,
-      color: Array.from(products, (_, key) => (key === now.key ? palette.key : palette.ink)),
-    },
-    cliponaxis: false,
-    hoverinfo: 'none',
-  };
+        : `\u00a0${signed(products[key], 1)} → ${share(weights[key], 2)}`,
+    at: 'middle right',
+    ink: (key) => (key === now.key ? palette.key : palette.ink),
+    room: SUM,
+    least: CELL.many - 1,
+  });
 }
 
-/**
- * The layout with room for the sums between the map and its colour bar.
- * @param {import('../../plot/figure.js').Layout} layout
- * @param {boolean} isBarBelow
- */
-function widened(layout, isBarBelow) {
-  const { margin, annotations, width } = layout;
-  const [title, ...others] = annotations;
+/** @param {Subject} subject @returns {Partial<Meaning<Datum>>} */
+function meaningOf(subject) {
+  const { now, keys } = subject;
+  /** @param {Datum} cell */
+  const name = ({ row, column }) => `${named(keys, row)}, dimension ${column}`;
+  /** @param {Datum} cell */
+  const product = ({ row, column, value }) =>
+    `${signed(now.met.query[column], 2)} × ${signed(now.metKeys.data[row * now.metKeys.columns + column], 2)} = ${signed(value, 3)}`;
   return {
-    ...layout,
-    width: width + BESIDE,
-    margin: { ...margin, r: margin.r + BESIDE },
-    annotations: [isBarBelow ? title : { ...title, xshift: title.xshift + BESIDE }, ...others],
-  };
-}
-
-/** @param {Subject} subject @param {Float64Array} data @returns {Grid} */
-function gridOf({ now, keys, queries, place, name, request }, data) {
-  const { rows, columns } = now.metKeys;
-  /** @param {number} key @param {number} dimension */
-  const value = (key, dimension) => data[key * columns + dimension];
-  /** @param {number} key @param {number} dimension */
-  const product = (key, dimension) =>
-    `${signed(now.met.query[dimension], 2)} × ${signed(now.metKeys.data[key * columns + dimension], 2)} = ${signed(value(key, dimension), 3)}`;
-  /** @param {number} key */
-  const sum = (key) =>
-    now.row.scores[key] === -Infinity
-      ? 'masked'
-      : `sum ${signed(now.row.products[key], 2)}, weight ${share(now.row.weights[key])}`;
-  return {
-    rows,
-    columns,
-    sides: { rows: place.columns, columns: place.columns },
-    rowTitle: 'key',
-    columnTitle: 'dimension',
-    rowLabels: tokenLabels(keys),
-    columnLabels: range(columns).map((dimension) => `dimension ${dimension}`),
-    quantity: `query × key by dimension, query ${quoted(queries[now.query])}, ${name}`,
-    request,
-    made: { said: 'Each row of the keys is multiplied by the row of the query.' },
-    value,
     format: (number) => decimal(number, 4),
-    describe: (key, dimension) =>
-      `${named(keys, key)}, dimension ${dimension}: ${product(key, dimension)}; ${sum(key)}`,
-    tip: (key, dimension) => [
-      `${named(keys, key)}, dimension ${dimension}`,
-      product(key, dimension),
-    ],
-    tokens: (key) => ({ query: now.query, key }),
-    query: null,
-    rowOf: () => -1,
-    choose: (key) => ({ key }),
-    chooseHint: 'Enter derives the key under the cursor',
-    note: 'Choose a row to derive that key.',
-    chosen: { row: now.key },
-    isSigned: true,
-    start: { row: now.key, column: 0 },
-    rest: { readout: `${named(keys, now.key)}: ${sum(now.key)}` },
+    name,
+    number: product,
+    say: (cell) => `${name(cell)}: ${product(cell)}; ${sumInWords(subject, cell.row)}`,
+    tokens: ({ row }) => ({ query: now.query, key: row }),
+    choose: ({ row }) => ({ key: row }),
   };
+}
+
+/** @param {Subject} subject @param {number} key */
+function sumInWords({ now: { row } }, key) {
+  if (row.scores[key] === -Infinity) return 'masked';
+  return `sum ${signed(row.products[key], 2)}, weight ${share(row.weights[key])}`;
 }

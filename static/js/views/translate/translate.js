@@ -6,13 +6,13 @@ import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { tokensOf } from '../../data/attention.js';
 import { counted, share } from '../../data/format.js';
-import { valueIn, columnOf, matrixAt, rowOf } from '../../data/trace.js';
+import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
 import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../data/words.js';
-import { sequential } from '../../plot/colour.js';
-import { isNarrow, letteringFor } from '../../plot/figure.js';
-import { linesFigure } from '../../plot/line_map.js';
-import { strongestOf } from '../../plot/line_map.js';
-import { squaresFigure } from '../../plot/map.js';
+import { chart } from '../../plot/chart.js';
+import { linesChart } from '../../plot/line_map.js';
+import { strongestOf } from '../../plot/lines.js';
+import { cell } from '../../plot/marks/cell.js';
+import { band } from '../../plot/scales.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { entryOf } from '../entry.js';
 
@@ -20,8 +20,9 @@ import { entryOf } from '../entry.js';
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
  * @import { Unit } from '../../data/words.js'
  * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
- * @import { Cell, Grid } from '../../plot/grid.js'
- * @import { Line } from '../../plot/line_map.js'
+ * @import { Cell, CellCursor, SentenceLink } from '../../plot/grid.js'
+ * @import { LinesChart } from '../../plot/line_map.js'
+ * @import { Line } from '../../plot/lines.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
@@ -29,7 +30,7 @@ const { translate_threshold: THRESHOLD } = entryOf('translate').fields;
 const TITLES = { rows: 'translation', columns: 'sentence' };
 const QUANTITY = 'alignment weight';
 /** Words are longer than tokens. */
-const LETTERS = 18;
+const LETTERS = { wide: 18, narrow: 11 };
 
 /** @type {View} */
 export const translate = {
@@ -56,7 +57,7 @@ function isTranslator({ card }) {
 }
 
 /**
- * The model's translation stays available beside the user's own.
+ * The model's translation stays available next to the user's.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -112,12 +113,9 @@ function figure(trace, state) {
   if (!alignment?.trace)
     return { title, notice: noticeOf(alignment), isWaiting: !alignment?.problem };
   const subject = alignmentOf(alignment.trace);
-  const grid = gridOf(trace, state, subject);
   return {
     title,
-    ...(state.part === 'map'
-      ? mapPart(state, subject, grid)
-      : linesPart(trace, state, subject, grid)),
+    ...(state.part === 'map' ? mapPart(trace, state, subject) : linesPart(trace, state, subject)),
   };
 }
 
@@ -134,60 +132,57 @@ function noTranslator({ card, model }, { cards }) {
   };
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {Alignment} subject @param {Grid} grid */
-function linesPart(trace, state, subject, grid) {
+/** @param {Trace} trace @param {ViewState} state @param {Alignment} subject */
+function linesPart(trace, state, subject) {
   const { rows, columns, weights } = subject;
-  const { geometry, left, drawn, ...drawing } = linesFigure({
-    rows: unitLabels(rows),
-    columns: unitLabels(columns),
-    weights,
-    titles: TITLES,
-    quantity: QUANTITY,
-    palette: state.palette,
-    width: state.width,
-    height: state.height,
-    threshold: state.translate_threshold,
-    ceiling: 1,
-    left: 'columns',
-    chosenRow: state.query === null ? null : (grid.chosen?.row ?? null),
-    lettering: { ...letteringFor(state.width), letters: isNarrow(state.width) ? 11 : LETTERS },
-  });
+  const pairs = pairsOf(trace, state, subject);
+  const { drawing, ...count } = linesChart(
+    {
+      weights,
+      titles: TITLES,
+      quantity: QUANTITY,
+      threshold: state.translate_threshold,
+      ceiling: 1,
+      left: 'columns',
+      chosenRow: chosenIn(state, subject),
+      letters: LETTERS,
+      ...pairs,
+      cursor: {
+        ...pairs.cursor,
+        kind: 'lines between words',
+        note: 'Point at a word to see only its lines; choose it to keep them, and again to release them.',
+      },
+    },
+    state,
+  );
   return {
     summary: `Lines between ${counted(columns.length, 'word')} of the sentence and ${counted(rows.length, 'word')} of the translation.`,
-    facts: factsOf(state, subject, { drawn, left }),
+    facts: factsOf(state, subject, count),
     actions: actionsOf(trace, state),
     ...drawing,
-    grid: {
-      ...grid,
-      geometry,
-      kind: 'lines between words',
-      note: 'Point at a word to see only its lines; choose it to keep them, and again to release them.',
-    },
   };
 }
 
-/** @param {ViewState} state @param {Alignment} alignment @param {Grid} grid */
-function mapPart(state, { rows, columns, weights, links }, grid) {
+/** @param {Trace} trace @param {ViewState} state @param {Alignment} subject */
+function mapPart(trace, state, subject) {
+  const { rows, columns, weights, links } = subject;
+  const { query, key } = state.palette;
+  const { meaning, ...pairs } = pairsOf(trace, state, subject);
   return {
     summary: `Weights of ${counted(rows.length, 'word')} of the translation on ${counted(columns.length, 'word')} of the sentence.`,
     help: 'Each row is a word of the translation; the outlined cell is its link.',
-    ...squaresFigure(
+    ...chart(
       {
-        matrix: weights,
-        rows: unitLabels(rows),
-        columns: unitLabels(columns),
-        titles: TITLES,
-        quantity: QUANTITY,
-        scale: { bottom: 0, top: 1, colours: sequential(state.palette.theme) },
-        outlined: links,
-        kept: { rows: [], columns: [] },
+        x: band(unitLabels(columns), { title: TITLES.columns, ink: key, keep: [] }),
+        y: band(unitLabels(rows), { title: TITLES.rows, ink: query, keep: [] }),
+        marks: [
+          cell(weights, { ramp: { title: QUANTITY, domain: [0, 1] }, outlined: links, ...meaning }),
+        ],
+        size: { isSquare: true, isZoomable: true },
+        ...pairs,
       },
       state,
     ),
-    grid: {
-      ...grid,
-      thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
-    },
   };
 }
 
@@ -226,43 +221,58 @@ function actionsOf(trace, { target, answers }) {
     : [];
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {Alignment} subject @returns {Grid} */
-function gridOf(trace, state, subject) {
+/** @param {ViewState} state @param {Alignment} subject @returns {number|null} the row of the chosen word */
+function chosenIn({ query }, { rows }) {
+  const row = query === null ? -1 : unitOf(rows, query);
+  return row < 0 ? null : row;
+}
+
+/**
+ * Describe the pairs of words, for both drawings.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Alignment} subject
+ * @returns {Pick<LinesChart, 'meaning'|'table'> & {sentence: Partial<SentenceLink>, cursor: Partial<CellCursor>}}
+ */
+function pairsOf(trace, state, subject) {
   const { rows, columns, weights } = subject;
-  const value = valueIn(weights);
-  const row = state.query === null ? -1 : unitOf(rows, state.query);
-  const start = Math.max(row, 0);
+  const chosen = chosenIn(state, subject);
+  const start = chosen ?? 0;
+  /** @param {{row: number, column: number}} pair */
+  const value = ({ row, column }) => weights.data[row * weights.columns + column];
   return {
-    rows: rows.length,
-    columns: columns.length,
-    sides: { rows: 'target', columns: 'source' },
-    rowTitle: 'word of the translation',
-    columnTitle: 'word of the sentence',
-    rowLabels: unitLabels(rows),
-    columnLabels: unitLabels(columns),
-    quantity: 'alignment weight',
-    request: { capture: [], analyses: ['alignment'] },
-    value,
-    format: (weight) => share(weight, 4),
-    describe: (at, column) => sentence(subject, at, column),
-    tip: (at, column) => [
-      `${namedUnit(columns, column)} — ${namedUnit(rows, at)}`,
-      share(value(at, column), 4) + (isLinked(subject, at, column) ? ', linked' : ''),
-    ],
-    tokens: (at, column) => ({ query: tokensIn(rows[at]), key: tokensIn(columns[column]) }),
-    rowOf: (token) => unitOf(rows, token),
-    columnOf: (token) => unitOf(columns, token),
-    ofRow: (at) => rowShown(trace, subject, at),
-    ofColumn: (column) => columnShown(trace, subject, column),
-    choose: (at, column) =>
-      at === row
-        ? { query: null, source: null }
-        : { query: rows[at].last, source: columns[column].last },
-    chooseHint: 'Enter keeps or releases the lines of the word',
-    ceiling: 1,
-    ...(row >= 0 && { chosen: { row } }),
-    start: { row: start, column: strongestOf(weights, { row: start }) },
-    rest: row < 0 ? { readout: restOf(subject) } : rowShown(trace, subject, row),
+    meaning: {
+      value,
+      format: (weight) => share(weight, 4),
+      name: ({ row, column }) => `${namedUnit(columns, column)} — ${namedUnit(rows, row)}`,
+      number: (pair) => share(value(pair), 4) + (isLinked(subject, pair) ? ', linked' : ''),
+      say: (pair) => sentence(subject, pair),
+      tokens: ({ row, column }) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
+      choose: ({ row, column }) =>
+        row === chosen
+          ? { query: null, source: null }
+          : { query: rows[row].last, source: columns[column].last },
+    },
+    table: {
+      rows: { title: 'word of the translation', labels: unitLabels(rows) },
+      columns: { title: 'word of the sentence', labels: unitLabels(columns) },
+      quantity: QUANTITY,
+      request: { capture: [], analyses: ['alignment'] },
+    },
+    sentence: {
+      sides: { rows: 'target', columns: 'source' },
+      rowOf: (token) => unitOf(rows, token),
+      columnOf: (token) => unitOf(columns, token),
+      ofRow: (row) => rowShown(trace, subject, row),
+      ofColumn: (column) => columnShown(trace, subject, column),
+      ceiling: 1,
+      rest: chosen === null ? { readout: restOf(subject) } : rowShown(trace, subject, chosen),
+    },
+    cursor: {
+      chooseHint: 'Enter keeps or releases the lines of the word',
+      ...(chosen !== null && { chosen: { row: chosen } }),
+      start: { row: start, column: strongestOf(weights, { row: start }) },
+    },
   };
 }
 
@@ -271,7 +281,11 @@ function rowShown(trace, subject, row) {
   const tint = spread(subject.columns, rowOf(subject.weights, row), trace.tokens.length);
   return {
     tint,
-    readout: sentence(subject, row, strongestOf(subject.weights, { row }), 'attends most to'),
+    readout: sentence(
+      subject,
+      { row, column: strongestOf(subject.weights, { row }) },
+      'attends most to',
+    ),
   };
 }
 
@@ -289,15 +303,15 @@ function columnShown(trace, subject, column) {
   };
 }
 
-/** @param {Alignment} subject @param {number} row @param {number} column */
-function sentence(subject, row, column, verb = 'attends to') {
+/** @param {Alignment} subject @param {Cell} pair */
+function sentence(subject, { row, column }, verb = 'attends to') {
   const { rows, columns, weights } = subject;
   const weight = weights.data[row * weights.columns + column];
-  return `${namedUnit(rows, row)} ${verb} ${namedUnit(columns, column)} with weight ${share(weight)}${isLinked(subject, row, column) ? '; the two are linked' : ''}`;
+  return `${namedUnit(rows, row)} ${verb} ${namedUnit(columns, column)} with weight ${share(weight)}${isLinked(subject, { row, column }) ? '; the two are linked' : ''}`;
 }
 
-/** @param {Alignment} alignment @param {number} row @param {number} column */
-function isLinked({ links }, row, column) {
+/** @param {Alignment} alignment @param {Cell} pair */
+function isLinked({ links }, { row, column }) {
   return links.some((link) => link.row === row && link.column === column);
 }
 

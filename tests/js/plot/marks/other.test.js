@@ -125,3 +125,26 @@ test('a rule is a path from one point to another, turned with its chart', () => 
   deepEqual(traced(mark).x, [1, 2, null]);
   deepEqual(traced(mark, { isSwapped: true }).y, [1, 2, null]);
 });
+
+/** Words in rows of so many pixels. */
+function wordsIn(row, channels) {
+  const mark = text(['a', '<b>'], {
+    x: () => 0,
+    y: (_, at) => at,
+    text: (word) => word,
+    ...channels,
+  });
+  const spec = { x: band(['x']), y: band(['0', '1']), marks: [mark], size: { row } };
+  return chart({ ...spec, table: { quantity: 'q' } }, { width: 600, palette: PALETTE }).data;
+}
+
+test('each word has its own side of its point', () => {
+  const at = (word) => (word === 'a' ? 'top left' : 'top right');
+  deepEqual(wordsIn(20, { at })[0].textposition, ['top left', 'top right']);
+  equal(wordsIn(20, { at: 'middle right' })[0].textposition, 'middle right');
+});
+
+test('texts of rows are left out where rows are lower than they', () => {
+  equal(wordsIn(12, { least: 12 }).length, 1);
+  equal(wordsIn(11, { least: 12 }).length, 0);
+});

@@ -9,7 +9,7 @@ import {
 } from '../../../../static/js/views/compare/heads.js';
 import { nextChange } from '../../../../static/js/views/compare/next_token.js';
 import { picturesOf, runFigure } from '../../../../static/js/views/compare/models.js';
-import { commonPairs, editsOf } from '../../../../static/js/views/compare/sides.js';
+import { editsOf } from '../../../../static/js/views/compare/sides.js';
 import { near, PALETTE, sampleTrace } from '../../sample.js';
 
 const WISH = {
@@ -37,38 +37,6 @@ test('an edit is sent as the API takes it', () => {
   deepEqual(editsOf(four), [{ kind: 'quantize', bits: 4 }]);
   const modules = ['*.embedding'];
   deepEqual(editsOf({ ...four, modules }), [{ kind: 'quantize', bits: 4, parts: modules }]);
-});
-
-const common = (a, b) =>
-  commonPairs([...a], [...b])
-    .map(([i]) => a[i])
-    .join('');
-
-test('the longest common subsequence is found in order', () => {
-  equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
-  deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
-    [0, 0],
-    [2, 2],
-  ]);
-});
-
-/** All common subsequences, by brute force. */
-function longest(a, b) {
-  if (a === '' || b === '') return 0;
-  if (a[0] === b[0]) return 1 + longest(a.slice(1), b.slice(1));
-  return Math.max(longest(a.slice(1), b), longest(a, b.slice(1)));
-}
-
-test('the common subsequence has maximal length', () => {
-  let seed = 7;
-  const letter = () => {
-    seed = (seed * 16807) % 2147483647;
-    return 'abc'[seed % 3];
-  };
-  for (let trial = 0; trial < 60; trial += 1) {
-    const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
-    equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
-  }
 });
 
 test('the attention moved in a head matches its matrix of changes', () => {

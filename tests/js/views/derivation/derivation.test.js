@@ -4,12 +4,11 @@ import { spoken } from '../../../../static/js/ui/formula.js';
 import {
   derive,
   differences,
-  scoreFormula,
   shareOf,
   sitesOf,
-  softmaxFormula,
   termsOf,
 } from '../../../../static/js/views/derivation/derivation.js';
+import { scoreFormula, softmaxFormula } from '../../../../static/js/views/derivation/formulas.js';
 import { array, near } from '../../sample.js';
 import { headTrace } from './sample.js';
 

@@ -33,7 +33,9 @@ test('the sums beside all keys lie on the axis, and its colour bar beyond them',
     const { data, layout } = figures(asked(), { width }).at(-1);
     const [map, sums] = [data[0], data.at(-1)];
     ok(sums.x.every((x) => x <= layout.xaxis.range[1]));
-    ok(map.colorbar.orientation === 'h' || map.colorbar.xpad >= 64);
+    const wide = layout.width - layout.margin.l - layout.margin.r;
+    ok(map.colorbar.orientation === 'h' || (map.colorbar.x - 1) * wide >= 64);
+    ok(layout.margin.r >= 64);
     match(sums.text[0], /^\s(masked|[−+]?\d+\.\d → \S+)$/u);
   }
 });

@@ -1,0 +1,36 @@
+import { deepEqual, equal } from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { commonPairs } from '../../../../static/js/views/compare/match.js';
+
+const common = (a, b) =>
+  commonPairs([...a], [...b])
+    .map(([i]) => a[i])
+    .join('');
+
+test('the longest common subsequence is found in order', () => {
+  equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
+  deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
+    [0, 0],
+    [2, 2],
+  ]);
+});
+
+/** All common subsequences, by brute force. */
+function longest(a, b) {
+  if (a === '' || b === '') return 0;
+  if (a[0] === b[0]) return 1 + longest(a.slice(1), b.slice(1));
+  return Math.max(longest(a.slice(1), b), longest(a, b.slice(1)));
+}
+
+test('the common subsequence has maximal length', () => {
+  let seed = 7;
+  const letter = () => {
+    seed = (seed * 16807) % 2147483647;
+    return 'abc'[seed % 3];
+  };
+  for (let trial = 0; trial < 60; trial += 1) {
+    const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
+    equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
+  }
+});
