@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from headlight.commands.data import data
+from headlight.commands.lab.data import data
 from headlight.commands.parsing import (
     USAGE_ERROR,
     Command,
@@ -357,7 +357,7 @@ def train(
     """
     options = locals() | {"device": device or settings_of().device}
     with reporting_errors():
-        from headlight.commands.training import train_model
+        from headlight.commands.lab.training import train_model
 
         is_finished = train_model(**options)
     if not is_finished:
@@ -381,7 +381,7 @@ def comparisons(
     repeated, and the answer ends with a full stop.
     """
     with reporting_errors():
-        from headlight.commands.training import sample_comparisons
+        from headlight.commands.lab.training import sample_comparisons
 
         sample_comparisons(corpus, out, model=model, count=count, seed=seed, force=force)
 
@@ -440,7 +440,7 @@ def evaluate(
     """
     settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
-        from headlight.commands.evaluate import evaluate_model, profile_model
+        from headlight.commands.lab.evaluate import evaluate_model, profile_model
 
         device = device or settings.device
         if heads:
@@ -448,7 +448,7 @@ def evaluate(
                 raise UsageError("--heads takes --text alone; leave the other options out")
             profile_model(model, text or [], sentences, device, settings.own_models_dir)
             return
-        from headlight.model.evaluation.figures import Evidence
+        from headlight.model.lab.evaluation.figures import Evidence
 
         evidence = Evidence(
             text=tuple(text or ()),
@@ -494,7 +494,7 @@ def quantize(
     """
     settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
-        from headlight.commands.evaluate import quantize_model
+        from headlight.commands.lab.evaluate import quantize_model
 
         quantize_model(
             model,
@@ -533,7 +533,7 @@ def experiment(
 ) -> None:
     """Run an experiment: a small computation that shows one mechanism."""
     with reporting_errors():
-        from headlight.commands import experiment as command
+        from headlight.commands.lab import experiment as command
 
         if name is None:
             command.list_experiments()

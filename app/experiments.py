@@ -18,7 +18,13 @@ from anyio import CapacityLimiter
 
 from headlight.concurrency import ClientLeft, Places, run_in_thread
 from headlight.errors import Problem
-from headlight.model.experiments.experiment import Experiment, Frame, Parameters, TooCostly, collect
+from headlight.model.lab.experiments.experiment import (
+    Experiment,
+    Frame,
+    Parameters,
+    TooCostly,
+    collect,
+)
 
 Result = TypeVar("Result")
 

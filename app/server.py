@@ -33,7 +33,7 @@ from headlight import logs
 from headlight.settings import ANY_ADDRESS, MAX_HEADER_BYTES, Settings, warnings_of
 
 if TYPE_CHECKING:
-    from headlight.registry import Registry
+    from headlight.models.registry import Registry
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from headlight.experiments import Experiments
 from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.served import Served
-from headlight.registry import Registry, registry_of
+from headlight.models.registry import Registry, registry_of
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.sending import Outgoing

@@ -74,7 +74,7 @@ class Example:
     ``view`` is the id of the view, ``where`` the stack (``encoder``, ``decoder``) or the attention
     between them (``cross``), ``layer`` and ``head`` the attention map, ``query`` the index of the
     predicted token and ``source`` that of the source token. All count from 0; None: not given.
-    ``claim`` is what the example shows, as `headlight.model.evaluation.examples` measures it.
+    ``claim`` is what the example shows, as `headlight.model.lab.evaluation.examples` measures it.
     """
 
     text: str
@@ -105,8 +105,8 @@ class ModelCard:
     steps, tokens, hours and machine. ``corpus`` holds the figures of the training text that
     ``headlight data report`` measured. ``metrics`` are the figures that ``headlight evaluate``
     measured, ``heads`` a summary of the profile of the heads
-    (`headlight.model.evaluation.heads`), and ``expert_tokens`` the tokens that it counted at each
-    expert (`headlight.model.evaluation.moe`). ``prose`` is the Markdown below the YAML.
+    (`headlight.model.lab.evaluation.heads`), and ``expert_tokens`` the tokens counted at each
+    expert (`headlight.model.lab.evaluation.moe`). ``prose`` is the Markdown below the YAML.
     """
 
     title: str
@@ -222,7 +222,7 @@ CLAIM = {"claim": str, "score": float, "control": float, "sentences": int}
 
 
 def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
-    """The figures of an example's claim (`headlight.model.evaluation.examples`).
+    """The figures of an example's claim (`headlight.model.lab.evaluation.examples`).
 
     Returns:
         ``claim``, ``score``, ``control`` and ``sentences``; None if the example claims nothing, or
@@ -267,7 +267,7 @@ def _robustness_section(metrics: Mapping[str, Any]) -> str:
 
 
 def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
-    """The figures of `headlight.model.evaluation.robustness`."""
+    """The figures of `headlight.model.lab.evaluation.robustness`."""
     main = _plainly(str(robustness.get("figure", "figure")))
     by_length = "bits a token" if main == "bits per byte" else main
     for form, value in _group(robustness, "forms"):
@@ -282,7 +282,7 @@ def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
 
 
 def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
-    """The figures of a translator (`headlight.model.evaluation.translate.typed_figures`)."""
+    """The figures of a translator (`headlight.model.lab.evaluation.translate.typed_figures`)."""
     for form, value in _group(typed, "forms"):
         yield _plainly(form), "BLEU without case", value
     if names := _mapping(typed, "names"):

@@ -1,6 +1,6 @@
 """Head profiles: what each head of a model does on many sentences, stored beside its weights.
 
-``headlight evaluate MODEL --heads`` measures a profile (`headlight.model.evaluation.heads`) and
+``headlight evaluate MODEL --heads`` measures a profile (`headlight.model.lab.evaluation.heads`) and
 writes it to ``heads.json``. It names the revision of the model that it was measured on; a profile
 of another revision counts for nothing.
 """

@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from headlight.model.attention.terms import MASKED, Block, ScoreTerms
 from headlight.model.cancellation import check
-from headlight.model.score_terms import MASKED, Block, ScoreTerms
 
 STATISTICS = ("entropy", "first_token", "mean_distance", "logsumexp")
 """The numbers of each row (batch head query)."""

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headlight.model.analysis.logit_lens import PARAMETERS, norm_and_unembedding
-from headlight.model.attention import MultiHeadAttention
+from headlight.model.attention.layer import MultiHeadAttention
 from headlight.model.config import TransformerConfig
 from headlight.model.generation import TransformerWriter
 from headlight.model.hooks import Capture, gradient_leaves

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from headlight.model.attention.terms import ScoreTerms
 from headlight.model.observation import bin_width
 from headlight.model.positions import alibi_slopes
-from headlight.model.score_terms import ScoreTerms
 
 KINDS = (
     "two-way",

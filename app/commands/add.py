@@ -22,20 +22,20 @@ from rich.text import Text
 
 from headlight.commands.output import notes, show
 from headlight.commands.parsing import UsageError
-from headlight.foreign_models import (
-    STORED,
-    load_checked,
-    require_transformers,
-    write_description,
-)
 from headlight.model.card import ModelCard, write_card
 from headlight.model.checkpoint import ZOO, load_checkpoint
 from headlight.model.checkpoint_files import CARD, CONFIG, TOKENIZER, WEIGHTS, memory_bytes
 from headlight.model.foreign.folder import INDEX, SINGLE, is_foreign, read_folder
 from headlight.model.foreign.readme import README, readme_card
 from headlight.model.served import Description
-from headlight.model_memory import in_gb
-from headlight.registry import CHECKS, MODEL_NAME
+from headlight.models.foreign import (
+    STORED,
+    load_checked,
+    require_transformers,
+    write_description,
+)
+from headlight.models.memory import in_gb
+from headlight.models.registry import CHECKS, MODEL_NAME
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.settings import Settings
 

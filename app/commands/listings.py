@@ -14,7 +14,7 @@ from rich.text import Text
 
 from headlight.commands.output import show
 from headlight.model.served import NO_LIMIT
-from headlight.registry import Registry, registry_of
+from headlight.models.registry import Registry, registry_of
 from headlight.settings import Settings, limits_of, variable_of
 
 

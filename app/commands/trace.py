@@ -56,7 +56,7 @@ from headlight.commands.parsing import (
     settings_with_models,
 )
 from headlight.errors import Problem
-from headlight.registry import registry_of
+from headlight.models.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas import JSON, SAFETENSORS
 from headlight.schemas.generation import GenerateRequest

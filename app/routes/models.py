@@ -18,7 +18,7 @@ from headlight.errors import Problem, described, echo, over_limit
 from headlight.model.card import CLAIMS, ModelCard, measured_claim
 from headlight.model.head_profiles import head_labels
 from headlight.model.served import Description, Weight
-from headlight.registry import ModelStatus, Registry
+from headlight.models.registry import ModelStatus, Registry
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.edits import MAX_GLOBS, Glob
 from headlight.schemas.models import (

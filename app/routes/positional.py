@@ -15,7 +15,7 @@ from headlight.model.positions import (
     sinusoidal_encoding,
 )
 from headlight.model.trace import NamedArray
-from headlight.registry import Registry
+from headlight.models.registry import Registry
 from headlight.schemas.traces import PositionalAnswer, PositionalRequest
 from headlight.serialization.negotiation import (
     FILE,

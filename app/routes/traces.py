@@ -13,7 +13,7 @@ from headlight.concurrency import client_left
 from headlight.errors import Problem, described, server_stopping
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, require_known, typed_tokens
-from headlight.registry import Registry
+from headlight.models.registry import Registry
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM
 from headlight.schemas.traces import (

@@ -23,7 +23,7 @@ from headlight.model.site_edit import SiteEdit, for_generation
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import PassSpec, pass_spec, tokenize
-from headlight.registry import Registry
+from headlight.models.registry import Registry
 from headlight.schemas.generation import GenerateRequest
 from headlight.serialization.sending import encode_event
 from headlight.settings import Settings

@@ -13,7 +13,7 @@ from headlight.concurrency import ClientLeft, Places, run_in_thread, unless_clie
 from headlight.engine import Engine, Job
 from headlight.errors import Problem
 from headlight.metrics import Metrics
-from headlight.registry import Registry
+from headlight.models.registry import Registry
 from headlight.schemas.traces import TraceRequest, TracesRequest
 from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.sending import (

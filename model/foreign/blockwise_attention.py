@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headlight.model.blockwise_attention import blockwise_attention
+from headlight.model.attention.blockwise import blockwise_attention
+from headlight.model.attention.terms import Block, ScoreTerms
 from headlight.model.cancellation import check
 from headlight.model.foreign.deferred import rows
 from headlight.model.observation import Observer, current_watch
-from headlight.model.score_terms import Block, ScoreTerms
 
 BLOCK_ELEMENTS = 2**22
 """The most scores of a block that a model file computes, all heads at once."""

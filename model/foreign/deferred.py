@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from headlight.model.attention.terms import Block
 from headlight.model.hooks import Function, FunctionMode
-from headlight.model.score_terms import Block
 
 _ROWS = "_headlight_rows"
 _SHAPED = {Tensor.view, Tensor.reshape, torch.reshape, Tensor.expand}

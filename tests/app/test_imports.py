@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from headlight.foreign_models import load_checked
+from headlight.models.foreign import load_checked
 from tests.tiny_checkpoints import save_checkpoint
 
 SERVE = """
@@ -23,7 +23,7 @@ ALONE = """
 import json, sys
 from pathlib import Path
 import torch
-from headlight.foreign_models import load_checked
+from headlight.models.foreign import load_checked
 load_checked(Path(sys.argv[1]), Path(sys.argv[2]), is_alone=True)
 loaded = sorted(sys.modules)
 assert torch.distributed.is_available()
@@ -43,8 +43,8 @@ HEAVY = {
     "transformers",
     "nltk",
     "sacrebleu",
-    "headlight.model.training",
-    "headlight.model.evaluation",
+    "headlight.model.lab.training",
+    "headlight.model.lab.evaluation",
 }
 
 

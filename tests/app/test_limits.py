@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from headlight import registry
 from headlight.errors import Problem
+from headlight.models import registry
 from headlight.settings import Settings, limits_of
 from headlight.tracing import analyses
 from tests.app.connections import wait_for

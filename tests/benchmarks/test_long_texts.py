@@ -21,11 +21,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from headlight.model.blockwise_attention import blockwise_attention
+from headlight.model.attention.blockwise import blockwise_attention
+from headlight.model.attention.terms import ScoreTerms
 from headlight.model.checkpoint import load
 from headlight.model.config import TransformerConfig
 from headlight.model.observation import MAPS, ROWS, STATISTICS, Watch, watching
-from headlight.model.score_terms import ScoreTerms
 from headlight.model.transformer import Transformer
 
 LENGTHS = [4096, 16384, *map(int, filter(None, os.environ.get("HEADLIGHT_LONG", "").split(",")))]

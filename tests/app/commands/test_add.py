@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from headlight import cli
 from headlight.commands import add as add_module
 from headlight.commands.add import MEASURED, made_card
-from headlight.foreign_models import STORED, load_checked
 from headlight.model.card import read_card
 from headlight.model.foreign.checks import EAGER
-from headlight.registry import CHECKS
+from headlight.models.foreign import STORED, load_checked
+from headlight.models.registry import CHECKS
 from tests.tiny_checkpoints import save_checkpoint
 
 README = """---
@@ -185,7 +185,7 @@ def test_removing_takes_only_what_was_added(run, gpt2, zoo, models_dir, monkeypa
 
 
 def test_without_transformers_the_extra_is_named(run, gpt2, monkeypatch, models_dir):
-    monkeypatch.setattr("headlight.foreign_models.find_spec", lambda name: None)
+    monkeypatch.setattr("headlight.models.foreign.find_spec", lambda name: None)
     result = run("add", str(gpt2))
     assert result.exit_code == 1
     assert "pip install 'headlight[hf]'" in result.stderr

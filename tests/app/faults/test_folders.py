@@ -18,7 +18,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from headlight.errors import Problem
-from headlight.registry import MAX_REASON_CHARACTERS, Registry
+from headlight.models.registry import MAX_REASON_CHARACTERS, Registry
 
 CPU = torch.device("cpu")
 SCALE = "decoder.norm.scale"

@@ -9,7 +9,7 @@ import pytest
 from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.registry import registry_of
+from headlight.models.registry import registry_of
 from headlight.schemas.traces import TraceRequest
 from headlight.tracing import batch as module
 from headlight.tracing.batch import solve

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from headlight.errors import Problem
-from headlight.registry import registry_of
+from headlight.models.registry import registry_of
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.negotiation import ResponseFormat
 from headlight.serialization.trace import encode

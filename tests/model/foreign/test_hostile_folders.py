@@ -18,7 +18,7 @@ from headlight.model.foreign.tokenizer_parts import require_harmless
 GUARDED = """
 import resource, signal, sys, time
 from pathlib import Path
-from headlight.foreign_models import load_checked, read_description
+from headlight.models.foreign import load_checked, read_description
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.foreign.loading import transformers_library
 import transformers.models.auto.modeling_auto, transformers.generation

@@ -1,0 +1,1 @@
+"""The work of the commands that train and evaluate models and clean text."""

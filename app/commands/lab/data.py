@@ -1,0 +1,411 @@
+"""`headlight data`, options and work: clean a corpus before a model reads it, report on it.
+
+Each writes a folder: ``kept.jsonl``, which `headlight train` reads, ``dropped.jsonl`` with a reason
+in every line, and the report as ``report.json`` and as a page that opens offline, ``report.html``.
+A file appears under its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from headlight.commands.output import check, console, notes, writing
+from headlight.commands.parsing import Command, Group, UsageError, option, reporting_errors
+
+if TYPE_CHECKING:
+    from headlight.model.lab.data.deduplication import Deduplicator
+    from headlight.model.lab.data.documents import Document
+    from headlight.model.lab.data.quality import Classifier
+    from headlight.model.lab.data.report import Cleaning
+
+data = typer.Typer(
+    name="data",
+    cls=Group,
+    help="Clean a corpus before training, and report on what is in it.",
+    no_args_is_help=True,
+)
+
+KEPT, DROPPED, TOPICS = "kept.jsonl", "dropped.jsonl", "topics.jsonl"
+CLASSIFIER, CARD = "classifier.json", "classifier.md"
+REPORT, PAGE = "report.json", "report.html"
+
+Corpus = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Text files, .jsonl files with a member text, or folders of .txt files.",
+        metavar="CORPUS...",
+    ),
+]
+Out = Annotated[Path, option("The folder to write.", "DIR")]
+Unit = Annotated[
+    Literal["document", "passage"],
+    option(
+        "Judge whole documents, which lines such as <|endofbook|> separate, or passages of about "
+        "2,000 characters.",
+        name="--by",
+    ),
+]
+Threshold = Annotated[
+    float, option("The Jaccard similarity from which a document is a near-duplicate.", "J")
+]
+LeastQuality = Annotated[
+    float, option("Drop a document with a lower probability of being good.", "P", min=0, max=1)
+]
+ClassifierFile = Annotated[
+    Path | None,
+    option("A classifier.json that `headlight data quality` wrote.", "FILE", "the one that ships"),
+]
+NTopics = Annotated[int, option("The number of topics.", "N", name="--topics", min=2, max=100)]
+Against = Annotated[
+    list[Path] | None, option("A second corpus to compare with; repeat it for more files.", "FILE")
+]
+Seed = Annotated[int, option("The seed of the random numbers.", "N", min=0, max=2**32 - 1)]
+Threads = Annotated[
+    int | None, option("Threads; they do not change the result.", "N", "one per core", min=1)
+]
+Force = Annotated[bool, option("Replace the files of an earlier run.", name="--force")]
+
+
+@data.command(cls=Command)
+def dedup(
+    corpus: Corpus,
+    out: Out,
+    by: Unit = "document",
+    threshold: Threshold = 0.8,
+    seed: Seed = 0,
+    threads: Threads = None,
+    force: Force = False,
+) -> None:
+    """Drop the near-duplicates of earlier documents.
+
+    MinHash over character 5-grams with 128 permutations finds candidates; each is verified by its
+    exact Jaccard similarity. The index of the documents lies in a temporary file, not in memory.
+    """
+    with reporting_errors():
+        from headlight.model.lab.data.report import Cleaning
+
+        cleaning = Cleaning(_deduplicator(threshold, seed), seed=seed, n_threads=_cores(threads))
+        _make_folder(out, [KEPT, DROPPED, REPORT, PAGE], is_forced=force)
+        _write_report(out, _clean(cleaning, corpus, by, out))
+
+
+@data.command(cls=Command)
+def quality(
+    out: Out,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="The corpus to judge; without it a classifier is trained only.",
+            metavar="[CORPUS...]",
+        ),
+    ] = None,
+    by: Unit = "document",
+    classifier: ClassifierFile = None,
+    good: Annotated[
+        list[Path] | None,
+        option(
+            "Train on these as good documents; without bad ones, these are made from them: "
+            "shuffled, cut off, mixed with boilerplate, badly scanned, repeated. Repeatable.",
+            "FILE",
+        ),
+    ] = None,
+    bad: Annotated[
+        list[Path] | None, option("Train on these as bad documents; repeatable.", "FILE")
+    ] = None,
+    labelled: Annotated[
+        list[Path] | None,
+        option(
+            'Train on JSON lines with the members text and label, "good" or "bad"; repeatable.',
+            "FILE",
+        ),
+    ] = None,
+    least_quality: LeastQuality = 0.5,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Drop documents that a classifier finds bad, by counts of words, sentences and repeats.
+
+    The classifier that ships knows stories, and the five kinds of damage that --bad names. Train
+    one on documents of your own with --labelled, or --good and --bad: a fifth of them is held out
+    to measure it.
+    """
+    examples = [*(good or ()), *(bad or ()), *(labelled or ())]
+    with reporting_errors():
+        if classifier and examples:
+            raise UsageError("--classifier excludes --good, --bad and --labelled")
+        if not (corpus or examples):
+            raise UsageError("name a corpus to judge, or --good or --labelled to train on")
+        from headlight.model.lab.data.quality import SHIPPED, read_classifier
+        from headlight.model.lab.data.report import Cleaning
+
+        names = [*([KEPT, DROPPED] if corpus else ()), *([CLASSIFIER, CARD] if examples else ())]
+        if examples:
+            _make_folder(out, [*names, REPORT, PAGE], is_forced=force)
+            found = _train(good or [], bad or [], labelled or [], by, seed)
+            for name, text in ((CLASSIFIER, found.to_json()), (CARD, found.to_card())):
+                with writing(out / name, is_forced=True) as file:
+                    file.write(text.encode())
+        else:
+            found = read_classifier(classifier or SHIPPED)
+            _make_folder(out, [*names, REPORT, PAGE], is_forced=force)
+        cleaning = Cleaning(None, found, least_quality=least_quality, seed=seed)
+        figures = _clean(cleaning, corpus, by, out) if corpus else cleaning.to_dict()
+        _write_report(out, figures)
+
+
+@data.command(cls=Command)
+def topics(
+    corpus: Corpus,
+    out: Out,
+    by: Unit = "document",
+    n_topics: NTopics = 12,
+    against: Against = None,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Find the topics of a corpus by latent Dirichlet allocation, and compare it with another.
+
+    topics.jsonl has a line for each document: its topics with more than a tenth of it, and how
+    even its mixture is, from 0 to 1.
+    """
+    with reporting_errors():
+        from headlight.model.lab.data.documents import size_of
+
+        size_of([*corpus, *(against or ())])
+        _make_folder(out, [TOPICS, REPORT, PAGE], is_forced=force)
+        figures = _corpus_figures(corpus, by)
+        _write_report(
+            out,
+            figures | _study([corpus, *([against] if against else ())], by, out, n_topics, seed),
+        )
+
+
+@data.command(cls=Command)
+def report(
+    corpus: Corpus,
+    out: Out,
+    by: Unit = "document",
+    threshold: Threshold = 0.8,
+    classifier: ClassifierFile = None,
+    least_quality: LeastQuality = 0.5,
+    n_topics: NTopics = 12,
+    against: Against = None,
+    card: Annotated[
+        list[str] | None,
+        option(
+            "Write the figures to the card of this model, which was trained on the corpus; "
+            "repeat it for more models.",
+            "MODEL",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    force: Force = False,
+) -> None:
+    """Clean a corpus and describe it: near-duplicates, quality, topics, sizes before and after.
+
+    Topics are those of the documents that are kept. Open report.html in a browser; it needs no
+    network.
+    """
+    with reporting_errors():
+        from headlight.model.lab.data.documents import size_of
+        from headlight.model.lab.data.quality import SHIPPED, read_classifier
+        from headlight.model.lab.data.report import Cleaning
+        from headlight.model.lab.data.topics import TooLittleText
+
+        size_of([*corpus, *(against or ())])
+        cards = [_card_of(model) for model in card or ()]
+        cleaning = Cleaning(
+            _deduplicator(threshold, seed),
+            read_classifier(classifier or SHIPPED),
+            least_quality=least_quality,
+            seed=seed,
+            n_threads=_cores(threads),
+        )
+        _make_folder(out, [KEPT, DROPPED, TOPICS, REPORT, PAGE], is_forced=force)
+        figures = _clean(cleaning, corpus, by, out)
+        compared = [[out / KEPT], *([against] if against else ())]
+        try:
+            if not figures["after"]["documents"]:
+                raise TooLittleText("every document was dropped")
+            figures |= _study(compared, by, out, n_topics, seed)
+        except TooLittleText as error:  # the other parts stand
+            notes.print(f"no topics: {error}", markup=False, soft_wrap=True)
+        _write_report(out, figures)
+        for path in cards:
+            _write_card(path, figures)
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+def _deduplicator(threshold: float, seed: int) -> Deduplicator:
+    from headlight.model.lab.data.deduplication import Deduplicator
+
+    try:
+        return Deduplicator(threshold, seed)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
+
+
+def _cores(threads: int | None) -> int:
+    return threads or os.cpu_count() or 1
+
+
+def _corpus_figures(corpus: list[Path], by: Unit) -> dict[str, Any]:
+    return {"corpus": [str(path) for path in corpus], "by": by}
+
+
+def _clean(cleaning: Cleaning, corpus: list[Path], by: Unit, out: Path) -> dict[str, Any]:
+    """Write the documents that are kept and those that are dropped; return the figures."""
+    from headlight.model.lab.data.documents import size_of, stream_documents
+
+    with (
+        _progress("Reading", size_of(corpus)) as advance,
+        writing(out / KEPT, is_forced=True) as kept,
+        writing(out / DROPPED, is_forced=True) as dropped,
+    ):
+        for judged in cleaning.run(stream_documents(corpus, by)):
+            file = kept if judged.reason is None else dropped
+            file.write(_line(judged.to_dict()))
+            advance(judged.document)
+    return _corpus_figures(corpus, by) | cleaning.to_dict()
+
+
+def _train(
+    good: list[Path], bad: list[Path], labelled: list[Path], by: Unit, seed: int
+) -> Classifier:
+    """Train a classifier on labelled documents, or on good ones and their damaged copies."""
+    from headlight.model.lab.data.documents import size_of
+    from headlight.model.lab.data.quality import read_examples, train_classifier
+
+    if bad and not (good or labelled):
+        raise UsageError("--bad alone has one label; name good documents with --good")
+    files = [*good, *bad, *labelled]
+    with _progress("Training", size_of(files)) as advance:
+        examples = list(read_examples(good, bad, labelled, by, seed, advance))
+    return train_classifier(
+        examples,
+        seed=seed,
+        about={
+            "good": [path.name for path in good],
+            "bad": [path.name for path in bad] or ("" if labelled else "the good ones, damaged"),
+            "labelled": [path.name for path in labelled],
+            "by": by,
+        },
+    )
+
+
+def _study(
+    corpora: list[list[Path]], by: Unit, out: Path, n_topics: int, seed: int
+) -> dict[str, Any]:
+    """Fit topics to one or two corpora, write those of each document, and return the figures."""
+    from headlight.model.lab.data.documents import stream_documents
+    from headlight.model.lab.data.report import TopicStudy
+
+    with notes.status("Fitting topics"):
+        sources = [partial(stream_documents, paths, by) for paths in corpora]
+        study = TopicStudy(sources, n_topics, seed)
+        with writing(out / TOPICS, is_forced=True) as file:
+            for document, mixture in study.run():
+                source = document.members.get("source", str(document.place))
+                file.write(_line({"source": source, **mixture.to_dict()}))
+    figures = study.to_dict()
+    if len(corpora) > 1:
+        figures["against"]["corpus"] = [str(path) for path in corpora[1]]
+    return {"topics": figures}
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _make_folder(out: Path, names: Iterable[str], *, is_forced: bool) -> None:
+    """Make the folder, and check that its files can be written, before anything is computed."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out is {out}, which is a file; name a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        check(out / name, is_forced=is_forced)
+
+
+def _line(members: dict[str, Any]) -> bytes:
+    """A JSON line; a lone surrogate of another member becomes its escape."""
+    return json.dumps(members, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+
+
+def _write_report(out: Path, figures: dict[str, Any]) -> None:
+    from headlight.commands.lab.data_page import render
+
+    text = json.dumps(figures, indent=2, ensure_ascii=False) + "\n"
+    with writing(out / REPORT, is_forced=True) as file:
+        file.write(text.encode())
+    with writing(out / PAGE, is_forced=True) as file:
+        file.write(render(figures).encode())
+    if "before" in figures and figures["before"]["documents"]:
+        before, after = figures["before"]["documents"], figures["after"]["documents"]
+        dropped = figures["dropped"]
+        reasons = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in dropped.items())
+        why = f" (dropped: {reasons})" if reasons else ""
+        console.print(f"kept {after:,} of {before:,} documents{why}", markup=False, soft_wrap=True)
+        if not after and dropped.get("low_quality"):
+            least = figures["quality"]["least_quality"]
+            smaller = "" if figures["by"] == "passage" else "judge passages with --by passage, "
+            notes.print(
+                f"all that is left is below --least-quality {least:g}: lower it, {smaller}or give "
+                "--classifier a file that `headlight data quality --good` wrote for such texts",
+                soft_wrap=True,
+            )
+    console.print(f"the report is {out / PAGE}", markup=False, soft_wrap=True)
+
+
+def _card_of(model: str) -> Path:
+    """The card of a model, which is read so that an error comes before the work."""
+    from headlight.model.card import read_card
+    from headlight.model.checkpoint import find_model
+    from headlight.model.checkpoint_files import CARD as MODEL_CARD
+
+    path = find_model(model) / MODEL_CARD
+    read_card(path)
+    return path
+
+
+def _write_card(path: Path, figures: dict[str, Any]) -> None:
+    from headlight.model.card import read_card, write_card
+    from headlight.model.checkpoint import write_atomically
+    from headlight.model.lab.data.report import card_figures
+
+    command = shlex.join(["headlight", *sys.argv[1:]])
+    changed = replace(read_card(path), corpus=card_figures(figures, command))
+    write_atomically(path, lambda partial: write_card(partial, changed))
+    console.print(f"the figures are on {path}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress(title: str, n_bytes: int) -> Iterator[Callable[[Document], None]]:
+    """Show the bytes that were read on the terminal; call the result with each document."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notes, transient=True) as progress:
+        task = progress.add_task(title, total=n_bytes)
+
+        def advance(document: Document) -> None:
+            progress.advance(task, document.place.end - document.place.start)
+
+        yield advance

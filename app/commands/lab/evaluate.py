@@ -1,0 +1,284 @@
+"""The work of `headlight evaluate` and `quantize`: figures on a card, a copy with fewer bits.
+
+With --heads, `headlight evaluate` writes a profile of every head. The options are in `app/cli.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.table import Column, Table
+from rich.text import Text
+
+from headlight.commands.output import console, show
+from headlight.commands.parsing import UsageError
+from headlight.model.card import ModelCard, flatten, read_card, write_card
+from headlight.model.checkpoint import find_model, load, load_checkpoint, save, write_atomically
+from headlight.model.checkpoint_files import CARD, WEIGHTS, CheckpointError
+from headlight.model.device import choose_device
+from headlight.model.foreign import is_foreign
+from headlight.model.head_profiles import HEADS, head_labels, to_json
+from headlight.model.lab.evaluation.figures import (
+    SAMPLE,
+    Evidence,
+    joined,
+    measure,
+    measure_bits,
+    measure_expert_tokens,
+    recipe_of,
+    require_no_files,
+    rounded,
+)
+from headlight.model.lab.evaluation.heads import profile_heads
+from headlight.model.lab.evaluation.reasoning import profile_digits
+from headlight.model.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.lab.training.corpus import (
+    CorpusError,
+    SentencePair,
+    read_documents,
+    read_pairs,
+)
+from headlight.model.quantization import Activations, Granularity, StoredQuantization, UnknownPart
+from headlight.model.served import Served
+from headlight.model.served_transformer import Checkpoint
+
+BITS = "quantization"  # the figures on a card that --bits measures
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn a ValueError of the block into a `UsageError`, unless a file is at fault."""
+    try:
+        yield
+    except (CorpusError, CheckpointError):
+        raise
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def evaluate_model(
+    model: str,
+    evidence: Evidence,
+    device: str,
+    models_dir: Path | None,
+    bits: Sequence[int],
+) -> dict[str, Any]:
+    """Measure a model, given its id or its folder, and write the figures to its card.
+
+    Figures that need other evidence stay on the card: without any, only those on the project's own
+    texts change. With `bits` the model is measured in fewer bits, and only those figures change.
+
+    Raises:
+        UsageError: the model or the device is unknown, or the model takes no such evidence.
+        ValueError: the folder or a file is unusable.
+        ImportError: a library that a figure needs is not installed.
+    """
+    folder, place = _find(model, models_dir, device)
+    if is_foreign(folder):
+        raise UsageError(
+            f"'{model}' is a checkpoint of Transformers; only its heads are measured: add --heads"
+        )
+    checkpoint = load_checkpoint(folder, device=place)
+    card = checkpoint.description.card
+    if bits:
+        with usage_errors():
+            figures = {BITS: measure_bits(checkpoint, evidence, bits)}
+        show(_figures_table(figures, checkpoint.id))
+        renewed = replace(card, metrics={**card.metrics, **figures})
+        write_atomically(folder / CARD, lambda path: write_card(path, renewed))
+        return figures
+    with usage_errors():
+        figures = measure(checkpoint, evidence)
+        found = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
+    show(_figures_table(figures, checkpoint.id))
+    if found is not card.expert_tokens:
+        show(_experts_table(found, checkpoint.id))
+    if evidence == Evidence():
+        known = card.training.get("evaluation")
+        console.print(
+            "measured on the project's own texts; name held-out text with --text for the rest"
+            + (f"; the figures on the card come from: {known}" if known else ""),
+            markup=False,
+        )
+    figures = joined(card.metrics, figures, evidence)
+    figures |= {BITS: card.metrics[BITS]} if BITS in card.metrics else {}
+    renewed = replace(card, metrics=figures, expert_tokens=found)
+    write_atomically(folder / CARD, lambda path: write_card(path, renewed))
+    return figures
+
+
+def _find(model: str, models_dir: Path | None, device: str) -> tuple[Path, torch.device]:
+    """The folder of a model, and the device to measure it on."""
+    try:
+        folder = find_model(model, models_dir)
+    except CheckpointError as error:
+        raise UsageError(str(error)) from error
+    with usage_errors():
+        return folder, choose_device(device)
+
+
+def _experts_table(found: Mapping[str, Any], title: str) -> Table:
+    table = Table("layer", "expert", "of all tokens", "most of all", title=title)
+    for layer, experts in found["layers"].items():
+        for number, expert in enumerate(experts):
+            texts = " ".join(repr(token["text"]) for token in expert["tokens"])
+            table.add_row(layer, str(number), f"{100 * expert['share']:.1f} %", Text(texts))
+    return table
+
+
+def _figures_table(figures: Mapping[str, Any], title: str) -> Table:
+    table = Table(Column("figure", overflow="fold"), "value", title=title)
+    for name, value in flatten(figures):
+        table.add_row(name, str(value))
+    return table
+
+
+def profile_model(
+    model: str,
+    text: Sequence[Path],
+    n_sentences: int,
+    device: str,
+    models_dir: Path | None,
+) -> dict[str, Any]:
+    """Measure every head of a model and write the profile beside it, with a summary on its card.
+
+    Without `text`, the project's own sample is read, by a model of the recipe ``reasoning`` the
+    solutions of its test problems. A card is not made for a model without one.
+
+    Raises:
+        UsageError: the model or the device is unknown.
+        ValueError: the folder or a file is unusable.
+    """
+    folder, place = _find(model, models_dir, device)
+    checkpoint = load(folder, device=place)
+    names = [path.name for path in text] or ["the project's own texts"]
+    if isinstance(checkpoint, Checkpoint) and recipe_of(checkpoint) == "reasoning":
+        with usage_errors():
+            require_no_files(text)
+        names = ["solutions of test problems"]
+        found = profile_digits(checkpoint, n_sentences=n_sentences)
+    else:
+        found = profile_heads(checkpoint, _documents(checkpoint, text), n_sentences=n_sentences)
+    profile: dict[str, Any] = {"text": names, **rounded(found)}
+    write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
+    if (folder / CARD).exists():
+        renewed = replace(read_card(folder / CARD), heads=summary_of(profile))
+        write_atomically(folder / CARD, lambda path: write_card(path, renewed))
+    show(_table(profile, checkpoint.id))
+    return profile
+
+
+def _documents(checkpoint: Served, text: Sequence[Path]) -> Sequence[str | SentencePair]:
+    if checkpoint.config.kind != "encoder-decoder":
+        return read_documents(text or [SAMPLE])
+    if text:
+        return read_pairs(text)
+    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    return [pair.sentences for pair in gold]
+
+
+def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels with their scores and the cost of each head, for a card."""
+    labels = head_labels(profile)
+    return {
+        "text": profile["text"],
+        "sentences": profile["sentences"],
+        "bits_per_byte": profile["bits_per_byte"],
+        "attentions": {
+            path: [
+                {"labels": of_head, "cost": head["cost"]}
+                for of_head, head in zip(labels[path], heads, strict=True)
+            ]
+            for path, heads in profile["attentions"].items()
+        },
+    }
+
+
+def _table(profile: Mapping[str, Any], title: str) -> Table:
+    table = Table("attention", "head", "labels", "bits a byte without it", title=title)
+    for path, heads in summary_of(profile)["attentions"].items():
+        for number, head in enumerate(heads):
+            labels = ", ".join(f"{name} {score:.2f}" for name, score in head["labels"].items())
+            table.add_row(path, str(number), labels, f"{head['cost']:+.4f}")
+    return table
+
+
+def quantize_model(
+    model: str,
+    out: Path,
+    *,
+    models_dir: Path | None,
+    bits: int,
+    parts: tuple[str, ...],
+    per: Granularity,
+    activations: Activations,
+) -> None:
+    """Quantize a model, given its id or its folder, and write it to a new folder.
+
+    The card keeps the sources and examples, and loses the figures: those were of other weights.
+
+    Raises:
+        UsageError: the model is unknown, foreign or quantized already, `out` exists, or a setting
+            is not allowed.
+        ValueError: the model's folder is unusable, or a weight is not finite.
+        OSError: `out` cannot be written.
+    """
+    try:
+        folder = find_model(model, models_dir)
+        quantization = StoredQuantization(bits=bits, parts=parts, per=per, activations=activations)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if out.exists() or out.is_symlink():
+        raise UsageError(f"{out} exists already; name a new folder with --out")
+    if is_foreign(folder):
+        raise UsageError(
+            f"'{model}' is a checkpoint of Transformers; only models of Headlight are quantized"
+        )
+    checkpoint = load_checkpoint(folder)
+    if (known := checkpoint.description.quantization) is not None:
+        raise UsageError(
+            f"'{model}' is quantized already, to {known.bits} bits; quantize the model it was made "
+            "from"
+        )
+    card = _card_of_copy(
+        checkpoint.description.card, checkpoint.id, out.resolve().name, quantization
+    )
+    try:
+        save(out, checkpoint.model, checkpoint.tokenizer, card, quantization=quantization)
+    except UnknownPart as error:
+        raise UsageError(str(error)) from error
+    before, after = ((path / WEIGHTS).stat().st_size for path in (folder, out))
+    console.print(
+        f"{out}: {after:,} bytes of weights in place of {before:,}; "
+        f"`headlight evaluate {out}` measures it",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _card_of_copy(
+    card: ModelCard, source: str, title: str, quantization: StoredQuantization
+) -> ModelCard:
+    """The card of the copy."""
+    what = "all matrices" if not quantization.parts else ", ".join(quantization.parts)
+    each = "row of a matrix" if quantization.per == "channel" else "matrix"
+    prose = (
+        f"# {title}\n\n`{source}` with {quantization.bits} bits for each weight of {what}, and a "
+        f"scale and zero point for each {each}; biases and norms are as they were."
+    )
+    if quantization.activations == "dynamic":
+        prose += " Linear layers round their inputs to 8 bits in each pass, too."
+    known = {name: card.training[name] for name in ("recipe",) if name in card.training}
+    return replace(
+        card,
+        title=f"{card.title}, {quantization.bits} bits",
+        training={**known, "quantized_from": source, "quantization": quantization.to_dict()},
+        metrics={},
+        expert_tokens={},
+        prose=prose,
+    )

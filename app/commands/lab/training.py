@@ -1,0 +1,403 @@
+"""The work of `headlight train` and `comparisons`: settings as typed, the run, its progress.
+
+Their options are in `app/cli.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from safetensors import SafetensorError
+
+from headlight.commands.lab.evaluate import usage_errors
+from headlight.commands.output import console, notes
+from headlight.commands.parsing import UsageError
+from headlight.model.card import ModelCard, read_card
+from headlight.model.checkpoint import ZOO, find_model, load_checkpoint
+from headlight.model.checkpoint_files import CARD, CheckpointError
+from headlight.model.device import choose_device, choose_threads, is_out_of_memory, machine_of
+from headlight.model.lab.training import run
+from headlight.model.lab.training.config import merge
+from headlight.model.lab.training.corpus import read_documents
+from headlight.model.lab.training.distributed import join, local_rank
+from headlight.model.lab.training.loop import Loop, StepReport
+from headlight.model.lab.training.preference import make_comparisons, write_comparisons
+from headlight.model.lab.training.recipes import RECIPES
+
+BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
+
+
+def train_model(
+    recipe: str,
+    out: Path,
+    *,
+    corpus: Sequence[Path] | None,
+    comparisons: Sequence[Path] | None,
+    config: Path | None,
+    assignments: Sequence[str] | None,
+    steps: int | None,
+    seed: int | None,
+    device: str,
+    precision: str | None,
+    threads: int | None,
+    begun_from: str | None,
+    reward: str | None,
+    teacher: str | None,
+    tokenizer: str | None,
+    resume: bool,
+) -> bool:
+    """Train a model, or resume its training; the arguments are the options of `headlight train`.
+
+    Returns:
+        False if a signal stopped the run before its last step; its state is saved.
+
+    Raises:
+        UsageError: an option or a setting is not allowed.
+        ValueError: a file is unusable, memory ran out, or the loss is not finite.
+    """
+    try:
+        with usage_errors():
+            n_threads = choose_threads(threads)
+            place = choose_device(device)
+        is_held_back = threads is None and n_threads < torch.get_num_threads()
+        torch.set_num_threads(n_threads)
+        with join(place) as processes:
+            with usage_errors():
+                if resume:
+                    models = begun_from or teacher or reward or tokenizer
+                    is_other = _is_other_corpus(out, [*(corpus or ()), *(comparisons or ())])
+                    if is_other or config or assignments or models or seed is not None:
+                        raise UsageError(
+                            "a resumed run keeps its corpus, its seed, its settings, the model it "
+                            "began from and its other models; leave them out"
+                        )
+                    loop = run.resume(
+                        out,
+                        steps=steps,
+                        precision=precision,
+                        command=_command(processes.size),
+                        device=device,
+                        processes=processes,
+                    )
+                else:
+                    settings = _settings(config, assignments, steps=steps, seed=seed)
+                    if recipe == "rlhf":
+                        begun_from = begun_from or "stories"
+                        merge(settings, _raters(reward, begun_from))
+                    elif reward is not None:
+                        raise UsageError(
+                            f"the recipe {recipe!r} uses no reward model; leave out --reward"
+                        )
+                    asked = run.make_run(
+                        recipe,
+                        _files(recipe, corpus, comparisons),
+                        settings=settings,
+                        precision=precision or "auto",
+                        command=_command(processes.size),
+                        begun_from=begun_from,
+                        teacher=teacher,
+                        tokenizer=tokenizer,
+                    )
+                    loop = run.start(asked, out, device=device, processes=processes)
+            return _run_loop(loop, loop.out.resolve().name, BUSY if is_held_back else "")
+    except (ValueError, OSError):
+        if local_rank() > 0:  # the first process of this machine reports it
+            sys.exit(1)
+        raise
+
+
+def _files(
+    recipe: str, corpus: Sequence[Path] | None, comparisons: Sequence[Path] | None
+) -> Sequence[Path]:
+    """The files that a recipe reads: its comparisons or its corpus."""
+    wanted, other = ("comparisons", "corpus") if recipe == "reward" else ("corpus", "comparisons")
+    given = {"corpus": corpus, "comparisons": comparisons}
+    if given[other]:
+        raise UsageError(f"the recipe {recipe!r} reads no {other}; leave out --{other}")
+    if found := given[wanted]:
+        return found
+    if not RECIPES[recipe].reads_corpus:
+        return ()
+    article = "no corpus was" if wanted == "corpus" else "no comparisons were"
+    raise UsageError(f"{article} given; name a file with --{wanted}")
+
+
+def _is_other_corpus(out: Path, files: Sequence[Path]) -> bool:
+    """Return True if files are named that are not those of the run in a folder."""
+    try:
+        return (
+            bool(files) and tuple(str(path.resolve()) for path in files) != run.read_run(out).corpus
+        )
+    except CheckpointError:
+        return True
+
+
+def _raters(reward: str | None, reference: str) -> dict[str, Any]:
+    """The settings of `rlhf` that name the reward model and the frozen reference."""
+    if reward is None:
+        raise UsageError("the recipe 'rlhf' needs a reward model; name it with --reward")
+    models = {"rows.reward": reward, "rows.reference": reference}
+    return {name: str(find_model(model).resolve()) for name, model in models.items()}
+
+
+def sample_comparisons(
+    corpus: Sequence[Path], out: Path, *, model: str, count: int, seed: int, force: bool
+) -> None:
+    """Write comparisons of a model's samples; the arguments are those of `headlight comparisons`.
+
+    Raises:
+        UsageError: there is no such model, or it is no decoder.
+        ValueError: a file is unusable, or exists already.
+    """
+    if out.exists() and not force:
+        raise ValueError(f"{out} exists; replace it with --force")
+    with usage_errors():
+        try:
+            checkpoint = load_checkpoint(find_model(model))
+        except CheckpointError as error:
+            raise UsageError(str(error)) from error
+        if checkpoint.config.kind != "decoder":
+            raise UsageError(f"{model} is of kind {checkpoint.config.kind!r}; use a decoder")
+    made = []
+    with _progress(Console(stderr=True), "comparisons") as progress:
+        task = progress.add_task("", total=count, figures="")
+        for one in make_comparisons(checkpoint, read_documents(corpus), count=count, seed=seed):
+            made.append(one)
+            progress.update(task, advance=1)
+    write_comparisons(out, made)
+    console.print(f"wrote {len(made)} comparisons to {out}", markup=False)
+    if len(made) < count:
+        notes.print(
+            f"{len(made)} of {count}: each paragraph of the corpus begins one prompt, and all are "
+            "used; pairs of one score and blank answers are left out: name more text with "
+            "--corpus",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _command(n_processes: int) -> str:
+    """The command line, as it can be typed again."""
+    together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
+    return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def _settings(
+    config: Path | None, assignments: Sequence[str] | None, *, steps: int | None, seed: int | None
+) -> dict[str, Any]:
+    """Merge a file, assignments and options, each overriding the one before."""
+    changes = read_settings_file(config) if config else {}
+    merge(changes, read_settings(assignments or ()))
+    options = {"loop.steps": steps, "loop.seed": seed}
+    merge(changes, {name: value for name, value in options.items() if value is not None})
+    return changes
+
+
+def read_settings(assignments: Sequence[str]) -> dict[str, Any]:
+    """Parse ``["loop.steps=10"]`` as ``{"loop": {"steps": 10}}``; values are YAML.
+
+    Raises:
+        ValueError: an assignment has no equals sign, or its value is not YAML.
+    """
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        name, is_there, value = assignment.partition("=")
+        if not is_there:
+            raise ValueError(f"{assignment!r} has no '='; write NAME=VALUE")
+        merge(settings, {name.strip(): _parse(value, f"the value of {name.strip()}")})
+    return settings
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """Read a YAML file with some of the mappings ``model``, ``rows`` and ``loop``.
+
+    Raises:
+        ValueError: the file cannot be read, or does not hold a mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8") from error
+    found = _parse(text, str(path))
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds no settings; write them as 'loop:', then '  steps: 100'")
+    # A section without a line under it changes nothing.
+    return {str(name): value for name, value in found.items() if value is not None}
+
+
+class _Loader(yaml.SafeLoader):
+    """A YAML loader that reads 1e-3 as a number and rejects duplicate keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for number, (key, (place, _)) in enumerate(zip(keys, node.value, strict=True)):
+            if key in keys[:number] and not isinstance(key, list | dict):
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key!r} is given twice", place.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        # _Loader is a SafeLoader: it constructs plain data only.
+        return yaml.load(text, _Loader)  # nosec B506
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}" if mark and "\n" in text.strip() else ""
+        raise ValueError(f"{where}{place} is not YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{where} is not YAML: {reason}") from error
+
+
+# --- the run on the terminal ----------------------------------------------------------------------
+
+
+def _run_loop(loop: Loop, title: str, note: str) -> bool:
+    """Run the loop, show its progress after the note, and write the model with its card."""
+    shown = Console(highlight=False, quiet=not loop.processes.is_first)
+    if loop.processes.is_first:
+        for line in _headlines(loop, title, note):
+            shown.print(line, markup=False, soft_wrap=True)
+    try:
+        with _progress(shown) as progress:
+            task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
+            is_finished = loop.run(lambda report: _show(progress, task, report))
+        if loop.processes.is_first:
+            run.finish(loop, _card(loop, title))
+    except (OSError, SafetensorError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ValueError(
+            f"{loop.out} cannot be written after step {loop.step}: {why.lower()}; what was saved "
+            f"before is whole: make room, and continue with --out {loop.out} --resume"
+        ) from error
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ValueError(
+            f"memory ran out in step {loop.step + 1}; {loop.less_memory()}, or make the model "
+            "smaller"
+        ) from error
+    if is_finished:
+        shown.print(f"trained {loop.step} steps; the model is in {loop.out}", markup=False)
+    else:
+        shown.print(
+            f"stopped after step {loop.step} and saved; continue with --out {loop.out} --resume",
+            markup=False,
+        )
+    return is_finished
+
+
+def _headlines(loop: Loop, title: str, note: str) -> Iterator[str]:
+    """Describe the model, the machine, and the steps that read no text."""
+    config, device = loop.model.config, loop.model.vectors.device
+    n_parameters = sum(parameter.numel() for parameter in loop.model.parameters())
+    facts = [
+        config.kind,
+        f"{n_parameters:,} parameters",
+        f"{config.vocab_size:,} tokens in the vocabulary",
+        f"{_precision(loop)} on {machine_of(device)}",
+    ]
+    if device.type == "cpu":
+        n_threads = torch.get_num_threads()
+        facts.append("1 thread" if n_threads == 1 else f"{n_threads} threads")
+    if loop.processes.size > 1:
+        facts.append(f"{loop.processes.size} processes")
+    yield f"{title}: {', '.join(facts)}"
+    if note:
+        yield note
+    for steps in run.steps_without_text(run.read_run(loop.out)):
+        yield (
+            f"steps {steps.start} to {steps.stop - 1} read no line of the corpus: they train on "
+            "repeated segments of its tokens"
+        )
+
+
+def _precision(loop: Loop) -> str:
+    return str(loop.precision).removeprefix("torch.")
+
+
+def _progress(shown: Console, unit: str = "steps") -> Progress:
+    return Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit + " {task.fields[figures]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=shown,
+    )
+
+
+def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
+    figures = f"loss {report.loss:.3f}  {report.tokens / report.seconds:,.0f} tokens/s"
+    if "reward" in report.figures:
+        figures = f"reward {report.figures['reward']:.3f}  {figures}"
+    progress.update(task, completed=report.step, figures=figures)
+    if report.valid_loss is not None:
+        figures += f"  held-out loss {report.valid_loss:.3f}"
+        if report.balance_loss:  # 0 for a dense model
+            figures += f"  balance loss {report.balance_loss:.3f}"
+        if "valid_right" in report.figures:
+            figures += f"  {100 * report.figures['valid_right']:.1f} % right"
+        progress.console.print(f"step {report.step:>6}  {figures}", soft_wrap=True)
+
+
+def _card(loop: Loop, title: str) -> ModelCard:
+    """Write the facts of the run on a card.
+
+    A card that exists keeps its prose, and its figures if the weights have not changed.
+    """
+    path = loop.out / CARD
+    prose = f"# {title}\n\nNot described yet."
+    fresh = ModelCard(title=title, licence="not stated", prose=prose)
+    known = read_card(path) if path.exists() else fresh
+    asked = run.read_run(loop.out)
+    training = {
+        "recipe": asked.recipe,
+        "command": " && ".join(asked.commands),
+        "seed": loop.config.seed,
+        "steps": loop.step,
+        "tokens": loop.tokens,
+        "hours": round(loop.seconds / 3600, 2),
+        "machine": machine_of(loop.model.vectors.device),
+        "precision": _precision(loop),
+    }
+    training |= {role: _named(path) for role, path in run.other_models(asked).items()}
+    if loop.processes.size > 1:
+        training["processes"] = loop.processes.size
+    is_same = known.training.get("steps") == loop.step
+    return replace(known, training=training, metrics=known.metrics if is_same else {})
+
+
+def _named(folder: str) -> str:
+    """The name of a shipped model, or the path of another."""
+    path = Path(folder)
+    return path.name if path.parent == ZOO else folder

@@ -1,0 +1,435 @@
+"""The registry of models: an allow-list of folders, read without their weights.
+
+A model's id is its folder's name, in the zoo that ships or in `HEADLIGHT_MODELS_DIR`; nothing a
+client sends becomes a path. Weights are loaded when a model is first used, and stay within a budget
+of memory. A damaged folder is reported with its reason and does not affect the others.
+"""
+
+import gc
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock, Thread
+from typing import NamedTuple, TypeVar
+
+import torch
+
+from headlight.engine import is_fatal
+from headlight.errors import Problem, echo, service_unavailable
+from headlight.model.cancellation import Cancelled
+from headlight.model.checkpoint import describe, load
+from headlight.model.checkpoint_files import CheckpointError
+from headlight.model.device import choose_device, choose_precision, is_out_of_memory
+from headlight.model.foreign.folder import is_foreign
+from headlight.model.head_profiles import read_profile
+from headlight.model.served import Description, Served
+from headlight.models.memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
+from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
+from headlight.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+CHECKS = ".checks"
+"""The directory, among the models of a user, of what self-checks found."""
+MODEL_NAME = re.compile(r"\w[\w .+-]*")
+MAX_REASON_CHARACTERS = 300
+DESCRIBE_SECONDS = 10.0
+"""How long the small files of one folder may take to be read: usually milliseconds."""
+
+Result = TypeVar("Result")
+
+
+class ModelStatus(NamedTuple):
+    """The state of a model: ``loaded``, ``loading`` or ``not_loaded``.
+
+    ``progress`` is the share of loading that is done, in 0 … 1; ``memory_bytes`` is the memory of
+    the weights. ``is_checked``: the sites of the description are those of a self-check.
+    """
+
+    state: str
+    progress: float
+    memory_bytes: int
+    is_checked: bool
+
+
+class Registry:
+    """Models by id: the sub-folders of `parents`; of two equal names the first counts.
+
+    Args:
+        parents: directories of models; those that are missing are skipped.
+        default: the id of the model for requests that name none.
+        device: of the weights.
+        precision: of the weights.
+        memory: of the loaded models.
+        pass_bytes: the bytes of a model's largest pass; None: they are not counted.
+        checks: the directory that keeps the results of self-checks; None: none does.
+
+    ``is_alone`` is set by a process that runs a server and nothing else (`load_foreign`).
+    """
+
+    def __init__(
+        self,
+        parents: Iterable[Path],
+        *,
+        default: str,
+        device: torch.device,
+        precision: torch.dtype = torch.float32,
+        memory: ModelMemory | None = None,
+        pass_bytes: Callable[[Description], int] | None = None,
+        checks: Path | None = None,
+    ) -> None:
+        self.default = default
+        self.is_alone = False
+        self.device = device
+        self.precision = precision
+        self.memory = memory or ModelMemory()
+        self._pass_bytes = pass_bytes or (lambda _: 0)
+        self.descriptions: dict[str, Description] = {}
+        self.unavailable: dict[str, str] = {}
+        self._checks = checks
+        self._parents = tuple(parents)
+        self._folders: dict[str, Path] = {}
+        self._foreign: set[str] = set()
+        self._unchecked: set[str] = set()
+        self._loading: dict[str, float] = {}
+        self._load_locks: defaultdict[str, Lock] = defaultdict(Lock)
+        self._lock = Lock()
+        self._refreshing = Lock()
+        self._seen = _changes(self._parents)
+        for folder in _model_folders(self._parents):
+            if folder.name in self._folders:
+                logger.warning("%s is left out: there is a model of that name", _shown(str(folder)))
+            else:
+                self.add(folder)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of all models, damaged ones included."""
+        return frozenset(self._folders)
+
+    def add(self, folder: Path) -> None:
+        """Add the model in a folder; it replaces a model of the same id."""
+        if folder.name in self._folders:
+            self._remove(folder.name)
+        self._folders[folder.name] = folder
+        self._describe(folder)
+
+    def watch(self, parent: Path) -> None:
+        """Add a directory of models, which may come to be later."""
+        self._parents = (*self._parents, parent)
+        self.refresh()
+
+    def has_changed(self) -> bool:
+        """Whether folders were added to the directories, or removed, since `refresh`."""
+        return self._seen != _changes(self._parents)
+
+    def refresh(self) -> None:
+        """Add the models whose folders are new in the directories, and drop those that went."""
+        with self._refreshing:
+            self._seen = _changes(self._parents)
+            found = {folder.name: folder for folder in _model_folders(self._parents, quiet=True)}
+            for name, folder in found.items():
+                if name not in self._folders:
+                    self.add(folder)
+            for name, folder in list(self._folders.items()):
+                if folder.parent in self._parents and name not in found:
+                    self._remove(name)
+
+    def describe(self, model: str | None = None) -> Description:
+        """The description of a model, from its folder; of the default one for None.
+
+        Raises:
+            Problem: 404, there is no such model; 503, its folder is damaged.
+        """
+        model = self.default if model is None else model
+        if reason := self.unavailable.get(model):
+            raise Problem(503, "model-unavailable", f"the model '{model}' cannot be used: {reason}")
+        if model not in self.descriptions:
+            raise _unknown_model(model, self.descriptions)
+        return self.descriptions[model]
+
+    @property
+    def max_tokens(self) -> dict[str, int]:
+        """The longest text that each model reads, by id."""
+        return {model: found.config.max_tokens for model, found in self.descriptions.items()}
+
+    def checkpoint(self, model: str | None = None) -> Served:
+        """The model itself, loaded on first use; the default one for None.
+
+        Raises:
+            Problem: as `describe`; 503, the weights cannot be loaded or do not fit into the memory.
+        """
+        model = self.describe(model).id
+        if (found := self.memory.get(model)) is not None:
+            return found
+        with self._lock:
+            lock = self._load_locks[model]
+        with lock:
+            if self._load_locks.get(model) is lock:
+                return self.memory.get(model) or self._load(model, lock)
+        return self.checkpoint(model)  # the load was given up, and the reason is raised
+
+    def give_up(self, model: str, reason: str) -> None:
+        """Stop waiting for a model that is being loaded, and list it with the reason.
+
+        What its thread still does has no effect, and nothing waits for it.
+        """
+        with self._lock:
+            self._load_locks.pop(model, None)
+            if model not in self._folders:
+                return
+            self._loading.pop(model, None)
+            self.memory.drop(model)
+            self._give_up(self._folders[model], CheckpointError(reason))
+        gc.enable()  # a load pauses it
+
+    def _check_wanted(self, model: str, lock: Lock) -> None:
+        """Raise `Cancelled` if the load that holds a lock was given up."""
+        if self._load_locks.get(model) is not lock:
+            raise Cancelled
+
+    @contextmanager
+    def using(self, model: str | None) -> Iterator[str]:
+        """Keep a model in memory for the block, from when it is loaded; the value is its id.
+
+        Raises:
+            Problem: as `describe`.
+        """
+        model = self.describe(model).id
+        with self.memory.using(model):
+            yield model
+
+    def is_loaded(self, model: str) -> bool:
+        """Whether `checkpoint` would not have to load it."""
+        return model in self.memory
+
+    def is_foreign(self, model: str) -> bool:
+        """Whether another library's model, which takes seconds to load and to check."""
+        return model in self._foreign
+
+    def status(self, model: str) -> ModelStatus:
+        """The state of a model that is described."""
+        progress = self._loading.get(model)
+        state = "not_loaded" if progress is None else "loading"
+        if model in self.memory:
+            state, progress = "loaded", 1.0
+        n_bytes = self._bytes_of(self.descriptions[model])
+        return ModelStatus(state, progress or 0.0, n_bytes, model not in self._unchecked)
+
+    def _bytes_of(self, description: Description) -> int:
+        return description.n_parameters * self.precision.itemsize
+
+    def _describe(self, folder: Path) -> None:
+        try:
+            description, is_other, is_checked = within(DESCRIBE_SECONDS, _described, folder)
+            if is_other:
+                self._foreign.add(folder.name)
+            if not is_checked:
+                self._unchecked.add(folder.name)
+            self.descriptions = {**self.descriptions, folder.name: description}
+        except Exception as error:  # whatever is wrong with one folder, the others go on
+            is_default = folder.name == self.default  # its error is raised where it is asked for
+            self._give_up(folder, error, logging.DEBUG if is_default else logging.WARNING)
+
+    def _load(self, model: str, lock: Lock) -> Served:
+        folder, known = self._folders[model], self.descriptions[model]
+        try:
+            self.memory.reserve(model, self._bytes_of(known), self._pass_bytes(known))
+        except NoRoom as error:
+            raise _no_room(model, error) from error
+        self._loading[model] = 0.0
+        try:
+            served = self._read(model, folder, lock)
+            description = served.description
+            if model in self._foreign:
+                heads = read_profile(folder, description.revision)
+                # The self-check makes no card, and a profile may be of other weights.
+                description = replace(description, card=known.card, heads=heads)
+            with self._lock:
+                self._check_wanted(model, lock)
+                if model in self._foreign:
+                    self.descriptions = {**self.descriptions, model: description}
+                    self._unchecked.discard(model)
+                self.memory.put(model, served)
+        except BaseException as error:  # memory may be short, or the device may lack a dtype
+            self._check_wanted(model, lock)
+            self.memory.drop(model)
+            is_other = is_fatal(error) and not is_out_of_memory(error)
+            if is_other or not isinstance(error, Exception):
+                raise  # it says nothing of this folder
+            self._give_up(folder, error)
+            self.describe(model)  # raises
+            raise
+        finally:
+            if self._load_locks.get(model) is lock:
+                self._loading.pop(model, None)
+        return served
+
+    def _read(self, model: str, folder: Path, lock: Lock) -> Served:
+        def progress(share: float) -> None:
+            self._check_wanted(model, lock)
+            self._loading[model] = share
+
+        if model not in self._foreign:
+            return load(folder, device=self.device, dtype=self.precision)
+        from headlight.models.foreign import load_checked
+
+        return load_checked(
+            folder,
+            self._checks,
+            device=self.device,
+            dtype=self.precision,
+            on_progress=progress,
+            is_alone=self.is_alone,
+        )
+
+    def _remove(self, model: str) -> None:
+        del self._folders[model]
+        self._foreign.discard(model)
+        self._unchecked.discard(model)
+        self.unavailable = {name: why for name, why in self.unavailable.items() if name != model}
+        self.descriptions = {
+            name: found for name, found in self.descriptions.items() if name != model
+        }
+        self.memory.drop(model)
+
+    def _give_up(self, folder: Path, error: Exception, level: int = logging.WARNING) -> None:
+        # Clients learn which file is wrong, not its path on this machine.
+        name = _shown(folder.name, MAX_MODEL_ID_CHARACTERS)
+        reason = _shown(str(error).replace(str(folder), name), MAX_REASON_CHARACTERS)
+        logger.log(level, "the model in %s cannot be used: %s", _shown(str(folder)), reason)
+        # New maps, because another thread may be reading the old ones.
+        self.unavailable = {**self.unavailable, name: reason}
+        self.descriptions = {
+            model: found for model, found in self.descriptions.items() if model != folder.name
+        }
+
+
+def _described(folder: Path) -> tuple[Description, bool, bool]:
+    """Describe the model in a folder; whether it is foreign, and whether a self-check made that."""
+    _require_own(folder)
+    if not is_foreign(folder):
+        return describe(folder), False, True
+    from headlight.models.foreign import read_description
+
+    description, is_checked = read_description(folder)
+    return description, True, is_checked
+
+
+def within(seconds: float, read: Callable[[Path], Result], folder: Path) -> Result:
+    """Read a folder on a daemon thread, which is left to itself if it takes too long.
+
+    Raises:
+        CheckpointError: it does.
+        Exception: that of `read`.
+    """
+    done: list[Result] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            done.append(read(folder))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=copy_context().run, args=(work,), name="describe", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not done:
+        raise CheckpointError(f"{folder}: its files cannot be read within {seconds:g} s")
+    return done[0]
+
+
+def registry_of(settings: Settings) -> Registry:
+    """The models, the device and the threads of the settings, or ValueError for the device."""
+    parents = [path for path in (settings.zoo_dir, settings.models_dir) if path]
+    device = choose_device(settings.device)
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    budget = budget_of(device, limit=settings.memory_bytes, workers=settings.workers)
+    precision = choose_precision(settings.precision, device)
+
+    def pass_bytes(found: Description) -> int:
+        n_tokens = min(found.config.max_tokens, settings.max_characters)
+        return pass_bytes_of(found.config, n_tokens, settings.max_cells, precision.itemsize)
+
+    registry = Registry(
+        parents,
+        default=settings.default_model,
+        device=device,
+        precision=precision,
+        memory=ModelMemory(budget),
+        pass_bytes=pass_bytes,
+        checks=settings.own_models_dir / CHECKS,
+    )
+    if settings.models_dir is None:
+        registry.watch(settings.own_models_dir)
+    for folder in settings.model_folders:
+        registry.add(Path(folder).expanduser().resolve())
+    return registry
+
+
+def _model_folders(parents: Iterable[Path], *, quiet: bool = False) -> Iterator[Path]:
+    level = logging.DEBUG if quiet else logging.WARNING
+    for parent in parents:
+        try:
+            folders = [path for path in sorted(parent.iterdir()) if path.is_dir()]
+        except FileNotFoundError:
+            logger.log(level, "there is no directory %s to look for models in", parent)
+        except OSError as error:
+            logger.log(level, "%s cannot be searched for models: %s", parent, error.strerror)
+        else:
+            yield from (path for path in folders if not path.name.startswith((".", "_")))
+
+
+def _changes(parents: Iterable[Path]) -> list[int]:
+    """The times of the last change of directories; 0 for one that is missing."""
+    times = []
+    for parent in parents:
+        try:
+            times.append(parent.stat().st_mtime_ns)
+        except OSError:
+            times.append(0)
+    return times
+
+
+def _require_own(folder: Path) -> None:
+    """Raise `CheckpointError` if a folder's name is not an id, or it is a link to elsewhere."""
+    if len(folder.name) > MAX_MODEL_ID_CHARACTERS or not MODEL_NAME.fullmatch(folder.name):
+        raise CheckpointError(
+            f"{folder}: a model's name has letters, digits, dots, dashes and spaces, at most "
+            f"{MAX_MODEL_ID_CHARACTERS}; rename the folder"
+        )
+    if folder.resolve().parent != folder.parent.resolve():
+        raise CheckpointError(f"{folder}: a link to a folder elsewhere is not followed")
+
+
+def _shown(text: str, limit: int = MAX_REASON_CHARACTERS) -> str:
+    """Text of a stranger's folder on one line, cut, and without what cannot be printed."""
+    line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _no_room(model: str, error: NoRoom) -> Problem:
+    """The problem of a model that does not fit: it may, once others are not in use any more."""
+    kind, limit, actual = "model-too-large", error.limit, error.needed
+    if error.in_use:
+        why = f"the model '{model}' does not fit now: {error}"
+        return service_unavailable(kind, why, limit=limit, actual=actual)
+    way_out = "choose a smaller one, or raise HEADLIGHT_MEMORY_BYTES"
+    detail = f"the model '{model}' does not fit: {error}; {way_out}"
+    return Problem(503, kind, detail, limit=limit, actual=actual)
+
+
+def _unknown_model(model: str, known: Mapping[str, Description]) -> Problem:
+    available = sorted(known)
+    ids = f"the models are {', '.join(available)}" if available else "there are none at all"
+    detail = f"there is no model {echo(model)}; {ids}"
+    return Problem(404, "unknown-model", detail, available=available)

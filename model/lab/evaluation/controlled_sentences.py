@@ -1,0 +1,149 @@
+"""Sentences made from templates, in which a word and its control are known.
+
+In each sentence a head may attend from a query word to the right noun or to the other noun, which
+is the control: both nouns stand at both places equally often, so that neither a place nor a word
+decides which is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+
+NOUNS = (
+    ("boy", "boys"),
+    ("girl", "girls"),
+    ("dog", "dogs"),
+    ("king", "kings"),
+    ("bird", "birds"),
+    ("tree", "trees"),
+    ("house", "houses"),
+    ("flower", "flowers"),
+    ("horse", "horses"),
+    ("rabbit", "rabbits"),
+)
+"""Singular and plural; each ordered pair of different nouns is one of 90."""
+
+PREPOSITIONS = ("near", "behind", "with", "beside")
+OTHER_PREPOSITIONS = ("from", "below", "beyond", "without")
+"""Prepositions that `headlight.model.lab.training.agreement` does not use."""
+MEN = ("king", "boy", "father", "prince", "uncle", "man")
+WOMEN = ("queen", "girl", "mother", "princess", "aunt", "woman")
+SUBJECT_FRAMES = (
+    "The {subject} {preposition} the {other} {verb} very happy.",
+    "{Preposition} the {other} the {subject} still {verb} happy.",
+)
+# The pronoun as a subject, and as an object.
+ANTECEDENT_FRAMES = (
+    ("The {first} met the {second}, and then {pronoun} was glad.", ("he", "she")),
+    ("When the {first} called the {second}, {pronoun} was in the garden.", ("he", "she")),
+    ("The {first} sat down beside the {second}, and we looked at {pronoun}.", ("him", "her")),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlledSentence:
+    """A text with the character spans of the query word, of the right noun and of the other."""
+
+    text: str
+    query: tuple[int, int]
+    right: tuple[int, int]
+    other: tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementItem:
+    """The beginning of a sentence before its verb, and the verb that agrees and that does not.
+
+    ``is_congruent``: the noun next to the verb has the number of the subject; then a model that
+    agrees with the nearest noun is right, too.
+    """
+
+    beginning: str
+    right: str
+    wrong: str
+    is_congruent: bool
+
+
+def agreement_items(prepositions: Sequence[str] = PREPOSITIONS) -> list[AgreementItem]:
+    """The 90 pairs of nouns with 4 prepositions, each in both numbers of subject and of other noun.
+
+    1,440 items; half of them are congruent.
+    """
+    items = []
+    for (subject, other), preposition in product(permutations(NOUNS, 2), prepositions):
+        for number, other_number in product((0, 1), repeat=2):
+            verbs = ("was", "were")
+            items.append(
+                AgreementItem(
+                    beginning=f"The {subject[number]} {preposition} the {other[other_number]}",
+                    right=verbs[number],
+                    wrong=verbs[1 - number],
+                    is_congruent=number == other_number,
+                )
+            )
+    return items
+
+
+def subject_sentences() -> list[ControlledSentence]:
+    """Sentences with a verb, its subject, and another noun of the other number.
+
+    The subject is the farther noun in one frame and the nearer one in the other. 360 sentences.
+    """
+    found = []
+    for place, (subject, other) in enumerate(permutations(NOUNS, 2)):
+        preposition = PREPOSITIONS[place % len(PREPOSITIONS)]
+        for frame, number in product(SUBJECT_FRAMES, (0, 1)):
+            words = {
+                "subject": subject[number],
+                "other": other[1 - number],
+                "verb": ("was", "were")[number],
+            }
+            found.append(
+                _filled(
+                    frame.replace("{preposition}", preposition).replace(
+                        "{Preposition}", preposition.capitalize()
+                    ),
+                    words,
+                    query="verb",
+                    right="subject",
+                    other="other",
+                )
+            )
+    return found
+
+
+def antecedent_sentences() -> list[ControlledSentence]:
+    """Sentences with a man, a woman and a pronoun that only one of them fits.
+
+    Both orders and both pronouns of each pair, in each frame: 432 sentences.
+    """
+    found = []
+    for (frame, pronouns), man, woman in product(ANTECEDENT_FRAMES, MEN, WOMEN):
+        for is_man_first, of_woman in product((True, False), (0, 1)):
+            first, second = (man, woman) if is_man_first else (woman, man)
+            is_first_right = is_man_first != bool(of_woman)
+            found.append(
+                _filled(
+                    frame,
+                    {"first": first, "second": second, "pronoun": pronouns[of_woman]},
+                    query="pronoun",
+                    right="first" if is_first_right else "second",
+                    other="second" if is_first_right else "first",
+                )
+            )
+    return found
+
+
+def _filled(
+    frame: str, words: dict[str, str], *, query: str, right: str, other: str
+) -> ControlledSentence:
+    spans = {}
+    for name in sorted(words, key=lambda name: frame.index(f"{{{name}}}")):
+        start = frame.index(f"{{{name}}}")
+        spans[name] = (start, start + len(words[name]))
+        frame = frame.replace(f"{{{name}}}", words[name], 1)
+    return ControlledSentence(
+        text=frame, query=spans[query], right=spans[right], other=spans[other]
+    )

@@ -1,0 +1,370 @@
+"""The claims of a card's examples, each measured on many sentences beside a control.
+
+An example names its claim (`headlight.model.card.Example.claim`). A claim holds if its score is at
+least twice its control; a claim about what is right, if it errs at most half as often.
+
+`headlight.model.card.CLAIMS` says of each what its score is and what its control; here it says more
+of some:
+
+- ``nouns``: which of the two a pronoun means does not matter; that is ``antecedent``.
+- ``alignment``: of the project's own hand-aligned pairs.
+- ``name``: the pieces of a name that the training text lacks, in a translation that is given.
+- ``multiplicand``, ``multiplier``, ``column``, ``carry``: as in
+  `headlight.model.lab.evaluation.reasoning`.
+- ``rule``: of the comparisons that the reward model was not trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from headlight.model.card import OF_WHAT_IS_RIGHT, Example
+from headlight.model.lab.evaluation import fill
+from headlight.model.lab.evaluation.agreement import agreement_figures
+from headlight.model.lab.evaluation.controlled_sentences import (
+    NOUNS,
+    ControlledSentence,
+    antecedent_sentences,
+    subject_sentences,
+)
+from headlight.model.lab.evaluation.heads import (
+    controlled_weights,
+    repetition_scores,
+    sentences_of,
+)
+from headlight.model.lab.evaluation.moe import KINDS, count_taken
+from headlight.model.lab.evaluation.preference import evaluate_reward, held_out_comparisons
+from headlight.model.lab.evaluation.reasoning import HEAD_PROBLEMS, ROLES, digit_weights
+from headlight.model.lab.evaluation.translate import NAMES
+from headlight.model.lab.evaluation.word_alignment import (
+    ENGLISH_FRENCH_GOLD,
+    Link,
+    aligner,
+    alignment_error_rate,
+    read_gold,
+)
+from headlight.model.lab.training.arithmetic import split
+from headlight.model.lab.training.corpus import TokenStream
+from headlight.model.served_transformer import Checkpoint
+from headlight.model.tokenizer import MASK
+from headlight.model.tracing import PassSpec, read_tokens, trace
+
+N_SENTENCES = 100
+SPEAKERS = ("the old woman", "the king", "the little boy", "the man", "the girl", "the farmer")
+NAMED = (
+    ("My name is {}.", "Je m'appelle {}."),
+    ("Do you know {}?", "Connais-tu {} ?"),
+    ("Where is {}?", "Où est {} ?"),
+)
+QUESTIONS = ("Where are you going", "What is your name", "Who is there", "What do you want")
+Measure = Callable[[Checkpoint, Example, Sequence[str]], tuple[float, float, int]]
+
+
+def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Measure the claims of the examples on a model's card.
+
+    Args:
+        checkpoint: the model.
+        documents: a text, for the claims about text that is not made for them.
+
+    Returns:
+        By the title of each example that claims something: ``claim``, ``score``, ``control`` and
+        ``sentences``, the number of sentences, pairs or tokens that they are means over.
+
+    Raises:
+        ValueError: an example names a claim that is not known.
+    """
+    found = {}
+    for title, example in checkpoint.description.card.examples.items():
+        if isinstance(example, Example) and example.claim is not None:
+            if example.claim not in MEASURES:
+                raise ValueError(
+                    f"the example '{title}' claims '{example.claim}'; "
+                    f"known are {', '.join(MEASURES)}"
+                )
+            score, control, n = MEASURES[example.claim](checkpoint, example, documents)
+            found[title] = {
+                "claim": example.claim,
+                "score": score,
+                "control": control,
+                "sentences": n,
+            }
+    return found
+
+
+def holds(measured: Mapping[str, Any]) -> bool:
+    """Whether a claim does better than its control."""
+    score, control = measured["score"], measured["control"]
+    if measured["claim"] in OF_WHAT_IS_RIGHT:
+        return bool(1 - score <= (1 - control) / 2)
+    return bool(score >= 2 * control)
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+def _path(checkpoint: Checkpoint, example: Example) -> str:
+    where = example.where or ("encoder" if checkpoint.config.kind == "encoder" else "decoder")
+    kind = "cross_attention" if where == "cross" else "self_attention"
+    return f"{'decoder' if where == 'cross' else where}.layers.{example.layer}.{kind}"
+
+
+def _on_words(
+    checkpoint: Checkpoint, example: Example, sentences: Sequence[ControlledSentence]
+) -> np.ndarray:
+    """The weights of a head from each query word on the right and on the other word: (…, 2)."""
+    path = _path(checkpoint, example)
+    spec = PassSpec((f"{path}.weights",))
+    return np.stack(
+        [weights[example.head] for _, weights in controlled_weights(checkpoint, spec, sentences)]
+    )
+
+
+def _subject(
+    checkpoint: Checkpoint, example: Example, _: Sequence[str]
+) -> tuple[float, float, int]:
+    on = _on_words(checkpoint, example, subject_sentences())
+    return float(on[:, 0].mean()), float(on[:, 1].mean()), len(on)
+
+
+def _antecedent(
+    checkpoint: Checkpoint, example: Example, _: Sequence[str]
+) -> tuple[float, float, int]:
+    on = _on_words(checkpoint, example, antecedent_sentences())
+    return float(on[:, 0].mean()), float(on[:, 1].mean()), len(on)
+
+
+def _nouns(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[float, float, int]:
+    sentences = antecedent_sentences()
+    on = _on_words(checkpoint, example, sentences)
+    uniform = []
+    for sentence in sentences:
+        tokens = read_tokens(checkpoint, sentence.text)
+        n_seen = sum(token.start < sentence.query[1] for token in tokens)
+        n_nouns = sum(
+            token.start < span[1] and token.end > span[0] and bool(token.text.strip())
+            for token in tokens
+            for span in (sentence.right, sentence.other)
+        )
+        uniform.append(n_nouns / (n_seen if checkpoint.config.kind == "decoder" else len(tokens)))
+    return float(on.sum(axis=1).mean()), float(np.mean(uniform)), len(on)
+
+
+def _weights_of(checkpoint: Checkpoint, example: Example, text: str) -> tuple[np.ndarray, Any]:
+    tokens = read_tokens(checkpoint, text)
+    site = f"{_path(checkpoint, example)}.weights"
+    captured = checkpoint.read([[token.id for token in tokens]], None, sites=[site])
+    return captured[site][0, example.head].float().cpu().numpy(), tokens
+
+
+def _previous(
+    checkpoint: Checkpoint, example: Example, documents: Sequence[str]
+) -> tuple[float, float, int]:
+    scores, controls = [], []
+    sentences = sentences_of(checkpoint, documents, N_SENTENCES)
+    for sentence in sentences:
+        weights, tokens = _weights_of(checkpoint, example, sentence.text)
+        scores.append(np.diagonal(weights, -1)[1:].mean())
+        places = np.arange(2, len(tokens))
+        is_causal = checkpoint.config.kind == "decoder"
+        controls.append((1 / (places + 1)).mean() if is_causal else 1 / len(tokens))
+    return float(np.mean(scores)), float(np.mean(controls)), len(sentences)
+
+
+def _repetition(
+    checkpoint: Checkpoint, example: Example, _: Sequence[str]
+) -> tuple[float, float, int]:
+    path = _path(checkpoint, example)
+    scores, control, n = repetition_scores(checkpoint, [path])
+    return float(scores[path][example.head]) / n, control / n, n
+
+
+def _closing_quote(
+    checkpoint: Checkpoint, example: Example, _: Sequence[str]
+) -> tuple[float, float, int]:
+    on: tuple[list[float], list[float]] = ([], [])
+    for question in QUESTIONS:
+        for speaker in SPEAKERS:
+            for kind, text in enumerate(
+                (f'"{question}?" {MASK} {speaker}.', f"{question}. {MASK} {speaker}.")
+            ):
+                weights, tokens = _weights_of(checkpoint, example, text)
+                blank = next(n for n, token in enumerate(tokens) if token.text == MASK)
+                on[kind].append(float(weights[blank, blank - 1]))
+    return float(np.mean(on[0])), float(np.mean(on[1])), len(on[0])
+
+
+def _alignment(
+    checkpoint: Checkpoint, example: Example, _: Sequence[str]
+) -> tuple[float, float, int]:
+    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    assert example.layer is not None
+    found = aligner(checkpoint, gold, layer=example.layer, head=example.head, shift=0)
+    diagonal: list[set[Link]] = []
+    for pair in gold:
+        n_english, n_french = len(pair.english_words), len(pair.french_words)
+        diagonal.append({(n * n_english // n_french, n) for n in range(n_french)})
+    return found.score.precision, alignment_error_rate(diagonal, gold).precision, len(gold)
+
+
+def _name(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[float, float, int]:
+    site = f"{_path(checkpoint, example)}.weights"
+    scores, controls = [], []
+    for english, french in NAMED:
+        for name in NAMES:
+            found = trace(checkpoint, english.format(name), french.format(name), capture=[site])
+            assert found.target_tokens is not None
+            of_name = [
+                [
+                    place
+                    for place, token in enumerate(tokens)
+                    if token.start < end and token.end > start
+                ]
+                for tokens, text in ((found.tokens, english), (found.target_tokens, french))
+                for start, end in [(text.index("{}"), text.index("{}") + len(name))]
+            ]
+            weights = found[site][example.head][np.ix_(of_name[1], of_name[0])]
+            scores.append(weights.sum(axis=1).mean())
+            controls.append(len(of_name[0]) / len(found.tokens))
+    return float(np.mean(scores)), float(np.mean(controls)), len(scores)
+
+
+def _digits(role: str) -> Measure:
+    def measured(
+        checkpoint: Checkpoint, example: Example, _: Sequence[str]
+    ) -> tuple[float, float, int]:
+        problems = split().test[:HEAD_PROBLEMS]
+        weights, evenly = digit_weights(checkpoint, problems)[role]
+        return float(weights[example.layer, example.head]), evenly, len(problems)
+
+    return measured
+
+
+def _tens_of_multiplier(
+    checkpoint: Checkpoint, example: Example, _: Sequence[str]
+) -> tuple[float, float, int]:
+    problems = split().test[:HEAD_PROBLEMS]
+    scores, controls = [], []
+    for problem in problems:
+        weights, tokens = _weights_of(checkpoint, example, problem.question)
+        scores.append(weights[-1, 1 + problem.question.index("*") + 1])
+        controls.append(1 / len(tokens))
+    return float(np.mean(scores)), float(np.mean(controls)), len(problems)
+
+
+# --- experts and predictions ----------------------------------------------------------------------
+
+
+def _punctuation_expert(
+    checkpoint: Checkpoint, example: Example, documents: Sequence[str]
+) -> tuple[float, float, int]:
+    ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
+    length = min(checkpoint.config.max_tokens - 1, len(ids))
+    rows = ids[: len(ids) // length * length].view(-1, length)
+    taken = count_taken(checkpoint, rows)[f"decoder.layers.{example.layer}"]
+    kind = KINDS.index("punctuation")
+    expert = int(taken.kinds[kind].argmax())
+    share = taken.kinds[kind, expert] / taken.all_kinds[kind]
+    of_all = taken.tokens[:, expert].sum() / taken.all_tokens.sum()
+    return float(share), float(of_all), int(taken.all_kinds[kind])
+
+
+def _verb_share(checkpoint: Checkpoint, texts: Iterable[tuple[str, str, str]]) -> tuple[float, int]:
+    """How often the first of two words is the more probable next one, or in place of the blank."""
+    tokenizer = checkpoint.tokenizer
+    rights = []
+    for text, right, wrong in texts:
+        ids = [token.id for token in read_tokens(checkpoint, text)]
+        place = ids.index(tokenizer.mask_id) if MASK in text and tokenizer.mask_id else -1
+        logits = checkpoint.read([ids], None, sites=["logits"])["logits"][0, place]
+        right_id, wrong_id = (tokenizer.encode_ids([f" {word}"])[0][0] for word in (right, wrong))
+        rights.append(bool(logits[right_id] > logits[wrong_id]))
+    return float(np.mean(rights)), len(rights)
+
+
+def _verb_of_clause(
+    checkpoint: Checkpoint, _: Example, __: Sequence[str]
+) -> tuple[float, float, int]:
+    share, n = _verb_share(
+        checkpoint,
+        (
+            (f"The {first[1 - number]} {('were', 'was')[number]} late, but the {second[number]}",)
+            + (("was", "were") if number == 0 else ("were", "was"))
+            for first, second in permutations(NOUNS, 2)
+            for number in (0, 1)
+        ),
+    )
+    return share, 0.5, n
+
+
+def _verb_beside(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
+    share, n = _verb_share(
+        checkpoint,
+        (
+            (f"The {adjective} {noun[number]} {MASK} very happy, because it was summer.",)
+            + (("was", "were") if number == 0 else ("were", "was"))
+            for adjective in ("little", "old", "poor")
+            for noun in NOUNS
+            for number in (0, 1)
+        ),
+    )
+    return share, 0.5, n
+
+
+def _verb_across(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
+    found = agreement_figures(checkpoint)["agreement"]
+    return found["other_number"], 0.5, int(found["sentences"])
+
+
+def _next_word(
+    checkpoint: Checkpoint, _: Example, documents: Sequence[str]
+) -> tuple[float, float, int]:
+    ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
+    length = min(checkpoint.config.max_tokens, len(ids))
+    rows = ids[: len(ids) // length * length].view(-1, length).tolist()
+    rights, following = [], []
+    for row in rows:
+        logits = checkpoint.read([row], None, sites=["logits"])["logits"][0, :-1]
+        rights += (logits.argmax(dim=-1).cpu().numpy() == np.array(row[1:])).tolist()
+        following += row[1:]
+    commonest = np.bincount(following).max() / len(following)
+    return float(np.mean(rights)), float(commonest), len(following)
+
+
+def _rule(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
+    comparisons = held_out_comparisons()
+    return evaluate_reward(checkpoint, comparisons)["accuracy"], 0.5, len(comparisons)
+
+
+def _both_sides(
+    checkpoint: Checkpoint, _: Example, documents: Sequence[str]
+) -> tuple[float, float, int]:
+    whole = fill.evaluate(checkpoint, documents, n_blanks=300)
+    cut = fill.evaluate(checkpoint, documents, n_blanks=300, is_cut=True)
+    name = "masked_word_accuracy"
+    return whole[name], cut[name], whole["masked_words"]
+
+
+MEASURES: Mapping[str, Measure] = {
+    "previous": _previous,
+    "repetition": _repetition,
+    "subject": _subject,
+    "antecedent": _antecedent,
+    "nouns": _nouns,
+    "closing_quote": _closing_quote,
+    "alignment": _alignment,
+    "punctuation_expert": _punctuation_expert,
+    "verb_of_clause": _verb_of_clause,
+    "verb_beside": _verb_beside,
+    "verb_across": _verb_across,
+    "both_sides": _both_sides,
+    "next_word": _next_word,
+    "name": _name,
+    **{role: _digits(role) for role in ROLES},
+    "tens_of_multiplier": _tens_of_multiplier,
+    "rule": _rule,
+}
