@@ -160,7 +160,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Headlight into $(VENV)"
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip setuptools
 	@$(install-torch)
-	@PYTHONWARNINGS=ignore $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[data,evaluate]'
+	@PYTHONWARNINGS=ignore $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[lab]'
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed

@@ -1,14 +1,13 @@
 """Tokenizers that come without a tokenizer.json: Marian's two SentencePiece models, ByT5's bytes.
 
 Transformers tokenizes both in Python, without offsets. Here the same pieces are given to the
-library `tokenizers`, which has them.
+library `tokenizers`, which has them. The library `sentencepiece` reads the models.
 """
 
 from __future__ import annotations
 
 import json
-import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,13 @@ from tokenizers import (
 )
 
 from headlight.model.checkpoint_files import read_file
+from headlight.model.foreign.loading import MissingExtra
 
 SOURCE, TARGET, VOCABULARY = "source.spm", "target.spm", "vocab.json"
 N_BYTE_SPECIALS = 3
 """ByT5's padding, end and unknown token stand before its 256 bytes."""
 
 _MAX_BYTES = 2**25
-_UNIGRAM = 1
-_MATCHED = (1, 4)
-"""The types of SentencePiece's pieces that match text: normal and user-defined ones."""
 
 
 def byte_tokenizer() -> Tokenizer:
@@ -128,74 +125,41 @@ def _tokenizer(model: bytes, vocabulary: Mapping[str, int], names: list[str]) ->
     ]
     pieces += [(name, score) for name, score in scores.items() if name not in vocabulary]
     found = Tokenizer(models.Unigram(pieces, unk_id=vocabulary["<unk>"], byte_fallback=False))
-    charsmap = spec.get(2)
-    steps: list[Any] = [normalizers.Precompiled(charsmap)] if isinstance(charsmap, bytes) else []
-    if spec.get(4, 1):
+    charsmap = spec.precompiled_charsmap
+    steps: list[Any] = [normalizers.Precompiled(charsmap)] if charsmap else []
+    if spec.remove_extra_whitespaces:
         steps += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
     found.normalizer = normalizers.Sequence(steps)
-    scheme = "always" if spec.get(3, 1) else "never"
+    scheme = "always" if spec.add_dummy_prefix else "never"
     found.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
     end = ("</s>", vocabulary["</s>"])
     found.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[end])
     return found
 
 
-def _read_model(data: bytes) -> tuple[dict[str, float], dict[int, int | bytes]]:
-    """The scores of the pieces that match text, and the fields of the normalizer.
+def _read_model(data: bytes) -> tuple[dict[str, float], Any]:
+    """Return the scores of the pieces that match text, and the specification of the normalizer.
 
-    The fields are those of sentencepiece_model.proto: https://github.com/google/sentencepiece.
+    Raises:
+        ValueError: the file is damaged, or its model is not a Unigram model.
+        MissingExtra: the library is not installed.
     """
-    scores: dict[str, float] = {}
-    spec: dict[int, int | bytes] = {}
-    for number, value in _fields(data):
-        if not isinstance(value, bytes):
-            continue
-        if number == 1:
-            piece = dict(_fields(value))
-            if piece.get(3, 1) in _MATCHED:
-                name, score = piece.get(1, b""), piece.get(2, bytes(4))
-                assert isinstance(name, bytes)
-                assert isinstance(score, bytes)
-                scores[name.decode()] = struct.unpack("<f", score)[0]
-        elif number == 2 and dict(_fields(value)).get(3, _UNIGRAM) != _UNIGRAM:
-            raise ValueError("the SentencePiece model is not a Unigram model")
-        elif number == 3:
-            spec = dict(_fields(value))
-    return scores, spec
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message: https://protobuf.dev/programming-guides/encoding/."""
-    sizes, at = {1: 8, 5: 4}, 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield key >> 3, value
-            continue
-        if kind == 2:
-            size, at = _varint(data, at)
-        elif kind in sizes:
-            size = sizes[kind]
-        else:
-            raise ValueError(f"the SentencePiece model has a field of kind {kind}")
-        if at + size > len(data):
-            raise ValueError("the SentencePiece model ends too early")
-        yield key >> 3, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 64, 7):
-        if at >= len(data):
-            break
-        byte, at = data[at], at + 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise ValueError("the SentencePiece model ends too early")
+    try:
+        from google.protobuf.message import DecodeError
+        from sentencepiece import sentencepiece_model_pb2 as schema
+    except ImportError as error:
+        raise MissingExtra(
+            "this model needs SentencePiece; install it with: pip install 'headlight[hf]'"
+        ) from error
+    try:
+        model = schema.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise ValueError(f"the SentencePiece model cannot be read: {error}") from error
+    if model.trainer_spec.model_type != schema.TrainerSpec.UNIGRAM:
+        raise ValueError("the SentencePiece model is not a Unigram model")
+    kinds = (schema.ModelProto.SentencePiece.NORMAL, schema.ModelProto.SentencePiece.USER_DEFINED)
+    scores = {piece.piece: piece.score for piece in model.pieces if piece.type in kinds}
+    return scores, model.normalizer_spec
 
 
 def text_of_pieces(pieces: Iterable[str]) -> str:

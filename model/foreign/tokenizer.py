@@ -15,7 +15,7 @@ from headlight.model.checkpoint_files import (
     require_file,
 )
 from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_json
-from headlight.model.foreign.loading import quiet, transformers_library
+from headlight.model.foreign.loading import MissingExtra, quiet, transformers_library
 from headlight.model.foreign.sentencepiece import (
     SOURCE,
     MarianPieces,
@@ -274,6 +274,8 @@ def _without_file(
         return None
     try:
         return MarianTokenizer(read_marian(folder.path), start_ids)
+    except MissingExtra:
+        raise
     except Exception as error:
         raise ForeignFolderError(f"{folder.path}: its tokenizer is damaged: {error}") from error
 

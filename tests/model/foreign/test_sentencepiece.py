@@ -2,10 +2,13 @@
 
 import json
 import struct
+import sys
 
 import pytest
+import sentencepiece
 
 from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError
+from headlight.model.foreign.loading import MissingExtra
 from headlight.model.foreign.tokenizer import read_tokenizer
 from tests.model.foreign.test_tokenizer import CORPUS, TEXTS
 
@@ -89,6 +92,12 @@ def test_a_damaged_folder_is_refused(marian, damage):
         read_tokenizer(folder_of(marian), None)
 
 
+def test_without_the_library_the_error_names_what_to_install(marian, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'headlight\[hf\]'"):
+        read_tokenizer(folder_of(marian), None)
+
+
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_bytes_are_those_of_transformers_with_offsets(tmp_path, text):
     tokenizer = read_tokenizer(folder_of(tmp_path, tokenizer_class="ByT5Tokenizer"), None)
@@ -101,7 +110,6 @@ def test_bytes_are_those_of_transformers_with_offsets(tmp_path, text):
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_pieces_are_those_of_sentencepiece(tmp_path_factory, text):
-    sentencepiece = pytest.importorskip("sentencepiece")
     folder = tmp_path_factory.getbasetemp() / "spm"
     if not folder.exists():
         folder.mkdir()
