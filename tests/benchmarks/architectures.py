@@ -86,7 +86,7 @@ LISTED = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", 
 
 
 def shrunken(values):
-    """A config's values with small sizes, token ids in the vocabulary, and lists as short."""
+    """Return a config's values with small sizes, ids in the vocabulary, and lists as short."""
     found = {}
     for name, value in values.items():
         if isinstance(value, dict):
@@ -115,7 +115,7 @@ def shrunken(values):
 
 
 def make(model_type, task, changes=None):
-    """A tiny random model of a type, in eval mode; None and the reason if it cannot be made."""
+    """Return a tiny random model of a type, in eval mode, or None and the reason."""
     import torch
     import transformers
     from transformers.models.auto import configuration_auto, modeling_auto
@@ -179,7 +179,7 @@ def _count(kind, config):
 
 
 def serve(model_type, task):
-    """The row of a type: its state, and what was found."""
+    """Return the row of a type: its state, and what was found."""
     import torch
 
     torch.set_num_threads(1)
@@ -244,7 +244,7 @@ def every_type():
 
 
 def page(rows):
-    """The page of documentation: what is served of each type, and why a type is refused."""
+    """Return the page of documentation: what is served of each type, and why a type is refused."""
     counts = Counter(row["state"] for row in rows.values())
     lines = [
         "# Architectures of Transformers",

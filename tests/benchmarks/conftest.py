@@ -58,7 +58,7 @@ class BenchmarkTable:
         self.sections.setdefault(section, []).append(row)
 
     def text(self):
-        """The machine's facts, and below them all rows, aligned."""
+        """Return the machine's facts, and below them all rows, aligned."""
         drawn = Table(box=box.SIMPLE)
         for heading in ("", "measured", "target", ""):
             drawn.add_column(heading, overflow="fold")
@@ -74,7 +74,7 @@ class BenchmarkTable:
 
 
 def machine():
-    """The processor, the versions and the number of threads."""
+    """Return the processor, the versions and the number of threads."""
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     return (
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores{gpu} · "
@@ -93,7 +93,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def table(pytestconfig):
-    """The table of this run."""
+    """Return the table of this run."""
     return pytestconfig.stash[FIGURES]
 
 

@@ -44,7 +44,7 @@ PEERS = {
 
 @pytest.fixture(scope="module")
 def gpt2():
-    """A random model of GPT-2 small's shape, and a function that copies it but for its weights."""
+    """Return a random model of GPT-2 small's shape and a copier of all but its weights."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
@@ -98,7 +98,7 @@ def test_a_folder_is_ready_within_seconds(gpt2, table, tmp_path):
 
 
 def readers_of(gpt2, device):
-    """The readers by name, and the reasons of the libraries that are missing."""
+    """Return the readers by name, and the reasons of the libraries that are missing."""
     from headlight.model.foreign.model import serve_module
 
     served = serve_module(gpt2(device=device), "causal", "gpt2")
@@ -136,7 +136,7 @@ def require_equal(readers, ids):
 
 @torch.no_grad()
 def measure(readers, ids, n_rounds):
-    """The median over rounds of each reader's time, in times of the first one's."""
+    """Return the median over rounds of each reader's time, in times of the first one's."""
     clock = on_the_gpu if ids.is_cuda else on_the_cpu
     rounds = []
     for _ in range(n_rounds):

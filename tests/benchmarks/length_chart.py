@@ -27,7 +27,7 @@ MOST_WHOLE = 4096
 
 
 def measure(lengths, n_rounds):
-    """The seconds by name and length."""
+    """Return the seconds by name and length."""
     taken = {name: {} for name in COLOURS}
     with torch.inference_mode(), watching(Watch(resolution=256, queries=(0,))):
         for n_tokens in lengths:
@@ -53,13 +53,13 @@ def measure(lengths, n_rounds):
 
 
 def slope(by_length):
-    """The slope of a straight line through the last four points."""
+    """Return the slope of a straight line through the last four points."""
     points = sorted(by_length.items())[-4:]
     return float(np.polyfit(*np.log(np.array(points, dtype=float)).T, 1)[0])
 
 
 def svg(taken):
-    """The chart."""
+    """Return the chart."""
     lengths = sorted({n for by_length in taken.values() for n in by_length})
     times = [s for by_length in taken.values() for s in by_length.values()]
     low, high = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))

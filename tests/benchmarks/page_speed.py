@@ -59,7 +59,7 @@ FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTi
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    """A server with the shipped models and one of twelve layers of twelve heads."""
+    """Yield a server with the shipped models and one of twelve layers of twelve heads."""
     folder = tmp_path_factory.mktemp("models")
     save_twelve(folder / "twelve")
     with serving("--models-dir", folder) as server:
@@ -87,7 +87,7 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def asked(url):
-    """The trace of the beginning of a story that has as many tokens as its case wants."""
+    """Return the trace of the beginning of a story that has as many tokens as its case wants."""
 
     def trace(model):
         words = STORY.split(" ")
@@ -103,7 +103,7 @@ def asked(url):
 
 
 def opened(chromium, address):
-    """A fresh window at an address, and the milliseconds until it was still."""
+    """Return a fresh window at an address, and the milliseconds until it was still."""
     page = chromium.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.set_default_timeout(120_000)
     page.add_init_script(WATCH)
@@ -121,7 +121,7 @@ def wait_until_still(page):
 
 
 def measure(chromium, address, what="lastPaint"):
-    """The median of some fresh windows."""
+    """Return the median of some fresh windows."""
     times = []
     for _ in range(N_ROUNDS):
         page, _ = opened(chromium, address)
@@ -147,7 +147,7 @@ def test_the_page_is_drawn_within_two_seconds_and_in_few_requests(chromium, url)
 
 
 def requests_of_two_loads(chromium, url):
-    """The requests of a first page load and of a second one in the same browser."""
+    """Return the requests of a first page load and of a second one in the same browser."""
     page, _ = opened(chromium, url)
     counts = [page.evaluate(N_REQUESTS)]
     page.goto("about:blank")
@@ -175,7 +175,7 @@ def test_typing_is_drawn_within_half_a_second_and_another_head_at_once(chromium,
 
 
 def until_drawn(page, key):
-    """The milliseconds from a key to the last change that follows it."""
+    """Return the milliseconds from a key to the last change that follows it."""
     page.keyboard.press(key)
     time.sleep(0.3)
     wait_until_still(page)
@@ -230,7 +230,7 @@ def test_a_map_of_32768_tokens_is_dragged_without_a_dropped_frame(chromium, url)
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A folder that is served, and its address."""
+    """Yield a folder that is served, and its address."""
     folder = tmp_path_factory.mktemp("bertviz")
     quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(folder))) as server:

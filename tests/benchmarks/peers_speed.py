@@ -135,7 +135,7 @@ def assert_same(readers, ids):
 
 @torch.no_grad()
 def measure(readers, ids, n_rounds):
-    """The least milliseconds of each reader."""
+    """Return the least milliseconds of each reader."""
     clock = on_the_gpu if ids.is_cuda else on_the_cpu
     times: dict[str, list[float]] = {name: [] for name in readers}
     for _ in range(n_rounds):
@@ -163,7 +163,7 @@ def on_the_gpu(work):
 
 
 def tell(table, where, times, missing):
-    """A row for everybody, with how many times our own time they take."""
+    """Add a row for everybody, with how many times our own time they take."""
     section = f"Forward and all weights, GPT-2 small's shape, {where}"
     for name, taken in times.items():
         table.add(section, name, f"{taken:.0f} ms, {taken / times[OURS]:.2f} ×")

@@ -37,7 +37,7 @@ class Question(BaseModel):
 
 
 def answer(text: str) -> bytes:
-    """The default trace as JSON."""
+    """Return the default trace as JSON."""
     found = trace(checkpoint, text, capture=[*CAPTURE, "logits"])
     arrays = {**found.tensors, **next_token(found)}
     del arrays["logits"]

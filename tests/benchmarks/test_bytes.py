@@ -52,7 +52,7 @@ FORMS = {
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Services:
-    """A model with as many layers and heads as GPT-2 small has, of random weights."""
+    """Return a model with as many layers and heads as GPT-2 small has, of random weights."""
     folder = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
     tokenizer = train_tokenizer([STORY] * 4, vocab_size=300)
@@ -65,7 +65,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Services:
 
 
 def answer_of(services: Services, n_tokens: int) -> Answer:
-    """The attention weights of a text of so many tokens."""
+    """Return the attention weights of a text of so many tokens."""
     text = beginning_of_story(services.registry.checkpoint().tokenizer, n_tokens)
     request = TraceRequest(text=text, capture=["*.self_attention.weights"])
     return trace_now(request, services.registry, services.settings)
@@ -131,7 +131,7 @@ def test_nobody_waits_for_the_largest_answer(
 
 
 async def watch(work: Callable[[], Awaitable[Encoded]]) -> tuple[float, float, int]:
-    """The longest turn that the event loop waited for during the work, its time, and its size."""
+    """Return the longest wait of the event loop during the work, the work's time, and its size."""
     began = time.perf_counter()
     job = asyncio.ensure_future(work())
     longest = 0.0

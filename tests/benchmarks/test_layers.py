@@ -37,7 +37,7 @@ def layered(settings):
 
 
 def bare(settings):
-    """The same application and its routes without the layers around them."""
+    """Return the same application and its routes without the layers around them."""
     app = layered(settings)
     app.user_middleware.clear()
     return app

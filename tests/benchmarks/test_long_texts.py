@@ -44,7 +44,7 @@ N_ROUNDS = 5
 
 
 def seconds(work):
-    """The processor time of a call."""
+    """Return the processor time of a call."""
     began = time.thread_time()
     work()
     return time.thread_time() - began
@@ -74,7 +74,7 @@ def layer(n_tokens, n_heads=12):
 
 
 def memory_of(n_tokens):
-    """The further megabytes of everything of a layer, in a process of its own."""
+    """Return the further megabytes of everything of a layer, in a process of its own."""
     module = "tests.benchmarks.test_long_texts"
     program = f"import {module} as m; print(m.measured_memory({n_tokens}))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -36,7 +36,7 @@ async def seconds_of_a_stream(address, text):
 
 
 async def beside(address, n_clients):
-    """The seconds of some streams, one after another, while others trace or cut texts."""
+    """Return the seconds of some streams, one after another, while others trace or cut texts."""
     texts = sentences()
     n_others = max(0, n_clients - 6) if n_clients >= 64 else n_clients
 

@@ -48,7 +48,7 @@ class Client:
         self.writer = writer
 
     async def ask(self, request):
-        """The body of the answer."""
+        """Return the body of the answer."""
         self.writer.write(request)
         head = await self.reader.readuntil(b"\r\n\r\n")
         found = re.search(rb"content-length: (\d+)", head)

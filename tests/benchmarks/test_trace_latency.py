@@ -72,7 +72,7 @@ def client():
 
 
 def beginning_of_story(checkpoint):
-    """A text of exactly as many tokens as it should have."""
+    """Return a text of exactly as many tokens as it should have."""
     beginnings = (STORY[:end].rstrip() for end in range(1, len(STORY)))
     return next(text for text in beginnings if len(read_tokens(checkpoint, text)) == N_TOKENS)
 
@@ -105,7 +105,7 @@ def measure(client, forward):
 
 
 def bare_forward(client):
-    """A function that runs the model with nobody watching, and returns the seconds it took."""
+    """Return a function that runs the model unwatched and returns the seconds it took."""
     checkpoint = client.services.registry.checkpoint()
     ids = torch.tensor([[token.id for token in read_tokens(checkpoint, client.text)]])
     ids = ids.to(checkpoint.device)

@@ -58,7 +58,7 @@ class Trip:
         return self._files[name]
 
     def report(self, *, lists_files=False):
-        """The figures as text."""
+        """Return the figures as text."""
         calls = [call for thread in self.calls.values() for call in thread]
         moves = sum(
             before[0] != after[0]

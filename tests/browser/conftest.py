@@ -80,7 +80,7 @@ TINY: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="session")
 def models_dir(tmp_path_factory):
-    """A directory of tiny models of random weights, one of each kind, and a damaged one."""
+    """Return a directory of tiny models of random weights, one of each kind, and a damaged one."""
     path = tmp_path_factory.mktemp("models")
     for name, choices in TINY.items():
         save_tiny(path / name, choices)
@@ -90,7 +90,7 @@ def models_dir(tmp_path_factory):
 
 
 def save_tiny(folder, choices):
-    """A dense decoder, but for what is chosen."""
+    """Make a dense decoder, but for what is chosen."""
     is_encoder = choices.get("kind") == "encoder"
     tokenizer = train_tokenizer(TEXTS * 20, vocab_size=300, has_mask=is_encoder)
     sizes = {"n_layers": 2, "n_heads": 2, "d_model": 16, "d_ff": 24, "max_tokens": 64}
@@ -103,20 +103,20 @@ def save_tiny(folder, choices):
 
 @pytest.fixture(scope="session")
 def url(models_dir):
-    """The address of the server that the tests share."""
+    """Yield the address of the server that the tests share."""
     with serving("--models-dir", models_dir, environment=ONE_THREAD) as server:
         yield server.url
 
 
 @pytest.fixture(scope="session")
 def start_server(models_dir):
-    """Starts a server with other settings, for a `with` block."""
+    """Return a function that starts a server with other settings, for a `with` block."""
     return partial(serving, "--models-dir", models_dir, environment=ONE_THREAD)
 
 
 @pytest.fixture(scope="session")
 def ask(url):
-    """Posts JSON to the API, with which the page must agree."""
+    """Return a function that posts JSON to the API, with which the page must agree."""
 
     def post(path, **body):
         answer = httpx.post(f"{url}/api/v1/{path}", json=body, timeout=SECONDS)
@@ -236,14 +236,14 @@ class Reader:
         return urlsplit(self.page.url).fragment
 
     def tints(self, chips="#chips"):
-        """The darkness of each token of a sentence."""
+        """Return the darkness of each token of a sentence."""
         seen = self.page.locator(f"{chips} .chip").evaluate_all(
             "(chips) => chips.map((chip) => getComputedStyle(chip).backgroundColor)"
         )
         return [765 - sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in seen]
 
     def strongest(self, chips="#chips"):
-        """The token of a sentence that is tinted most."""
+        """Return the token of a sentence that is tinted most."""
         tints = self.tints(chips)
         return tints.index(max(tints))
 
@@ -255,18 +255,18 @@ class Reader:
         self.wait_until_drawn()
 
     def asks(self):
-        """The bodies of the trace requests that the page sends from now on."""
+        """Return the bodies of the trace requests that the page sends from now on."""
         asked: list[dict[str, Any]] = []
         self.page.on("request", lambda r: is_trace(r) and asked.append(r.post_data_json))
         return asked
 
     def tip(self, panel=0):
-        """The text of the tooltip; empty if there is none."""
+        """Return the text of the tooltip; empty if there is none."""
         tip = self.view.locator(".tip").nth(panel)
         return plain(tip.inner_text()) if tip.is_visible() else ""
 
     def cell(self, row, column, rows, columns, panel=0):
-        """The middle of a cell of a drawing on the screen."""
+        """Return the middle of a cell of a drawing on the screen."""
         plot = self.view.locator(".plot").nth(panel)
         plot.scroll_into_view_if_needed()
         box = plot.locator('.nsewdrag[data-subplot="xy"]').bounding_box()
@@ -301,7 +301,7 @@ class Reader:
         return text
 
     def colour(self, x, y):
-        """The colour at a point of the screen."""
+        """Return the colour at a point of the screen."""
         clip = {"x": round(x), "y": round(y), "width": 1, "height": 1}
         image = self.page.screenshot(clip=clip)
         seen = self.page.evaluate(READ_PIXEL, list(image))
@@ -338,7 +338,7 @@ def is_trace(request):
 
 @pytest.fixture(scope="session")
 def new_context(chromium):
-    """Opens a fresh browser context."""
+    """Return a function that opens a fresh browser context."""
 
     def make(width=1440, height=900, **options):
         viewport = {"width": width, "height": height}
@@ -351,7 +351,7 @@ def new_context(chromium):
 
 @pytest.fixture(scope="session")
 def new_reader(new_context, url):
-    """Opens the page in a fresh context."""
+    """Return a function that opens the page in a fresh context."""
 
     def make(**options):
         reader = Reader(new_context(**options).new_page(), url)
@@ -363,7 +363,7 @@ def new_reader(new_context, url):
 
 @pytest.fixture
 def visit(new_reader):
-    """Opens the page in a fresh context; unexpected errors and foreign hosts fail the test."""
+    """Yield a function that opens the page in a fresh context; errors and foreign hosts fail."""
     readers: list[tuple[Reader, str | None]] = []
 
     def make(allow=None, **options):
@@ -393,7 +393,7 @@ def note_host(reader, request):
 
 @pytest.fixture
 def reader(visit):
-    """A person at a desk."""
+    """Return a person at a desk."""
     return visit()
 
 
@@ -405,13 +405,13 @@ def view(request):
 
 @pytest.fixture(scope="session")
 def views():
-    """The ids of the views, in the order of their tabs."""
+    """Return the ids of the views, in the order of their tabs."""
     return VIEWS
 
 
 @pytest.fixture
 def violations_of():
-    """The rules of axe that a page breaks in each of these views."""
+    """Return the rules of axe that a page breaks in each of these views."""
 
     def find(reader, views):
         found = {}
@@ -428,7 +428,7 @@ def violations_of():
 
 @pytest.fixture
 def hold():
-    """Keeps the answers for texts that hold a word from coming, until they are let go on."""
+    """Return a function that holds the answers for texts with a word until they are let go."""
 
     def keep(page, word):
         held: list[Any] = []

@@ -10,7 +10,7 @@ TEXT = "The cat sat on the mat"
 
 
 def foreign_reader(models):
-    """A fixture: a reader of a server with these models, none of them loaded."""
+    """Yield a fixture: a reader of a server with these models, none of them loaded."""
 
     @pytest.fixture(scope="module")
     def foreign(new_reader, tmp_path_factory):
@@ -26,7 +26,7 @@ def foreign_reader(models):
 
 
 def check_view(foreign, model, view):
-    """A view of a model draws, or says what the model lacks."""
+    """Check that a view of a model draws, or says what the model lacks."""
     foreign.open(model=model, text=TEXT, view=view)
     foreign.wait_until_drawn()
     failures = foreign.view.locator(".panel-notice.is-failure:visible")

@@ -24,20 +24,20 @@ pytestmark = pytest.mark.timeout(BUILD_SECONDS)
 
 @pytest.fixture(scope="module")
 def program():
-    """The builder of this machine."""
+    """Return the builder of this machine."""
     return builder.find_builder()
 
 
 @pytest.fixture(scope="module")
 def image(program):
-    """The image as the README builds it."""
+    """Return the image as the README builds it."""
     builder.build(program, TAG)
     return TAG
 
 
 @pytest.fixture(scope="module")
 def container(program, image):
-    """A server in the image."""
+    """Yield a server in the image."""
     with builder.running(program, image) as container:
         yield container
 

@@ -129,7 +129,7 @@ def growth(curve):
 
 
 def last_half(curve):
-    """The samples of the last half of the time."""
+    """Return the samples of the last half of the time."""
     return [point for point in curve if point.second >= curve[-1].second / 2]
 
 

@@ -51,7 +51,7 @@ FILES = re.compile(rb'(?:href|src)="(/static/[^"]+)"')
 
 
 def text_for(model, chance):
-    """An example in one case of three, or else a sentence: mostly short, sometimes a paragraph."""
+    """Return an example in one case of three, else a sentence, sometimes a paragraph."""
     if chance.random() < 1 / 3:
         return chance.choice(EXAMPLES[model])
     n_clauses = chance.choices([1, 2, 4, 8], weights=[50, 30, 15, 5])[0]
@@ -83,7 +83,7 @@ class Person:
         self.seen: list[str] = []
 
     def open_browser(self):
-        """A client with one connection."""
+        """Return a client with one connection."""
         transport = httpx.AsyncHTTPTransport(
             local_address=self.source, verify=TLS, limits=httpx.Limits(max_connections=1)
         )
@@ -116,7 +116,7 @@ class Person:
     # The page
 
     async def visit(self):
-        """The page, every file that it names and the models, each only if it changed."""
+        """Ask for the page, every file that it names and the models, each only if it changed."""
         page = await self.get("page", "/")
         for path in dict.fromkeys(found.decode() for found in FILES.findall(page.content)):
             await self.fetch("file", path)
@@ -124,7 +124,7 @@ class Person:
         await self.fetch("models", "/api/v1/models", (200, 304))
 
     async def fetch(self, kind, path, expected=(304,)):
-        """A file, or the word that the one already here is still right."""
+        """Ask for a file, or for the word that the one already here is still right."""
         if known := self.etags.get(path):
             response = await self.get(f"{kind}, known", path, expected, **{"If-None-Match": known})
         else:
@@ -135,11 +135,11 @@ class Person:
     # Traces
 
     async def trace(self):
-        """A sentence, as a script asks for it: everything that is shown by default, as JSON."""
+        """Ask for a sentence as a script does: everything that is shown by default, as JSON."""
         await self.post_trace("trace, JSON", {})
 
     async def view(self):
-        """A sentence, as the page asks for it: half the bytes, in the binary form."""
+        """Ask for a sentence as the page does: half the bytes, in the binary form."""
         await self.post_trace("trace, safetensors", {"dtype": "uint16"}, **SAFETENSORS)
 
     async def one_head(self):
@@ -156,13 +156,13 @@ class Person:
         await self.post_trace("trace, analyses", members)
 
     async def edit(self):
-        """The same pass with a head switched off."""
+        """Ask for the same pass with a head switched off."""
         edits = [{"kind": "heads_off", "heads": [self.chance.randrange(4)], "layer": 1}]
         members = {"model": "stories", "capture": ["logits"], "edits": edits}
         await self.post_trace("trace, edited", members)
 
     async def post_trace(self, kind, members, **headers):
-        """A trace of some text by some model; once in a while its answer is looked at closely."""
+        """Ask for a trace of some text by some model; once in a while, check its answer closely."""
         model = members.get("model") or self.chance.choices(MODELS, weights=MODEL_WEIGHTS)[0]
         request = {"model": model, "text": text_for(model, self.chance), **members}
         await self.send_trace(kind, request, headers)
@@ -188,7 +188,7 @@ class Person:
             await self.trace()
 
     async def look_again(self):
-        """A trace computed before, by its name."""
+        """Return a trace computed before, by its name."""
         if not self.seen:
             return await self.trace()
         path = f"/api/v1/traces/{self.chance.choice(self.seen)}"
@@ -206,7 +206,7 @@ class Person:
         await self.post("tokenize", "tokenize", {"text": text})
 
     async def positional(self):
-        """An encoding of positions."""
+        """Ask for an encoding of positions."""
         length = self.chance.choice([32, 64, 128])
         path = f"/api/v1/positional?scheme=sinusoidal&length={length}&width=64"
         await self.get("positional", path, **SAFETENSORS)
@@ -232,7 +232,7 @@ class Person:
             self.tally.surprise(f"{kind}: a stream without an end: {end!r}")
 
     async def generate_and_leave(self):
-        """A story that somebody closes in the middle."""
+        """Ask for a story, and close it in the middle."""
         await self.generate("generate, left midway", until=self.chance.randint(1, 8))
 
     async def leave(self):
@@ -250,7 +250,7 @@ class Person:
     # Mistakes
 
     async def send_too_much(self):
-        """A text that is too long: for the model, or for the server."""
+        """Ask with a text that is too long: for the model, or for the server."""
         text = "the cat sat on the mat " * self.chance.choice([60, 300, 9_000])
         await self.post("mistake, too long", "trace", {"text": text}, (413, 422))
 
@@ -259,7 +259,7 @@ class Person:
         await self.post("mistake, bad JSON", "trace", self.chance.choice(NONSENSE), (400, 422))
 
     async def ask_for_nothing(self):
-        """A site, a model or a page that is not there."""
+        """Ask for a site, a model or a page that is not there."""
         unknown_site = {"text": "the cat", "capture": ["decoder.layer.*"]}
         await self.post("mistake, unknown", "trace", unknown_site, (422,))
         await self.post("mistake, unknown", "trace", {"text": "a", "model": "x"}, (404,))
@@ -310,7 +310,7 @@ async def live(person, *, arrival, think, until):
 
 
 def look_at(response, request):
-    """The id of a trace, and what is wrong with it.
+    """Return the id of a trace, and what is wrong with it.
 
     It may be about somebody else's text, and its rows may sum to anything but 1.
     """

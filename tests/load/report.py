@@ -117,7 +117,7 @@ class Promise(NamedTuple):
 
 
 def promises(run):
-    """The promises of a run, each with its verdict."""
+    """Return the promises of a run, each with its verdict."""
     statuses, surprises = run.tally.statuses, run.tally.surprises.total()
     errors = sum(n for status, n in statuses.items() if status >= 500 and status != REFUSED)
     refused = statuses[REFUSED] / max(1, statuses.total())

@@ -88,7 +88,7 @@ async def crowd(url, tally, n_users, seconds, think):
 
 
 def source(number):
-    """An address of one's own, where the system has all of 127.0.0.0/8."""
+    """Return an address of one's own, where the system has all of 127.0.0.0/8."""
     return f"127.1.{number // 250}.{number % 250 + 1}" if sys.platform == "linux" else None
 
 

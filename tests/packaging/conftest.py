@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def root():
-    """The top of the checkout."""
+    """Return the top of the checkout."""
     return Path(__file__).parents[2]
 
 

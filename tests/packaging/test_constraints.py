@@ -30,7 +30,7 @@ for requirement in map(Requirement, LINES):
 
 
 def pinned_versions(name, python=None):
-    """The versions that the constraints give a package, on this Python or on another one."""
+    """Return the versions that the constraints give a package, on this Python or on another one."""
     environment = {"python_full_version": f"{python}.0", "python_version": python} if python else {}
     return [
         next(iter(constraint.specifier)).version
@@ -40,7 +40,7 @@ def pinned_versions(name, python=None):
 
 
 def installed_requirements(name, seen):
-    """The requirements of a distribution, and theirs, as far as they apply here."""
+    """Yield the requirements of a distribution, and theirs, as far as they apply here."""
     for line in metadata.requires(name) or []:
         requirement = Requirement(line)
         applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})

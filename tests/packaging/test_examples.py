@@ -66,7 +66,7 @@ def checkpoint(model):
 
 
 def weights_of(model, example):
-    """The weights of the head that an example opens, and the tokens of rows and columns."""
+    """Return the weights of the head that an example opens, and the tokens of rows and columns."""
     kind = checkpoint(model).config.kind
     where = example.where or ("encoder" if kind == "encoder" else "decoder")
     site = PLACES[where].format(example.layer)

@@ -88,7 +88,7 @@ MODULES = OF_APP | OF_MODEL
 
 @cache
 def tree_of(path):
-    """A file, parsed by the first test that looks at it: collecting the tests parses nothing."""
+    """Parse a file when the first test looks at it: collecting the tests parses nothing."""
     return ast.parse(path.read_text())
 
 
@@ -110,7 +110,7 @@ def imported_names(module):
 
 
 def imported_modules(module):
-    """The modules of this project that a module imports."""
+    """Return the modules of this project that a module imports."""
     names = imported_names(module)
     return {name if name in MODULES else name.rpartition(".")[0] for name in names} & set(MODULES)
 
@@ -156,14 +156,14 @@ def test_javascript_imports_point_from_views_to_data():
 
 
 def js_imports(path):
-    """The scripts that a script imports by a relative address; types in comments do not count."""
+    """Return the scripts that a script imports by a relative address; not types in comments."""
     code = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
     addresses = re.findall(r"""(?:from|import)\s*\(?["'](\.[^"']+)["']""", code)
     return [(path.parent / address).resolve() for address in addresses]
 
 
 def js_rank(path):
-    """The place of a script's folder; what lies beside the folders may import them all."""
+    """Return the place of a script's folder; what lies beside the folders may import them all."""
     folder = path.relative_to(ROOT / "static" / "js").parts[0]
     return JS_FOLDERS.index(folder) if folder in JS_FOLDERS else len(JS_FOLDERS)
 

@@ -181,7 +181,7 @@ RUN: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def server():
-    """The models that ship, behind the application."""
+    """Yield the models that ship, behind the application."""
     with TestClient(create_app(SETTINGS), base_url="http://localhost") as client:
         wait_until_ready(client.get, 60)
         yield client
@@ -189,7 +189,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def asked(server):
-    """The examples as the models answer them now."""
+    """Return the examples as the models answer them now."""
     found = rounded({"operations": answers(server), "problems": dict(problems(server))})
     if RENEW:
         EXAMPLES.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
@@ -231,14 +231,14 @@ def answer(server, ask, parameters):
 
 
 def ran(server, name, summary, body):
-    """A run as a request; its result would be longer than an example is read."""
+    """Return a run as a request; its result would be longer than an example is read."""
     response = server.post(f"{EXPERIMENTS}/{name}", json=body, headers={"accept": JSON})
     assert response.json()["parameters"].items() >= body.items()
     return {"summary": summary, "request": body}
 
 
 def events(server, path, name, summary, body):
-    """A request of events, and an example of each kind of event."""
+    """Yield a request of events, and an example of each kind of event."""
     yield name, {"summary": summary, "request": body}
     for event, found in events_of(server.post(path, json=body, headers={"accept": EVENTS})):
         sent = {"event": event, "data": json.dumps(rounded(found), ensure_ascii=False)}
@@ -246,7 +246,7 @@ def events(server, path, name, summary, body):
 
 
 def problems(server):
-    """A problem of every status, each as a server answers it."""
+    """Yield a problem of every status, each as a server answers it."""
     tokenize = "/api/v1/tokenize"
     guarded = Settings(device="cpu", api_keys="an-example-of-a-key", requests_per_minute=1)
     slow = Settings(device="cpu", work_seconds=1)
@@ -278,7 +278,7 @@ def problems(server):
 
 
 def too_slow(settings):
-    """The problem of work that goes on for longer than it may."""
+    """Return the problem of work that goes on for longer than it may."""
     is_done = threading.Event()
     with TestClient(create_app(settings), base_url="http://localhost") as hasty:
         wait_until_ready(hasty.get)
@@ -313,7 +313,7 @@ def rounded(found):
 
 
 def assert_alike(found, shown, where=""):
-    """The same, but for times, request ids and the last digits of numbers."""
+    """Return the same, but for times, request ids and the last digits of numbers."""
     if where.endswith((".timings", ".request_id", "text/plain", ".reason")):
         return
     if where.endswith(f"{EVENTS}.data"):
@@ -342,7 +342,7 @@ def test_every_example_is_what_the_models_answer(asked):
 
 @pytest.fixture(scope="module")
 def document(request):
-    """The description of the code, with the examples that are committed or just renewed."""
+    """Return the description of the code, with the examples that are committed or just renewed."""
     if RENEW:
         request.getfixturevalue("asked")
     found: dict[str, Any] = json.loads(described())

@@ -90,7 +90,7 @@ def test_a_server_has_time_to_stop_in_order():
 
 @pytest.fixture(scope="module")
 def headlight():
-    """The port of a server as compose.yaml tells it to be, but on loopback."""
+    """Yield the port of a server as compose.yaml tells it to be, but on loopback."""
     port = free_port()
     told = {
         name: filled(value, **TOLD) for name, value in SERVICES["headlight"]["environment"].items()
@@ -103,13 +103,13 @@ def headlight():
 
 @pytest.fixture(scope="module")
 def proxy(headlight, tmp_path_factory):
-    """The address of a proxy with the configuration of compose.yaml, in front of that server."""
+    """Yield the address of a proxy as compose.yaml configures it, in front of that server."""
     yield from proxying(headlight, tmp_path_factory.mktemp("proxy"))
 
 
 @pytest.fixture(scope="module")
 def hasty_proxy(headlight, tmp_path_factory):
-    """A proxy whose patience is shorter by minutes, and no different otherwise."""
+    """Yield a proxy whose patience is shorter by minutes, and no different otherwise."""
     shorter = {"read_header 10s": "read_header 1s", "write 10m": f"write {HASTE_SECONDS}s"}
     yield from proxying(headlight, tmp_path_factory.mktemp("hasty"), shorter)
 
@@ -128,7 +128,7 @@ def proxying(headlight, folder, changes=()):
 
 
 def running(command, environment, probe, port):
-    """A process until the test is over: its port, or its address where it speaks TLS."""
+    """Yield a process until the test is over: its port, or its address where it speaks TLS."""
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
@@ -249,7 +249,7 @@ def test_a_reader_that_takes_nothing_is_cut_off(hasty_proxy, headlight):
 
 @contextmanager
 def connected(address):
-    """A connection over TLS with a small window, closed by the block's end."""
+    """Yield a connection over TLS with a small window, closed by the block's end."""
     host, port = address.removeprefix("https://").split(":")
     with socket.socket() as plain:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -260,7 +260,7 @@ def connected(address):
 
 
 def received(connection):
-    """The next bytes; none if the other side has gone."""
+    """Return the next bytes; none if the other side has gone."""
     try:
         return connection.recv(65_536)
     except (ConnectionError, ssl.SSLError):

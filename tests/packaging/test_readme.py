@@ -24,7 +24,7 @@ RUN = re.compile(r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|generate
 
 
 def commands_in(block):
-    """The commands of a block, each on one line."""
+    """Return the commands of a block, each on one line."""
     joined = block.replace("\\\n", " ")
     lines = re.split(r"\n(?=[a-zA-Z#])", joined.strip())
     return [line for line in lines if line and not line.startswith("#")]
@@ -39,13 +39,13 @@ RUN_HERE = [block for block in SHELL if is_run(block)]
 
 @pytest.fixture(scope="module")
 def address():
-    """A server as anybody starts it."""
+    """Yield a server as anybody starts it."""
     with serving("--device", "cpu") as server:
         yield server.url
 
 
 def typed(command, folder):
-    """The output of a command. `headlight` runs in this process, which has PyTorch already."""
+    """Return a command's output. `headlight` runs in this process, which has PyTorch already."""
     words = shlex.split(command, comments=True)
     if words[0] == "headlight":
         result = CliRunner().invoke(app, words[1:])

@@ -22,7 +22,7 @@ def test_every_folder_with_modules_is_a_package(root):
 
 @pytest.fixture(scope="module")
 def installed(root, committed, tmp_path_factory):
-    """A folder into which a freshly built wheel is installed, without its dependencies."""
+    """Return a folder into which a freshly built wheel is installed, without its dependencies."""
     wheels, copy = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("tree")
     for name in committed:  # setuptools would leave build/ in the checkout
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def test_no_other_name_is_installed(installed):
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """A folder of somebody who has an `app` and a `model` too."""
+    """Return a folder of somebody who has an `app` and a `model` too."""
     (tmp_path / "app.py").write_text("raise RuntimeError('the wrong app')")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "__init__.py").write_text("raise RuntimeError('the wrong model')")

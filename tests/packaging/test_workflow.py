@@ -17,7 +17,7 @@ RESOLVED = (ROOT / ".ci" / "resolve").read_text()
 
 
 def resolved(name):
-    """A list that the resolver's check goes through."""
+    """Return a list that the resolver's check goes through."""
     (words,) = re.findall(rf'^{name}="(.*?)"', RESOLVED, re.MULTILINE)
     return words.split()
 

@@ -39,7 +39,7 @@ SHIPPED = {
 
 @pytest.fixture(scope="module")
 def client():
-    """A server of the models that ship, as `headlight serve` makes it."""
+    """Yield a server of the models that ship, as `headlight serve` makes it."""
     app = create_app(Settings(models_dir=None, queue_seconds=100, work_seconds=100))
     with TestClient(app, base_url="http://localhost") as client:
         yield client

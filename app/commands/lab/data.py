@@ -340,7 +340,7 @@ def _make_folder(out: Path, names: Iterable[str], *, is_forced: bool) -> None:
 
 
 def _line(members: dict[str, Any]) -> bytes:
-    """A JSON line; a lone surrogate of another member becomes its escape."""
+    """Return a JSON line; a lone surrogate of another member becomes its escape."""
     return json.dumps(members, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
 
 
@@ -370,7 +370,7 @@ def _write_report(out: Path, figures: dict[str, Any]) -> None:
 
 
 def _card_of(model: str) -> Path:
-    """The card of a model, which is read so that an error comes before the work."""
+    """Return the card of a model, which is read so that an error comes before the work."""
     from headlight.model.card import read_card
     from headlight.model.checkpoint import find_model
     from headlight.model.checkpoint_files import CARD as MODEL_CARD

@@ -29,7 +29,7 @@ Figure = dict[str, Any]
 
 
 def render(figures: Mapping[str, Any]) -> str:
-    """The page as HTML.
+    """Return the page as HTML.
 
     Args:
         figures: the report, as ``report.json`` has it.
@@ -150,13 +150,13 @@ def _diagonal() -> dict[str, Any]:
 
 
 def _upright(x: float) -> dict[str, Any]:
-    """A dotted line from the bottom to the top of a figure."""
+    """Return a dotted line from the bottom to the top of a figure."""
     line = {"color": INK, "width": 1, "dash": "dot"}
     return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": line}
 
 
 def _note(x: float, y: float, text: str, *, anchor: str) -> dict[str, Any]:
-    """A short text at a place of a figure."""
+    """Return a short text at a place of a figure."""
     shift = {"xanchor": anchor, "xshift": -6 if anchor == "right" else 6}
     font = {"color": INK, "size": 12}
     return {"x": x, "y": y, "text": text, "showarrow": False, "font": font} | shift
@@ -185,7 +185,7 @@ def _histogram(counts: Sequence[int], least: float) -> Figure:
 
 
 def _weights(weights: Mapping[str, float]) -> Figure:
-    """The weights of the standardized features, the largest on top."""
+    """Return the weights of the standardized features, the largest on top."""
     pairs = sorted(weights.items(), key=lambda pair: abs(pair[1]))
     names, values = zip(*pairs, strict=True)
     bars = {
@@ -205,7 +205,7 @@ def _weights(weights: Mapping[str, float]) -> Figure:
 
 
 def _calibration(bins: Sequence[Mapping[str, float]]) -> Figure:
-    """The share of good documents against the probability, by tenths."""
+    """Return the share of good documents against the probability, by tenths."""
     most = max(row["documents"] for row in bins)
     points = {
         "type": "scatter",
@@ -235,7 +235,7 @@ def _label(topic: Mapping[str, Any]) -> str:
 
 
 def _map(topics: Mapping[str, Any]) -> Figure:
-    """The topics in the plane; near topics use similar words, the area is the share."""
+    """Return the topics in the plane; near topics use similar words, the area is the share."""
     found, shares = topics["topics"], topics["shares"]
     most = max(shares) or 1
     points = {
@@ -262,7 +262,7 @@ def _map(topics: Mapping[str, Any]) -> Figure:
 
 
 def _shares(topics: Mapping[str, Any]) -> Figure:
-    """The share of every topic, and that in the other corpus."""
+    """Return the share of every topic, and that in the other corpus."""
     order = sorted(range(len(topics["shares"])), key=lambda number: topics["shares"][number])
     labels = [f"{number} · {_label(topics['topics'][number])}" for number in order]
     rows = list(range(len(order)))

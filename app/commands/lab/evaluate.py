@@ -113,7 +113,7 @@ def evaluate_model(
 
 
 def _find(model: str, models_dir: Path | None, device: str) -> tuple[Path, torch.device]:
-    """The folder of a model, and the device to measure it on."""
+    """Return the folder of a model, and the device to measure it on."""
     try:
         folder = find_model(model, models_dir)
     except CheckpointError as error:
@@ -183,7 +183,7 @@ def _documents(checkpoint: Served, text: Sequence[Path]) -> Sequence[str | Sente
 
 
 def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """The labels with their scores and the cost of each head, for a card."""
+    """Return the labels with their scores and the cost of each head, for a card."""
     labels = head_labels(profile)
     return {
         "text": profile["text"],
@@ -264,7 +264,7 @@ def quantize_model(
 def _card_of_copy(
     card: ModelCard, source: str, title: str, quantization: StoredQuantization
 ) -> ModelCard:
-    """The card of the copy."""
+    """Return the card of the copy."""
     what = "all matrices" if not quantization.parts else ", ".join(quantization.parts)
     each = "row of a matrix" if quantization.per == "channel" else "matrix"
     prose = (

@@ -102,7 +102,7 @@ def run_experiment(
 
 
 def csv_lines(result: Frame) -> Iterator[str]:
-    """The lines of the table in long format; the first names the columns."""
+    """Yield the lines of the table in long format; the first names the columns."""
     axes = list(dict.fromkeys(axis for array in result.values() for axis in array.axes))
     line = StringIO()
     write = csv.writer(line, lineterminator="\n").writerow
@@ -130,7 +130,7 @@ def _find(name: str) -> Experiment:
 
 
 def _parameters(experiment: Experiment, assignments: Sequence[str]) -> Parameters:
-    """The parameters of ``NAME=VALUE`` assignments, whose values are JSON or plain text."""
+    """Return the parameters of ``NAME=VALUE`` assignments, whose values are JSON or plain text."""
     values: dict[str, Any] = {}
     for assignment in assignments:
         parameter, sign, text = assignment.partition("=")
@@ -161,7 +161,7 @@ def _value(text: str) -> Any:
 
 
 def _with_progress(experiment: Experiment, parameters: Parameters) -> Iterator[Frame]:
-    """The frames; on a terminal, a line says how many there are so far."""
+    """Yield the frames; on a terminal, a line says how many there are so far."""
     start = time.monotonic()
     with notes.status(experiment.title) as status:
         for number, frame in enumerate(experiment.start(parameters), start=1):
@@ -171,7 +171,7 @@ def _with_progress(experiment: Experiment, parameters: Parameters) -> Iterator[F
 
 
 def _print_result(experiment: Experiment, result: Frame) -> None:
-    """A line for each array: its name, its axes, its unit, and its first and last numbers."""
+    """List the arrays, one a line: name, axes, unit, first and last numbers."""
     table = Table("array", "axes", "unit", "values", box=None, pad_edge=False)
     for name, array in result.items():
         table.add_row(
@@ -187,7 +187,7 @@ def _print_result(experiment: Experiment, result: Frame) -> None:
 
 
 def _shown(data: np.ndarray[Any, Any]) -> str:
-    """A number, or the first and the last of several."""
+    """Return a number, or the first and the last of several."""
     values = data.ravel().tolist()
     texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
     if len(texts) <= 6:
@@ -196,7 +196,7 @@ def _shown(data: np.ndarray[Any, Any]) -> str:
 
 
 def _range(schema: dict[str, Any]) -> str:
-    """The limits of a parameter, or its choices."""
+    """Return the limits of a parameter, or its choices."""
     if choices := schema.get("enum"):
         return f"one of {', '.join(choices)}"
     parts = []

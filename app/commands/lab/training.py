@@ -126,7 +126,7 @@ def train_model(
 def _files(
     recipe: str, corpus: Sequence[Path] | None, comparisons: Sequence[Path] | None
 ) -> Sequence[Path]:
-    """The files that a recipe reads: its comparisons or its corpus."""
+    """Return the files that a recipe reads: its comparisons or its corpus."""
     wanted, other = ("comparisons", "corpus") if recipe == "reward" else ("corpus", "comparisons")
     given = {"corpus": corpus, "comparisons": comparisons}
     if given[other]:
@@ -150,7 +150,7 @@ def _is_other_corpus(out: Path, files: Sequence[Path]) -> bool:
 
 
 def _raters(reward: str | None, reference: str) -> dict[str, Any]:
-    """The settings of `rlhf` that name the reward model and the frozen reference."""
+    """Return the settings of `rlhf` that name the reward model and the frozen reference."""
     if reward is None:
         raise UsageError("the recipe 'rlhf' needs a reward model; name it with --reward")
     models = {"rows.reward": reward, "rows.reference": reference}
@@ -194,7 +194,7 @@ def sample_comparisons(
 
 
 def _command(n_processes: int) -> str:
-    """The command line, as it can be typed again."""
+    """Return the command line, as it can be typed again."""
     together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
     return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
 
@@ -398,6 +398,6 @@ def _card(loop: Loop, title: str) -> ModelCard:
 
 
 def _named(folder: str) -> str:
-    """The name of a shipped model, or the path of another."""
+    """Return the name of a shipped model, or the path of another."""
     path = Path(folder)
     return path.name if path.parent == ZOO else folder

@@ -52,7 +52,7 @@ _SENTENCE = re.compile(r"[^.!?]+[.!?]+[\"')\]]*\s*|[^.!?]+$")
 
 
 def shuffled(text: str, random: Random) -> str:
-    """The words in another order, within stretches of random length from 6 words on."""
+    """Return the words in another order, within stretches of random length from 6 words on."""
     words = text.split()
     length = random.choice((6, 12, 40, len(words)))
     parts = [words[start : start + length] for start in range(0, len(words), max(1, length))]
@@ -62,7 +62,7 @@ def shuffled(text: str, random: Random) -> str:
 
 
 def truncated(text: str, random: Random) -> str:
-    """A piece that begins and ends within sentences, or within words."""
+    """Return a piece that begins and ends within sentences, or within words."""
     length = max(1, round(len(text) * random.uniform(0.1, 0.6)))
     start = random.randrange(max(1, len(text) - length))
     piece = text[start : start + length]
@@ -118,7 +118,7 @@ DAMAGES: dict[str, Callable[[str, Random], str]] = {
 
 
 def damaged(text: str, seed: int, number: int) -> tuple[str, str]:
-    """A text damaged in one way, which `number` chooses in turn.
+    """Return a text damaged in one way, which `number` chooses in turn.
 
     Args:
         text: not blank.

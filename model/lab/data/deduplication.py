@@ -67,23 +67,23 @@ _R = TypeVar("_R")
 
 
 def normalize(text: str) -> str:
-    """The text in lower case, with every run of white space as one space."""
+    """Return the text in lower case, with every run of white space as one space."""
     return " ".join(text.lower().split())
 
 
 def shingles(text: str) -> set[str]:
-    """The distinct 5-grams of a normalized text; a shorter text is its only shingle."""
+    """Return the distinct 5-grams of a normalized text; a shorter text is its only shingle."""
     return {text[start : start + SHINGLE] for start in range(max(1, len(text) - SHINGLE + 1))}
 
 
 def jaccard(first: set[str], second: set[str]) -> float:
-    """|A ∩ B| / |A ∪ B| of two sets of shingles, which are never empty."""
+    """Return |A ∩ B| / |A ∪ B| of two sets of shingles, which are never empty."""
     common = len(first & second)
     return common / (len(first) + len(second) - common)
 
 
 def shingle_hashes(text: str) -> UInt32[np.ndarray, " shingle"]:
-    """A 32-bit hash of each 5-gram of a normalized text; of a long text each is there once.
+    """Return a 32-bit hash of each 5-gram of a normalized text; of a long text each is there once.
 
     Python's own `hash` is salted and differs between processes; this one depends on the
     characters alone. It mixes the code points one after another into 64 bits, by
@@ -110,7 +110,7 @@ def _mixed(text: str) -> UInt32[np.ndarray, " shingle"]:
 
 
 def signature(text: str, seed: int) -> MinHash:
-    """The MinHash of a normalized text: 128 numbers.
+    """Return the MinHash of a normalized text: 128 numbers.
 
     The numbers are those of datasketch's own `update_batch`. It holds a permutation a column and
     converts the hashes to a list; with a permutation a row the same minima take a third of the
@@ -135,14 +135,14 @@ def signature(text: str, seed: int) -> MinHash:
 
 @cache
 def _permutations(seed: int) -> UInt32[np.ndarray, "2 hash"]:
-    """The factors and the shifts of datasketch's permutations h → a·h + b mod 2³²."""
+    """Return the factors and the shifts of datasketch's permutations h → a·h + b mod 2³²."""
     hashing = MinHash(num_perm=N_HASHES, seed=seed, scheme=_SCHEME)
     permutations: np.ndarray = hashing.permutations
     return permutations
 
 
 def _finalized(hashes: UInt32[np.ndarray, " shingle"]) -> UInt32[np.ndarray, " shingle"]:
-    """The finalizer of MurmurHash3, which datasketch applies before its permutations."""
+    """Return the finalizer of MurmurHash3, which datasketch applies before its permutations."""
     hashes = (hashes ^ hashes >> np.uint32(16)) * np.uint32(0x85EBCA6B)
     hashes = (hashes ^ hashes >> np.uint32(13)) * np.uint32(0xC2B2AE35)
     finalized: np.ndarray = hashes ^ hashes >> np.uint32(16)
@@ -160,7 +160,7 @@ class Duplicate(NamedTuple):
     estimate: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The reason as an object for JSON lines."""
+        """Return the reason as an object for JSON lines."""
         if self.estimate is None:
             return {"kind": "exact_duplicate", "of": str(self.of)}
         return {
@@ -221,7 +221,7 @@ class Deduplicator:
         return None
 
     def _closest(self, text: str, sketch: MinHash) -> Duplicate | None:
-        """The kept document of the highest similarity from the threshold on, else None."""
+        """Return the kept document of the highest similarity from the threshold on, else None."""
         mine: set[str] | None = None
         best: Duplicate | None = None
         for place, hashes in self._kept.candidates(sketch.hashvalues):
@@ -272,7 +272,7 @@ class KeptDocuments:
             self._execute("INSERT INTO bands VALUES (?, ?)", (key, number))
 
     def equal(self, digest: bytes) -> Place | None:
-        """The document whose text has a digest; None if there is none."""
+        """Return the document whose text has a digest; None if there is none."""
         row = self._execute(
             'SELECT path, "start", "end", line FROM kept WHERE digest = ?', (digest,)
         ).fetchone()
@@ -281,7 +281,7 @@ class KeptDocuments:
     def candidates(
         self, hashes: UInt32[np.ndarray, " hash"]
     ) -> Iterator[tuple[Place, UInt32[np.ndarray, " hash"]]]:
-        """The documents with an equal band and their signatures, in the order they were kept."""
+        """Yield the documents with an equal band and their signatures, in the order of keeping."""
         rows = self._execute(
             'SELECT path, "start", "end", line, hashes FROM kept WHERE number IN '
             "(SELECT number FROM bands WHERE key IN (SELECT value FROM json_each(?))) "

@@ -59,7 +59,7 @@ class Document:
         return len(self.text.encode())
 
     def to_dict(self) -> dict[str, Any]:
-        """The document as an object for JSON lines; ``source`` is its file and line."""
+        """Return the document as an object for JSON lines; ``source`` is its file and line."""
         return {**self.members, "text": self.text, "source": str(self.place)}
 
 
@@ -86,7 +86,7 @@ def stream_documents(paths: Iterable[Path], unit: Unit = "document") -> Iterator
 
 
 def size_of(paths: Iterable[Path]) -> int:
-    """The bytes of all files together.
+    """Return the bytes of all files together.
 
     Raises:
         CorpusError: there is no file, or one is missing.
@@ -127,7 +127,7 @@ class _Line(NamedTuple):
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    """The lines of a file with their ends, CR LF as LF, and their bytes in the file."""
+    """Yield the lines of a file with their ends, CR LF as LF, and their bytes in the file."""
     try:
         with path.open("rb") as file:
             start, number = 0, 0
@@ -191,7 +191,7 @@ def _of_text(path: Path, unit: Unit) -> Iterator[Document]:
 
 
 def _joined(path: Path, lines: list[_Line], begins: int) -> Iterator[Document]:
-    """The document that some lines make; none if all are blank.
+    """Yield the document that some lines make; none if all are blank.
 
     `begins` is the line at which the document begins that they are a passage of.
     """

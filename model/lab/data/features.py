@@ -50,7 +50,7 @@ class Text:
         return sum(_syllables(word) for word in self.lower)
 
     def share(self, count: float) -> float:
-        """A count as a share of all characters; 0 of an empty text."""
+        """Return a count as a share of all characters; 0 of an empty text."""
         return count / max(1, len(self.text))
 
 
@@ -61,7 +61,7 @@ def _syllables(word: str) -> int:
 
 
 def _type_token_ratio(text: Text) -> float:
-    """The mean share of different words in a window of 50; it does not fall with the length.
+    """Return the mean share of different words in a window of 50; it does not fall with the length.
 
     Covington and McFall 2010, https://doi.org/10.1080/09296171003643098.
     """
@@ -89,20 +89,20 @@ def _reading_ease(text: Text) -> float:
 
 
 def _capital_starts(text: Text) -> float:
-    """The share of sentences that begin with a capital or a digit."""
+    """Return the share of sentences that begin with a capital or a digit."""
     starts = [not sentence[0].islower() for sentence in text.sentences]
     return sum(starts) / max(1, len(starts))
 
 
 def _inner_capitals(text: Text) -> float:
-    """The share of words that begin with a capital and are not the first of a sentence."""
+    """Return the share of words that begin with a capital and are not the first of a sentence."""
     capitals = sum(word[0].isupper() for word in text.words)
     first = sum(not sentence[0].islower() for sentence in text.sentences)
     return float(max(0, capitals - first) / max(1, len(text.words)))
 
 
 def _repeated_runs(text: Text) -> float:
-    """The share of runs of five words that occurred before in the text."""
+    """Return the share of runs of five words that occurred before in the text."""
     words = text.lower
     n_runs = len(words) - _RUN + 1
     if n_runs < 1:
@@ -111,7 +111,7 @@ def _repeated_runs(text: Text) -> float:
 
 
 def _repeated_lines(text: Text) -> float:
-    """The share of lines that occurred before in the text; blank lines do not count."""
+    """Return the share of lines that occurred before in the text; blank lines do not count."""
     lines = [line.strip() for line in text.text.splitlines() if line.strip()]
     return 1 - len(set(lines)) / len(lines) if lines else 0.0
 
@@ -150,6 +150,6 @@ FEATURES: dict[str, Callable[[Text], float]] = {
 
 
 def features_of(text: str) -> Float[np.ndarray, " feature"]:
-    """The features of a text, in the order of `FEATURES`."""
+    """Return the features of a text, in the order of `FEATURES`."""
     counts = Text(text)
     return np.array([measure(counts) for measure in FEATURES.values()])

@@ -60,21 +60,21 @@ class Classifier:
     figures: dict[str, Any]
 
     def probability(self, features: Float[np.ndarray, "*text feature"]) -> Any:
-        """The probability that texts with these features are good."""
+        """Return the probability that texts with these features are good."""
         standard = (features - np.array(self.mean)) / np.array(self.scale)
         score = standard @ np.array(self.weights) + self.bias
         return 1 / (1 + np.exp(-np.clip(self.slope * score + self.offset, -700, 700)))
 
     def score(self, text: str) -> float:
-        """The probability that a text is good."""
+        """Return the probability that a text is good."""
         return float(self.probability(features_of(text)))
 
     def to_json(self) -> str:
-        """The parameters as JSON, which `read_classifier` reads."""
+        """Return the parameters as JSON, which `read_classifier` reads."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
 
     def to_card(self) -> str:
-        """A card in Markdown: the data, the figures on the held-out part, and the weights."""
+        """Return a card in Markdown: data, figures on the held-out part, weights."""
         figures, about = self.figures, self.about
         is_made = isinstance(about["bad"], str) and about["bad"]
         bad = about["bad"] if is_made else ", ".join(about["bad"])
@@ -306,7 +306,7 @@ def _labelled(text: str, kind: str, document: Document) -> Labelled:
 
 
 def _shortened(text: str, random: Random) -> str:
-    """The text, or every second time some of its paragraphs."""
+    """Return the text, or every second time some of its paragraphs."""
     lines = text.splitlines()
     if random.random() < 0.5:
         return text
@@ -333,12 +333,12 @@ class Extremes:
 
 
 def _excerpt(text: str) -> str:
-    """The beginning and the end of a text on one line."""
+    """Return the beginning and the end of a text on one line."""
     line = " ".join(text.split())
     return line if len(line) <= 240 else f"{line[:160]} … {line[-70:]}"
 
 
 def coefficients(classifier: Classifier) -> Iterable[tuple[str, float]]:
-    """The weight of each standardized feature, the largest first."""
+    """Return the weight of each standardized feature, the largest first."""
     pairs = zip(classifier.features, classifier.weights, strict=True)
     return sorted(pairs, key=lambda pair: -abs(pair[1]))

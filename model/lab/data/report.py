@@ -46,7 +46,7 @@ class Judged(NamedTuple):
     quality: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The document as an object for JSON lines."""
+        """Return the document as an object for JSON lines."""
         line = self.document.to_dict()
         if self.quality is not None:
             line["quality"] = round(self.quality, 4)
@@ -118,7 +118,7 @@ class Cleaning:
         return quality
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures of the report, once all documents were judged."""
+        """Return the figures of the report, once all documents were judged."""
         figures: dict[str, Any] = {
             "before": self._before.to_dict(),
             "after": self._after.to_dict(),
@@ -207,7 +207,7 @@ class TopicStudy:
             self._shares.append(shares)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures of the report, once `run` is through."""
+        """Return the figures of the report, once `run` is through."""
         first, *others = self._shares
         figures = self._model.to_dict() | first.to_dict()
         for other in others:
@@ -217,7 +217,7 @@ class TopicStudy:
 
 
 def card_figures(figures: Mapping[str, Any], command: str) -> dict[str, Any]:
-    """The part of a report that a model's card keeps.
+    """Return the part of a report that a model's card keeps.
 
     Args:
         figures: as ``report.json`` has them.

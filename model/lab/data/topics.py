@@ -61,7 +61,7 @@ class Mixture(NamedTuple):
         return float(-(shares * np.log(shares)).sum() / np.log(len(self.shares)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The topics as an object for JSON lines."""
+        """Return the topics as an object for JSON lines."""
         return {
             "topics": {str(number): round(float(self.shares[number]), 4) for number in self.topics},
             "n_topics": len(self.topics),
@@ -124,12 +124,12 @@ class TopicModel:
                 self._model.partial_fit(counts)
 
     def mixtures(self, texts: Iterable[str]) -> Iterator[Mixture]:
-        """The topics of each text; one without a word of the vocabulary has equal shares."""
+        """Yield the topics of each text; one without a word of the vocabulary has equal shares."""
         for counts in self._counts(texts):
             yield from map(Mixture, self._model.transform(counts))
 
     def _counts(self, texts: Iterable[str]) -> Iterator[Any]:
-        """The words of a batch of texts as a sparse matrix (text, word); one text is held."""
+        """Yield the words of a batch of texts as a sparse matrix (text, word); one text is held."""
         iterator = iter(texts)
         while (counts := self._vectorizer.transform(islice(iterator, _BATCH))).shape[0]:
             yield counts
@@ -142,7 +142,7 @@ class TopicModel:
         return shares
 
     def top_words(self) -> list[list[str]]:
-        """The words that describe each topic best, by relevance at λ = 0.6.
+        """Return the words that describe each topic best, by relevance at λ = 0.6.
 
         Sievert and Shirley 2014, https://aclanthology.org/W14-3110: λ·log p(w|t) +
         (1 − λ)·log(p(w|t)/p(w)), so that a word of every topic describes none.
@@ -155,7 +155,7 @@ class TopicModel:
         return [[self.words[number] for number in row] for row in order.tolist()]
 
     def to_dict(self) -> dict[str, Any]:
-        """The words of each topic and its place on the map."""
+        """Return the words of each topic and its place on the map."""
         places = topic_map(self.distributions)
         return {
             "seed": self.seed,
@@ -193,7 +193,7 @@ class TopicShares:
         return [float(share) for share in self._total / max(1, self.n_documents)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures of the corpus.
+        """Return the figures of the corpus.
 
         ``diversity`` is the mean of its documents, and ``corpus_diversity`` that of the mean
         shares. ``topics_per_document`` counts documents by their topics above a tenth.
@@ -208,7 +208,7 @@ class TopicShares:
 
 
 def vocabulary(texts: Iterable[str]) -> tuple[int, list[str]]:
-    """The words that topics are made of, in alphabetical order, and the number of texts.
+    """Return the words that topics are made of, in alphabetical order, and the number of texts.
 
     A word has three letters or more, is none of scikit-learn's English stop words, and lies in at
     least two texts and at most 40 % of them. The 5,000 in most texts are taken. Of a stream with
@@ -256,7 +256,7 @@ def topic_map(distributions: Float[np.ndarray, "topic word"]) -> Float[np.ndarra
 
 
 def divergence(first: Sequence[float], second: Sequence[float]) -> float:
-    """The distance of two corpora by their shares of the topics.
+    """Return the distance of two corpora by their shares of the topics.
 
     Returns:
         The Jensen–Shannon divergence in bits: 0 for equal shares, 1 for disjoint ones.

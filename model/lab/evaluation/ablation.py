@@ -80,7 +80,7 @@ def ablation_costs(
 def _predicted(
     checkpoint: Served, inputs: Sequence[ModelInput], question_end: str
 ) -> tuple[list[_Predicted], int]:
-    """The predictions that measure a model, in passes, and the bytes of what they predict."""
+    """Return the predictions that measure a model, in passes, and the bytes predicted."""
     kind = checkpoint.config.kind
     rows = []
     n_bytes = 0
@@ -112,7 +112,7 @@ def _predicted(
 def _with_blank(
     checkpoint: Served, read: ModelInput, number: int
 ) -> tuple[ModelInput, list[int], list[Token]] | None:
-    """A sentence with one of its words hidden; None if no word is a single token."""
+    """Return a sentence with one of its words hidden; None if no word is a single token."""
     mask = checkpoint.tokenizer.mask_id
     if mask is None:
         raise ValueError(f"the vocabulary of '{checkpoint.id}' has no mask token")
@@ -160,7 +160,7 @@ def _ids(tokens: Iterable[Token] | None) -> list[int]:
 
 
 def passes(inputs: Sequence[ModelInput]) -> Iterator[list[int]]:
-    """The numbers of the inputs of each pass, of similar lengths."""
+    """Yield the numbers of the inputs of each pass, of similar lengths."""
     numbers: list[int] = []
     for number in sorted(range(len(inputs)), key=lambda number: inputs[number].n_tokens):
         if numbers and (len(numbers) + 1) * inputs[number].n_tokens > PASS_SIZE:

@@ -74,13 +74,13 @@ def _rights(
 
 
 def _single(checkpoint: Served, text: str) -> int | None:
-    """The token of a text; None if it has several."""
+    """Return the token of a text; None if it has several."""
     ids = [token.id for token in checkpoint.tokenizer.encode(text) if not token.is_special]
     return ids[0] if len(ids) == 1 else None
 
 
 def _read(checkpoint: Served, texts: Sequence[str]) -> tuple[list[list[int]], list[int]]:
-    """The ids of each text, and the place whose logits predict the verb."""
+    """Return the ids of each text, and the place whose logits predict the verb."""
     mask = checkpoint.tokenizer.mask_id
     rows = [[token.id for token in checkpoint.tokenizer.encode(text)] for text in texts]
     if checkpoint.config.kind == "encoder":

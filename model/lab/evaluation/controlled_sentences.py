@@ -67,7 +67,7 @@ class AgreementItem:
 
 
 def agreement_items(prepositions: Sequence[str] = PREPOSITIONS) -> list[AgreementItem]:
-    """The 90 pairs of nouns with 4 prepositions, each in both numbers of subject and of other noun.
+    """Return the 90 pairs of nouns with 4 prepositions, in both numbers of subject and other noun.
 
     1,440 items; half of them are congruent.
     """

@@ -116,7 +116,7 @@ def _path(checkpoint: Checkpoint, example: Example) -> str:
 def _on_words(
     checkpoint: Checkpoint, example: Example, sentences: Sequence[ControlledSentence]
 ) -> np.ndarray:
-    """The weights of a head from each query word on the right and on the other word: (…, 2)."""
+    """Return the weights of a head from each query word on the right and the other word: (…, 2)."""
     path = _path(checkpoint, example)
     spec = PassSpec((f"{path}.weights",))
     return np.stack(

@@ -240,7 +240,7 @@ def _sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _reward_sample(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The figures on the comparisons that were held out, and the accuracy if they are typed."""
+    """Return the figures on the held-out comparisons, and the accuracy if they are typed."""
     held_out = preference.held_out_comparisons()
     measured = {
         name: preference.evaluate_reward(
@@ -257,7 +257,7 @@ def _reward_sample(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def own_sentences(checkpoint: Checkpoint, recipe: str) -> dict[str, Any]:
-    """The figures on the project's own sentences, which no other text changes."""
+    """Return the figures on the project's own sentences, which no other text changes."""
     figures: dict[str, Any] = {**agreement_figures(checkpoint)}
     figures |= pair_figures(checkpoint, grammar_pairs(), "grammar_pairs")
     if recipe == "fill":

@@ -67,7 +67,7 @@ class _Sums:
         self.counts[name] += count
 
     def mean(self, name: str, head: int) -> tuple[float, float]:
-        """The score of a head and its control."""
+        """Return the score of a head and its control."""
         count = self.counts[name]
         control = np.broadcast_to(self.controls[name], np.shape(self.weights[name]))
         return float(self.weights[name][head]) / count, float(control[head]) / count
@@ -198,7 +198,7 @@ def _add_sentence(sums: _Sums, attention: Attention, trace: Trace, number: int) 
 def key_sets(
     attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
 ) -> dict[str, Bool[np.ndarray, "query key"]]:
-    """The keys of each score of one text, by query; keys that a query does not see included."""
+    """Return the keys of each score of a text, by query, with those that a query does not see."""
     query, key = np.ogrid[: len(queries), : len(keys)]
     first = next((token.word for token in keys if token.word is not None), None)
     is_first_word = np.array([token.word is not None and token.word == first for token in keys])
@@ -261,7 +261,7 @@ def _keep_strongest(
 
 
 def _span(token: Token) -> list[int]:
-    """The characters of a token without the space before it."""
+    """Return the characters of a token without the space before it."""
     n_spaces = len(token.text) - len(token.text.lstrip())
     return [min(token.start + n_spaces, token.end), token.end]
 

@@ -235,7 +235,7 @@ class DiagonalModel:
             self.tension = min(max(self.tension + step, 0.1), 14.0)
 
     def _prior(self, n_source: int, n_target: int) -> Float[np.ndarray, "target source_with_null"]:
-        """The prior of each link; index 0 of the last axis means no source word."""
+        """Return the prior of each link; index 0 of the last axis means no source word."""
         weights = np.exp(-self.tension * _distances(n_source, n_target))
         weights *= (1 - self.NULL) / weights.sum(axis=-1, keepdims=True)
         return np.concatenate([np.full((n_target, 1), self.NULL), weights], axis=-1)
@@ -257,7 +257,7 @@ def _digamma(values: Float[np.ndarray, " value"]) -> Float[np.ndarray, " value"]
 def _keys(
     pairs: Sequence[tuple[list[int], list[int]]], n_targets: int
 ) -> Int[np.ndarray, "pair target source"]:
-    """Number every pair of a target word and a source word, or none, of pairs of one shape."""
+    """Return a number for each pair of a target and a source word, or none, in pairs of one shape."""
     sources = np.array([[0, *source] for source, _ in pairs], dtype=np.int64)
     targets = np.array([target for _, target in pairs], dtype=np.int64)
     keys: Int[np.ndarray, "pair target source"] = (

@@ -170,7 +170,7 @@ def grammar_pairs() -> list[MinimalPair]:
 
 
 def _both(text: str, right: str, wrong: str) -> tuple[str, str]:
-    """A sentence with each of two words, in capitals at its beginning."""
+    """Return a sentence with each of two words, in capitals at its beginning."""
     good, bad = (text.replace("_", word) for word in (right, wrong))
     return good[0].upper() + good[1:], bad[0].upper() + bad[1:]
 

@@ -78,7 +78,7 @@ def evaluate(
 def _by_position(
     checkpoint: Checkpoint, ids: Int[Tensor, " token"], trained: int
 ) -> dict[str, float]:
-    """The mean loss in bits of each quarter of the trained length, far beyond it."""
+    """Return the mean loss in bits of each quarter of the trained length, far beyond it."""
     length = REACH * trained
     rows = ids[: len(ids) // length * length].view(-1, length)[:LONG_ROWS]
     if not len(rows):

@@ -203,7 +203,7 @@ def match_heads(correlations: Float[np.ndarray, "first second"]) -> list[HeadPai
 
 
 def _standardised(texts: Sequence[Maps]) -> Float[np.ndarray, "head pair"]:
-    """The weights of every head in one row of mean 0 and norm 1."""
+    """Return the weights of every head in one row of mean 0 and norm 1."""
     rows = np.concatenate([maps[(slice(None), *_unmasked(maps))] for maps in texts], axis=1)
     rows = rows.astype(np.float64)
     rows -= rows.mean(axis=1, keepdims=True)
@@ -213,7 +213,7 @@ def _standardised(texts: Sequence[Maps]) -> Float[np.ndarray, "head pair"]:
 
 
 def _unmasked(maps: Maps) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """The indices of queries and of the keys up to them; the first query has no choice."""
+    """Return the indices of queries and of the keys up to them; the first query has no choice."""
     queries, keys = np.tril_indices(maps.shape[1])
     return queries[1:], keys[1:]
 

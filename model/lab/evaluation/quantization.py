@@ -69,7 +69,7 @@ def _name(quantization: StoredQuantization | None) -> str:
 def _quantized(
     checkpoint: Checkpoint, quantization: StoredQuantization | None
 ) -> tuple[Checkpoint, int]:
-    """The model as it is loaded from a file with this quantization, and the bytes of the file."""
+    """Return the model as loaded from a file with this quantization, and the bytes of the file."""
     weights = checkpoint.model.weights()
     stored = stored_weights(weights, quantization, torch.float16)
     model = copy.deepcopy(checkpoint.model)

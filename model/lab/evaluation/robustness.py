@@ -144,7 +144,7 @@ def _accuracy(checkpoint: Checkpoint, documents: Sequence[str], _n_bytes: int) -
 
 
 def _by_position(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-    """The mean loss in bits of each group of positions, in rows of one context."""
+    """Return the mean loss in bits of each group of positions, in rows of one context."""
     length = checkpoint.config.max_tokens - 1
     ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
     rows = whole_rows(ids, length)
@@ -156,7 +156,7 @@ def _by_position(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, 
 
 
 def _by_paragraph(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-    """The accuracy by the number of tokens of a paragraph."""
+    """Return the accuracy by the number of tokens of a paragraph."""
     paragraphs = [line for line in lines(documents) if line.strip()]
     sizes = [len(ids) for ids in checkpoint.tokenizer.encode_ids(paragraphs)]
     limit = checkpoint.config.max_tokens
@@ -169,7 +169,7 @@ def _by_paragraph(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str,
 
 
 def _spans(length: int) -> list[tuple[int, int]]:
-    """The first and the last position of each group of `SPANS`."""
+    """Return the first and the last position of each group of `SPANS`."""
     begins = [begin for begin in SPANS if begin <= length]
     return list(zip(begins, [*(begin - 1 for begin in begins[1:]), length], strict=True))
 
@@ -206,7 +206,7 @@ def names_twice(checkpoint: Checkpoint) -> dict[str, dict[str, float]]:
 
 
 def _cost(tokens: Sequence[Token], bits: Float[Tensor, " token"], begin: int, end: int) -> float:
-    """The sum over the tokens that share a character with that part of the text."""
+    """Return the sum over the tokens that share a character with that part of the text."""
     return sum(
         bits[place].item()
         for place, token in enumerate(tokens)

@@ -108,7 +108,7 @@ class Clusters:
 
 
 def make_experts(parameters: Balance) -> Experts:
-    """The router and its experts in float64, drawn from the seed."""
+    """Return the router and its experts in float64, drawn from the seed."""
     d = parameters.d_model
     config = TransformerConfig(
         n_layers=1,
@@ -155,7 +155,7 @@ class Run:
 
     @torch.no_grad()
     def routing(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """The router's probabilities (token, expert), and the chosen experts (token, top_k)."""
+        """Return the router's probabilities (token, expert) and the chosen experts (token, top_k)."""
         probs = self.experts.router(tokens.x.flatten(0, 1)).softmax(dim=-1)
         return probs, probs.topk(self.experts.top_k, dim=-1).indices
 
@@ -191,7 +191,7 @@ def run(parameters: Balance) -> Iterator[Arrays]:
 def _frame(
     runs: list[Run], tested: Tokens, parameters: Balance, step: int
 ) -> dict[str, np.ndarray]:
-    """The loads on tokens that are not trained on."""
+    """Return the loads on tokens that are not trained on."""
     found = [_loads(*each.routing(tested), tested.cluster.flatten(), parameters) for each in runs]
     frame = {name: np.stack([each[name] for each in found])[:, None] for name in found[0]}
     return {"frame": np.array([step]), **frame}

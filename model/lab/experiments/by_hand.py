@@ -101,7 +101,7 @@ class ByHand(Parameters):
 
 
 def _shapes(parameters: ByHand) -> dict[str, tuple[int, int]]:
-    """The shapes of the numbers of the request, and of those of the example it does not replace."""
+    """Return the shapes of the request's numbers and of the example's that it does not replace."""
     shapes = dict(EXAMPLE_SHAPES[parameters.example])
     if parameters.inputs is not None:
         shapes = {name: shape for name, shape in shapes.items() if name.endswith("weights")}
@@ -154,7 +154,7 @@ def _check_shapes(parameters: ByHand) -> None:
 
 
 def cost(parameters: ByHand) -> Cost:  # noqa: ARG001 - the common signature
-    """A millisecond: the largest matrices have 32 rows of 32 numbers."""
+    """Return a millisecond: the largest matrices have 32 rows of 32 numbers."""
     return Cost(seconds=0.001, megabytes=1.0)
 
 
@@ -222,7 +222,7 @@ def _fox_projected() -> Example:
 
 
 def _fox_linear() -> Example:
-    """The matrices of three `torch.nn.Linear(3, 4)`, drawn as it draws them."""
+    """Return the matrices of three `torch.nn.Linear(3, 4)`, drawn as it draws them."""
     bound = 1 / math.sqrt(3)
     generator = torch.Generator().manual_seed(123)
     given = {"inputs": FOX_INPUTS}
@@ -290,12 +290,12 @@ EXAMPLES: Mapping[str, Callable[[], Example]] = {
 
 @cache
 def example(name: str) -> Example:
-    """An example by its name."""
+    """Return an example by its name."""
     return EXAMPLES[name]()
 
 
 def _given(parameters: ByHand) -> dict[str, np.ndarray]:
-    """The numbers of the request, and those of the example that it does not replace.
+    """Return the numbers of the request, and those of the example that it does not replace.
 
     Given inputs replace the example's queries, keys and values too; they are then computed.
     """
@@ -352,7 +352,7 @@ def _project(inputs: np.ndarray, matrix: np.ndarray | None) -> np.ndarray:
 def _labels(
     parameters: ByHand, chosen: Example, n_queries: int, n_keys: int
 ) -> dict[str, np.ndarray]:
-    """The tokens of the keys and of the queries; numbers if none are known."""
+    """Return the tokens of the keys and of the queries; numbers if none are known."""
     tokens = tuple(parameters.tokens or chosen.tokens)
     if len(tokens) != n_keys:
         tokens = tuple(map(str, range(n_keys)))

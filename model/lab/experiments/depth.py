@@ -135,7 +135,7 @@ def _gradient_norm(tensor: Tensor) -> Tensor:
 def _measure(
     layers: nn.ModuleList, x: Tensor, readout: Tensor, variant: str
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """The norms of one variant, by layer.
+    """Return the norms of one variant, by layer.
 
     The loss is the mean over tokens of the product of the last output and a random readout, so the
     gradient at the end of the stack is the same in all variants.

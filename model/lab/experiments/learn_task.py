@@ -169,7 +169,7 @@ class Task(NamedTuple):
 
 
 def make_task(parameters: LearnTask) -> Task:
-    """The task of the parameters."""
+    """Return the task of the parameters."""
     if parameters.task == "addition":
         n_digits = (parameters.length - 1) // 2
         vocabulary = [*"0123456789", PLUS, BLANK]
@@ -196,14 +196,14 @@ class RecurrentNetwork(nn.Module):
         self.unembedding = nn.Linear(2 * d_model, vocab_size)
 
     def forward(self, ids: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token vocab"]:
-        """The logits at every token."""
+        """Return the logits at every token."""
         states, _ = self.network(self.vectors(ids))
         logits: Tensor = self.unembedding(states)
         return logits
 
 
 def make_network(parameters: LearnTask, task: Task) -> nn.Module:
-    """The network in float64, its weights drawn from the seed."""
+    """Return the network in float64, its weights drawn from the seed."""
     generator = torch.Generator().manual_seed(parameters.seed)
     vocab_size = len(task.vocabulary)
     if parameters.model == "transformer":
@@ -260,7 +260,7 @@ def run(parameters: LearnTask) -> Iterator[Arrays]:
 
 
 def _frame_steps(steps: int) -> list[int]:
-    """The numbers of steps after which a frame is recorded, ascending; the last is `steps`."""
+    """Return the numbers of steps after which a frame is recorded, up to `steps`."""
     return sorted({round(steps * part / N_FRAMES) for part in range(1, N_FRAMES + 1)} - {0})
 
 
@@ -269,7 +269,7 @@ def _tensors(drawn: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, Tensor]:
 
 
 def _logits(network: nn.Module, ids: Tensor, n_answers: int) -> Float[Tensor, "row answer vocab"]:
-    """The logits at the places of the answers."""
+    """Return the logits at the places of the answers."""
     made = network(ids)
     logits: Tensor = made.logits if isinstance(network, Transformer) else made
     return logits[:, -n_answers:]
@@ -314,7 +314,7 @@ def _train(
 def _frame(
     network: nn.Module, task: Task, tested: tuple[Tensor, Tensor], step: int
 ) -> dict[str, np.ndarray]:
-    """The accuracy on the tested sequences, and the attention of the first of them."""
+    """Return the accuracy on the tested sequences, and the attention of the first of them."""
     ids, answers = tested
     logits = _logits(network, ids, task.n_answers)
     is_right = logits.argmax(dim=-1) == answers

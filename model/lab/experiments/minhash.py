@@ -90,7 +90,7 @@ def run(parameters: MinHash) -> Iterator[Arrays]:
 
 
 def shingles(text: str, unit: str, size: int) -> set[str]:
-    """The distinct runs of `size` consecutive pieces, in lower case, spaces made single."""
+    """Return the distinct runs of `size` consecutive pieces, in lower case, spaces made single."""
     pieces = _pieces(text, unit)
     glue = " " if unit == "words" else ""
     return {glue.join(pieces[start : start + size]) for start in range(len(pieces) - size + 1)}

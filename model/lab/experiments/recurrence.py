@@ -101,7 +101,7 @@ def run(parameters: Recurrence) -> Iterator[Arrays]:
 
 
 def _rotation(width: int, generator: torch.Generator) -> Float[Tensor, "width width"]:
-    """A random orthogonal matrix: all its eigenvalues have modulus 1."""
+    """Return a random orthogonal matrix: all its eigenvalues have modulus 1."""
     drawn = torch.randn(width, width, generator=generator, dtype=torch.float64)
     q, r = torch.linalg.qr(drawn)
     rotation: Tensor = q * r.diagonal().sign()  # the signs make q unique
@@ -119,14 +119,14 @@ class LinearCell(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch width"], state: Float[Tensor, "batch width"]
     ) -> Float[Tensor, "batch width"]:
-        """The next state."""
+        """Return the next state."""
         return state @ self.weight_hh.T + x @ self.weight_ih.T
 
 
 def _make_cell(
     kind: str, rotation: Tensor, drawn: Float[Tensor, "gate width width"], parameters: Recurrence
 ) -> nn.Module:
-    """A cell whose recurrent matrix, of each gate, is the rotation times the spectral radius."""
+    """Return a cell whose recurrent matrices are the rotation times the spectral radius."""
     width = parameters.width
     classes: dict[str, Callable[..., nn.RNNCellBase]] = {
         "tanh": nn.RNNCell,

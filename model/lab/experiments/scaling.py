@@ -74,20 +74,20 @@ def run(parameters: Scaling) -> Iterator[Arrays]:
 
 
 def widths_up_to(greatest: int) -> np.ndarray:
-    """The powers of two below the greatest width, and that width."""
+    """Return the powers of two below the greatest width, and that width."""
     powers = 2 ** np.arange(13)
     return np.append(powers[powers < greatest], greatest)
 
 
 def softmax(scores: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, "*rows key"]:
-    """The softmax over the last axis, in float64."""
+    """Return the softmax over the last axis, in float64."""
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
     return weights
 
 
 def jacobian_norm(weights: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, "*rows"]:
-    """The Frobenius norm of ∂softmax/∂scores = diag(p) − p·pᵀ.
+    """Return the Frobenius norm of ∂softmax/∂scores = diag(p) − p·pᵀ.
 
     Its square is Σpᵢ² − 2·Σpᵢ³ + (Σpᵢ²)²: the diagonal is pᵢ − pᵢ², other elements are −pᵢ·pⱼ.
     """
@@ -97,7 +97,7 @@ def jacobian_norm(weights: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, 
 
 
 def _measure(products: Float[np.ndarray, "sample key"], width: int) -> dict[str, np.ndarray]:
-    """The statistics of one width, each by whether scores are divided by √d."""
+    """Return the statistics of one width, each by whether scores are divided by √d."""
     scores = np.stack([products, products / np.sqrt(width)])
     weights = softmax(scores)
     logs = np.log2(np.maximum(weights, np.finfo(float).tiny))

@@ -102,7 +102,7 @@ def run(parameters: ScheduleParameters) -> Iterator[Arrays]:
 
 
 def _factors(name: str, steps: int, parameters: ScheduleParameters) -> np.ndarray:
-    """The factors on the peak rate; warmup and decay keep their share of `parameters.steps`."""
+    """Return the factors on the peak rate; warmup and decay keep their share of the steps."""
     if name == "constant":
         return np.ones(steps)
     share = steps / parameters.steps
@@ -117,7 +117,7 @@ def _factors(name: str, steps: int, parameters: ScheduleParameters) -> np.ndarra
 
 
 def _surface(parameters: ScheduleParameters) -> Callable[[Tensor], Tensor]:
-    """The loss as a function of a tensor whose first axis holds x and y."""
+    """Return the loss as a function of a tensor whose first axis holds x and y."""
     c = parameters.curvature
     return {
         "ravine": lambda p: (p[0] ** 2 + c * p[1] ** 2) / 2,
@@ -129,7 +129,7 @@ def _surface(parameters: ScheduleParameters) -> Callable[[Tensor], Tensor]:
 def _path(
     name: str, loss: Callable[[Tensor], Tensor], parameters: ScheduleParameters
 ) -> np.ndarray:
-    """The places of an optimizer before its first step and after each: (step, coordinate).
+    """Return the places of an optimizer before its first step and after each: (step, coordinate).
 
     A path that leaves the float64 range is not a number from there on.
     """

@@ -41,7 +41,7 @@ def gpt2(tmp_path_factory):
 
 @pytest.fixture
 def source(gpt2, tmp_path):
-    """A checkpoint that a test may damage."""
+    """Return a checkpoint that a test may damage."""
     return shutil.copytree(gpt2, tmp_path / "gpt2")
 
 
@@ -52,7 +52,7 @@ def models_dir(tmp_path):
 
 @pytest.fixture
 def run(zoo, models_dir, monkeypatch):
-    """Runs a command with a models directory of its own."""
+    """Return a function that runs a command with a models directory of its own."""
     monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
     monkeypatch.setattr("headlight.commands.output.notes.width", 400)
@@ -259,7 +259,7 @@ class Hub(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub(gpt2, tmp_path):
-    """The address of a hub with one repository, org/tiny, and its handler."""
+    """Yield the address of a hub with one repository, org/tiny, and its handler."""
     folder = shutil.copytree(gpt2, tmp_path / "repository")
     (folder / "modeling_evil.py").write_text("raise SystemExit")
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
@@ -274,7 +274,7 @@ def hub(gpt2, tmp_path):
 
 
 def headlight_add(endpoint, models_dir, source="org/tiny"):
-    """The command in a process of its own, as the hub's library reads its address once."""
+    """Return the command in a process of its own, as the hub's library reads its address once."""
     environment = os.environ | {
         "HF_ENDPOINT": endpoint,
         "HF_HUB_DISABLE_XET": "1",

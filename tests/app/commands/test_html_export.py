@@ -34,7 +34,7 @@ def unpacked(page, name):
 
 
 def opened(page):
-    """The header of the archive, and the answers out of their four planes."""
+    """Return the header of the archive, and the answers out of their four planes."""
     content = unpacked(page, "answers")
     size = 4 + int.from_bytes(content[:4], "little")
     count = (len(content) - size) // 4
@@ -45,7 +45,7 @@ def opened(page):
 
 
 def archived(page):
-    """The header of the archive, and the trace of each answer."""
+    """Return the header of the archive, and the trace of each answer."""
     header, answers = opened(page)
     return header, [
         read_trace(answers[entry["start"] : entry["end"]])

@@ -15,7 +15,7 @@ SECRET = "0123456789abcdefSECRET"
 
 @pytest.fixture
 def headlight(monkeypatch):
-    """Runs a command without a colour or a line break; a server would serve these settings."""
+    """Return a function that runs a command, without colours; no server starts."""
     monkeypatch.setenv("COLUMNS", "400")
     monkeypatch.setattr("headlight.commands.output.console.width", 400)
     served = []

@@ -231,7 +231,7 @@ def test_unreadable_standard_input_exits_with_2(zoo, sent):
 
 
 def piped(zoo, sent, **written):
-    """The result of `headlight trace - --json` with this standard input."""
+    """Return the result of `headlight trace - --json` with this standard input."""
     environment = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny", **written}
     return CliRunner().invoke(app, ["trace", "-", "--json"], input=sent, env=environment)
 

@@ -10,7 +10,7 @@ LINK = {"model": "plain", "text": TEXT, "view": "compare", "layer": 1, "head": 0
 
 @pytest.fixture
 def weights(ask):
-    """The API's attention of one head, for any pass."""
+    """Return the API's attention of one head, for any pass."""
 
     def trace(**body):
         found = ask("trace", model="plain", text=TEXT, capture=[SITE], **body)["tensors"]

@@ -13,7 +13,7 @@ CROSS = "decoder.layers.1.cross_attention.weights"
 
 @pytest.fixture
 def answer(ask):
-    """The API's trace of the user's own translation."""
+    """Return the API's trace of the user's own translation."""
 
     def trace(site=CROSS, **body):
         found = ask("trace", model="pairs", text=TEXT, capture=[site], **body)

@@ -22,7 +22,7 @@ def numbers_in(nested):
 
 
 def in_table(value):
-    """A number as the table writes it, rounded to 2 digits at least."""
+    """Return a number as the table writes it, rounded to 2 digits at least."""
     text = value.replace("−", "-").replace(",", "").replace("<", "")
     if text.endswith(" %"):
         return float(text[:-2]) / 100

@@ -12,7 +12,7 @@ CLIPBOARD = ("clipboard-read", "clipboard-write")
 
 @pytest.fixture
 def writer(visit):
-    """A person whose browser lets them look into the clipboard."""
+    """Return a person whose browser lets them look into the clipboard."""
     return visit(permissions=CLIPBOARD)
 
 
@@ -65,14 +65,14 @@ def run_python(script):
 
 
 def shown_by(script):
-    """The numbers that a script computes, and its output."""
+    """Return the numbers that a script computes, and its output."""
     out = run_python(script + "\nprint('---')\nprint(json.dumps(shown))")
     printed, shown = out.split("---\n")
     return json.loads(shown), printed
 
 
 def numbers(rows):
-    """A matrix in which what may not be seen, or is not known, counts for nothing."""
+    """Return a matrix in which what may not be seen, or is not known, counts for nothing."""
     return [number if number and number == number else 0 for row in rows for number in row]
 
 

@@ -13,7 +13,7 @@ DRAWING = {"temperature": 0.8, "top_p": 0.9, "seed": 0}
 
 @pytest.fixture
 def written(url):
-    """The API's events of the tokens that it writes after the text."""
+    """Return the API's events of the tokens that it writes after the text."""
 
     def ask(n_tokens, text=TEXT, model="stories", **options):
         body = {"model": model, "text": text, "n_tokens": n_tokens, **DRAWING, **options}
@@ -30,12 +30,12 @@ def button(reader, name):
 
 
 def shown(reader):
-    """The written tokens, as the eye sees them."""
+    """Return the written tokens, as the eye sees them."""
     return reader.view.locator(".is-prose .chip.is-written").all_text_contents()
 
 
 def path(reader):
-    """The tokens that the address keeps."""
+    """Return the tokens that the address keeps."""
     found = re.search(r"generate_path=([\d.]*)", reader.fragment)
     return [int(token) for token in found.group(1).split(".")] if found else []
 
@@ -75,7 +75,7 @@ def title(reader):
 
 
 def written_bar(reader):
-    """The bar of the written token, in words."""
+    """Return the bar of the written token, in words."""
     bars = reader.view.locator(".panel").first.locator(".bartext").all_text_contents()
     return next(bar for bar in bars if "written" in bar)
 

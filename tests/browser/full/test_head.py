@@ -4,7 +4,7 @@ TEXT = "Mary saw the old king. Then Mary"
 
 
 def bars(reader, panel):
-    """The numbers of a bar chart."""
+    """Return the numbers of a bar chart."""
     return reader.view.locator(".panel").nth(panel).locator(".bartext").all_text_contents()
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 
 def region_of(reader):
-    """The region in the link; None: the whole text."""
+    """Return the region in the link; None: the whole text."""
     return parse_qs(urlsplit(reader.page.url).fragment).get("long_region")
 
 
@@ -26,7 +26,7 @@ BOOK = "the cat sat on the mat, and a little light " * 40
 
 @pytest.fixture
 def reader_of_book(visit, tmp_path):
-    """A page on which a long text was chosen as a file."""
+    """Return a page on which a long text was chosen as a file."""
     reader = visit(allow="422")
     book = tmp_path / "book.txt"
     book.write_text(BOOK)

@@ -22,7 +22,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def page(request, new_context, saved):
-    """The page, once it is drawn; at the end nothing went wrong, and nothing was asked for."""
+    """Yield the drawn page; fail if anything went wrong or was asked for."""
     page = new_context(getattr(request, "param", 1440), 900, offline=True).new_page()
     wrong: list[str] = []
     page.on("console", lambda said: wrong.append(said.text))

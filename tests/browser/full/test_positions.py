@@ -11,7 +11,7 @@ PARTS = ["waves", "rotation", "schemes", "twins"]
 
 @pytest.fixture
 def at_positions(reader):
-    """Opens a part of the view and waits until all of its figures are drawn."""
+    """Return a function that opens a part of the view and waits until its figures are drawn."""
 
     def go(part="encoding", text=TEXT, **fragment):
         reader.open(text=text, view="positions", positions_show=part, **fragment)

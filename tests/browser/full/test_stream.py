@@ -8,7 +8,7 @@ TEXT = "Once upon a time there was a little"
 
 @pytest.fixture
 def lens(ask):
-    """The probabilities of the API's logit lens, by layer, position and rank."""
+    """Return the probabilities of the API's logit lens, by layer, position and rank."""
     found = ask("trace", text=TEXT, capture=[], analyses=["logit_lens"])
     return np.array(found["analyses"]["logit_lens"]["probabilities"]["data"])
 
@@ -23,7 +23,7 @@ def percent(share):
 
 
 def lens_cell(reader, layer, position, layers, count):
-    """The middle of a cell of a lens of one line; the tokens stand above the layers."""
+    """Return the middle of a cell of a lens of one line; the tokens stand above the layers."""
     return reader.cell(layer + 1, position, layers + 1, count)
 
 

@@ -9,7 +9,7 @@ LINK = {"model": "pairs", "text": TEXT, "view": "translate"}
 
 @pytest.fixture
 def alignment(ask):
-    """The API's alignment of two texts."""
+    """Return the API's alignment of two texts."""
 
     def align(**body):
         found = ask("trace", **{"model": "pairs", "text": TEXT, **body}, analyses=["alignment"])
@@ -20,7 +20,7 @@ def alignment(ask):
 
 
 def words(reader, panel=0):
-    """The words in the two columns."""
+    """Return the words in the two columns."""
     return reader.view.locator(".plot").nth(panel).locator(".textpoint text").all_text_contents()
 
 

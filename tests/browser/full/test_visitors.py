@@ -14,7 +14,7 @@ COUNT = """addEventListener('pointerup', ({ isTrusted }) => {
 
 @pytest.fixture
 def arrive(visit):
-    """Opens the page as somebody does who has never seen it."""
+    """Return a function that opens the page as somebody does who has never seen it."""
 
     def come(**options):
         reader = visit(**options)

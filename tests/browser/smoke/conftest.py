@@ -9,13 +9,13 @@ import pytest
 
 @pytest.fixture(scope="session")
 def desk(new_reader: Callable[..., Any]) -> Any:
-    """The page that the tests share."""
+    """Return the page that the tests share."""
     return new_reader(permissions=("clipboard-read", "clipboard-write"))
 
 
 @pytest.fixture
 def reader(desk: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The shared page. A test opens what it needs; after a failure the page is loaded anew."""
+    """Yield the shared page, loaded again after a failure. A test opens what it needs."""
     failed = request.session.testsfailed
     desk.errors.clear()
     yield desk

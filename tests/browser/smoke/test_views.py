@@ -20,7 +20,7 @@ def test_it_draws_is_restored_from_its_link_and_read_out_by_keyboard(reader, vie
 
 
 def check_drawing(reader, view):
-    """The view is drawn, has a table, and explains itself."""
+    """Check that the view is drawn, has a table, and explains itself."""
     assert reader.view.get_attribute("id") == f"view-{view}"
     assert reader.view.locator(".panel h2").count() >= 1
     assert reader.view.locator(".panel-notice.is-failure:visible").count() == 0
@@ -49,13 +49,13 @@ def check_keyboard(reader):
 
 
 def state_in(fragment):
-    """The parts of a link, in no order; the first view is where a link without a view leads."""
+    """Return the parts of a link, in no order; a link without a view leads to the first."""
     return {*fragment.split("&"), "view=attention"}
 
 
 @pytest.fixture
 def offered(views):
-    """The views that a decoder with dense layers has something for."""
+    """Return the views that a decoder with dense layers has something for."""
     return [view for view in views if view not in ("experts", "translate")]
 
 

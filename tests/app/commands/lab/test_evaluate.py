@@ -38,7 +38,7 @@ SMALL = TransformerConfig(
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty working directory, so that messages hold short paths; little is measured."""
+    """Return an empty working directory, so that messages hold short paths; little is measured."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
     monkeypatch.setattr(robustness, "N_BLANKS", 20)
@@ -48,14 +48,14 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def corpus():
-    """The name of a file of forty paragraphs."""
+    """Return the name of a file of forty paragraphs."""
     lines = [f"The cat saw the dog and then, at last, number {n}.\n" for n in range(40)]
     Path("corpus.txt").write_text("".join(lines))
     return "corpus.txt"
 
 
 def make(**changes):
-    """The folder of a random model whose card has figures already."""
+    """Return the folder of a random model whose card has figures already."""
     has_mask = changes.get("kind") == "encoder"
     words = ["The cat saw the dog and then, at last, number 12 was there.\n"] * 3
     tokenizer = train_tokenizer(words, 300, has_mask=has_mask)
@@ -208,7 +208,7 @@ def test_a_dense_model_has_no_experts_to_count(corpus):
 
 @pytest.fixture
 def few_made_sentences(monkeypatch):
-    """The made sentences are longer than the tiny model reads."""
+    """Make sentences that are longer than the tiny model reads."""
     for name in ("subject", "antecedent"):
         monkeypatch.setattr(f"headlight.model.lab.evaluation.heads.{name}_sentences", list)
 

@@ -12,7 +12,7 @@ TWIN = "positions-learned"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty working directory."""
+    """Return an empty working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

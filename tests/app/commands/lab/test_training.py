@@ -51,7 +51,7 @@ SMALL = replace(
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty working directory, one thread, and a recipe of milliseconds a step."""
+    """Return an empty working directory, one thread, and a recipe of milliseconds a step."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
@@ -61,7 +61,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def corpus():
-    """The name of a file of two hundred paragraphs."""
+    """Return the name of a file of two hundred paragraphs."""
     names, verbs = ["cat", "dog", "fox", "hen", "boy"], ["saw", "met", "lost", "found"]
     lines = [
         f"The {names[n % 5]} {verbs[n % 4]} the {names[n % 3]} and then, at last, number {n}."

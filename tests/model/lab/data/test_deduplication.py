@@ -32,7 +32,7 @@ def story(rng, n_words=40):
 
 
 def altered(text, rng, n_words):
-    """The text with some words replaced."""
+    """Return the text with some words replaced."""
     words = text.split()
     for place in rng.sample(range(len(words)), n_words):
         words[place] = "".join(rng.choices(SYLLABLES, k=3))

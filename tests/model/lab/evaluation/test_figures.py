@@ -38,7 +38,7 @@ from headlight.model.lab.training.recipes.reward import RewardConfig
 
 @pytest.fixture(scope="module")
 def make_named(make_folder):
-    """A dense model whose card names a recipe: ``make_named("positions", kind="decoder")``."""
+    """Return a function for models whose card names a recipe: ``make_named("positions")``."""
 
     def make(recipe=None, **changes):
         learn = ["the cat saw a dog " * 3] if changes.get("kind") == "encoder" else None
@@ -58,7 +58,7 @@ def _one_pair_of_each_paradigm(monkeypatch):
 
 @pytest.fixture
 def sampled(monkeypatch):
-    """The figures of the sample, which are not measured."""
+    """Return the figures of the sample, which are not measured."""
     figures = {"accuracy": 0.5}
     monkeypatch.setattr("headlight.model.lab.evaluation.figures.sample_figures", lambda _: figures)
     return figures

@@ -13,7 +13,7 @@ WORDS = " the cat saw a dog"
 
 @pytest.fixture(scope="module")
 def encoder(make_checkpoint):
-    """An encoder of 16 tokens in whose vocabulary the words of `WORDS` are tokens."""
+    """Return an encoder of 16 tokens in whose vocabulary the words of `WORDS` are tokens."""
     return make_checkpoint([f"{WORDS}\n"] * 20, kind="encoder", moe=None, max_tokens=16)
 
 

@@ -42,7 +42,7 @@ def routed_by_hand(checkpoint):
 
 
 def wilson(part, whole):
-    """The lower end of the interval at 95 %, as textbooks have it."""
+    """Return the lower end of the interval at 95 %, as textbooks have it."""
     z, p = 1.959964, part / whole
     middle = p + z * z / (2 * whole)
     spread = z * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole * whole))

@@ -29,7 +29,7 @@ SMALL = {"max_tokens": 72, "n_layers": 1, "moe": None}
 
 @pytest.fixture
 def make_named(make_folder):
-    """A checkpoint whose card names other models: ``make_named({"teacher": folder}, seed=1)``."""
+    """Return a function for checkpoints that name others: ``make_named({"teacher": folder})``."""
 
     def make(training, **changes):
         folder = make_folder(**{**SMALL, **changes})

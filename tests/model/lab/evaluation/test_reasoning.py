@@ -103,7 +103,7 @@ def test_a_model_that_answers_from_memory_has_its_share_right(checkpoint, monkey
 
 
 def bits_of_solutions(checkpoint, texts):
-    """The bits of each character after the first equals sign; a token is a character."""
+    """Return the bits of each character after the first equals sign; a token is a character."""
     bits = []
     for text in texts:
         ids = [token.id for token in checkpoint.tokenizer.encode(text)]

@@ -64,7 +64,7 @@ CONTEXT = 48
 
 
 def losses_of(checkpoint, ids):
-    """The loss of every token of one text after the start token."""
+    """Return the loss of every token of one text after the start token."""
     row = torch.cat([torch.tensor([checkpoint.tokenizer.start_id]), ids])[None]
     with torch.inference_mode():
         return token_losses(checkpoint.model(row[:, :-1]).logits, row[:, 1:])[0]
@@ -104,7 +104,7 @@ VOCAB = 300
 
 
 def looking_at(offset, head, weight):
-    """An edit that lets one head look `offset` tokens back, and the others nowhere near."""
+    """Return an edit that lets one head look `offset` tokens back, and the others nowhere near."""
 
     def edit(weights):
         n_tokens = weights.shape[-1]

@@ -192,7 +192,7 @@ SITE = "decoder.layers.{}.cross_attention.weights"
 
 
 def same_words(text, words=None):
-    """A pair of a text and itself, whose words correspond one by one."""
+    """Return a pair of a text and itself, whose words correspond one by one."""
     links = [(n, n) for n in range(len(words or split_words(text)))]
     return gold_pair(text, text, sure=links, words=words)
 

@@ -39,7 +39,7 @@ class Counting:
 
 @pytest.fixture
 def make_loop(tmp_path):
-    """A loop over counting rows: ``make_loop("out", steps=9)``."""
+    """Return a loop over counting rows: ``make_loop("out", steps=9)``."""
 
     def make(name="run", *, precision=torch.float32, model_config=SMALL, **config):
         torch.manual_seed(0)
@@ -52,7 +52,7 @@ def make_loop(tmp_path):
 
 @pytest.fixture
 def corpus(tmp_path):
-    """A file of sixty paragraphs of a few hundred different words."""
+    """Return a file of sixty paragraphs of a few hundred different words."""
     generator = torch.Generator().manual_seed(0)
     names = ["cat", "dog", "fox", "hen", "boy", "king", "bird", "tree", "moon", "ship"]
     verbs = ["saw", "met", "heard", "lost", "found", "chased", "liked", "told"]
@@ -72,7 +72,7 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def run(corpus):
-    """A run of eight steps in both phases on the corpus."""
+    """Return a run of eight steps in both phases on the corpus."""
     return Run(
         recipe="stories",
         corpus=(str(corpus),),

@@ -36,7 +36,7 @@ def either(words: dict[str, int]) -> str:
 
 
 def parsed(sentence: str) -> tuple[int, int, int]:
-    """The numbers of the subject, of the other noun and of the verb."""
+    """Return the numbers of the subject, of the other noun and of the verb."""
     adjective = f"(?:(?:{'|'.join(agreement.ADJECTIVES)}) )?"
     noun = f"[Tt]he {adjective}({either(nouns())})"
     found = re.match(rf".*?\b{noun} .*?\b{noun} ({either(verbs())}) ", sentence)

@@ -19,7 +19,7 @@ def matrices(shape, count=3):
 
 
 def one_by_one(matrix):
-    """The iteration on one matrix as the author writes it, in double precision."""
+    """Return the iteration on one matrix as the author writes it, in double precision."""
     a, b, c = COEFFICIENTS
     x = matrix.double()
     x = x.T if matrix.shape[0] > matrix.shape[1] else x

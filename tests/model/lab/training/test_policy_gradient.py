@@ -39,7 +39,7 @@ def model():
 
 
 def outcome_log_probs(model):
-    """The log-probabilities of each token of each outcome, among the three that may be drawn."""
+    """Return the log-probabilities of each outcome's tokens, of the three that may be drawn."""
     logits = model(OUTCOMES[:, :-1]).logits[..., :STOP].log_softmax(-1)
     return logits.gather(2, OUTCOMES[:, 1:, None])[..., 0]
 

@@ -17,7 +17,7 @@ SETTINGS = {
 
 @pytest.fixture
 def teacher(tmp_path, run):
-    """The folder of a model trained for a few steps."""
+    """Return the folder of a model trained for a few steps."""
     loop = start(run, tmp_path / "teacher", device="cpu")
     loop.run()
     finish(loop, ModelCard(title="Teacher", licence="MIT"))
@@ -26,7 +26,7 @@ def teacher(tmp_path, run):
 
 @pytest.fixture
 def make_student(tmp_path, corpus, teacher):
-    """A student's loop: ``make_student("out", **{"loop.teacher_weight": 0.0})``."""
+    """Return a student's loop: ``make_student("out", **{"loop.teacher_weight": 0.0})``."""
 
     def make(name="student", **settings):
         asked = make_run(

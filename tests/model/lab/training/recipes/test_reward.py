@@ -21,7 +21,7 @@ SETTINGS = {
 
 @pytest.fixture
 def comparisons(tmp_path):
-    """A file in which the answer that says yes is always preferred."""
+    """Return a file in which the answer that says yes is always preferred."""
     path = tmp_path / "comparisons.jsonl"
     lines = [
         {

@@ -24,7 +24,7 @@ STOP = 3
 
 @pytest.fixture
 def make_loop(make_folder, tmp_path):
-    """A loop whose reward is that of a random reward model: ``make_loop("out", kl=0.0)``."""
+    """Return a loop whose reward is that of a random reward model: ``make_loop("out", kl=0.0)``."""
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("".join(f"{n} {PARAGRAPH * 3}\n" for n in range(30)))
     policy, rater = (
