@@ -39,7 +39,7 @@ from headlight.models.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import ResponseFormat
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import Analysis, Answer, Arrays, encode
 from headlight.settings import HOME, Settings
 from headlight.static_files import THEME_SCRIPT, modules_of, resolved

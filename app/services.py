@@ -29,7 +29,7 @@ from headlight.metrics import Metrics
 from headlight.model.served import Served
 from headlight.models.registry import Registry, registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import ResponseFormat
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
 from headlight.settings import (

@@ -21,7 +21,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 from starlette.types import Scope
 
-from headlight.serialization.negotiation import SMALL, Coding, compressed, negotiate_coding
+from headlight.serialization.accept import negotiate_coding
+from headlight.serialization.compression import SMALL, Coding, compressed
 from headlight.settings import HOME
 
 STATIC = HOME / "static"

@@ -61,7 +61,7 @@ from headlight.routes.models import model_answer
 from headlight.schemas import JSON, SAFETENSORS
 from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import ResponseFormat
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import encode
 from headlight.settings import Settings, variable_of
 from headlight.tracing.generation import Generator, advance

@@ -15,13 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headlight.errors import Problem
 from headlight.middleware.security import PROBES
-from headlight.serialization.negotiation import (
-    Coding,
-    compressed,
-    content_tag,
-    is_known,
-    negotiate_coding,
-)
+from headlight.serialization.accept import negotiate_coding
+from headlight.serialization.compression import Coding, compressed
+from headlight.serialization.entity_tags import content_tag, is_known
 
 COMPRESSED_TYPES = frozenset({"application/json", "text/html", "text/plain"})
 TAGGED_TYPES = frozenset({"application/json", "text/html"})

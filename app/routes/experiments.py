@@ -23,7 +23,7 @@ from headlight.schemas.experiments import (
     QuantityAnswer,
     SourceAnswer,
 )
-from headlight.serialization.negotiation import negotiate
+from headlight.serialization.accept import negotiate
 from headlight.serialization.sending import EVENTS, EventStream, encode_event
 from headlight.services import Services, ServicesDep
 

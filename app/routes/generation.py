@@ -12,7 +12,7 @@ from headlight.errors import described
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
-from headlight.serialization.negotiation import negotiate
+from headlight.serialization.accept import negotiate
 from headlight.serialization.sending import EVENTS, EventStream
 from headlight.services import Services, ServicesDep
 from headlight.tracing.generation import Generation

@@ -34,14 +34,9 @@ from headlight.schemas.models import (
     SoftmaxAnswer,
     UnavailableModel,
 )
-from headlight.serialization.negotiation import (
-    FILE,
-    NOT_MODIFIED,
-    TAG,
-    content_tag,
-    negotiate,
-    not_modified,
-)
+from headlight.serialization.accept import negotiate
+from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, content_tag, not_modified
+from headlight.serialization.formats import FILE
 from headlight.serialization.trace import raw_chunks, safetensors_header
 from headlight.services import ServicesDep
 from headlight.tracing.analyses import available

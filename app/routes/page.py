@@ -19,7 +19,7 @@ from headlight.model.card import flatten, to_markdown
 from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import ResponseFormat
+from headlight.serialization.formats import ResponseFormat
 from headlight.services import ServicesDep
 from headlight.settings import HOME
 from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, THEME_SCRIPT, modules_of

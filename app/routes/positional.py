@@ -17,14 +17,9 @@ from headlight.model.positions import (
 from headlight.model.trace import NamedArray
 from headlight.models.registry import Registry
 from headlight.schemas.traces import PositionalAnswer, PositionalRequest
-from headlight.serialization.negotiation import (
-    FILE,
-    NOT_MODIFIED,
-    TAG,
-    content_tag,
-    negotiate_format,
-    not_modified,
-)
+from headlight.serialization.accept import negotiate_format
+from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, content_tag, not_modified
+from headlight.serialization.formats import FILE
 from headlight.serialization.trace import Arrays
 from headlight.services import ServicesDep
 from headlight.settings import Settings

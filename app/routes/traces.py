@@ -28,16 +28,9 @@ from headlight.schemas.traces import (
     TracesAnswer,
     TracesRequest,
 )
-from headlight.serialization.negotiation import (
-    FILE,
-    MEDIA_TYPES,
-    NOT_MODIFIED,
-    TAG,
-    ResponseFormat,
-    negotiate,
-    negotiate_format,
-    not_modified,
-)
+from headlight.serialization.accept import negotiate, negotiate_format
+from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, not_modified
+from headlight.serialization.formats import FILE, MEDIA_TYPES, ResponseFormat
 from headlight.serialization.sending import EVENTS, EventStream, encode_event
 from headlight.services import Services, ServicesDep
 from headlight.tracing.cache import tile_answer

@@ -20,7 +20,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from headlight.errors import Problem, internal_error, service_unavailable
 from headlight.schemas import EVENT_STREAM, SAFETENSORS
-from headlight.serialization.negotiation import LIBRARIES, ResponseFormat
+from headlight.serialization.compression import LIBRARIES
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import Answer, Sendable, sent_arrays
 
 logger = logging.getLogger(__name__)

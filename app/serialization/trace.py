@@ -25,7 +25,8 @@ from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
 from headlight.schemas import LOWER_TRIANGLE, SAFETENSORS
-from headlight.serialization.negotiation import ResponseFormat, compressed, pack
+from headlight.serialization.compression import compressed
+from headlight.serialization.formats import ResponseFormat, pack
 
 UINT16_SCALE = 1 / 65535
 MASKED_SITES = (".scores", ".router_logits")

@@ -15,7 +15,7 @@ from headlight.errors import Problem
 from headlight.metrics import Metrics
 from headlight.models.registry import Registry
 from headlight.schemas.traces import TraceRequest, TracesRequest
-from headlight.serialization.negotiation import ResponseFormat
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import (
     ChunkedResponse,
     Outgoing,

@@ -22,7 +22,8 @@ from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 from headlight.schemas import JSON, SAFETENSORS
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import Coding, ResponseFormat
+from headlight.serialization.compression import Coding
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import Answer, encode
 from headlight.services import Services
 from headlight.settings import Settings

@@ -257,7 +257,7 @@ def _digamma(values: Float[np.ndarray, " value"]) -> Float[np.ndarray, " value"]
 def _keys(
     pairs: Sequence[tuple[list[int], list[int]]], n_targets: int
 ) -> Int[np.ndarray, "pair target source"]:
-    """Return a number for each pair of a target and a source word, or none, in pairs of one shape."""
+    """Return a number for each pair of target and source word, or none, in pairs of one shape."""
     sources = np.array([[0, *source] for source, _ in pairs], dtype=np.int64)
     targets = np.array([target for _, target in pairs], dtype=np.int64)
     keys: Int[np.ndarray, "pair target source"] = (

@@ -155,7 +155,7 @@ class Run:
 
     @torch.no_grad()
     def routing(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Return the router's probabilities (token, expert) and the chosen experts (token, top_k)."""
+        """Return the router's probabilities (token, expert) and choices (token, top_k)."""
         probs = self.experts.router(tokens.x.flatten(0, 1)).softmax(dim=-1)
         return probs, probs.topk(self.experts.top_k, dim=-1).indices
 

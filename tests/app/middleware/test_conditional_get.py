@@ -6,7 +6,7 @@ import gzip
 import pytest
 
 from headlight.middleware.conditional_get import QUICK_BYTES, ConditionalGet
-from headlight.serialization.negotiation import content_tag
+from headlight.serialization.entity_tags import content_tag
 from tests.app.reading import DECODERS, raw_get
 
 PATHS = ["/api/v1/models/tiny", "/api/v1/limits", "/openapi.json", "/"]

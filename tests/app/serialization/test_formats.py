@@ -11,7 +11,8 @@ from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
 from headlight.schemas import JSON
-from headlight.serialization.negotiation import MEDIA_TYPES, SMALL, compressed, pack
+from headlight.serialization.compression import SMALL, compressed
+from headlight.serialization.formats import MEDIA_TYPES, pack
 from tests.app.reading import DECODERS
 
 CONTENT = b'{"tokens":["a","b"]}' * 500

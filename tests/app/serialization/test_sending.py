@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.serialization import sending
-from headlight.serialization.negotiation import MEDIA_TYPES, ResponseFormat
+from headlight.serialization.formats import MEDIA_TYPES, ResponseFormat
 from headlight.serialization.sending import (
     CHUNK_BYTES,
     FRAME_BYTES,

@@ -11,7 +11,7 @@ import safetensors.numpy
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.schemas import JSON, SAFETENSORS
-from headlight.serialization.negotiation import ResponseFormat
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import (
     FILE_CHUNK_BYTES,
     JSON_CHUNK_ELEMENTS,

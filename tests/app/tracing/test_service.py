@@ -13,7 +13,7 @@ import torch
 from headlight.errors import Problem
 from headlight.models.registry import registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.negotiation import ResponseFormat
+from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import encode
 from headlight.tracing import service
 from headlight.tracing.service import trace_now

@@ -4,7 +4,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from headlight.errors import Problem
-from headlight.serialization.negotiation import negotiate, negotiate_coding
+from headlight.serialization.accept import negotiate, negotiate_coding
 
 JSON, FILE = "application/json", "application/x-safetensors"
 
