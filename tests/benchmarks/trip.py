@@ -1,11 +1,13 @@
-"""Count the files, functions and threads that one warm trace passes through in a real server.
+"""Count the files, functions and threads that warm requests pass through in a real server.
 
     python -m tests.benchmarks.trip [--list]
 
-The server runs in this process behind a real socket. Three traces warm it up; the fourth, of a new
-text and with an answer of about 2 kB, is recorded with `sys.setprofile`. Only calls of functions in
-the project's own files count (`app/` and `model/`). A move is a call of a function in another file
-than that of the call before it in the same thread; imports and the console banner are long over.
+The server runs in this process behind a real socket. Of each kind of request three warm it up; the
+fourth, of a new text, is recorded with `sys.setprofile`: a trace with an answer of about 2 kB, one
+of a foreign model, one of a text beyond the limit of whole texts, a story written with a head
+switched off, and an experiment. Only calls of functions in the project's own files count (`app/`
+and `model/`). A move is a call of a function in another file than that of the call before it in the
+same thread; imports and the console banner are long over.
 """
 
 import http.client
@@ -18,13 +20,60 @@ import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from headlight.server import listen, serve
 from headlight.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-REQUEST = {"capture": ["decoder.layers.0.self_attention.weights"], "heads": [0], "analyses": []}
+WEIGHTS = "decoder.layers.0.self_attention.weights"
 TEXTS = ["A cat sat.", "A dog ran.", "The old tree fell.", "One day a girl saw a big red bird."]
+FOREIGN = "tiny-gpt2"
+
+
+def trace(text, **options):
+    """Return the request of a trace with one head's weights."""
+    options = {"capture": [WEIGHTS], "heads": [0], "analyses": []} | options
+    return "/api/v1/trace", {"text": text, **options}
+
+
+def story(text):
+    """Return the request of a story that is written with a head switched off."""
+    edits = [{"kind": "heads_off", "layer": 0, "heads": [0]}]
+    options = {"model": "stories", "n_tokens": 4, "temperature": 0, "edits": edits}
+    return "/api/v1/generate", {"text": text, **options}
+
+
+REQUESTS = {
+    "a trace": trace,
+    "a foreign trace": lambda text: trace(text, model=FOREIGN),
+    "a long text": lambda text: trace(f"{text} " * 200, capture=[], resolution=16),
+    "a story with an edit": story,
+    "an experiment": lambda text: ("/api/v1/experiments/scaling", {"seed": len(text)}),
+}
+
+
+def save_foreign(folder):
+    """Save a tiny random GPT-2 with a tokenizer."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers.utils.logging import disable_progress_bar
+
+    from tests.tiny_checkpoints import make_tokenizer
+
+    disable_progress_bar()
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=300,
+        n_embd=32,
+        n_layer=2,
+        n_head=4,
+        n_positions=64,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
 
 
 class Trip:
@@ -77,20 +126,21 @@ class Trip:
         return "\n".join(lines)
 
 
-def drive(address, trip):
-    """Send the requests to the server, record the last, then stop the server."""
+def drive(address, trips):
+    """Send the requests to the server, record the last of each kind, then stop the server."""
     connection = http.client.HTTPConnection(*address)
     try:
         while ask(connection, "GET", "/readyz")[0] != 200:
             time.sleep(0.05)
-        for text in TEXTS:
-            time.sleep(0.2)  # what follows an answer is over
-            trip.is_recording = text == TEXTS[-1]
-            status, body = ask(connection, "POST", "/api/v1/trace", {"text": text, **REQUEST})
-            time.sleep(0.05)
-            trip.is_recording = False
-            assert status == 200, body
-        sys.stdout.write(f"an answer of {len(body)} bytes\n")
+        for name, request in REQUESTS.items():
+            for text in TEXTS:
+                time.sleep(0.2)  # what follows an answer is over
+                trips[name].is_recording = text == TEXTS[-1]
+                status, body = ask(connection, "POST", *request(text))
+                time.sleep(0.05)
+                trips[name].is_recording = False
+                if status != 200:
+                    raise RuntimeError(f"{name}: {body.decode()}")
     finally:
         connection.close()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -105,16 +155,26 @@ def ask(connection, method, path, body=None):
 
 def main():
     """Run the server and the client, and print what was counted."""
-    trip = Trip()
-    listener = listen("127.0.0.1", 0)
-    client = threading.Thread(target=drive, args=(listener.getsockname()[:2], trip))
-    client.start()
-    threading.setprofile(trip.profile)
-    sys.setprofile(trip.profile)
-    serve(listener, "127.0.0.1", Settings(log_level="error"))
-    sys.setprofile(None)
-    client.join()
-    sys.stdout.write(trip.report(lists_files="--list" in sys.argv) + "\n")
+    trips = {name: Trip() for name in REQUESTS}
+
+    def profile(*event):
+        for trip in trips.values():
+            if trip.is_recording:
+                trip.profile(*event)
+
+    with TemporaryDirectory() as folder:
+        save_foreign(Path(folder) / FOREIGN)
+        listener = listen("127.0.0.1", 0)
+        client = threading.Thread(target=drive, args=(listener.getsockname()[:2], trips))
+        client.start()
+        threading.setprofile(profile)
+        sys.setprofile(profile)
+        serve(listener, "127.0.0.1", Settings(log_level="error", models_dir=folder))
+        sys.setprofile(None)
+        client.join()
+    for name, trip in trips.items():
+        report = trip.report(lists_files="--list" in sys.argv)
+        sys.stdout.write(f"{name}: {report}\n")
 
 
 if __name__ == "__main__":
