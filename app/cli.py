@@ -10,9 +10,10 @@ import gc
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperOption
 
 from headlight.commands.lab.data import data
 from headlight.commands.parsing import (
@@ -155,7 +156,21 @@ def serve(
         gc.enable()
 
 
-@app.command(cls=Command)
+class TraceCommand(Command):
+    """`headlight trace`: its help lists the analyses, whose modules are imported for it only."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        from headlight.analyses.registry import ANALYSES, in_words
+
+        for param in self.params:
+            if param.name == "analyses" and isinstance(param, TyperOption):
+                names = in_words(list(ANALYSES), "or")
+                param.help = f"A quantity computed from the trace: {names}; repeatable."
+        super().format_help(ctx, formatter)
+
+
+@app.command(cls=TraceCommand)
 def trace(
     text: Annotated[
         str | None, typer.Argument(help="The text; - reads standard input.", metavar="TEXT")

@@ -25,6 +25,8 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from headlight.analyses.analysis import Result
+from headlight.analyses.registry import ANALYSES
 from headlight.client.decode import Trace, read_trace
 from headlight.model import trace as model_trace
 from headlight.model.analysis import head_labels
@@ -40,7 +42,7 @@ from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
-from headlight.serialization.trace import Analysis, Answer, Arrays, encode
+from headlight.serialization.trace import Answer, Arrays, encode
 from headlight.settings import HOME, Settings
 from headlight.static_files import THEME_SCRIPT, modules_of, resolved
 
@@ -61,9 +63,11 @@ SITES = (
 ROW_SITES = tuple(f"*attention.{name}" for name in ("entropy", "first_token", "mean_distance"))
 """The numbers of rows beside the maps of a long text."""
 
-OF_A_POSITION = ("logit_attribution", "strongest_path", "saliency")
+EXPLAINING = {name: each for name, each in ANALYSES.items() if "logit_difference" in each.options}
 """The analyses that explain one prediction."""
-NOT_HELD = (*OF_A_POSITION, "patching", "quantization_sensitivity")
+OF_A_POSITION = [name for name, each in EXPLAINING.items() if "patching" not in each.options]
+"""Those of them that need no second text."""
+NOT_HELD = {name for name, each in ANALYSES.items() if each.has_passes or name in EXPLAINING}
 """The analyses that are not of the whole trace, or take minutes."""
 MOST_POSITIONS = 64
 """Of a longer text, only the last prediction is explained."""
@@ -101,7 +105,7 @@ class Archive:
         for content in (self.whole, *(content for _, content in self.further)):
             entries.append({"start": start, "end": start + len(content)})
             start += len(content)
-        held = {*explained, *trace.analyses, *((*OF_A_POSITION, "patching") if explained else ())}
+        held = {*explained, *trace.analyses, *(EXPLAINING if explained else ())}
         card = {
             **self.card,
             "analyses": [name for name in self.card["analyses"] if name in held],
@@ -174,7 +178,7 @@ def _maps_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceReques
 def _whole_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceRequest:
     names = [site["name"] for site in card["sites"]]
     capture = [glob for glob in SITES if fnmatch.filter(names, glob)]
-    analyses = {*request.wanted_analyses, "head_labels", *card["analyses"]} - set(NOT_HELD)
+    analyses = {*request.wanted_analyses, "head_labels", *card["analyses"]} - NOT_HELD
     members = {
         **_without_prediction(request),
         "capture": capture,
@@ -206,7 +210,7 @@ def further_requests(
         chosen |= request.logit_difference.model_dump(exclude_none=True)
     asks: list[Members] = []
     for name in OF_A_POSITION:
-        is_quick = name == "logit_attribution" and len(tokens) <= MOST_POSITIONS
+        is_quick = not ANALYSES[name].has_passes and len(tokens) <= MOST_POSITIONS
         positions = range(len(tokens)) if is_quick else sorted({first, chosen["position"]})
         differences = [{"position": position} for position in positions]
         differences += [chosen] if len(chosen) > 1 else []
@@ -353,13 +357,12 @@ def shown(trace: model_trace.Trace, height: int) -> SavedPage:
     found: dict[str, Any] = dict(getattr(trace, "analyses", {}))
     labels = head_labels.head_labels(trace) if trace.heads is None else {}
     names = {"labels": list(head_labels.LABELS)}
-    found.setdefault("head_labels", Analysis(arrays=labels, metadata=names))
+    found.setdefault("head_labels", Result(arrays=labels, metadata=names))
     answer = Answer(
         id=getattr(trace, "id", ""),
         trace=trace,
         analyses={
-            name: Analysis(arrays=each.arrays, metadata=each.metadata)
-            for name, each in found.items()
+            name: Result(arrays=each.arrays, metadata=each.metadata) for name, each in found.items()
         },
     )
     card = _card_of(trace)

@@ -50,6 +50,13 @@ class TensorAnswer(Answer):
     )
 
 
+class ArraysAnswer(Answer):
+    """An answer whose other members are arrays by name."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, TensorAnswer]
+
+
 class OneLine:
     """The data of an event: one line of text that holds JSON."""
 

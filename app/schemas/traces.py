@@ -12,10 +12,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from headlight.analyses.registry import AnalysesAnswer, AnalysisName, described
 from headlight.schemas import Answer, Request, TensorAnswer
 from headlight.schemas.analyses import (
-    AnalysesAnswer,
-    AnalysisName,
     LogitDifferenceRequest,
     PatchingRequest,
     PredictionsRequest,
@@ -101,27 +100,7 @@ class TraceOptions(Request):
     analyses: list[AnalysisName] | None = Field(
         None,
         max_length=MAX_ANALYSES,
-        description="Quantities computed from the trace; a model's card lists those it has. "
-        "next_token: the 20 likeliest tokens after every position, or at it in an encoder. "
-        "rollout: attention multiplied through the layers. head_labels: the behaviour of each "
-        "head. value_weighted: attention weights times the norms of the values. head_outputs: the "
-        "contribution of each head to the residual stream. head_norms: the norm of that "
-        "contribution. head_circuits: the tokens that each head writes if it attends to a token of "
-        "the text (OV), and those that the token looks for (QK), from the weights alone. "
-        "logit_lens: the prediction of each layer. residual_stream: norms of the "
-        "stream and of the contributions to it, and the input statistics of the layer norms. "
-        "routing: the share of the tokens that each expert takes. reward: the reward of the text "
-        "and the contribution of each token to it. alignment: the source words of "
-        "each target word. logit_attribution: the share of each layer, head, expert and source "
-        "token in a logit difference. strongest_path: the head, the head before it and the token "
-        "that matter most to it, each edge ablated. patching: the share of each activation in what "
-        "another text changes. saliency: gradient × input and erasure of each token. "
-        "attention_by_distance: mean weights by distance. "
-        "quantization_sensitivity: the change of the predictions, in KL and in loss, when one "
-        "part's weights are rounded to 8, 4 or 2 bits. Sites "
-        "that only an analysis reads need not be captured; it reads every layer, except "
-        "head_outputs and head_norms, and only the heads in `heads`. If omitted: next_token, "
-        "unless capture is given.",
+        description=described(),
     )
     predictions: PredictionsRequest | None = Field(
         None, description="The tokens that next_token and logit_lens return."

@@ -21,6 +21,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from headlight.analyses.analysis import Result
 from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
@@ -51,20 +52,12 @@ TOKEN_BYTES = 80
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analysis:
-    """The result of an analysis: arrays, and plain data about them."""
-
-    arrays: Mapping[str, NamedArray]
-    metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Answer:
     """A Trace with its id and its analyses."""
 
     id: str
     trace: Trace
-    analyses: Mapping[str, Analysis]
+    analyses: Mapping[str, Result]
     tiles: tuple[str, ...] = ()
     """The attentions whose queries and keys are kept beside the answer."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 
+from headlight.analyses.analysis import Result
 from headlight.errors import too_many_elements
 from headlight.model.cancellation import check
 from headlight.model.interventions import site_edits
@@ -25,7 +26,7 @@ from headlight.model.tracing import (
     tokenize,
     with_translations,
 )
-from headlight.serialization.trace import Analysis, Answer
+from headlight.serialization.trace import Answer
 from headlight.tracing.analyses import analyse, choices_of, n_predictions
 from headlight.tracing.edits import FindTrace, require_finite, with_sources
 from headlight.tracing.jobs import TraceJob, model_errors_as_problems, way_to_read_more
@@ -204,7 +205,7 @@ class _Batch:
             require_finite(trace)
         began = perf_counter()
         choices = choices_of(job.request, self.checkpoint, self.spec.interventions)
-        analyses: dict[str, Analysis] = {}
+        analyses: dict[str, Result] = {}
         with self.checkpoint.with_weights_of(self.spec.interventions):
             for name in job.request.wanted_analyses:
                 check()

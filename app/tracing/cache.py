@@ -9,11 +9,12 @@ import numpy as np
 import orjson
 from cachetools import LRUCache
 
+from headlight.analyses.analysis import Result
 from headlight.errors import Problem, echo, over_limit, too_many_elements
 from headlight.model.observation import bin_width
 from headlight.model.trace import NamedArray, Tiles
 from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest
-from headlight.serialization.trace import Analysis, Answer, Arrays
+from headlight.serialization.trace import Answer, Arrays
 
 OBJECT_BYTES, ARRAY_BYTES = 3_072, 448
 """The objects around an answer and around each of its arrays, measured with tracemalloc: uncounted,
@@ -69,7 +70,7 @@ def copied(answer: Answer) -> Answer:
     without copies, made when the pass is over, the process took three times what is counted.
     """
     analyses = {
-        name: Analysis(arrays=_copies(found.arrays), metadata=found.metadata)
+        name: Result(arrays=_copies(found.arrays), metadata=found.metadata)
         for name, found in answer.analyses.items()
     }
     trace = replace(answer.trace, tensors=_copies(answer.trace.tensors))

@@ -16,8 +16,6 @@ from headlight.model.analysis._distributions import normalise
 from headlight.model.analysis._layers import Attention, attentions_of
 from headlight.model.trace import NamedArray, Token, Trace
 
-NEEDS = ("*.cross_attention.weights",)
-
 
 class WordLinks(NamedTuple):
     """The alignment of two texts; row w and column w are the words numbered w.

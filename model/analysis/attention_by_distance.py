@@ -8,8 +8,6 @@ from jaxtyping import Bool, Float, Int
 from headlight.model.analysis._layers import attentions_of
 from headlight.model.trace import NamedArray, Trace
 
-NEEDS = ("*.self_attention.weights",)
-
 
 def attention_by_distance(trace: Trace) -> dict[str, NamedArray]:
     """The mean weight at every distance query − key, over the queries that have such a key.

@@ -21,6 +21,7 @@ from headlight.model.interventions import Intervention
 from headlight.model.served import Served
 from headlight.model.site_edit import RowEdits, SiteEdit
 from headlight.model.trace import Trace
+from headlight.model.tracing import PassSpec, run_batch, tokenize
 
 ROWS_AT_ONCE = 64
 LOGITS_AT_ONCE = 2**24
@@ -90,6 +91,15 @@ class EditedPasses:
 
         found = self.read(rows, ["logits"], read)
         return Predictions(found[:, 0], found[:, 1])
+
+    def of_other_text(self, text: str, target: str | None, sites: Sequence[str]) -> Trace:
+        """Return the trace of another text, with these sites and the same interventions.
+
+        Raises:
+            EmptyText, TooManyTokens, NoTarget, UnknownToken, ValueError: as `tracing.tokenize`.
+        """
+        spec = PassSpec(tuple(sites), None, self.interventions)
+        return run_batch(self.checkpoint, spec, [tokenize(self.checkpoint, text, target)])[0]
 
     def read(
         self,

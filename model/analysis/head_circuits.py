@@ -29,7 +29,6 @@ from headlight.model.config import TransformerConfig
 from headlight.model.served import Weight
 from headlight.model.trace import AttentionFacts, NamedArray, Trace
 
-NEEDS = ("*.residual.after", "*_attention.weights")
 MAX_PRODUCTS = 2**27
 """The most scores and logits of an analysis, heads × tokens × vocabulary: a few seconds."""
 
@@ -59,7 +58,8 @@ def head_circuits(
     """The strongest tokens of both circuits, for each captured head and each token of the text.
 
     Args:
-        trace: with the sites `NEEDS`; its tokens are the sources and the queries.
+        trace: with the streams after layers and the weights of attention; its tokens are the
+            sources and the queries.
         weights: of the model, with the norms of its attentions.
         exit_of: as `Served.linear_exit`.
         config: of the model; its norms stand before the attentions.

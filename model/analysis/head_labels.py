@@ -44,8 +44,6 @@ from headlight.model.analysis._layers import Attention, attentions_of
 from headlight.model.analysis.attention_by_distance import distance_index, mean_by_distance
 from headlight.model.trace import NamedArray, Token, Trace
 
-NEEDS = ("*_attention.weights",)
-
 # A head's label is the greatest score that reaches its threshold, in the first group that has one.
 # A previous-token head is also positional and narrow, which says less; an induction head without
 # anything to copy attends to a sink. 0.5 is the majority of the weight. Broad comes before

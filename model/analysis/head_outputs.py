@@ -20,11 +20,6 @@ from jaxtyping import Float
 from headlight.model.analysis._layers import attentions_of
 from headlight.model.trace import NamedArray, Trace
 
-NEEDS = ("*_attention.context",)
-ALSO = ("*_attention.gain",)
-VALUE_WEIGHTED_NEEDS = ("*_attention.weights", "*_attention.values")
-AXES = ("head", "query", "d_model")
-
 _CONTEXT = "_attention.context"
 
 
@@ -32,7 +27,7 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
     """The product context·W_O of every captured head of every attention.
 
     Args:
-        trace: with the contexts (head, query, d_head), one per query head, and `ALSO`.
+        trace: with the contexts (head, query, d_head), one per query head, and the gains.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
 
     Returns:
@@ -45,7 +40,7 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
     """
     return {
         path: NamedArray(
-            AXES,
+            ("head", "query", "d_model"),
             (contexts.astype(np.float64) @ projection * gain_of(path, trace)).astype(np.float32),
         )
         for path, contexts, projection in contexts_and_projections(trace, parameters)
@@ -60,7 +55,7 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
     on norms in place of weights.
 
     Args:
-        trace: with the contexts (head, query, d_head), one per query head, and `ALSO`.
+        trace: with the contexts (head, query, d_head), one per query head, and the gains.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
 
     Returns:
@@ -92,7 +87,7 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
 
     Args:
         trace: with the weights (head, query, key) and the values (head, key, d_head), one row per
-            query head, and `ALSO`.
+            query head, and the gains.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
 
     Returns:

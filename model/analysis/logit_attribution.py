@@ -24,24 +24,6 @@ from headlight.model.analysis.head_outputs import gain_of, projection_of
 from headlight.model.served import LinearExit
 from headlight.model.trace import NamedArray, Trace
 
-NEEDS = (
-    "logits",
-    "*.residual.after",
-    "*.layers.0.residual.before",
-    "*_attention.context",
-    "*_attention.output",
-)
-ALSO = (
-    "*.embedding.tokens",
-    "*.embedding.positional",
-    "*_attention.weights",
-    "*_attention.values",
-    "*_attention.gain",
-    "*.feed_forward.output",
-    "*.experts.output",
-    "*.experts.expert_outputs",
-    "*.experts.expert_indices",
-)
 FEED_FORWARDS = ("feed_forward", "experts")
 LARGE_REMAINDER = 0.01
 """The share of the largest part above which a remainder is given a sentence."""
@@ -135,7 +117,9 @@ def logit_attribution(
     """Split the difference of two logits into the direct contributions of the model's parts.
 
     Args:
-        trace: with the sites `NEEDS` and, as far as the model has them, `ALSO`.
+        trace: with the logits, the stream after every layer and before the first, contexts and
+            outputs of attention; embeddings, weights and values of attention, and the outputs of
+            feed-forward networks and experts as far as the model has them.
         exit_of: of the model; the scale of its final norm is frozen.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
         difference: the two tokens and the position of the prediction.

@@ -19,7 +19,6 @@ from headlight.model.analysis.next_token import axes_of, following_ids, predicti
 from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"
-NEEDS = (f"*.{PART}",)
 CHUNK_ROWS = 512
 """The queries whose logits are held at one time."""
 

@@ -14,8 +14,6 @@ from headlight.model.analysis._distributions import log_sum_exp, top_k
 from headlight.model.generation import Sampling, next_token_distribution
 from headlight.model.trace import NamedArray, Trace
 
-NEEDS = ("logits",)
-
 
 def next_token(
     trace: Trace,

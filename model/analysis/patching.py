@@ -21,13 +21,6 @@ from headlight.model.trace import NamedArray, Trace
 
 Part: TypeAlias = Literal["residual", "attention", "feed_forward", "heads"]
 
-NEEDS = ("logits", "*.residual.before")
-ALSO = (
-    "*_attention.output",
-    "*_attention.context",
-    "*.feed_forward.output",
-    "*.experts.output",
-)
 LEAST_DIFFERENCE = 1e-3
 
 
@@ -50,7 +43,8 @@ def patching(
     """Put activations of another text into the pass of a text, one at a time.
 
     Args:
-        passes: over the text of a trace with the sites `NEEDS` and `ALSO`.
+        passes: over the text of a trace with the logits, the streams before layers, and the
+            sites of the parts.
         source: the trace of the other text, of as many tokens, with the same sites.
         difference: the prediction to measure.
         parts: ``residual``: the stream before a layer at a position; ``attention`` and

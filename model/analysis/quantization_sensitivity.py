@@ -17,8 +17,11 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from headlight.model.analysis.next_token import NEEDS as NEEDS
+from headlight.model.cancellation import check
+from headlight.model.quantization import Quantization, parts_of
+from headlight.model.served import Served
 from headlight.model.trace import NamedArray, Trace
+from headlight.model.tracing import ModelInput, PassSpec, run_batch
 
 ALL = "*"
 BITS = (8, 4, 2)
@@ -66,6 +69,25 @@ def quantization_sensitivity(
         "loss_change": NamedArray(axes, loss - np.float32(_loss(plain, labels))),
         "bits": NamedArray(("bits",), np.array(bits, np.int32)),
     }
+
+
+def parts_to_round(model: Served) -> list[str]:
+    """Return all parts of a model together, and each one by itself."""
+    return [ALL, *parts_of(model.description.matrices)]
+
+
+def rounded_passes(
+    trace: Trace, model: Served
+) -> Callable[[str, int], Float[np.ndarray, "query vocab"]]:
+    """Return a function that reads the text of a trace with one part in so many bits."""
+    text = ModelInput(trace.text, trace.tokens, trace.target, trace.target_tokens)
+
+    def logits(part: str, bits: int) -> Float[np.ndarray, "query vocab"]:
+        check()
+        spec = PassSpec(("logits",), None, (Quantization(bits=bits, parts=(part,)),))
+        return run_batch(model, spec, [text])[0]["logits"]
+
+    return logits
 
 
 def _labels(trace: Trace, *, is_encoder: bool) -> Int[np.ndarray, " token"]:

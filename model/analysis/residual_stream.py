@@ -18,7 +18,6 @@ from headlight.model.analysis._layers import float_array, layers_of, require_all
 from headlight.model.config import require_known
 from headlight.model.trace import NamedArray, Trace
 
-NEEDS = ("*.layers.*.residual.*", "*.layers.*.output")
 PLACES = ("before", "between", "middle", "after")
 # The part that writes after each place but the last: its possible sites, and its norm.
 PARTS = {

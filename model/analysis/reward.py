@@ -12,8 +12,6 @@ import numpy as np
 
 from headlight.model.trace import NamedArray, Trace
 
-NEEDS = ("reward",)
-
 
 def reward(trace: Trace) -> dict[str, NamedArray]:
     """The reward after each token, and the change that each token makes.

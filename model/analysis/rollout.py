@@ -14,7 +14,6 @@ from headlight.model.analysis._layers import layers_of, require_all_layers
 from headlight.model.trace import NamedArray, Trace
 
 PART = "self_attention.weights"
-NEEDS = (f"*.{PART}",)
 
 
 def rollout(trace: Trace) -> dict[str, NamedArray]:

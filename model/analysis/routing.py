@@ -13,7 +13,6 @@ from headlight.model.trace import NamedArray, Trace
 
 PROBS = "experts.router_probs"
 INDICES = "experts.expert_indices"
-NEEDS = (f"*.{PROBS}", f"*.{INDICES}")
 
 
 def routing(trace: Trace) -> dict[str, NamedArray]:

@@ -17,14 +17,13 @@ from headlight.model.site_edit import SiteEdit
 from headlight.model.trace import NamedArray
 
 SITE = "layers.0.residual.before"
-NEEDS = ("logits", f"*.{SITE}")
 
 
 def saliency(passes: EditedPasses, difference: LogitDifference) -> dict[str, NamedArray]:
     """Gradient × input and erasure of the vector with which each token enters the first layer.
 
     Args:
-        passes: over the text of a trace with the sites `NEEDS`.
+        passes: over the text of a trace with the logits and the sites `SITE`.
         difference: the prediction to explain.
 
     Returns:

@@ -184,10 +184,11 @@ def serve(model_type, task):
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    from headlight.analyses.registry import ANALYSES
     from headlight.model.foreign.folder import ForeignFolderError
     from headlight.model.foreign.loading import quiet
     from headlight.model.foreign.model import load_foreign
-    from headlight.tracing.analyses import ANALYSERS, available
+    from headlight.tracing.analyses import available
 
     with quiet():
         module, reason = make(model_type, task)
@@ -206,7 +207,7 @@ def serve(model_type, task):
         except ForeignFolderError as error:
             return {"state": "refused", "reason": str(error).split(": ", 1)[1]}
     description = served.description
-    wanted = [name for name in OF_PARTS if name in ANALYSERS]
+    wanted = [name for name in OF_PARTS if name in ANALYSES]
     return {
         "state": "served",
         "kind": description.config.kind,

@@ -96,7 +96,7 @@ def test_the_saved_page_explains_the_prediction_that_was_looked_at(client):
         for entry in header["further"]
         if entry["ask"].get("logit_difference") == chosen
     ]
-    assert explained == ["logit_attribution", "strongest_path", "saliency", "patching"]
+    assert explained == ["logit_attribution", "saliency", "strongest_path", "patching"]
     found = further[-1].analyses["patching"]
     assert (found["token"]["id"], found["against"]["id"]) == (5, 9)
 

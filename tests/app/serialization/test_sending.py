@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from headlight.analyses.analysis import Result
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.serialization import sending
@@ -27,7 +28,7 @@ from headlight.serialization.sending import (
     entity_tag,
     size_estimate,
 )
-from headlight.serialization.trace import Analysis, Answer, Arrays, encode
+from headlight.serialization.trace import Answer, Arrays, encode
 from headlight.tracing import service
 from tests.app.connections import wait_for
 
@@ -260,7 +261,7 @@ def answer_of(text, numbers, integers, units):
         heads=(0, 1),
         timings={"pass": 1.0},
     )
-    found = Analysis(arrays={"scores": named(numbers)}, metadata={"texts": [text]})
+    found = Result(arrays={"scores": named(numbers)}, metadata={"texts": [text]})
     return Answer(id="0" * 32, trace=trace, analyses={"next_token": found})
 
 
@@ -280,7 +281,7 @@ def test_only_what_is_compressed_may_grow():
 
 @pytest.mark.parametrize("media_type", MEDIA_TYPES)
 def test_the_texts_of_an_analysis_count(media_type):
-    found = Analysis(arrays={}, metadata={"texts": ['"'] * 10_000})
+    found = Result(arrays={}, metadata={"texts": ['"'] * 10_000})
     answer, form = replace(ANSWER, analyses={"a": found}), ResponseFormat(media_type=media_type)
     assert len(encode(answer, form)) <= size_estimate(answer, form)
 

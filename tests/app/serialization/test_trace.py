@@ -8,6 +8,7 @@ import orjson
 import pytest
 import safetensors.numpy
 
+from headlight.analyses.analysis import Result
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.schemas import JSON, SAFETENSORS
@@ -15,7 +16,6 @@ from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import (
     FILE_CHUNK_BYTES,
     JSON_CHUNK_ELEMENTS,
-    Analysis,
     Answer,
     _json_value,
     encode,
@@ -49,7 +49,7 @@ def answer_with(**arrays):
         heads=(3,),
         timings={"forward": 1.23456},
     )
-    ranks = Analysis(
+    ranks = Result(
         arrays={"ids": NamedArray(("query", "rank"), np.array([[1, 2]], dtype=np.int64))},
         metadata={"texts": [["a", "b"]]},
     )
@@ -96,7 +96,7 @@ def test_json_has_every_member():
 def test_the_digest_and_the_bytes_count_the_arrays_of_analyses():
     answer = answer_with(scores=MASKED)
     ids = NamedArray(("query", "rank"), np.array([[1, 3]], dtype=np.int64))
-    other = Analysis(arrays={"ids": ids}, metadata=answer.analyses["next_token"].metadata)
+    other = Result(arrays={"ids": ids}, metadata=answer.analyses["next_token"].metadata)
     changed, without = (replace(answer, analyses=each) for each in ({"next_token": other}, {}))
     assert answer.digest == answer_with(scores=MASKED).digest
     assert len({each.digest for each in (answer, changed, without)}) == 3

@@ -13,10 +13,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headlight.analyses.analysis import Result
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Trace
 from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest, TraceRequest
-from headlight.serialization.trace import Analysis, Answer
+from headlight.serialization.trace import Answer
 from headlight.tracing.batch import solve
 from headlight.tracing.cache import KeptTiles, TraceCache, size_of, tile_answer
 from headlight.tracing.jobs import trace_job
@@ -28,7 +29,7 @@ def answer(name, *arrays, text="a", analyses=()):
         model="m", revision="r", precision="float32", text=text, tokens=(), tensors=tensors
     )
     found = {
-        f"analysis {n}": Analysis(arrays={"x": NamedArray(("query",), array)}, metadata={})
+        f"analysis {n}": Result(arrays={"x": NamedArray(("query",), array)}, metadata={})
         for n, array in enumerate(analyses)
     }
     return Answer(id=name, trace=trace, analyses=found)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import transformers
 
+from headlight.analyses.analysis import Choices
+from headlight.analyses.registry import ANALYSES
 from headlight.errors import Problem
 from headlight.model.foreign.loading import quiet
 from headlight.model.tracing import tokenize, trace
 from headlight.schemas.analyses import PatchingRequest
-from headlight.tracing.analyses import ANALYSERS, Choices, analyse, available, sites_of
+from headlight.tracing.analyses import analyse, available, sites_of
 from tests.model.foreign.independent_pass import Reader
 from tests.model.foreign.layouts import LAYOUTS
 from tests.model.foreign.references import REFERENCES, NotOffered, Question
@@ -74,7 +76,7 @@ def subject(served, folder_of):
 def rows():
     """Every architecture with every analysis; those that are not the default are slow."""
     for name in LAYOUTS:
-        for analysis in ANALYSERS:
+        for analysis in ANALYSES:
             marks = [] if name in DEFAULT else [pytest.mark.slow]
             if reason := WRONG.get((name, analysis)):
                 marks.append(pytest.mark.xfail(reason=reason, strict=True))
@@ -103,7 +105,7 @@ def numbers_of(result, expected):
 
 
 def test_every_analysis_has_its_row():
-    assert set(REFERENCES) == set(ANALYSERS)
+    assert set(REFERENCES) == set(ANALYSES)
 
 
 @pytest.mark.parametrize(("name", "analysis"), [*rows()])

@@ -1,0 +1,244 @@
+"""Analyses that explain a logit difference: attribution, the strongest path, patching, saliency."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from headlight.analyses.analysis import (
+    Analysis,
+    Choices,
+    Result,
+    normalised_stream,
+    output_weights,
+    spelled,
+    unknown_outputs,
+)
+from headlight.model.trace import Trace
+from headlight.schemas import Answer, ArraysAnswer, TensorAnswer
+
+if TYPE_CHECKING:
+    from headlight.model.analysis.logit_attribution import Attribution, LogitDifference
+    from headlight.model.served import Description, Served
+
+
+class ChosenToken(Answer):
+    """A token of the vocabulary."""
+
+    id: int
+    text: str
+
+
+class DifferenceAnswer(ArraysAnswer):
+    """An explanation of a logit difference; other members are arrays by name."""
+
+    position: int = Field(description="The position that predicts.")
+    token: ChosenToken
+    against: ChosenToken
+
+
+class PatchingAnswer(DifferenceAnswer):
+    """The share of what another text changes in the logit difference, by activation.
+
+    (patched − own) / (other − own), by stack: `decoder.residual`, `decoder.self_attention`,
+    `decoder.feed_forward` (layer, position), `decoder.self_attention.heads` (layer, head).
+    Of a change below 0.01 logits, rounding reaches the second digit of a share.
+    """
+
+    differences: TensorAnswer = Field(description="Of this text and of the other one, in logits.")
+    other_tokens: list[str] = Field(description="The tokens of the other text.")
+
+
+class SaliencyAnswer(DifferenceAnswer):
+    """`decoder.gradient_times_input` and `decoder.erasure` (position), in logits, by stack."""
+
+
+class PathHead(Answer):
+    """A head at a position."""
+
+    path: str = Field(description="Of its attention.")
+    head: int
+    position: int
+
+
+class PathEdge(Answer):
+    """An edge of the path, and the prediction without it."""
+
+    reader: PathHead | None = Field(description="The head that reads; null: the prediction.")
+    head: PathHead | None = Field(description="The head that is read; null: a token is.")
+    token: int | None = Field(description="The position of the token that is read.")
+    difference: float = Field(description="The logit difference without this edge.")
+    probability: float = Field(description="The probability of the token without this edge.")
+
+
+class StrongestPathAnswer(Answer):
+    """The strongest path to a prediction, from its end to its beginning."""
+
+    position: int = Field(description="The position that predicts.")
+    token: ChosenToken
+    against: ChosenToken
+    difference: float = Field(description="The logit difference of the pass.")
+    probability: float = Field(description="The probability of the token in the pass.")
+    edges: list[PathEdge]
+    candidates: list[PathHead] = Field(description="The heads that were ablated for the last one.")
+    ablations: TensorAnswer = Field(description="The logit difference without each of them.")
+
+
+class LogitAttributionAnswer(DifferenceAnswer):
+    """The parts of a logit difference, in logits; the scale of the final norm is frozen.
+
+    Beside `logits` and `parts` there are, for each attention of the stack that predicts,
+    `self_attention.heads` (layer, head), `.keys` (layer, head, key) by source token, and `.rest`
+    (layer): the bias and what else it wrote; `feed_forward` (layer); and `experts` (layer, expert).
+    """
+
+    part_names: list[str] = Field(description="Of the entries of `parts`.")
+    omitted: dict[str, str] = Field(
+        description="The parts that could not be split, and the reason; `remainder`, if it is "
+        "larger than 1 % of the largest part."
+    )
+    logits: TensorAnswer = Field(description="Of the token, and of the one it is compared with.")
+    parts: TensorAnswer = Field(
+        description="They sum to the difference of the logits: the embedding, each attention and "
+        "feed-forward network, `bias` (of the final norm and the unembedding) and `remainder`."
+    )
+
+
+ATTRIBUTION_NEEDS = (
+    "logits",
+    "*.residual.after",
+    "*.layers.0.residual.before",
+    "*_attention.context",
+    "*_attention.output",
+)
+
+
+class LogitAttribution(Analysis):
+    """The share of each layer, head, expert and source token in a logit difference."""
+
+    id = "logit_attribution"
+    needs = ATTRIBUTION_NEEDS
+    also = (
+        "*.embedding.tokens",
+        "*.embedding.positional",
+        "*_attention.weights",
+        "*_attention.values",
+        "*_attention.gain",
+        "*.feed_forward.output",
+        "*.experts.output",
+        "*.experts.expert_outputs",
+        "*.experts.expert_indices",
+    )
+    answer = LogitAttributionAnswer
+    options = ("logit_difference",)
+    is_of_prediction = True
+
+    def reason_against(self, description: Description) -> str | None:
+        return _unknown_split(description)
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        difference = ask.difference(trace, model)
+        attribution = _attribution(trace, model, difference)
+        metadata = {
+            **spelled(difference, model),
+            "part_names": list(attribution.parts),
+            "omitted": attribution.omitted,
+        }
+        return Result(attribution.arrays, metadata)
+
+
+class StrongestPath(Analysis):
+    """The head, the head before it and the token that matter most to it, each edge ablated."""
+
+    id = "strongest_path"
+    needs = (*ATTRIBUTION_NEEDS, "*_attention.weights", "*_attention.values")
+    also = ("*_attention.gain",)
+    answer = StrongestPathAnswer
+    options = ("logit_difference",)
+    has_passes = True
+
+    def reason_against(self, description: Description) -> str | None:
+        return _unknown_split(description)
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        from headlight.model.analysis.strongest_path import strongest_path
+
+        difference = ask.difference(trace, model)
+        attribution = _attribution(trace, model, difference)
+        path = strongest_path(ask.passes(trace, model), attribution, difference)
+        metadata = {
+            **spelled(difference, model),
+            "difference": path.difference,
+            "probability": path.probability,
+            "edges": [asdict(edge) for edge in path.edges],
+            "candidates": [asdict(head) for head in path.candidates],
+        }
+        return Result({"ablations": path.ablations}, metadata)
+
+
+class Patching(Analysis):
+    """The share of each activation in what another text changes."""
+
+    id = "patching"
+    needs = ("logits", "*.residual.before")
+    also = (
+        "*_attention.output",
+        "*_attention.context",
+        "*.feed_forward.output",
+        "*.experts.output",
+    )
+    answer = PatchingAnswer
+    options = ("logit_difference", "patching")
+    has_passes = True
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        from headlight.model.analysis.patching import patching
+
+        if ask.patching is None:
+            raise ValueError("there is no other text; send it as patching.text")
+        difference = ask.difference(trace, model)
+        passes, globs = ask.passes(trace, model), (*self.needs, *self.also)
+        target = trace.target if ask.patching.target is None else ask.patching.target
+        sites = [site for site in trace if any(fnmatch.fnmatchcase(site, glob) for glob in globs)]
+        source = passes.of_other_text(ask.patching.text, target, sites)
+        arrays = patching(passes, source, difference, ask.patching.parts)
+        other_tokens = [token.text for token in source.tokens]
+        return Result(arrays, {**spelled(difference, model), "other_tokens": other_tokens})
+
+
+class Saliency(Analysis):
+    """Gradient × input and erasure of each token."""
+
+    id = "saliency"
+    needs = ("logits", "*.layers.0.residual.before")
+    answer = SaliencyAnswer
+    options = ("logit_difference",)
+    has_passes = True
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        from headlight.model.analysis.saliency import saliency
+
+        difference = ask.difference(trace, model)
+        return Result(saliency(ask.passes(trace, model), difference), spelled(difference, model))
+
+
+def _unknown_split(description: Description) -> str | None:
+    """Return why a logit of a model is not split by heads."""
+    return normalised_stream(description) or unknown_outputs(description)
+
+
+def _attribution(trace: Trace, model: Served, difference: LogitDifference) -> Attribution:
+    from headlight.model.analysis.logit_attribution import logit_attribution
+
+    config = model.config
+    return logit_attribution(
+        trace,
+        model.linear_exit,
+        output_weights(trace, model),
+        difference,
+        n_experts=config.moe.n_experts if config.moe else 0,
+        norm_place=config.norm_place,
+    )

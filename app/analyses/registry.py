@@ -1,0 +1,88 @@
+"""Every analysis by name, and the types of requests and answers that are made of them."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from inspect import isabstract
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pydantic import create_model
+
+from headlight import analyses
+from headlight.analyses.analysis import Analysis
+from headlight.schemas import Answer
+
+
+def _imported() -> Mapping[str, Analysis]:
+    """Import every module of the package, and return the analyses in the order of their names.
+
+    Raises:
+        ImportError: a module cannot be imported.
+        TypeError: an analysis lacks something, or two have the same name.
+    """
+    for module in pkgutil.iter_modules(analyses.__path__, f"{analyses.__name__}."):
+        try:
+            import_module(module.name)
+        except Exception as error:
+            raise ImportError(f"{module.name} cannot be imported: {error}") from error
+    kinds: dict[str, type[Analysis]] = {}
+    for kind in _subclasses(Analysis):
+        if isabstract(kind) and "id" not in vars(kind):
+            continue
+        place = f"{kind.__module__}.{kind.__qualname__}"
+        lacking = [name for name in ("id", "needs", "__doc__") if not getattr(kind, name, None)]
+        if lacking or isabstract(kind):
+            raise TypeError(f"{place} lacks {', '.join(lacking) or 'compute'}")
+        if (other := kinds.setdefault(kind.id, kind)) is not kind:
+            raise TypeError(f"{place} and {other.__module__} have the same id, {kind.id}")
+    return MappingProxyType({name: kinds[name]() for name in sorted(kinds)})
+
+
+def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _subclasses(each)
+
+
+ANALYSES = _imported()
+
+if TYPE_CHECKING:
+    AnalysisName: TypeAlias = str
+    AnalysesAnswer: TypeAlias = Answer
+else:
+    AnalysisName = Literal[tuple(ANALYSES)]
+    AnalysesAnswer = create_model(
+        "AnalysesAnswer",
+        __base__=Answer,
+        __doc__="The requested analyses.",
+        __module__=__name__,
+        **{name: (analysis.answer | None, None) for name, analysis in ANALYSES.items()},
+    )
+
+
+def readers_of(option: str) -> list[str]:
+    """Return the analyses that a member of a request is for."""
+    return [name for name, analysis in ANALYSES.items() if option in analysis.options]
+
+
+def in_words(names: list[str], conjunction: str) -> str:
+    """Return names as an enumeration: "a, b or c"."""
+    *others, last = names
+    return f"{', '.join(others)} {conjunction} {last}" if others else last
+
+
+def described() -> str:
+    """Return the description of the member `analyses` of a request."""
+    by_layer = [name for name, analysis in ANALYSES.items() if analysis.is_by_layer]
+    return " ".join(
+        (
+            "Quantities computed from the trace; a model's card lists those it has.",
+            *(f"{name}: {analysis.description}." for name, analysis in ANALYSES.items()),
+            "Sites that only an analysis reads need not be captured; it reads every layer, except",
+            f"{in_words(by_layer, 'and')}, and only the heads in `heads`. If omitted: next_token,",
+            "unless capture is given.",
+        )
+    )
