@@ -443,8 +443,11 @@ def count_elements(
     spec: PassSpec,
     read: ModelInput,
     derived: Iterable[tuple[str, tuple[str, ...]]] = (),
+    *,
+    n_queries: int | None = None,
+    n_keys: int | None = None,
 ) -> int:
-    """The numbers that a pass captures for one input, known before it runs.
+    """Count the numbers that a pass captures for one input, before it runs.
 
     Attention grows as layers × heads × tokens², so a short request can ask for gigabytes.
 
@@ -452,14 +455,18 @@ def count_elements(
         description: of the model.
         spec: the captures of the pass.
         read: the input.
-        derived: further arrays made of sites: a site, and the axes of the array.
+        derived: arrays made of sites: a site, and the axes of the array.
+        n_queries: the rows that are captured of each array, as in a step of generation; None: all.
+        n_keys: the tokens that they see; None: those of the input.
     """
+    chosen = {"query": n_queries, "position": n_queries, "key": n_keys}
+    lengths = {axis: length for axis, length in chosen.items() if length is not None}
     sites = description.capturable
     arrays = [*((site, sites[site].axes) for site in spec.sites), *derived]
     count = 0
     for site, axes in arrays:
         sizes = {"batch": 1, "d_model": description.config.d_model, **sites[site].sizes}
-        sizes |= spec.sizes | read.axis_lengths(site)
+        sizes |= spec.sizes | read.axis_lengths(site) | lengths
         if spec.resolution is not None:
             for axis in ("query", "key"):
                 sizes[f"{axis}_bin"] = n_bins(sizes[axis], spec.resolution)

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from headlight.analyses.analysis import (
-    Analysis,
-    Choices,
-    Result,
-    normalised_stream,
-    output_weights,
-    spelled,
-    unknown_outputs,
-)
+from headlight.analyses.analysis import Analysis, Choices, Result
 from headlight.model.trace import Trace
 from headlight.schemas import Answer, ArraysAnswer, TensorAnswer
 
@@ -143,7 +135,7 @@ class LogitAttribution(Analysis):
         difference = ask.difference(trace, model)
         attribution = _attribution(trace, model, difference)
         metadata = {
-            **spelled(difference, model),
+            **_spelled(difference, model),
             "part_names": list(attribution.parts),
             "omitted": attribution.omitted,
         }
@@ -170,7 +162,7 @@ class StrongestPath(Analysis):
         attribution = _attribution(trace, model, difference)
         path = strongest_path(ask.passes(trace, model), attribution, difference)
         metadata = {
-            **spelled(difference, model),
+            **_spelled(difference, model),
             "difference": path.difference,
             "probability": path.probability,
             "edges": [asdict(edge) for edge in path.edges],
@@ -206,7 +198,7 @@ class Patching(Analysis):
         source = passes.of_other_text(ask.patching.text, target, sites)
         arrays = patching(passes, source, difference, ask.patching.parts)
         other_tokens = [token.text for token in source.tokens]
-        return Result(arrays, {**spelled(difference, model), "other_tokens": other_tokens})
+        return Result(arrays, {**_spelled(difference, model), "other_tokens": other_tokens})
 
 
 class Saliency(Analysis):
@@ -222,15 +214,19 @@ class Saliency(Analysis):
         from headlight.model.analysis.saliency import saliency
 
         difference = ask.difference(trace, model)
-        return Result(saliency(ask.passes(trace, model), difference), spelled(difference, model))
+        return Result(saliency(ask.passes(trace, model), difference), _spelled(difference, model))
 
 
 def _unknown_split(description: Description) -> str | None:
     """Return why a logit of a model is not split by heads."""
+    from headlight.model.analysis.head_outputs import unknown_outputs
+    from headlight.model.analysis.logit_attribution import normalised_stream
+
     return normalised_stream(description) or unknown_outputs(description)
 
 
 def _attribution(trace: Trace, model: Served, difference: LogitDifference) -> Attribution:
+    from headlight.model.analysis.head_outputs import output_weights
     from headlight.model.analysis.logit_attribution import logit_attribution
 
     config = model.config
@@ -242,3 +238,14 @@ def _attribution(trace: Trace, model: Served, difference: LogitDifference) -> At
         n_experts=config.moe.n_experts if config.moe else 0,
         norm_place=config.norm_place,
     )
+
+
+def _spelled(difference: LogitDifference, model: Served) -> dict[str, Any]:
+    """Return a logit difference as plain data, its tokens with their texts."""
+    return {
+        "position": difference.position,
+        **{
+            name: {"id": token, "text": model.tokenizer.text_of(token)}
+            for name, token in (("token", difference.token), ("against", difference.against))
+        },
+    }

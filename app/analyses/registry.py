@@ -6,7 +6,6 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from inspect import isabstract
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import create_model
@@ -38,7 +37,7 @@ def _imported() -> Mapping[str, Analysis]:
             raise TypeError(f"{place} lacks {', '.join(lacking) or 'compute'}")
         if (other := kinds.setdefault(kind.id, kind)) is not kind:
             raise TypeError(f"{place} and {other.__module__} have the same id, {kind.id}")
-    return MappingProxyType({name: kinds[name]() for name in sorted(kinds)})
+    return {name: kinds[name]() for name in sorted(kinds)}
 
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
@@ -61,11 +60,6 @@ else:
         __module__=__name__,
         **{name: (analysis.answer | None, None) for name, analysis in ANALYSES.items()},
     )
-
-
-def readers_of(option: str) -> list[str]:
-    """Return the analyses that a member of a request is for."""
-    return [name for name, analysis in ANALYSES.items() if option in analysis.options]
 
 
 def in_words(names: list[str], conjunction: str) -> str:

@@ -42,21 +42,13 @@ Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 Strings: TypeAlias = str | Iterable[str]
 Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
-_LISTS = frozenset(
-    {
-        "capture",
-        "layers",
-        "heads",
-        "analyses",
-        "edits",
-        "forced",
-        "ids",
-        "texts",
-        "targets",
-        "name",
-        "queries",
-    }
+LISTS = frozenset(
+    (
+        *("texts", "targets", "ids", "capture", "layers", "heads"),
+        *("analyses", "edits", "queries", "forced", "name"),
+    )
 )
+"""The arguments that are lists; one item may be given in place of a list of it."""
 
 _read_models = read_json(ModelsAnswer)
 _read_model = read_json(ModelAnswer)
@@ -380,7 +372,7 @@ def metrics() -> Call[str]:
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _given(arguments: Mapping[str, Any], lists: Set[str] = _LISTS) -> dict[str, Any]:
+def _given(arguments: Mapping[str, Any], lists: Set[str] = LISTS) -> dict[str, Any]:
     """The arguments that are not None; a single item where a list belongs becomes a list."""
     given = {name: value for name, value in arguments.items() if value is not None}
     for name in given.keys() & lists:

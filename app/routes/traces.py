@@ -1,7 +1,7 @@
 """Tokens of a text, and forward passes with exactly the tensors asked for."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any
@@ -109,7 +109,7 @@ async def trace(
         with ExitStack() as stack:
             model = await services.use_model(body.model, stack, client_left(request))
             job = services.traces.job(body.model_copy(update={"model": model}))
-            return EventStream(_progress(services, body, job), stack.pop_all().close)
+            return EventStream(_progress(services, job), stack.pop_all().close)
     sent_as = negotiate_format(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
         await services.use_model(body.model, stack, client_left(request))
@@ -120,7 +120,7 @@ async def trace(
     return encoded.response(headers)
 
 
-async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> AsyncGenerator[bytes]:
+async def _progress(services: Services, job: TraceJob) -> AsyncGenerator[bytes]:
     """The events of a trace: `progress` as its share grows, and `end`."""
     share = 0.0
 
@@ -129,8 +129,10 @@ async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> As
         share = done
 
     traces = services.traces
+    reading: asyncio.Future[Any]
     if traces.cache.get(job.id) is None:
-        reading = asyncio.ensure_future(_read(services, body, job, note))
+        never_left = asyncio.Event().wait  # leaving closes these events
+        reading = asyncio.ensure_future(traces.compute(job, never_left, note))
     else:
         reading = asyncio.ensure_future(asyncio.sleep(0))
     sent_share = 0.0
@@ -152,16 +154,6 @@ async def _progress(services: Services, body: TraceRequest, job: TraceJob) -> As
         yield encode_event("end", {"id": job.id, "location": location})
     finally:
         reading.cancel()
-
-
-async def _read(
-    services: Services, body: TraceRequest, job: TraceJob, on_progress: Callable[[float], object]
-) -> None:
-    if services.traces.is_long(body):
-        await services.traces.read_long(job, None, on_progress)
-    else:
-        _, encoded = await services.traces.trace(body, ResponseFormat(), asyncio.Event().wait)
-        encoded.reservation.release()
 
 
 @router.post("/traces", tags=["traces"], response_class=Response, responses=_SEVERAL)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from headlight.analyses.analysis import Analysis, Choices, Result
-from headlight.analyses.registry import ANALYSES, in_words, readers_of
+from headlight.analyses.registry import ANALYSES, in_words
 from headlight.errors import Problem, echo, over_limit
 from headlight.model.analysis.edited_passes import TooManyPasses
 from headlight.model.generation import Sampling
@@ -18,7 +18,11 @@ from headlight.model.tracing import ModelInput
 from headlight.schemas.traces import TraceRequest
 
 N_CACHED_GLOBS = 256
-_READERS = {option: names for option in TraceRequest.model_fields if (names := readers_of(option))}
+_READERS = {
+    option: readers
+    for option in TraceRequest.model_fields
+    if (readers := [name for name, each in ANALYSES.items() if option in each.options])
+}
 
 
 def sites_of(
@@ -134,14 +138,9 @@ def choices_of(
         ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
         found = replace(found, top=predictions.top, ids=ids, following=predictions.following)
         if predictions.samples:
-            found = replace(
-                found,
-                sampling=Sampling(
-                    temperature=1.0 if predictions.temperature is None else predictions.temperature,
-                    top_k=predictions.top_k,
-                    top_p=predictions.top_p,
-                ),
-            )
+            heat = 1.0 if predictions.temperature is None else predictions.temperature
+            sampling = Sampling(temperature=heat, top_k=predictions.top_k, top_p=predictions.top_p)
+            found = replace(found, sampling=sampling)
     if (asked := request.logit_difference) is not None:
         token, against = (
             None if one is None else _token_id(one, checkpoint)
@@ -173,11 +172,8 @@ def n_predictions(request: TraceRequest, description: Description, read: ModelIn
     if request.predictions is None:
         return 0
     top = min(request.predictions.top, description.config.vocab_size)
-    each = (
-        (3 + request.predictions.samples) * top
-        + 3 * len(request.predictions.tokens)
-        + request.predictions.following
-    )
+    n_chosen, following = len(request.predictions.tokens), request.predictions.following
+    each = (3 + request.predictions.samples) * top + 3 * n_chosen + following
     n_layers = description.config.n_layers
     n_rows = sum(ANALYSES[name].n_predictions(n_layers) for name in request.wanted_analyses)
     return n_rows * read.axis_lengths("logits")["query"] * each

@@ -3,7 +3,6 @@
 import fnmatch
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from headlight.model.generation import (
     Sampling,
     decode_together,
 )
-from headlight.model.served import Description, Served
+from headlight.model.served import Served
 from headlight.model.site_edit import SiteEdit, for_generation
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
-from headlight.model.tracing import PassSpec, pass_spec, tokenize
+from headlight.model.tracing import ModelInput, PassSpec, count_elements, pass_spec, tokenize
 from headlight.models.registry import Registry
 from headlight.schemas.generation import GenerateRequest
 from headlight.serialization.sending import encode_event
@@ -233,14 +232,14 @@ class Generator:
                 special_tokens=request.special_tokens,
             )
             _require_known(checkpoint, request)
-            spec = self._spec(checkpoint, request, len(read.tokens))
+            spec = self._spec(checkpoint, request, read)
         generation = Generation(checkpoint, request, read.tokens, spec)
         ((_, first),) = advance([generation])
         if isinstance(first, Exception):
             raise first
         return generation, generation.start() + (first or b"")
 
-    def _spec(self, checkpoint: Served, request: GenerateRequest, n_prompt: int) -> PassSpec:
+    def _spec(self, checkpoint: Served, request: GenerateRequest, read: ModelInput) -> PassSpec:
         """The captures and interventions of every step."""
         if not (request.capture or request.edits):
             return PassSpec(())
@@ -254,7 +253,7 @@ class Generator:
             interventions=[intervention_of(edit) for edit in edits],
         )
         spec = with_sources(spec, edits, checkpoint, max_elements=limit, find_trace=self.find_trace)
-        most = checkpoint.config.max_tokens
+        most, n_prompt = checkpoint.config.max_tokens, len(read.tokens)
         growing = [
             for_generation(one, n_prompt, most) if isinstance(one, SiteEdit) else one
             for one in spec.interventions
@@ -264,7 +263,8 @@ class Generator:
             sizes = {"d_model": description.config.d_model, **site.sizes}
             edit.require_fitting(dict.fromkeys(("query", "key", "position"), most), sizes)
         n_tokens = min(request.n_tokens, most - n_prompt)
-        row = count_row(description, spec, min(n_prompt + n_tokens, most))
+        n_keys = min(n_prompt + n_tokens, most)
+        row = count_elements(description, spec, read, n_queries=1, n_keys=n_keys)
         if (actual := row * n_tokens) > limit:
             way_out = "capture fewer sites, layers or heads, or fewer tokens"
             raise too_many_elements(limit=limit, actual=actual, way_out=way_out)
@@ -300,18 +300,6 @@ class Generator:
         way_out = f"; choose one of {', '.join(decoders)}" if decoders else ""
         detail = f"the model '{checkpoint.id}', an {kind}, cannot continue a text{way_out}"
         raise Problem(422, "no-generation", detail, available=decoders)
-
-
-def count_row(description: Description, spec: PassSpec, n_keys: int) -> int:
-    """The numbers that a step captures of one query that sees that many keys."""
-    axes = {site.name: site for site in description.sites}
-    sizes = {"batch": 1, "query": 1, "position": 1, "key": n_keys}
-    sizes |= {"d_model": description.config.d_model}
-    heads = {"head": len(spec.heads)} if spec.heads else {}
-    return sum(
-        prod([(sizes | dict(axes[site].sizes) | heads)[axis] for axis in axes[site].axes])
-        for site in spec.sites
-    )
 
 
 def _require_known(checkpoint: Served, request: GenerateRequest) -> None:

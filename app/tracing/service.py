@@ -87,8 +87,7 @@ class TraceService:
     ) -> tuple[str, Encoded]:
         """The id of the trace that is asked for, and the trace in that format.
 
-        One that was computed before has no timings. A long text is read beside the inference
-        thread.
+        One that was computed before has no timings.
 
         Raises:
             Problem: what is asked for cannot be had, or not now.
@@ -99,12 +98,7 @@ class TraceService:
         if kept is not None:
             self.metrics.cache_hits.inc()
             return job.id, await self.encode(kept, sent_as, client_left)
-        if self.is_long(request):
-            answer = await self.read_long(job, client_left)
-            return job.id, await self.encode(answer, sent_as, client_left)
-        found: _Found = await self._flights.run(
-            job.id, partial(self._begin, job, sent_as), partial(self._join, sent_as), client_left
-        )
+        found = await self.compute(job, client_left, sent_as=sent_as)
         if sent_as not in found.bodies:
             return job.id, await self.encode(found.answer, sent_as, client_left)
         body = found.bodies[sent_as]
@@ -119,31 +113,37 @@ class TraceService:
         """
         return job_of(request, self.registry, self.settings)
 
-    def is_long(self, request: TraceRequest) -> bool:
-        """Whether a text is read beside the inference thread."""
-        n_read = max(len(text) for text in (request.text or "", request.target or ""))
-        return max(n_read, len(request.ids or ())) > self.settings.max_characters
-
-    async def read_long(
+    async def compute(
         self,
         job: TraceJob,
-        client_left: ClientLeft | None,
+        client_left: ClientLeft,
         on_progress: Callable[[float], object] | None = None,
-    ) -> Answer:
-        """The trace of a long text, which is kept.
+        sent_as: ResponseFormat | None = None,
+    ) -> "_Found":
+        """Compute a trace and keep it: a long text on its own thread, others in a batch.
+
+        `on_progress` is called with the share of a long text that is read; `sent_as` is the format
+        to encode the trace of a batch in.
 
         Raises:
-            Problem: as `trace`; 503, too many are being read.
+            Problem: as `trace`; 503, too many long texts are being read.
             ClientDisconnected: the client disconnected before it was computed.
         """
+        request, limit = job.request, self.settings.max_characters
+        n_read = max(len(read or ()) for read in (request.text, request.target, request.ids))
+        if n_read <= limit:
+            make, join = partial(self._begin, job, sent_as), partial(self._join, sent_as)
+            found: _Found = await self._flights.run(job.id, make, join, client_left)
+            return found
         self.metrics.cache_misses.inc()
-        read, seconds = partial(self._solve_long, job, on_progress), self.settings.long_seconds
+        seconds, read = self.settings.long_seconds, partial(self._solve_long, job, on_progress)
         took = f"this text took longer than the {seconds:g} s that are allowed"
         too_slow = f"{took}; send a shorter one, or ask for fewer layers"
         with self.long_texts.place():
-            return await run_in_thread(
+            answer = await run_in_thread(
                 read, self._long_thread, client_left, seconds=seconds, too_slow=too_slow
             )
+        return _Found(answer, {})
 
     def _solve_long(self, job: TraceJob, on_progress: Callable[[float], object] | None) -> Answer:
         checkpoint, limit = self.registry.checkpoint(job.model), self.settings.max_cells
@@ -232,13 +232,14 @@ class TraceService:
         work = partial(entity_tag, answer, sent_as)
         return await run_in_thread(work, self._threads, client_left)
 
-    def _begin(self, job: TraceJob, sent_as: ResponseFormat) -> Job:
+    def _begin(self, job: TraceJob, sent_as: ResponseFormat | None) -> Job:
         self.metrics.cache_misses.inc()  # a client that joins has missed nothing
-        return Job(_Wanted(job, {sent_as}), self._solve, job.batch_key)
+        return Job(_Wanted(job, {sent_as} if sent_as else set()), self._solve, job.batch_key)
 
-    def _join(self, sent_as: ResponseFormat, job: Job) -> None:
+    def _join(self, sent_as: ResponseFormat | None, job: Job) -> None:
         self.metrics.shared.inc()
-        job.payload.formats.add(sent_as)
+        if sent_as:
+            job.payload.formats.add(sent_as)
 
     def _solve(self, wanted: list["_Wanted"]) -> Iterator[tuple[int, "_Found | Exception"]]:
         """Compute, keep and encode a batch, on the worker thread."""

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headlight.model.analysis._layers import attentions_of
+from headlight.model.served import Description, Served
 from headlight.model.trace import NamedArray, Trace
 
 _CONTEXT = "_attention.context"
@@ -169,3 +170,22 @@ def projection_of(
             f"{n_heads} (heads: {'all' if heads is None else list(heads)})"
         )
     return projection[list(chosen)]
+
+
+def output_weights(trace: Trace, model: Served) -> dict[str, NamedArray]:
+    """Return W_O of every attention whose context or weights a trace holds, by its name."""
+    sites = (site.rpartition(".") for site in trace.tensors)
+    paths = dict.fromkeys(path for path, _, part in sites if part in ("context", "weights"))
+    return {
+        f"{path}.output_projection.weight": model.output_weights(path)
+        for path in paths
+        if path.endswith("attention")
+    }
+
+
+def unknown_outputs(description: Description) -> str | None:
+    """Return why it is not known what each head of a model adds to the stream."""
+    if "head_outputs" in description.features:
+        return None
+    reasons = [why for name, why in description.omitted.items() if name.endswith(".head_outputs")]
+    return (reasons or ["no matrix makes what an attention writes of what its heads read"])[0]

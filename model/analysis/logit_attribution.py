@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from headlight.model.analysis._layers import ATTENTIONS, layers_of
 from headlight.model.analysis.head_outputs import gain_of, projection_of
-from headlight.model.served import LinearExit
+from headlight.model.served import Description, LinearExit
 from headlight.model.trace import NamedArray, Trace
 
 FEED_FORWARDS = ("feed_forward", "experts")
@@ -309,3 +309,11 @@ _AXES: dict[str, tuple[str, ...]] = {
 
 def _axes(name: str) -> tuple[str, ...]:
     return _AXES[name.rpartition(".")[2]]
+
+
+def normalised_stream(description: Description) -> str | None:
+    """Return why the last stream of a model is not the sum of what its parts wrote."""
+    if description.config.norm_place == "post":
+        return "the model normalises what its parts write, so no logit is the sum of their outputs"
+    reasons = (description.omitted.get(name) for name in ("sum", "logit_lens", "linear_exit"))
+    return next(filter(None, reasons), None)

@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from headlight.analyses import analysis
 from headlight.errors import Problem
 from headlight.models import registry
 from headlight.settings import Settings, limits_of
-from headlight.tracing import analyses
 from tests.app.connections import wait_for
 
 HERE = Path(__file__).parent
@@ -132,7 +132,7 @@ def tile_of(servers, **members):
 def max_edited_tokens(servers):
     body = {"text": "the cat sat on the mat", "analyses": ["patching"]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analyses, "MAX_EDITED_TOKENS", 64)
+        patch.setattr(analysis, "MAX_EDITED_TOKENS", 64)
         return servers.trace(body | {"patching": {"text": "the mat sat on the cat"}})
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headlight.analyses.analysis import output_weights
 from headlight.analyses.registry import ANALYSES
 from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.analysis import alignment, residual_stream, rollout
+from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.checkpoint import load
 from headlight.schemas.traces import TraceAnswer
 from headlight.tracing.analyses import (

@@ -2,8 +2,7 @@
 
 import pytest
 
-from headlight.model.tracing import pass_spec, trace
-from headlight.tracing.generation import count_row
+from headlight.model.tracing import count_elements, pass_spec, tokenize, trace
 
 TEXT = "the cat sat on the mat"
 
@@ -11,11 +10,12 @@ TEXT = "the cat sat on the mat"
 @pytest.mark.parametrize("heads", [None, [2, 0]])
 def test_the_numbers_of_a_step_are_those_of_one_row_of_a_trace(tiny, heads):
     traced = trace(tiny, TEXT, capture=["*"], heads=heads)
-    n_tokens = len(traced.tokens)
+    n_tokens, read = len(traced.tokens), tokenize(tiny, TEXT[:7])
     for site, array in traced.tensors.items():
         spec = pass_spec(tiny.description, capture=[site], heads=heads)
         n_rows = n_tokens if {"query", "position"} & set(array.axes) else 1
-        assert count_row(tiny.description, spec, n_tokens) == array.data.size // n_rows, site
+        size = count_elements(tiny.description, spec, read, n_queries=1, n_keys=n_tokens)
+        assert size == array.data.size // n_rows, site
 
 
 def test_all_that_the_limits_allow_is_generated(client_with, problem):
