@@ -19,7 +19,6 @@ from headlight.model.cancellation import check
 from headlight.model.interventions import Intervention, bound, intervene
 from headlight.model.layers import LayerCache
 from headlight.model.served import RowCapture, Writer
-from headlight.model.site_edit import SiteEdit, for_generation
 from headlight.model.transformer import Cache, Transformer
 
 
@@ -196,7 +195,7 @@ class TransformerWriter:
         """
         if not self.interventions:
             return nullcontext()
-        if len(caches) > 1 and any(isinstance(one, SiteEdit) for one in self.interventions):
+        if len(caches) > 1 and not all(each.shares_pass for each in self.interventions):
             raise ValueError("texts with edits of sites have a pass each")
         start = len(caches[0][0])
         return intervene(self.model, bound(self.model.sites, self.interventions, start))
@@ -381,16 +380,14 @@ def generate(
     Raises:
         ValueError: as `Continuation`.
         UnknownSite, UnknownLayer, UnknownHead: the model has no such site, layer or head.
-        UnknownPosition, ImpossibleIntervention: as `for_generation`.
+        UnknownPosition, ImpossibleIntervention: as `Intervention.for_generation`.
         Cancelled: generation was cancelled between two tokens (`cancellation`).
         NonFiniteLogits: the model's weights are damaged.
     """
     if isinstance(model, Transformer):
         growing = [
-            for_generation(one, len(ids), model.config.max_tokens)
-            if isinstance(one, SiteEdit)
-            else one
-            for one in bound(model.sites, interventions)
+            each.for_generation(len(ids), model.config.max_tokens)
+            for each in bound(model.sites, interventions)
         ]
         model = TransformerWriter(model, growing)
     text = Continuation(model, ids, n_tokens=n_tokens, sampling=sampling, **options)

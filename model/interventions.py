@@ -14,29 +14,32 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from headlight.model.config import Architecture
 from headlight.model.hooks import Edit
+from headlight.model.intervention import (
+    ImpossibleIntervention,
+    Intervention,
+    PlacedIntervention,
+    Places,
+    SiteEdits,
+    Where,
+)
 from headlight.model.positions import alibi_bias
 from headlight.model.quantization import Quantization, UnknownPart, assigned, quantized_weights
-from headlight.model.site_edit import ImpossibleIntervention as ImpossibleIntervention
-from headlight.model.site_edit import RowEdits, SiteEdit, bind
-from headlight.model.sites import Site, UnknownHead, UnknownLayer
-from headlight.model.transformer import Transformer
+from headlight.model.sites import Site, UnknownHead
 
-Where: TypeAlias = Literal["encoder", "decoder", "cross"]
+if TYPE_CHECKING:
+    from headlight.model.transformer import Transformer
 
-ATTENTIONS: dict[Where, str] = {
-    "encoder": "encoder.layers.{}.self_attention",
-    "decoder": "decoder.layers.{}.self_attention",
-    "cross": "decoder.layers.{}.cross_attention",
-}
+__all__ = ["ImpossibleIntervention", "Intervention", "Where"]
 
 
 class UnknownExpert(ValueError):
@@ -44,54 +47,110 @@ class UnknownExpert(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
-    """The place of an intervention in the model.
-
-    ``layer``: in one layer; None: in all. ``where``: in one attention (encoder, decoder, cross) or
-    in the experts of one stack; None: in all.
-    """
-
-    layer: int | None = None
-    where: Where | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeadAblation(_Place):
+class HeadAblation(PlacedIntervention):
     """Set the context of these heads to 0, so that they write nothing; their weights stay."""
 
     heads: tuple[int, ...]
 
+    @classmethod
+    def combined(cls, interventions: Sequence[HeadAblation], places: Places) -> SiteEdits:
+        """Yield an edit for each attention, of all heads that are ablated there."""
+        ablated: dict[str, set[int]] = {}
+        for ablation in interventions:
+            for head in ablation.heads:
+                if not 0 <= head < places.config.n_heads:
+                    last = places.config.n_heads - 1
+                    raise UnknownHead(f"there is no head {head}; the heads are 0 to {last}")
+            for path in places.attentions(ablation):
+                ablated.setdefault(path, set()).update(ablation.heads)
+        for path, heads in ablated.items():
+            yield f"{path}.context", partial(_fill, dim=1, index=sorted(heads), value=0.0)
+
 
 @dataclass(frozen=True, kw_only=True)
-class ExpertAblation(_Place):
+class ExpertAblation(PlacedIntervention):
     """Set the router logits of these experts to −∞, so that no token is routed to them."""
 
+    stage = 1
     experts: tuple[int, ...]
 
+    @classmethod
+    def combined(cls, interventions: Sequence[ExpertAblation], places: Places) -> SiteEdits:
+        """Yield an edit for each layer of experts, of all that are ablated there."""
+        ablated: dict[str, set[int]] = {}
+        for ablation in interventions:
+            ablation._require_known(places.config)
+            for path in places.routers(ablation):
+                ablated.setdefault(path, set()).update(ablation.experts)
+        for path, experts in ablated.items():
+            _require_enough(places.config, experts, path)
+            fill = partial(_fill, dim=-1, index=sorted(experts), value=-math.inf)
+            yield f"{path}.router_logits", fill
+
+    def _require_known(self, config: Architecture) -> None:
+        if config.moe is None:
+            raise ImpossibleIntervention("the model is dense: it has no experts to switch off")
+        for expert in self.experts:
+            if not 0 <= expert < config.moe.n_experts:
+                last = config.moe.n_experts - 1
+                raise UnknownExpert(f"there is no expert {expert}; the experts are 0 to {last}")
+
 
 @dataclass(frozen=True, kw_only=True)
-class NoScaling(_Place):
+class NoScaling(PlacedIntervention):
     """Leave Q·Kᵀ undivided by √d_head; the bias of ALiBi stays as it is."""
 
+    stage = 2
+
+    @classmethod
+    def combined(cls, interventions: Sequence[NoScaling], places: Places) -> SiteEdits:
+        """Yield an edit for each attention, once."""
+        config = places.config
+        for path in dict.fromkeys(path for each in interventions for path in each.unscaled(places)):
+            is_biased = config.positional == "alibi" and path.endswith("self_attention")
+            multiply = partial(_multiply, factor=math.sqrt(config.d_head), bias=is_biased)
+            yield f"{path}.scores", multiply
+
+    def unscaled(self, places: Places) -> Sequence[str]:
+        """As `Intervention.unscaled`."""
+        return places.attentions(self)
+
 
 @dataclass(frozen=True, kw_only=True)
-class Temperature(_Place):
+class Temperature(PlacedIntervention):
     """Divide the scores by `value` before the softmax: above 1 flattens rows, below sharpens them.
+
+    It divides unscaled scores, if `NoScaling` acts in the same attention.
 
     Raises:
         ValueError: the value is not positive and finite.
     """
 
+    stage = 3
     value: float
 
     def __post_init__(self) -> None:
         if not 0 < self.value < math.inf:
             raise ValueError(f"a temperature ({self.value}) must be a positive number")
 
+    @classmethod
+    def combined(cls, interventions: Sequence[Temperature], places: Places) -> SiteEdits:
+        """Yield an edit for each attention.
 
-Intervention: TypeAlias = (
-    HeadAblation | ExpertAblation | NoScaling | Temperature | Quantization | SiteEdit | RowEdits
-)
+        Raises:
+            ImpossibleIntervention: an attention has two temperatures.
+        """
+        values: dict[str, float] = {}
+        for temperature in interventions:
+            for path in places.attentions(temperature):
+                if path in values:
+                    raise ImpossibleIntervention(
+                        f"{path} has two temperatures, {values[path]:g} and {temperature.value:g}; "
+                        "keep one"
+                    )
+                values[path] = temperature.value
+        for path, value in values.items():
+            yield f"{path}.scores", partial(_divide, value=value)
 
 
 @contextmanager
@@ -100,7 +159,7 @@ def intervene(model: Transformer, interventions: Iterable[Intervention]) -> Iter
 
     Raises:
         UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: as `site_edits`.
-        UnknownSite, UnknownPosition: as `bind`.
+        UnknownSite, UnknownPosition: as `Intervention.bind`.
         UnknownPart: a quantization names a part that the model does not have.
     """
     interventions = list(interventions)
@@ -113,8 +172,8 @@ def intervene(model: Transformer, interventions: Iterable[Intervention]) -> Iter
 
 
 def quantizations_of(interventions: Iterable[Intervention]) -> tuple[Quantization, ...]:
-    """Those of the interventions that round weights."""
-    return tuple(one for one in interventions if isinstance(one, Quantization))
+    """Return how the interventions round weights."""
+    return tuple(rounding for each in interventions for rounding in each.quantizations)
 
 
 def require_quantizable(
@@ -158,59 +217,46 @@ def require_quantizable(
 def bound(
     sites: Iterable[Site], interventions: Iterable[Intervention], start: int | None = None
 ) -> list[Intervention]:
-    """The interventions, each `SiteEdit` with the axes of its site.
+    """Return the interventions, each bound to the sites of a model.
 
-    Args:
-        sites: of the model.
-        interventions: in any state.
-        start: the position of the first query of the pass, after those of a cache; None: as it is.
-
-    Raises:
-        UnknownSite, UnknownHead, UnknownPosition, ImpossibleIntervention: as `bind`.
+    Arguments and errors are those of `Intervention.bind`.
     """
-    found: list[Intervention] = []
     sites = tuple(sites)
-    for one in interventions:
-        if isinstance(one, SiteEdit):
-            edit = one if one.axes else bind(one, sites)
-            found.append(edit if start is None else replace(edit, start=start))
-        elif isinstance(one, RowEdits):
-            found.append(one.bound(sites))
-        else:
-            found.append(one)
-    return found
+    return [each.bind(sites, start) for each in interventions]
 
 
 def site_edits(
     config: Architecture,
     interventions: Iterable[Intervention],
     paths: Collection[str] | None = None,
+    *,
+    unscales: bool = True,
 ) -> list[tuple[str, Edit]]:
-    """The interventions as edits of sites: pairs of a site and a function of its tensor, in order.
+    """Return the interventions as edits of sites: pairs of a site and a function of its tensor.
 
-    A `Quantization` edits no site, so it is left out. Unscaling comes before the temperature, which
-    then divides the unscaled scores. The edits of single sites, which are bound (`bound`), come
-    last, in their order.
+    They are in the order of the stages; those of single sites come last, in the order given.
 
     Args:
         config: the architecture.
-        interventions: in any order.
+        interventions: bound, in any order.
         paths: of the attentions and experts of the model; None: every layer has all of its kind.
+        unscales: False leaves out the interventions that remove the factor of Q·Kᵀ.
 
     Raises:
         UnknownLayer, UnknownHead, UnknownExpert: a number that the model does not have.
         ImpossibleIntervention: the model lacks the attention or the experts, fewer than `top_k`
             experts are left, or one attention has two temperatures.
     """
-    listed = list(interventions)
-    places = _Places(config, paths)
-    return [
-        *_ablate_heads(places, [one for one in listed if isinstance(one, HeadAblation)]),
-        *_ablate_experts(places, [one for one in listed if isinstance(one, ExpertAblation)]),
-        *_unscale(places, [one for one in listed if isinstance(one, NoScaling)]),
-        *_apply_temperatures(places, [one for one in listed if isinstance(one, Temperature)]),
-        *((one.site, one.apply) for one in listed if isinstance(one, SiteEdit | RowEdits)),
-    ]
+    places = Places(config, paths)
+    listed = [each for each in interventions if unscales or not each.unscaled(places)]
+    groups = (tuple(same) for _, same in groupby(sorted(listed, key=_turn), key=type))
+    return [pair for same in groups for pair in type(same[0]).combined(same, places)]
+
+
+def _turn(intervention: Intervention) -> tuple[int, str]:
+    """Return what interventions are sorted by; those of one kind come together."""
+    stage = intervention.stage
+    return stage, "" if stage == Intervention.SITES else type(intervention).__qualname__
 
 
 def unscaled_paths(
@@ -218,139 +264,9 @@ def unscaled_paths(
     interventions: Iterable[Intervention],
     paths: Collection[str] | None,
 ) -> frozenset[str]:
-    """The paths of the attentions that `NoScaling` acts on; arguments as in `site_edits`."""
-    places = _Places(config, paths)
-    found = (one for one in interventions if isinstance(one, NoScaling))
-    return frozenset(path for one in found for path in _attentions(places, one))
-
-
-@dataclass(frozen=True)
-class _Places:
-    """The places of a model that an intervention can act on."""
-
-    config: Architecture
-    paths: Collection[str] | None
-
-    def existing(self, paths: Sequence[str], what: str) -> list[str]:
-        """Those of the paths that the model has.
-
-        Raises:
-            ImpossibleIntervention: it has none.
-        """
-        found = [path for path in paths if self.paths is None or path in self.paths]
-        if not found:
-            raise ImpossibleIntervention(f"the model has no {what} at {', '.join(paths[:3])}")
-        return found
-
-
-def _ablate_heads(places: _Places, ablations: Sequence[HeadAblation]) -> Iterator[tuple[str, Edit]]:
-    ablated: dict[str, set[int]] = {}
-    for ablation in ablations:
-        for head in ablation.heads:
-            if not 0 <= head < places.config.n_heads:
-                last = places.config.n_heads - 1
-                raise UnknownHead(f"there is no head {head}; the heads are 0 to {last}")
-        for path in _attentions(places, ablation):
-            ablated.setdefault(path, set()).update(ablation.heads)
-    for path, heads in ablated.items():
-        yield f"{path}.context", partial(_fill, dim=1, index=sorted(heads), value=0.0)
-
-
-def _ablate_experts(
-    places: _Places, ablations: Sequence[ExpertAblation]
-) -> Iterator[tuple[str, Edit]]:
-    ablated: dict[str, set[int]] = {}
-    for ablation in ablations:
-        for path in _routers(places, ablation):
-            ablated.setdefault(path, set()).update(ablation.experts)
-    for path, experts in ablated.items():
-        _require_enough(places.config, experts, path)
-        yield (
-            f"{path}.router_logits",
-            partial(_fill, dim=-1, index=sorted(experts), value=-math.inf),
-        )
-
-
-def _unscale(places: _Places, interventions: Sequence[NoScaling]) -> Iterator[tuple[str, Edit]]:
-    paths = dict.fromkeys(path for one in interventions for path in _attentions(places, one))
-    for path in paths:
-        config = places.config
-        is_biased = config.positional == "alibi" and path.endswith("self_attention")
-        yield f"{path}.scores", partial(_multiply, factor=math.sqrt(config.d_head), bias=is_biased)
-
-
-def _apply_temperatures(
-    places: _Places, temperatures: Sequence[Temperature]
-) -> Iterator[tuple[str, Edit]]:
-    values: dict[str, float] = {}
-    for temperature in temperatures:
-        for path in _attentions(places, temperature):
-            if path in values:
-                raise ImpossibleIntervention(
-                    f"{path} has two temperatures, {values[path]:g} and {temperature.value:g}; "
-                    "keep one"
-                )
-            values[path] = temperature.value
-    for path, value in values.items():
-        yield f"{path}.scores", partial(_divide, value=value)
-
-
-def _attentions(places: _Places, place: _Place) -> list[str]:
-    """The paths of the attentions on which an intervention acts."""
-    config = places.config
-    exist: dict[Where, bool] = {
-        "encoder": config.has_encoder,
-        "decoder": config.has_decoder,
-        "cross": config.kind == "encoder-decoder",
-    }
-    known = [where for where in ATTENTIONS if exist[where]]
-    paths = [
-        ATTENTIONS[where].format(layer)
-        for where in _chosen(place.where, known, "attention")
-        for layer in _layers(config, place.layer)
-    ]
-    return places.existing(paths, "attention")
-
-
-def _routers(places: _Places, place: ExpertAblation) -> list[str]:
-    """The paths of the expert layers on which an ablation acts."""
-    config = places.config
-    if config.moe is None:
-        raise ImpossibleIntervention("the model is dense: it has no experts to switch off")
-    for expert in place.experts:
-        if not 0 <= expert < config.moe.n_experts:
-            last = config.moe.n_experts - 1
-            raise UnknownExpert(f"there is no expert {expert}; the experts are 0 to {last}")
-    layers = [layer for layer in _layers(config, place.layer) if config.has_experts(layer)]
-    if not layers:
-        routed = ", ".join(map(str, config.moe.layers))
-        raise ImpossibleIntervention(
-            f"layer {place.layer} has no experts; layers with experts: {routed}"
-        )
-    exist: dict[Where, bool] = {"encoder": config.has_encoder, "decoder": config.has_decoder}
-    known = [where for where, is_there in exist.items() if is_there]
-    stacks = _chosen(place.where, known, "experts")
-    paths = [f"{stack}.layers.{layer}.experts" for stack in stacks for layer in layers]
-    return places.existing(paths, "experts")
-
-
-def _chosen(where: Where | None, known: list[Where], what: str) -> list[Where]:
-    if where is None:
-        return known
-    if where not in known:
-        there = " and ".join(known)
-        raise ImpossibleIntervention(
-            f"the model has no {what} at '{where}'; it has {what} at {there}"
-        )
-    return [where]
-
-
-def _layers(config: Architecture, layer: int | None) -> list[int]:
-    if layer is None:
-        return list(range(config.n_layers))
-    if not 0 <= layer < config.n_layers:
-        raise UnknownLayer(f"there is no layer {layer}; the layers are 0 to {config.n_layers - 1}")
-    return [layer]
+    """Return the paths of the attentions whose factor is left out; arguments as in `site_edits`."""
+    places = Places(config, paths)
+    return frozenset(path for each in interventions for path in each.unscaled(places))
 
 
 def _require_enough(config: Architecture, ablated: set[int], path: str) -> None:

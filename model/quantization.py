@@ -26,6 +26,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from headlight.model.hooks import Function, FunctionMode
+from headlight.model.intervention import Intervention
 
 LEAST_BITS, MOST_BITS = 2, 8
 
@@ -38,7 +39,7 @@ class UnknownPart(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantization:
+class Quantization(Intervention):
     """The number of bits of each weight, and the matrices that are quantized.
 
     Vectors (biases, and the scales and shifts of norms) are never quantized: they are few.
@@ -61,6 +62,11 @@ class Quantization:
             raise ValueError(f"bits ({self.bits!r}) must be {LEAST_BITS} to {MOST_BITS}")
         if self.per not in ("channel", "tensor"):
             raise ValueError(f"per ({self.per!r}) must be channel or tensor")
+
+    @property
+    def quantizations(self) -> tuple[Quantization, ...]:
+        """As `Intervention.quantizations`."""
+        return (self,)
 
     def chosen(self, matrices: Iterable[str]) -> list[str]:
         """The names of the matrices to quantize, in the order given.

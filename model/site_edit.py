@@ -10,7 +10,7 @@ https://arxiv.org/abs/2004.12265).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headlight.model.intervention import ImpossibleIntervention as ImpossibleIntervention
+from headlight.model.intervention import Intervention, Places, SiteEdits
 from headlight.model.observation import OBSERVED_AXES
 from headlight.model.sites import Site, match_sites, require_heads
 from headlight.model.trace import Trace
@@ -34,12 +36,8 @@ class UnknownPosition(ValueError):
     """A position that the text does not have, or one that is named twice."""
 
 
-class ImpossibleIntervention(ValueError):
-    """An intervention on a part that the model lacks, or one that leaves nothing to compute."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SiteEdit:
+class SiteEdit(Intervention):
     """An edit of the tensor at one site.
 
     ``set`` replaces by ``value``, ``add`` adds it, ``scale`` multiplies by it, and ``mean``
@@ -50,14 +48,16 @@ class SiteEdit:
     along the first axis of tokens: the queries of attention scores and weights, the keys of keys
     and values. ``value`` is broadcast, as NumPy does, to the axes of the part without ``batch``.
 
-    ``axes`` are those of the site, ``start`` the position of the first query of a pass; `bind` and
-    a writer set them. Two edits are equal only if they are the same object.
+    ``axes`` are those of the site, ``start`` the position of the first query of a pass; `bind` sets
+    them. Two edits are equal only if they are the same object.
 
     Raises:
         ValueError: there is no value where the kind needs one, or one where it needs none, or a
             number is not finite.
     """
 
+    stage = Intervention.SITES
+    shares_pass = is_bounded = False
     kind: Kind
     site: str
     value: float | NDArray[np.floating[Any]] | None = None
@@ -143,6 +143,64 @@ class SiteEdit:
             positions=None if positions is None else tuple(positions),
         )
 
+    def bind(self, sites: Iterable[Site], start: int | None = None) -> SiteEdit:
+        """As `Intervention.bind`: set the axes of the site, and the start of a pass."""
+        edit = self if self.axes else self._at_site(sites)
+        return edit if start is None else replace(edit, start=start)
+
+    def _at_site(self, sites: Iterable[Site]) -> SiteEdit:
+        """Return the edit with the axes of its site; see `bind`.
+
+        Raises:
+            UnknownSite, UnknownHead, UnknownPosition: the model has no such site or head, or a
+                position is negative or named twice.
+            ImpossibleIntervention: the site's tensor cannot be edited so.
+        """
+        known = {site.name: site for site in sites}
+        if match_sites([self.site], known) != [self.site]:
+            raise ImpossibleIntervention(
+                f"an edit acts at one site; write {self.site!r} out in full"
+            )
+        site = known[self.site]
+        if self.site.endswith(_NUMBERED):
+            raise ImpossibleIntervention(
+                f"{self.site} holds the numbers of experts, not amounts; edit router_logits instead"
+            )
+        path, _, part = self.site.rpartition(".")
+        if part in OBSERVED_AXES:
+            raise ImpossibleIntervention(
+                f"{self.site} is computed from the attention weights and nothing reads it; "
+                f"edit {path}.scores or {path}.weights instead"
+            )
+        if "head" not in site.axes and (self.heads is not None or self.over == "heads"):
+            axes = " ".join(axis for axis in site.axes if axis != "batch")
+            raise ImpossibleIntervention(f"{self.site} has no heads; its axes are {axes}")
+        if self.heads is not None:
+            require_heads(self.heads, site.sizes["head"])
+        if self.positions is not None:
+            require_positions(self.positions, None, self.site)
+        return replace(self, axes=site.axes)
+
+    def edits(self, places: Places) -> SiteEdits:
+        """As `Intervention.edits`; the edit is bound."""
+        yield self.site, self.apply
+
+    def with_values_of(self, trace: Trace, positions: Sequence[int] | None) -> SiteEdit:
+        """As `Intervention.with_values_of`; see `patch`."""
+        patch = SiteEdit.patch(
+            trace,
+            self.site,
+            heads=self.heads,
+            positions=self.positions,
+            source_positions=positions,
+        )
+        return replace(self, value=patch.value)
+
+    @property
+    def needs_every_key(self) -> bool:
+        """Whether the site holds keys or values."""
+        return "key" in self.axes
+
     @property
     def n_rows(self) -> int:
         """The positions that the value has a row for; 1: the same row for all."""
@@ -201,23 +259,41 @@ class SiteEdit:
             return part + value
         return torch.where(part.isneginf(), part, part * value)
 
-    def require_fitting(self, lengths: Mapping[str, int], sizes: Mapping[str, int]) -> None:
-        """Check the positions and the shape of the value against a text.
+    def for_generation(self, n_prompt: int, max_tokens: int) -> SiteEdit:
+        """As `Intervention.for_generation`: positions may lie beyond the prompt.
 
-        Args:
-            lengths: of the query, key and position axes at the site.
-            sizes: of the other axes.
-
-        Raises:
-            UnknownPosition: the text has no such position.
-            ImpossibleIntervention: the value cannot be broadcast to the part.
+        Values with a row for each position, and no positions, are those of the prompt's.
         """
+        if self.kind == "mean" and self.over == "positions":
+            raise ImpossibleIntervention(
+                "a mean over positions changes with every token; in generation take it over heads"
+            )
+        shape = np.shape(self.value) if self.value is not None else ()
+        if self.axes[-2:] == ("query", "key") and shape and shape[-1] > 1:
+            raise ImpossibleIntervention(
+                f"the keys at {self.site} become more with every token; in generation give one "
+                "value for all keys"
+            )
+        if self.positions is not None:
+            require_positions(self.positions, max_tokens, self.site)
+            return self
+        if self.n_rows == 1:
+            return self
+        if self.n_rows != n_prompt:
+            raise ImpossibleIntervention(
+                f"there are values of {self.n_rows} positions at {self.site}, and the text has "
+                f"{n_prompt}; give positions"
+            )
+        return replace(self, positions=tuple(range(n_prompt)))
+
+    def require_fitting(self, sizes_at: Callable[[str], Mapping[str, int]]) -> None:
+        """As `Intervention.require_fitting`: the positions, and the shape of the value."""
+        known = dict(sizes_at(self.site))
         token_axis = self._own_axes[_token_axis(self.site, self._own_axes)]
         if self.positions is not None:
-            require_positions(self.positions, lengths[token_axis], self.site)
+            require_positions(self.positions, known[token_axis], self.site)
         if self.value is None:
             return
-        known = {**sizes, **lengths}
         if self.heads is not None:
             known["head"] = len(self.heads)
         if self.positions is not None:
@@ -246,97 +322,32 @@ class SiteEdit:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowEdits:
+class RowEdits(Intervention):
     """Edits of one site that differ from row to row of a batch; None leaves a row as it is.
 
     One pass then measures as many edits as it has rows.
     """
 
+    stage = Intervention.SITES
     site: str
-    edits: tuple[SiteEdit | None, ...]
+    rows: tuple[SiteEdit | None, ...]
 
-    def bound(self, sites: Iterable[Site]) -> RowEdits:
-        """The same with bound edits; raises as `bind`."""
+    def bind(self, sites: Iterable[Site], start: int | None = None) -> RowEdits:
+        """As `Intervention.bind`: bind every row's edit."""
         known = list(sites)
-        edits = tuple(edit and (edit if edit.axes else bind(edit, known)) for edit in self.edits)
-        return replace(self, edits=edits)
+        return replace(self, rows=tuple(edit and edit.bind(known) for edit in self.rows))
+
+    def edits(self, places: Places) -> SiteEdits:
+        """As `Intervention.edits`; the rows are bound."""
+        yield self.site, self.apply
 
     def apply(self, tensor: Tensor) -> Tensor:
         """The tensor of the site with its rows edited."""
         edited = tensor.clone()
-        for row, edit in enumerate(self.edits):
+        for row, edit in enumerate(self.rows):
             if edit is not None:
                 edited[row : row + 1] = edit.apply(tensor[row : row + 1])
         return edited
-
-
-def bind(edit: SiteEdit, sites: Iterable[Site]) -> SiteEdit:
-    """The edit with the axes of its site.
-
-    Raises:
-        UnknownSite, UnknownHead, UnknownPosition: the model has no such site or head, or a position
-            is negative or named twice.
-        ImpossibleIntervention: the site's tensor cannot be edited so.
-    """
-    known = {site.name: site for site in sites}
-    if match_sites([edit.site], known) != [edit.site]:
-        raise ImpossibleIntervention(f"an edit acts at one site; write {edit.site!r} out in full")
-    site = known[edit.site]
-    if edit.site.endswith(_NUMBERED):
-        raise ImpossibleIntervention(
-            f"{edit.site} holds the numbers of experts, not amounts; edit router_logits instead"
-        )
-    path, _, part = edit.site.rpartition(".")
-    if part in OBSERVED_AXES:
-        raise ImpossibleIntervention(
-            f"{edit.site} is computed from the attention weights and nothing reads it; "
-            f"edit {path}.scores or {path}.weights instead"
-        )
-    if "head" not in site.axes and (edit.heads is not None or edit.over == "heads"):
-        axes = " ".join(axis for axis in site.axes if axis != "batch")
-        raise ImpossibleIntervention(f"{edit.site} has no heads; its axes are {axes}")
-    if edit.heads is not None:
-        require_heads(edit.heads, site.sizes["head"])
-    if edit.positions is not None:
-        require_positions(edit.positions, None, edit.site)
-    return replace(edit, axes=site.axes)
-
-
-def for_generation(edit: SiteEdit, n_prompt: int, max_tokens: int) -> SiteEdit:
-    """The edit as it acts while a text grows: positions may lie beyond the prompt.
-
-    Values with a row for each position, and no positions, are those of the prompt's.
-
-    Args:
-        edit: bound.
-        n_prompt: the tokens of the prompt.
-        max_tokens: the most that the text may have.
-
-    Raises:
-        UnknownPosition: a position lies beyond the longest text.
-        ImpossibleIntervention: the edit depends on how long the text is.
-    """
-    if edit.kind == "mean" and edit.over == "positions":
-        raise ImpossibleIntervention(
-            "a mean over positions changes with every token; in generation take it over heads"
-        )
-    shape = np.shape(edit.value) if edit.value is not None else ()
-    if edit.axes[-2:] == ("query", "key") and shape and shape[-1] > 1:
-        raise ImpossibleIntervention(
-            f"the keys at {edit.site} become more with every token; in generation give one value "
-            "for all keys"
-        )
-    if edit.positions is not None:
-        require_positions(edit.positions, max_tokens, edit.site)
-        return edit
-    if edit.n_rows == 1:
-        return edit
-    if edit.n_rows != n_prompt:
-        raise ImpossibleIntervention(
-            f"there are values of {edit.n_rows} positions at {edit.site}, and the text has "
-            f"{n_prompt}; give positions"
-        )
-    return replace(edit, positions=tuple(range(n_prompt)))
 
 
 def require_positions(positions: Sequence[int], n: int | None, site: str) -> None:

@@ -26,7 +26,7 @@ from torch import Tensor
 from headlight.model.interventions import Intervention, bound, require_quantizable, site_edits
 from headlight.model.observation import MAPS, OBSERVED_AXES, ROWS, Watch, n_bins, watching
 from headlight.model.served import Description, Served
-from headlight.model.site_edit import SiteEdit, require_positions
+from headlight.model.site_edit import require_positions
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import NamedArray, Token, Trace
 
@@ -484,11 +484,16 @@ def require_fitting_edits(description: Description, spec: PassSpec, read: ModelI
     for site in spec.sites if spec.queries else ():
         if site.endswith(f".{ROWS}"):
             require_positions(spec.queries or (), read.axis_lengths(site)["query"], site)
-    edits = [one for one in spec.interventions if isinstance(one, SiteEdit)]
-    sites = {site.name: site for site in description.sites} if edits else {}
-    for edit in edits:
-        sizes = {"d_model": description.config.d_model, **sites[edit.site].sizes}
-        edit.require_fitting(read.axis_lengths(edit.site), sizes)
+    if not spec.interventions:
+        return
+    sites = {site.name: site for site in description.sites}
+
+    def sizes_at(site: str) -> dict[str, int]:
+        sizes = {"d_model": description.config.d_model, **sites[site].sizes}
+        return {**sizes, **read.axis_lengths(site)}
+
+    for each in spec.interventions:
+        each.require_fitting(sizes_at)
 
 
 # --- the pass -------------------------------------------------------------------------------------
@@ -585,7 +590,7 @@ def run_batch(
     Raises:
         UnknownPosition, ImpossibleIntervention: an edit of a site does not fit a text.
     """
-    if spec.is_observed or any(isinstance(one, SiteEdit) for one in spec.interventions):
+    if spec.is_observed or not all(each.shares_pass for each in spec.interventions):
         for read in inputs:
             require_fitting_edits(checkpoint.description, spec, read)
         if len(inputs) > 1:  # a mean must not count padding, and bins must not hold it

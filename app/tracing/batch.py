@@ -13,7 +13,6 @@ from headlight.errors import too_many_elements
 from headlight.model.cancellation import check
 from headlight.model.interventions import site_edits
 from headlight.model.served import Served
-from headlight.model.site_edit import SiteEdit
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
     ModelInput,
@@ -201,7 +200,7 @@ class _Batch:
             raise too_many_elements(limit=limit, actual=held, way_out=way_out)
 
     def _answer(self, job: TraceJob, trace: Trace) -> Answer:
-        if any(isinstance(one, SiteEdit) for one in self.spec.interventions):
+        if not all(each.is_bounded for each in self.spec.interventions):
             require_finite(trace)
         began = perf_counter()
         choices = choices_of(job.request, self.checkpoint, self.spec.interventions)

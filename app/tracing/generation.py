@@ -18,7 +18,6 @@ from headlight.model.generation import (
     decode_together,
 )
 from headlight.model.served import Served
-from headlight.model.site_edit import SiteEdit, for_generation
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import ModelInput, PassSpec, count_elements, pass_spec, tokenize
@@ -254,14 +253,15 @@ class Generator:
         )
         spec = with_sources(spec, edits, checkpoint, max_elements=limit, find_trace=self.find_trace)
         most, n_prompt = checkpoint.config.max_tokens, len(read.tokens)
-        growing = [
-            for_generation(one, n_prompt, most) if isinstance(one, SiteEdit) else one
-            for one in spec.interventions
-        ]
-        for edit in (one for one in growing if isinstance(one, SiteEdit)):
-            site = next(site for site in description.sites if site.name == edit.site)
-            sizes = {"d_model": description.config.d_model, **site.sizes}
-            edit.require_fitting(dict.fromkeys(("query", "key", "position"), most), sizes)
+        growing = [each.for_generation(n_prompt, most) for each in spec.interventions]
+        sites = {site.name: site for site in description.sites}
+
+        def sizes_at(site: str) -> dict[str, int]:
+            longest = dict.fromkeys(("query", "key", "position"), most)
+            return {"d_model": description.config.d_model, **sites[site].sizes, **longest}
+
+        for each in growing:
+            each.require_fitting(sizes_at)
         n_tokens = min(request.n_tokens, most - n_prompt)
         n_keys = min(n_prompt + n_tokens, most)
         row = count_elements(description, spec, read, n_queries=1, n_keys=n_keys)

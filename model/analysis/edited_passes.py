@@ -143,7 +143,7 @@ def _by_site(rows: Sequence[Row]) -> list[RowEdits]:
     return [
         RowEdits(
             site=site,
-            edits=tuple(next((edit for edit in row if edit.site == site), None) for row in rows),
+            rows=tuple(next((edit for edit in row if edit.site == site), None) for row in rows),
         )
         for site in sites
     ]

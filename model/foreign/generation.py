@@ -17,7 +17,6 @@ from headlight.model.foreign.rotations import separates
 from headlight.model.generation import last_query
 from headlight.model.interventions import Intervention, bound
 from headlight.model.served import RowCapture
-from headlight.model.site_edit import SiteEdit
 
 
 @dataclass
@@ -51,8 +50,7 @@ class ForeignWriter:
     ) -> None:
         self.model = model
         self.interventions = bound(model.points.sites, interventions) if interventions else []
-        edits = (one for one in self.interventions if isinstance(one, SiteEdit))
-        self.use_cache = use_cache and not any("key" in edit.axes for edit in edits)
+        self.use_cache = use_cache and not any(each.needs_every_key for each in self.interventions)
 
     @property
     def config(self) -> Architecture:

@@ -13,11 +13,10 @@ from torch import Tensor
 from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.rotations import separates, switches_of
 from headlight.model.foreign.sites import Named
-from headlight.model.hooks import Capture, HookedModule, HookPoint
+from headlight.model.hooks import Capture, Edit, HookedModule, HookPoint
 from headlight.model.interventions import (
     ImpossibleIntervention,
     Intervention,
-    NoScaling,
     bound,
     site_edits,
     unscaled_paths,
@@ -183,7 +182,7 @@ class ForeignPasses:
         """
         if not self.is_streamed or not any(map(_is_observed, sites)):
             return False
-        edited = (site for site, _ in site_edits(self.config, _edits(interventions), self.paths))
+        edited = (site for site, _ in self._site_edits(interventions))
         unscaled = unscaled_paths(self.config, interventions, self.paths)
         whole = {site.rpartition(".")[0] for site in (*sites, *edited) if site.endswith(_WHOLE)}
         return not any(
@@ -237,11 +236,15 @@ class ForeignPasses:
         unscaled = unscaled_paths(self.config, listed, self.paths)
         self._require_scales(unscaled)
         with ExitStack() as stack:
-            for site, edit in site_edits(self.config, _edits(listed), self.paths):
+            for site, edit in self._site_edits(listed):
                 self._require_site(site)
                 stack.enter_context(self.points.edit(site, edit))
             stack.enter_context(new_pass(n_rows, unscaled, is_streamed=is_streamed, start=start))
             yield
+
+    def _site_edits(self, interventions: Iterable[Intervention]) -> list[tuple[str, Edit]]:
+        """Return the edits of sites; the attention itself leaves out the factor of Q·Kᵀ."""
+        return site_edits(self.config, interventions, self.paths, unscales=False)
 
     def _require_site(self, site: str) -> None:
         if site not in self.named.points:
@@ -282,10 +285,6 @@ class ForeignPasses:
 
 def _is_observed(site: str) -> bool:
     return site.rpartition(".")[2] in OBSERVED_AXES
-
-
-def _edits(interventions: Iterable[Intervention]) -> list[Intervention]:
-    return [one for one in interventions if not isinstance(one, NoScaling)]
 
 
 def _pairs(

@@ -35,6 +35,7 @@ TOP_LEVEL = {
 MODEL_LEAVES = {
     "headlight.model.cancellation",
     "headlight.model.config",
+    "headlight.model.intervention",
     "headlight.model.plotting",
     "headlight.model.sites",
     "headlight.model.trace",
