@@ -201,7 +201,7 @@ def trace(
         str | None,
         option(
             "Changes to the pass, as the API takes them: "
-            """'[{"kind": "heads_off", "heads": [3], "layer": 1}]'.""",
+            """'[{"kind": "heads_off", "heads": [3], "layer": 1}]'. The kinds: {edits}.""",
             "JSON",
         ),
     ] = None,

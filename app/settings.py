@@ -21,7 +21,8 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from headlight.model.checkpoint_files import added_models_dir
-from headlight.schemas import analyses, edits, generation, traces
+from headlight.schemas import analyses, generation, traces
+from headlight.schemas.edit_kinds import form, site
 
 ENV_PREFIX = "HEADLIGHT_"
 OTHER_VARIABLES = frozenset(
@@ -434,9 +435,9 @@ FIXED_LIMITS = {
         "another, on a thread of their own, not on the inference thread.",
         "503 too-many-long-texts",
     ),
-    "max_globs": _fixed(edits.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
+    "max_globs": _fixed(form.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
     "max_glob_characters": _fixed(
-        edits.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
+        form.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
     ),
     "max_model_id_characters": _fixed(
         traces.MAX_MODEL_ID_CHARACTERS, "characters", "Longer than any model's id."
@@ -455,15 +456,15 @@ FIXED_LIMITS = {
         generation.MAX_ALTERNATIVES, "tokens", "More than a reader compares at one step."
     ),
     "max_numbers": _fixed(
-        edits.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
+        form.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
     ),
-    "max_edits": _fixed(edits.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."),
+    "max_edits": _fixed(form.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."),
     "max_texts": _fixed(
         traces.MAX_TEXTS, "texts", "As many as two passes read; max_cells limits all together."
     ),
-    "max_ids": _fixed(edits.MAX_IDS, "token ids", "Longer than any text a model here reads."),
+    "max_ids": _fixed(form.MAX_IDS, "token ids", "Longer than any text a model here reads."),
     "max_positions": _fixed(
-        edits.MAX_POSITIONS,
+        form.MAX_POSITIONS,
         "positions",
         "Positions in one edit: as many as a long text has tokens.",
     ),
@@ -492,7 +493,7 @@ FIXED_LIMITS = {
         "422 too-many-edited-tokens",
     ),
     "max_values": _fixed(
-        edits.MAX_VALUES, "numbers", "Values in one edit; more come from another trace."
+        site.MAX_VALUES, "numbers", "Values in one edit; more come from another trace."
     ),
 }
 

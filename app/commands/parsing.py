@@ -40,13 +40,21 @@ class Command(TyperCommand):
     """A command of typer with plainer help and errors.
 
     Flags and free arguments show no type, the lines of a paragraph are joined, and pydantic's
-    errors have the words of the API.
+    errors have the words of the API. ``{edits}`` in the help is replaced by what `_DERIVED` names.
     """
 
     def __init__(self, name: str | None, **options: Any) -> None:
         super().__init__(name, **options)
         paragraphs = inspect.cleandoc(self.help or "").split("\n\n")
         self.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, with the lists that are made from code."""
+        for shown in (self, *self.params):
+            for mark, derive in _DERIVED.items():
+                if mark in (text := getattr(shown, "help", None) or ""):
+                    shown.help = text.replace(mark, derive())  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters, `--help` included."""
@@ -64,6 +72,15 @@ class Command(TyperCommand):
 
                 error.message = "; ".join(map(validation_message, error.__cause__.errors()))
             raise
+
+
+def _kinds_of_edits() -> str:
+    from headlight.schemas.edits import KINDS
+
+    return ", ".join(KINDS)
+
+
+_DERIVED = {"{edits}": _kinds_of_edits}
 
 
 class SettingsCommand(Command):

@@ -27,7 +27,6 @@ from headlight.schemas.edits import (
     Ids,
     Number,
     Numbers,
-    SiteEditRequest,
 )
 
 MAX_ANALYSES = 64
@@ -164,11 +163,9 @@ class TraceOptions(Request):
     @property
     def wanted_edits(self) -> list[str]:
         """The edits as JSON; sorted but for those of single sites, whose order has an effect."""
-        found = [(edit, edit.model_dump_json()) for edit in self.edits or ()]
-        ordered = [text for edit, text in found if isinstance(edit, SiteEditRequest)]
-        return (
-            sorted(text for edit, text in found if not isinstance(edit, SiteEditRequest)) + ordered
-        )
+        listed = [(edit.is_ordered, edit.model_dump_json()) for edit in self.edits or ()]
+        ordered = [text for is_ordered, text in listed if is_ordered]
+        return sorted(text for is_ordered, text in listed if not is_ordered) + ordered
 
 
 class TraceRequest(TraceOptions, TokenizeRequest):

@@ -2,22 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from headlight.errors import Problem, too_many_elements
-from headlight.model.interventions import (
-    ExpertAblation,
-    HeadAblation,
-    ImpossibleIntervention,
-    Intervention,
-    NoScaling,
-    Temperature,
-)
-from headlight.model.quantization import Quantization
+from headlight.model.intervention import ImpossibleIntervention
 from headlight.model.served import Served
-from headlight.model.site_edit import SiteEdit
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
     PassSpec,
@@ -26,53 +16,12 @@ from headlight.model.tracing import (
     tokenize,
     with_translations,
 )
-from headlight.schemas.edits import (
-    EditRequest,
-    ExpertsOffRequest,
-    HeadsOffRequest,
-    MeanRequest,
-    NoScalingRequest,
-    PatchRequest,
-    QuantizeRequest,
-    SetRequest,
-    SourceRequest,
-    TemperatureRequest,
-)
+from headlight.schemas.edit_kinds.form import SourceRequest
+from headlight.schemas.edits import EditRequest
 from headlight.serialization.trace import MASKED_SITES, Answer
 
 FindTrace = Callable[[str], Answer | None]
 """Finds a trace by its id, if it is kept."""
-
-
-def intervention_of(edit: EditRequest) -> Intervention:
-    """The intervention that an edit of the API asks for; 0 stands for values of another trace."""
-    match edit:
-        case HeadsOffRequest():
-            return HeadAblation(heads=tuple(edit.heads), layer=edit.layer, where=edit.where)
-        case ExpertsOffRequest():
-            return ExpertAblation(experts=tuple(edit.experts), layer=edit.layer, where=edit.where)
-        case TemperatureRequest():
-            return Temperature(value=edit.value, layer=edit.layer, where=edit.where)
-        case NoScalingRequest():
-            return NoScaling(layer=edit.layer, where=edit.where)
-        case QuantizeRequest():
-            return Quantization(bits=edit.bits, parts=tuple(edit.parts or ()), per=edit.per)
-    place: dict[str, Any] = {
-        "site": edit.site,
-        "heads": None if edit.heads is None else tuple(edit.heads),
-        "positions": None if edit.positions is None else tuple(edit.positions),
-    }
-    if isinstance(edit, MeanRequest):
-        return SiteEdit(kind="mean", over=edit.over, **place)
-    if isinstance(edit, PatchRequest):
-        return SiteEdit(kind="set", value=0, **place)
-    value = 0 if edit.value is None else np.asarray(edit.value, np.float32)
-    return SiteEdit(kind=edit.kind, value=value, **place)
-
-
-def source_of(edit: EditRequest) -> SourceRequest | None:
-    """The trace that an edit takes its values from; None: it has its own."""
-    return edit.source if isinstance(edit, SetRequest | PatchRequest) else None
 
 
 def with_sources(
@@ -96,30 +45,21 @@ def with_sources(
         Problem: a trace is not kept, or a text is too long.
         ImpossibleIntervention, UnknownPosition: another trace lacks what an edit takes from it.
     """
-    found = list(spec.interventions)
-    read: dict[tuple[str | None, str | None], Trace] = {}
+    interventions = list(spec.interventions)
+    traces: dict[tuple[str | None, str | None], Trace] = {}
     for number, edit in enumerate(edits):
-        source, bound = source_of(edit), found[number]
-        if source is None:
+        if (taken := edit.taken()) is None:
             continue
-        assert isinstance(edit, SetRequest | PatchRequest)
-        assert isinstance(bound, SiteEdit)
+        source = taken.source
         key = source.text, source.target
         if source.trace is not None:
             trace = _kept_trace(source.trace, checkpoint, find_trace)
         else:
-            if key not in read:
-                read[key] = _source_trace(source, edits, checkpoint, max_elements)
-            trace = read[key]
-        patch = SiteEdit.patch(
-            trace,
-            edit.site,
-            heads=bound.heads,
-            positions=bound.positions,
-            source_positions=source.positions,
-        )
-        found[number] = replace(bound, value=patch.value)
-    return replace(spec, interventions=tuple(found))
+            if key not in traces:
+                traces[key] = _source_trace(source, edits, checkpoint, max_elements)
+            trace = traces[key]
+        interventions[number] = interventions[number].with_values_of(trace, source.positions)
+    return replace(spec, interventions=tuple(interventions))
 
 
 def _kept_trace(trace_id: str, checkpoint: Served, find_trace: FindTrace) -> Trace:
@@ -142,11 +82,9 @@ def _source_trace(
     """The pass of another text without edits, with all sites that edits take from it."""
     key = source.text, source.target
     sites = dict.fromkeys(
-        edit.site
+        taken.site
         for edit in edits
-        if isinstance(edit, SetRequest | PatchRequest)
-        and (one := edit.source) is not None
-        and (one.text, one.target) == key
+        if (taken := edit.taken()) is not None and (taken.source.text, taken.source.target) == key
     )
     spec = PassSpec(tuple(sites))
     (read,) = with_translations(checkpoint, [tokenize(checkpoint, source.text, source.target)])

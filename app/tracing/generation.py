@@ -25,7 +25,7 @@ from headlight.models.registry import Registry
 from headlight.schemas.generation import GenerateRequest
 from headlight.serialization.sending import encode_event
 from headlight.settings import Settings
-from headlight.tracing.edits import FindTrace, intervention_of, not_finite, with_sources
+from headlight.tracing.edits import FindTrace, not_finite, with_sources
 from headlight.tracing.jobs import check_texts, model_errors_as_problems
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
@@ -249,7 +249,7 @@ class Generator:
             capture=request.capture or (),
             layers=request.layers if request.capture else None,
             heads=request.heads,
-            interventions=[intervention_of(edit) for edit in edits],
+            interventions=[edit.intervention() for edit in edits],
         )
         spec = with_sources(spec, edits, checkpoint, max_elements=limit, find_trace=self.find_trace)
         most, n_prompt = checkpoint.config.max_tokens, len(read.tokens)

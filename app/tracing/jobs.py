@@ -37,10 +37,6 @@ from headlight.tracing.analyses import (
     require_readers,
     sites_of,
 )
-from headlight.tracing.edits import (
-    intervention_of,
-    source_of,
-)
 
 MOST_MARKS = 1_000
 MARKS = re.compile(
@@ -90,7 +86,7 @@ class TraceJob:
     def takes_values(self) -> bool:
         """Whether an edit takes its values from another trace."""
         edits = self.request.edits or ()
-        return any(source_of(edit) is not None for edit in edits)
+        return any(edit.taken() is not None for edit in edits)
 
     @property
     def batch_key(self) -> Hashable | None:
@@ -130,7 +126,7 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
             capture=request.capture,
             layers=request.layers,
             heads=request.heads,
-            interventions=[intervention_of(edit) for edit in request.edits or ()],
+            interventions=[edit.intervention() for edit in request.edits or ()],
             resolution=request.resolution,
             queries=request.queries,
         )
@@ -188,7 +184,7 @@ def way_to_read_more(request: TraceRequest, description: Description) -> str:
 
 def _source_texts(edits: Sequence[EditRequest]) -> list[str]:
     """The texts and targets that edits take values from."""
-    sources = [source for edit in edits if (source := source_of(edit)) is not None]
+    sources = [taken.source for edit in edits if (taken := edit.taken()) is not None]
     texts = [text for source in sources for text in (source.text, source.target)]
     return [text for text in texts if text is not None]
 

@@ -1,0 +1,41 @@
+"""Change the scores of attention before their softmax."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from headlight.model.intervention import Intervention
+from headlight.schemas.edit_kinds.form import AttentionEdit
+
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
+
+
+class NoScalingRequest(AttentionEdit):
+    """Do not divide the products of queries and keys by √d_head."""
+
+    kind: Literal["no_scaling"]
+
+    def intervention(self) -> Intervention:
+        """As `EditForm.intervention`."""
+        from headlight.model.interventions import NoScaling
+
+        return NoScaling(layer=self.layer, where=self.where)
+
+
+class TemperatureRequest(AttentionEdit):
+    """Divide the attention scores by a temperature before the softmax."""
+
+    kind: Literal["temperature"]
+    value: float = Field(
+        ge=LEAST_TEMPERATURE,
+        le=MOST_TEMPERATURE,
+        description="1 changes nothing; a higher value evens rows out, a lower one sharpens them.",
+    )
+
+    def intervention(self) -> Intervention:
+        """As `EditForm.intervention`."""
+        from headlight.model.interventions import Temperature
+
+        return Temperature(value=self.value, layer=self.layer, where=self.where)

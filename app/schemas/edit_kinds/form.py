@@ -1,0 +1,88 @@
+"""The form of an edit: what every kind of edit says of itself, and the fields that kinds share."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from headlight.model.intervention import Intervention
+from headlight.schemas import Request
+
+MAX_GLOBS = 16
+MAX_GLOB_CHARACTERS = 80
+MAX_EDITS = 16
+MAX_NUMBERS = 256
+MAX_IDS = 2**15
+MAX_POSITIONS = 2**12
+
+Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB_CHARACTERS)]
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+Numbers = Annotated[list[Number], Field(min_length=1, max_length=MAX_NUMBERS)]
+Where = Literal["encoder", "decoder", "cross"]
+Ids = Annotated[list[Number], Field(min_length=1, max_length=MAX_IDS)]
+Positions = Annotated[list[Number], Field(min_length=1, max_length=MAX_POSITIONS)]
+TraceKey = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class SourceRequest(Request):
+    """Another trace of the same model, whose values an edit sets: activation patching."""
+
+    text: str | None = Field(None, description="A text, which is read without edits.")
+    target: str | None = Field(None, description="Its target in an encoder–decoder.")
+    trace: TraceKey | None = Field(
+        None, description="In place of a text, the id of a trace that is kept and holds the site."
+    )
+    positions: Positions | None = Field(
+        None, description="The positions to read, as many as are set; if omitted, the same ones."
+    )
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.text is None) == (self.trace is None) or (self.trace and self.target):
+            raise PydanticCustomError("source", "send either text, with target, or trace")
+        return self
+
+
+class Taken(NamedTuple):
+    """A site, and the trace that an edit takes its values from."""
+
+    site: str
+    source: SourceRequest
+
+
+class EditForm(Request):
+    """A kind of edit: its fields, ``kind`` among them, and the intervention that it asks for.
+
+    ``is_ordered``: whether its place in the list of edits has an effect.
+    """
+
+    is_ordered: ClassVar[bool] = False
+
+    def intervention(self) -> Intervention:
+        """Return the intervention; 0 stands for the values of another trace.
+
+        It is imported here, as PyTorch is not loaded where edits are only described.
+        """
+        raise NotImplementedError
+
+    def taken(self) -> Taken | None:
+        """Return the site and the trace that it takes values from; None: it has its own."""
+        return None
+
+
+class LayerEdit(EditForm):
+    """An edit in one layer, or in all."""
+
+    layer: Number | None = Field(None, description="The layer; if omitted, every layer.")
+
+
+class AttentionEdit(LayerEdit):
+    """An edit of attentions."""
+
+    where: Where | None = Field(
+        None,
+        description="The self-attention of the encoder or of the decoder, or cross-attention; if "
+        "omitted, all that the model has.",
+    )
