@@ -7,7 +7,8 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from headlight.model.attention.layer import IsToken, KeyValueCache, MultiHeadAttention
+from headlight.model.attention.kernels import IsToken
+from headlight.model.attention.layer import KeyValueCache, MultiHeadAttention
 from headlight.model.config import TransformerConfig
 from headlight.model.feed_forward import HookedFeedForward
 from headlight.model.hooks import HookPoint

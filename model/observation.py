@@ -21,7 +21,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from headlight.model.attention.terms import MASKED, Block, ScoreTerms
+from headlight.model.attention.scores import ScoreTerms
+from headlight.model.attention.terms import MASKED, Block
 from headlight.model.cancellation import check
 
 STATISTICS = ("entropy", "first_token", "mean_distance", "logsumexp")

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from headlight.model.attention.terms import AttentionFacts as AttentionFacts
 from headlight.model.plotting import Drawable
 
 
@@ -33,33 +34,6 @@ class Token:
     def is_typed(self) -> bool:
         """Whether it stands for characters of the text; a start token that was added does not."""
         return not self.is_special or self.end > self.start
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttentionFacts:
-    """The terms of one attention's softmax, by which its weights follow from queries and keys.
-
-        scores = softcap·tanh(scale·Q·Kᵀ/softcap) + bias, −∞ where the key is not visible
-        weights = exp(scores) / (exp(sink) + Σ exp(scores))
-
-    ``path`` is ``decoder.layers.0.self_attention``. ``scale`` None: it is not known. ``window``: a
-    query sees only keys less than this far away; ``chunk``: only those of its own chunk of this
-    length. ``sinks``: the logit of each head's sink; None: there is none, or it is not the same for
-    every text. ``is_exact``: the formula gives the scores of this attention to 1e-6 of their scale.
-    """
-
-    path: str
-    is_causal: bool
-    n_heads: int
-    n_groups: int
-    scale: float | None = None
-    softcap: float | None = None
-    window: int | None = None
-    chunk: int | None = None
-    has_bias: bool = False
-    has_sink: bool = False
-    sinks: tuple[float, ...] | None = None
-    is_exact: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

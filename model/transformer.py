@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headlight.model.attention.layer import IsToken
+from headlight.model.attention.kernels import IsToken
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
 from headlight.model.embedding import Embedding

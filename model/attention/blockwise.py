@@ -26,7 +26,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headlight.model.attention.terms import MASKED, Block, Hidden, ScoreTerms
+from headlight.model.attention.scores import Hidden, ScoreTerms
+from headlight.model.attention.terms import MASKED, Block
 from headlight.model.cancellation import check
 from headlight.model.observation import (
     ROWS,

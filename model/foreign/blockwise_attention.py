@@ -1,6 +1,6 @@
 """Attention of foreign models in blocks of queries, so that a text of any length can be observed.
 
-The fast way is the formula of `score_terms.ScoreTerms`, whose terms are what the model file hands
+The fast way is the formula of `scores.ScoreTerms`, whose terms are what the model file hands
 to the attention interface: scale, softcap, sinks, position bias and mask. If the self-check finds
 that a model computes something else, its own eager attention computes each block.
 """
@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from headlight.model.attention.blockwise import blockwise_attention
-from headlight.model.attention.terms import Block, ScoreTerms
+from headlight.model.attention.scores import ScoreTerms
+from headlight.model.attention.terms import Block
 from headlight.model.cancellation import check
 from headlight.model.foreign.deferred import rows
 from headlight.model.observation import Observer, current_watch

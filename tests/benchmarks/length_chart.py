@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from headlight.model.attention.blockwise import blockwise_attention
-from headlight.model.attention.layer import attention_mask, attention_scores, attention_weights
+from headlight.model.attention.kernels import attention_mask, attention_scores, attention_weights
 from headlight.model.observation import Watch, watching
 from tests.benchmarks.test_long_texts import OBSERVED, layer, seconds
 

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 
 from headlight.model.attention.blockwise import blockwise_attention
-from headlight.model.attention.terms import ScoreTerms
+from headlight.model.attention.scores import ScoreTerms
 from headlight.model.checkpoint import load
 from headlight.model.config import TransformerConfig
 from headlight.model.observation import MAPS, ROWS, STATISTICS, Watch, watching

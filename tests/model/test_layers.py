@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headlight.model.attention.layer import causal_mask
+from headlight.model.attention.kernels import causal_mask
 from headlight.model.layers import Memory, TransformerLayer
 
 IS_TOKEN = torch.arange(9) < torch.tensor([9, 5])[:, None]

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from pydantic import Field, model_validator
 
-from headlight.model.attention.layer import attention_weights, causal_mask
+from headlight.model.attention.kernels import attention_weights, causal_mask
 from headlight.model.lab.experiments.experiment import (
     Arrays,
     Cost,
