@@ -10,13 +10,14 @@ import gc
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 from typer.core import TyperOption
 
 from headlight.commands.lab.data import data
 from headlight.commands.parsing import (
+    DERIVED,
     USAGE_ERROR,
     Command,
     Group,
@@ -29,6 +30,8 @@ from headlight.commands.parsing import (
     settings_of,
     settings_with_models,
 )
+from headlight.model.discovery import module_names, summary
+from headlight.model.lab.training import recipes
 
 app = typer.Typer(
     name="headlight",
@@ -40,6 +43,20 @@ app = typer.Typer(
 )
 
 app.add_typer(data)
+
+
+def _kinds_of_edits() -> str:
+    from headlight.schemas.edits import KINDS
+
+    return ", ".join(KINDS)
+
+
+def _recipes() -> str:
+    path = recipes.__path__
+    return "\n\n".join(f"{name}: {summary(path, name)}" for name in module_names(path))
+
+
+DERIVED |= {"{edits}": _kinds_of_edits, "{recipes}": _recipes}
 
 
 def _show_version(is_asked: bool) -> None:
@@ -69,9 +86,10 @@ Server = Annotated[
     option("Ask this server, with the key in HEADLIGHT_API_KEY, instead of a model here.", "URL"),
 ]
 ModelsDir = Annotated[Path | None, option("A directory with more models, one folder each.", "DIR")]
-Recipe = Literal[
-    "stories", "translate", "fill", "positions", "distill", "reward", "rlhf", "reasoning"
-]
+if TYPE_CHECKING:
+    Recipe: TypeAlias = str
+else:
+    Recipe = Literal[tuple(module_names(recipes.__path__))]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 Granularity = Literal["channel", "tensor"]
 Activations = Literal["float", "dynamic"]
@@ -362,10 +380,9 @@ def train(
 ) -> None:
     """Train a model on your own text; Ctrl-C saves, --resume continues.
 
-    stories, fill, positions and distill read text, a paragraph a line; translate reads sentence
-    pairs: source, tab, target. distill trains a small model that learns from a --teacher. reward
-    trains a model to rate answers as --comparisons prefer them, rlhf reinforces what the --reward
-    model rates highly. reasoning makes its own problems: it multiplies, step by step.
+    A corpus is text, a paragraph a line, unless the recipe says otherwise. The recipes:
+
+    {recipes}
 
     torchrun trains one model in several processes, each on its share of every batch:
     torchrun --nproc-per-node 2 -m headlight.cli train …
@@ -463,7 +480,7 @@ def evaluate(
                 raise UsageError("--heads takes --text alone; leave the other options out")
             profile_model(model, text or [], sentences, device, settings.own_models_dir)
             return
-        from headlight.model.lab.evaluation.figures import Evidence
+        from headlight.model.lab.figures import Evidence
 
         evidence = Evidence(
             text=tuple(text or ()),

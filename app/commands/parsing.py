@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from headlight.settings import Settings
 
 USAGE_ERROR = 2
+DERIVED: dict[str, Callable[[], str]] = {}
+"""Makes the parts of help that are lists of what the code has, by the mark that they replace."""
 
 
 class UsageError(ValueError):
@@ -40,7 +42,7 @@ class Command(TyperCommand):
     """A command of typer with plainer help and errors.
 
     Flags and free arguments show no type, the lines of a paragraph are joined, and pydantic's
-    errors have the words of the API. ``{edits}`` in the help is replaced by what `_DERIVED` names.
+    errors have the words of the API. A mark of `DERIVED` in the help is replaced by what is made.
     """
 
     def __init__(self, name: str | None, **options: Any) -> None:
@@ -51,7 +53,7 @@ class Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, with the lists that are made from code."""
         for shown in (self, *self.params):
-            for mark, derive in _DERIVED.items():
+            for mark, derive in DERIVED.items():
                 if mark in (text := getattr(shown, "help", None) or ""):
                     shown.help = text.replace(mark, derive())  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
@@ -72,15 +74,6 @@ class Command(TyperCommand):
 
                 error.message = "; ".join(map(validation_message, error.__cause__.errors()))
             raise
-
-
-def _kinds_of_edits() -> str:
-    from headlight.schemas.edits import KINDS
-
-    return ", ".join(KINDS)
-
-
-_DERIVED = {"{edits}": _kinds_of_edits}
 
 
 class SettingsCommand(Command):

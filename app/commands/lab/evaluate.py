@@ -5,8 +5,7 @@ With --heads, `headlight evaluate` writes a profile of every head. The options a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from rich.table import Column, Table
 from rich.text import Text
 
+from headlight.commands.lab.errors import usage_errors
 from headlight.commands.output import console, show
 from headlight.commands.parsing import UsageError
 from headlight.model.card import ModelCard, flatten, read_card, write_card
@@ -25,20 +25,17 @@ from headlight.model.foreign import is_foreign
 from headlight.model.head_profiles import HEADS, head_labels, to_json
 from headlight.model.lab.evaluation.figures import (
     SAMPLE,
-    Evidence,
+    figures_of,
     joined,
     measure,
     measure_bits,
     measure_expert_tokens,
-    recipe_of,
-    require_no_files,
     rounded,
 )
 from headlight.model.lab.evaluation.heads import profile_heads
-from headlight.model.lab.evaluation.reasoning import profile_digits
 from headlight.model.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.lab.figures import Evidence
 from headlight.model.lab.training.corpus import (
-    CorpusError,
     SentencePair,
     read_documents,
     read_pairs,
@@ -48,17 +45,6 @@ from headlight.model.served import Served
 from headlight.model.served_transformer import Checkpoint
 
 BITS = "quantization"  # the figures on a card that --bits measures
-
-
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn a ValueError of the block into a `UsageError`, unless a file is at fault."""
-    try:
-        yield
-    except (CorpusError, CheckpointError):
-        raise
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def evaluate_model(
@@ -147,8 +133,8 @@ def profile_model(
 ) -> dict[str, Any]:
     """Measure every head of a model and write the profile beside it, with a summary on its card.
 
-    Without `text`, the project's own sample is read, by a model of the recipe ``reasoning`` the
-    solutions of its test problems. A card is not made for a model without one.
+    Without `text`, the project's own sample is read, unless the recipe has other texts. A card is
+    not made for a model without one.
 
     Raises:
         UsageError: the model or the device is unknown.
@@ -156,13 +142,16 @@ def profile_model(
     """
     folder, place = _find(model, models_dir, device)
     checkpoint = load(folder, device=place)
-    names = [path.name for path in text] or ["the project's own texts"]
-    if isinstance(checkpoint, Checkpoint) and recipe_of(checkpoint) == "reasoning":
-        with usage_errors():
-            require_no_files(text)
-        names = ["solutions of test problems"]
-        found = profile_digits(checkpoint, n_sentences=n_sentences)
+    with usage_errors():
+        by_recipe = (
+            figures_of(checkpoint).heads(checkpoint, text, n_sentences)
+            if isinstance(checkpoint, Checkpoint)
+            else None
+        )
+    if by_recipe is not None:
+        names, found = by_recipe
     else:
+        names = [path.name for path in text] or ["the project's own texts"]
         found = profile_heads(checkpoint, _documents(checkpoint, text), n_sentences=n_sentences)
     profile: dict[str, Any] = {"text": names, **rounded(found)}
     write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))

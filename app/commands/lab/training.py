@@ -26,7 +26,7 @@ from rich.progress import (
 )
 from safetensors import SafetensorError
 
-from headlight.commands.lab.evaluate import usage_errors
+from headlight.commands.lab.errors import usage_errors
 from headlight.commands.output import console, notes
 from headlight.commands.parsing import UsageError
 from headlight.model.card import ModelCard, read_card
@@ -39,7 +39,7 @@ from headlight.model.lab.training.corpus import read_documents
 from headlight.model.lab.training.distributed import join, local_rank
 from headlight.model.lab.training.loop import Loop, StepReport
 from headlight.model.lab.training.preference import make_comparisons, write_comparisons
-from headlight.model.lab.training.recipes import RECIPES
+from headlight.model.lab.training.registry import RECIPES
 
 BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
 
@@ -98,9 +98,9 @@ def train_model(
                     )
                 else:
                     settings = _settings(config, assignments, steps=steps, seed=seed)
-                    if recipe == "rlhf":
-                        begun_from = begun_from or "stories"
-                        merge(settings, _raters(reward, begun_from))
+                    if RECIPES[recipe].takes_reward:
+                        begun_from = begun_from or RECIPES[recipe].begins_from
+                        merge(settings, _raters(recipe, reward, begun_from))
                     elif reward is not None:
                         raise UsageError(
                             f"the recipe {recipe!r} uses no reward model; leave out --reward"
@@ -126,14 +126,15 @@ def train_model(
 def _files(
     recipe: str, corpus: Sequence[Path] | None, comparisons: Sequence[Path] | None
 ) -> Sequence[Path]:
-    """Return the files that a recipe reads: its comparisons or its corpus."""
-    wanted, other = ("comparisons", "corpus") if recipe == "reward" else ("corpus", "comparisons")
+    """The files that a recipe reads: its comparisons or its corpus."""
+    wanted = RECIPES[recipe].reads or "corpus"
+    other = "corpus" if wanted == "comparisons" else "comparisons"
     given = {"corpus": corpus, "comparisons": comparisons}
     if given[other]:
         raise UsageError(f"the recipe {recipe!r} reads no {other}; leave out --{other}")
     if found := given[wanted]:
         return found
-    if not RECIPES[recipe].reads_corpus:
+    if not RECIPES[recipe].reads:
         return ()
     article = "no corpus was" if wanted == "corpus" else "no comparisons were"
     raise UsageError(f"{article} given; name a file with --{wanted}")
@@ -149,10 +150,10 @@ def _is_other_corpus(out: Path, files: Sequence[Path]) -> bool:
         return True
 
 
-def _raters(reward: str | None, reference: str) -> dict[str, Any]:
-    """Return the settings of `rlhf` that name the reward model and the frozen reference."""
+def _raters(recipe: str, reward: str | None, reference: str) -> dict[str, Any]:
+    """Return the settings that name the reward model and the frozen reference."""
     if reward is None:
-        raise UsageError("the recipe 'rlhf' needs a reward model; name it with --reward")
+        raise UsageError(f"the recipe {recipe!r} needs a reward model; name it with --reward")
     models = {"rows.reward": reward, "rows.reference": reference}
     return {name: str(find_model(model).resolve()) for name, model in models.items()}
 

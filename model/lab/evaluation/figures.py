@@ -6,10 +6,11 @@ these figures; the others are measured on text that the corpus held back, if it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from headlight.model.lab.evaluation import (
@@ -29,6 +30,7 @@ from headlight.model.lab.evaluation.moe import expert_tokens
 from headlight.model.lab.evaluation.robustness import FORMS, robustness
 from headlight.model.lab.evaluation.translate import bleu
 from headlight.model.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.lab.figures import Evidence, Figures, Quality
 from headlight.model.lab.training.arithmetic import split
 from headlight.model.lab.training.corpus import (
     CorpusError,
@@ -37,38 +39,41 @@ from headlight.model.lab.training.corpus import (
     read_pairs,
 )
 from headlight.model.lab.training.preference import Comparison, read_comparisons
+from headlight.model.lab.training.registry import RECIPES
 from headlight.model.served_transformer import Checkpoint
-
-Quality = Callable[[Checkpoint], dict[str, float]]
 
 SAMPLE = Path(__file__).with_name("sample.txt")
 _NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """The files to measure on.
-
-    ``text`` is held-out text, held-out pairs for `translate`, or comparisons that were not trained
-    on for `reward`. ``other`` are texts of another kind, of unseen authors for instance. ``corpus``
-    is the training corpus: `stories` counts there its words and which tokens each expert takes,
-    `translate` trains the IBM models on it. ``minimal_pairs`` are grammatical sentences and their
-    ungrammatical twins, ``gold`` a second word alignment.
-    """
-
-    text: tuple[Path, ...] = ()
-    other: tuple[Path, ...] = ()
-    corpus: tuple[Path, ...] = ()
-    minimal_pairs: Path | None = None
-    gold: Path | None = None
+_OPTIONAL = {
+    "other": "another text",
+    "corpus": "a corpus",
+    "minimal_pairs": "minimal pairs",
+    "gold": "a word alignment",
+}
+_OTHERS = "other_texts"
+_NEEDED = {
+    "minimal_pairs": "minimal_pairs",
+    "minimal_pairs_by_paradigm": "minimal_pairs",
+    "ibm_models": "corpus",
+    "sampling": "corpus",
+    "alignment_literary": "gold",
+}
+"""The figures of a card that no text gives, and the file that each needs."""
 
 
 def recipe_of(checkpoint: Checkpoint) -> str:
-    """Return the recipe that the card names, or else the first that trains models of this kind."""
+    """Return the recipe that the card names, or else the usual one of models of this kind."""
     kind = checkpoint.config.kind
-    known = [name for name, measured in _MEASURED.items() if measured.kind == kind]
+    known = {name: recipe for name, recipe in RECIPES.items() if recipe.model.kind == kind}
     named = checkpoint.description.card.training.get("recipe")
-    return str(named) if named in known else known[0]
+    return str(named) if named in known else next(name for name in known if known[name].is_usual)
+
+
+def figures_of(checkpoint: Checkpoint) -> Figures:
+    """Return the figures of a model's recipe."""
+    named = RECIPES[recipe_of(checkpoint)].figures
+    figures: Figures = (resolve_name(named) if isinstance(named, str) else named)()
+    return figures
 
 
 def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
@@ -86,17 +91,18 @@ def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     """
     if evidence == Evidence():
         return {"sample": sample_figures(checkpoint)}
-    recipe = recipe_of(checkpoint)
+    by_recipe = figures_of(checkpoint)
     for name, called in _OPTIONAL.items():
-        if getattr(evidence, name) and name not in _MEASURED[recipe].takes:
+        if getattr(evidence, name) and name not in by_recipe.takes:
+            recipe = recipe_of(checkpoint)
             raise ValueError(
                 f"a model of the recipe '{recipe}' is not measured on {called}; leave it out"
             )
     if evidence.other and not evidence.text:
         raise ValueError("another text is measured beside a held-out one; name it with --text")
-    figures = rounded(_MEASURED[recipe].on(checkpoint, evidence))
-    if evidence.text and recipe in _QUALITY:
-        figures["robustness"] = _robustness(checkpoint, evidence)
+    figures = rounded(by_recipe.measure(checkpoint, evidence))
+    if evidence.text and (reach := by_recipe.robustness(checkpoint, evidence)):
+        figures["robustness"] = rounded(reach)
     with suppress(CorpusError):
         figures["sample"] = sample_figures(checkpoint)
     return figures
@@ -136,58 +142,8 @@ def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]
     """
     if replace(evidence, text=()) != Evidence():
         raise ValueError("fewer bits are measured on a text; leave the other files out")
-    text, quality = _quality(recipe_of(checkpoint), evidence.text)
+    text, quality = figures_of(checkpoint).quality(evidence.text)
     return {"text": text, **rounded(quantization.evaluate(checkpoint, quality, bits))}
-
-
-def _quality(recipe: str, files: Sequence[Path]) -> tuple[list[str], Quality]:
-    """Return the names of the texts that fewer bits are measured on, and the measurement."""
-    texts = files or (SAMPLE,)
-    names = [path.name for path in texts]
-    if recipe == "reasoning":
-        require_no_files(files)
-        return [f"{len(split().test)} problems"], reasoning.right_and_products
-    if recipe == "reward":
-        if not files:
-            names = [preference.COMPARISONS.name]
-        comparisons = read_comparisons(files) if files else preference.held_out_comparisons()
-        return names, lambda one: _accuracy(one, comparisons)
-    if recipe == "translate":
-        pairs = _pairs(files)
-        if not pairs:
-            gold = read_gold(ENGLISH_FRENCH_GOLD)
-            pairs = [pair.sentences for pair in gold]
-            names = [ENGLISH_FRENCH_GOLD.name]
-        return names, lambda one: {"bleu": bleu(one, pairs)}
-    documents = read_documents(texts)
-    return names, lambda one: _QUALITY[recipe](one, documents)
-
-
-def require_no_files(files: Sequence[Path]) -> None:
-    """Raise ValueError if a model of the recipe ``reasoning`` is to be measured on files."""
-    if files:
-        raise ValueError(_NO_FILES)
-
-
-def _accuracy(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, float]:
-    return {"accuracy": preference.evaluate_reward(checkpoint, comparisons)["accuracy"]}
-
-
-def _bits_per_byte(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-    return {"bits_per_byte": stories.bits_per_byte(checkpoint, documents)["bits_per_byte"]}
-
-
-def _masked_words(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-    found = fill.evaluate(checkpoint, documents)
-    names = ("masked_word_accuracy", "masked_word_in_first_five")
-    return {name: found[name] for name in names}
-
-
-_QUALITY = {
-    **dict.fromkeys(("stories", "distill", "rlhf"), _bits_per_byte),
-    "positions": _bits_per_byte,
-    "fill": _masked_words,
-}
 
 
 def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
@@ -201,7 +157,7 @@ def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[st
         CorpusError: a file is unusable, or too short.
         ValueError: the model is dense.
     """
-    if not evidence.corpus or recipe_of(checkpoint) != "stories":
+    if not evidence.corpus or not figures_of(checkpoint).counts_expert_tokens:
         return {}
     found = expert_tokens(checkpoint, read_documents(evidence.corpus))
     return {"text": [path.name for path in evidence.corpus], **rounded(found)}
@@ -217,60 +173,14 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
         CorpusError: the sample is shorter than the model's context.
         ValueError: an example names a claim that is not known.
     """
-    figures = _sample_figures(checkpoint)
+    by_recipe = figures_of(checkpoint)
+    figures = by_recipe.sample(checkpoint)
+    if figures is None:
+        figures = by_recipe.measure(checkpoint, Evidence(text=(SAMPLE,)))
+    figures = rounded(figures)
     if found := measure_examples(checkpoint, read_documents((SAMPLE,))):
         figures["examples"] = rounded(found)
     return figures
-
-
-def _sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
-    recipe = recipe_of(checkpoint)
-    if recipe == "reasoning":
-        reach = reasoning.robustness(checkpoint)
-        return rounded({**reasoning.evaluate(checkpoint), "robustness": reach})
-    if recipe == "translate":
-        gold = read_gold(ENGLISH_FRENCH_GOLD)
-        pairs = [pair.sentences for pair in gold]
-        return rounded(translate.evaluate(checkpoint, pairs))
-    if recipe == "reward":
-        return rounded(_reward_sample(checkpoint))
-    evidence = Evidence(text=(SAMPLE,))
-    figures = {**_MEASURED[recipe].on(checkpoint, evidence), **own_sentences(checkpoint, recipe)}
-    return {**rounded(figures), "robustness": _robustness(checkpoint, evidence)}
-
-
-def _reward_sample(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the figures on the held-out comparisons, and the accuracy if they are typed."""
-    held_out = preference.held_out_comparisons()
-    measured = {
-        name: preference.evaluate_reward(
-            checkpoint,
-            [
-                replace(one, prompt=typed(one.prompt), a=typed(one.a), b=typed(one.b))
-                for one in held_out
-            ],
-        )
-        for name, typed in FORMS.items()
-    }
-    forms = {name: found["accuracy"] for name, found in measured.items()}
-    return {**measured["as_written"], "robustness": {"figure": "accuracy", "forms": forms}}
-
-
-def own_sentences(checkpoint: Checkpoint, recipe: str) -> dict[str, Any]:
-    """Return the figures on the project's own sentences, which no other text changes."""
-    figures: dict[str, Any] = {**agreement_figures(checkpoint)}
-    figures |= pair_figures(checkpoint, grammar_pairs(), "grammar_pairs")
-    if recipe == "fill":
-        figures["blanks"] = fill.filled_blanks(checkpoint)
-    elif recipe != "positions":
-        figures["continuations"] = stories.continuations(checkpoint)
-    return figures
-
-
-def _robustness(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    others = {path.name: read_documents([path]) for path in evidence.other}
-    found: dict[str, Any] = rounded(robustness(checkpoint, read_documents(evidence.text), others))
-    return found
 
 
 def rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,92 +196,208 @@ def _rounded(value: Any) -> Any:
     return round(float(value), 4) if isinstance(value, float) else value
 
 
-def _stories(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    if not evidence.text and not evidence.minimal_pairs:
+class TextFigures(Figures):
+    """The figures of a language model, on text."""
+
+    takes = frozenset({"text", "other"})
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Measure a model on the sample, on sentences of the project, and on what it writes."""
+        evidence = Evidence(text=(SAMPLE,))
+        figures = {**self.measure(checkpoint, evidence), **self.own_sentences(checkpoint)}
+        return {**figures, "robustness": self.robustness(checkpoint, evidence)}
+
+    def own_sentences(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Measure a model on the project's own sentences, which no other text changes."""
+        figures: dict[str, Any] = {**agreement_figures(checkpoint)}
+        figures |= pair_figures(checkpoint, grammar_pairs(), "grammar_pairs")
+        return figures | self.written(checkpoint)
+
+    def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Return what a model writes."""
+        return {"continuations": stories.continuations(checkpoint)}
+
+    def robustness(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.robustness`."""
+        others = {path.name: read_documents([path]) for path in evidence.other}
+        return dict(robustness(checkpoint, read_documents(evidence.text), others))
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """As `Figures.quality`: one figure of the text."""
+        texts = files or (SAMPLE,)
+        documents = read_documents(texts)
+        return [path.name for path in texts], lambda each: self.in_short(each, documents)
+
+    def in_short(self, checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
+        """Return the figures of a text that matter most."""
+        return {"bits_per_byte": stories.bits_per_byte(checkpoint, documents)["bits_per_byte"]}
+
+
+class StoriesFigures(TextFigures):
+    """The figures of `stories`."""
+
+    takes = frozenset({"text", "other", "corpus", "minimal_pairs"})
+    counts_expert_tokens = True
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        if not evidence.text and not evidence.minimal_pairs:
+            return {}
+        pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
+        documents = read_documents(evidence.text)
+        figures = stories.evaluate(checkpoint, documents, pairs)
+        if evidence.corpus:
+            corpus = read_documents(evidence.corpus)
+            figures["sampling"] = stories.sampling_figures(checkpoint, documents, corpus)
+        return figures
+
+
+class FillFigures(TextFigures):
+    """The figures of `fill`."""
+
+    takes = frozenset({"text", "other", "minimal_pairs"})
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        figures = fill.evaluate(checkpoint, read_documents(evidence.text)) if evidence.text else {}
+        if evidence.minimal_pairs:
+            figures |= pair_figures(checkpoint, read_minimal_pairs(evidence.minimal_pairs))
+        return figures
+
+    def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `TextFigures.written`: the words for blanks."""
+        return {"blanks": fill.filled_blanks(checkpoint)}
+
+    def in_short(self, checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
+        """As `TextFigures.in_short`."""
+        figures = fill.evaluate(checkpoint, documents)
+        names = ("masked_word_accuracy", "masked_word_in_first_five")
+        return {name: figures[name] for name in names}
+
+
+class PositionsFigures(TextFigures):
+    """The figures of `positions`."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return positions.evaluate(checkpoint, read_documents(evidence.text))
+
+    def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `TextFigures.written`: nothing."""
         return {}
-    pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
-    documents = read_documents(evidence.text)
-    figures = stories.evaluate(checkpoint, documents, pairs)
-    if evidence.corpus:
-        corpus = read_documents(evidence.corpus)
-        figures["sampling"] = stories.sampling_figures(checkpoint, documents, corpus)
-    return figures
 
 
-def _translate(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    return translate.evaluate(
-        checkpoint,
-        _pairs(evidence.text),
-        trained_on=_pairs(evidence.corpus),
-        literary=read_gold(evidence.gold) if evidence.gold else (),
-    )
+class DistillFigures(TextFigures):
+    """The figures of `distill`."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return preference.evaluate_student(checkpoint, read_documents(evidence.text))
 
 
-def _fill(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    figures = fill.evaluate(checkpoint, read_documents(evidence.text)) if evidence.text else {}
-    if evidence.minimal_pairs:
-        figures |= pair_figures(checkpoint, read_minimal_pairs(evidence.minimal_pairs))
-    return figures
+class RlhfFigures(TextFigures):
+    """The figures of `rlhf`."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return preference.evaluate_preferred(checkpoint, read_documents(evidence.text))
 
 
-def _positions(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    return positions.evaluate(checkpoint, read_documents(evidence.text))
+class TranslateFigures(Figures):
+    """The figures of `translate`, on sentence pairs."""
+
+    takes = frozenset({"text", "corpus", "gold"})
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return translate.evaluate(
+            checkpoint,
+            _pairs(evidence.text),
+            trained_on=_pairs(evidence.corpus),
+            literary=read_gold(evidence.gold) if evidence.gold else (),
+        )
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `Figures.sample`: the aligned sentences."""
+        return translate.evaluate(checkpoint, _aligned_pairs())
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """As `Figures.quality`: BLEU."""
+        names = [path.name for path in files or (ENGLISH_FRENCH_GOLD,)]
+        pairs = _pairs(files) or _aligned_pairs()
+        return names, lambda each: {"bleu": bleu(each, pairs)}
 
 
-def _reasoning(_checkpoint: Checkpoint, _evidence: Evidence) -> dict[str, Any]:
-    raise ValueError(_NO_FILES)
+class ReasoningFigures(Figures):
+    """The figures of `reasoning`, on problems that it makes."""
+
+    takes = frozenset()
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`: no file is taken."""
+        raise ValueError(_NO_FILES)
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `Figures.sample`: the test problems."""
+        reach = reasoning.robustness(checkpoint)
+        return {**reasoning.evaluate(checkpoint), "robustness": reach}
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """As `Figures.quality`: the share of right answers and products."""
+        _require_no_files(files)
+        return [f"{len(split().test)} problems"], reasoning.right_and_products
+
+    def heads(
+        self, checkpoint: Checkpoint, files: Sequence[Path], n_sentences: int
+    ) -> tuple[list[str], dict[str, Any]]:
+        """As `Figures.heads`: the solutions of the test problems."""
+        _require_no_files(files)
+        profile = reasoning.profile_digits(checkpoint, n_sentences=n_sentences)
+        return ["solutions of test problems"], profile
 
 
-def _distill(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    return preference.evaluate_student(checkpoint, read_documents(evidence.text))
+class RewardFigures(Figures):
+    """The figures of `reward`, on comparisons."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return preference.evaluate_reward(checkpoint, read_comparisons(evidence.text))
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `Figures.sample`: the comparisons that were held out, and the accuracy if typed."""
+        held_out = preference.held_out_comparisons()
+        measured = {
+            name: preference.evaluate_reward(
+                checkpoint,
+                [
+                    replace(each, prompt=typed(each.prompt), a=typed(each.a), b=typed(each.b))
+                    for each in held_out
+                ],
+            )
+            for name, typed in FORMS.items()
+        }
+        forms = {name: figures["accuracy"] for name, figures in measured.items()}
+        return {**measured["as_written"], "robustness": {"figure": "accuracy", "forms": forms}}
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """As `Figures.quality`: the accuracy."""
+        names = [path.name for path in files or (preference.COMPARISONS,)]
+        comparisons = read_comparisons(files) if files else preference.held_out_comparisons()
+        return names, lambda each: _accuracy(each, comparisons)
 
 
-def _reward(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    return preference.evaluate_reward(checkpoint, read_comparisons(evidence.text))
+def _require_no_files(files: Sequence[Path]) -> None:
+    if files:
+        raise ValueError(_NO_FILES)
 
 
-def _rlhf(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-    return preference.evaluate_preferred(checkpoint, read_documents(evidence.text))
+def _accuracy(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, float]:
+    return {"accuracy": preference.evaluate_reward(checkpoint, comparisons)["accuracy"]}
 
 
 def _pairs(paths: Sequence[Path]) -> list[SentencePair]:
     return read_pairs(paths) if paths else []
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """A recipe's kind of model, the evidence it ``takes``, and the function that measures."""
-
-    kind: str
-    takes: frozenset[str]
-    on: Callable[[Checkpoint, Evidence], dict[str, Any]]
-
-
-_OPTIONAL = {
-    "other": "another text",
-    "corpus": "a corpus",
-    "minimal_pairs": "minimal pairs",
-    "gold": "a word alignment",
-}
-_OTHERS = "other_texts"
-_NEEDED = {
-    "minimal_pairs": "minimal_pairs",
-    "minimal_pairs_by_paradigm": "minimal_pairs",
-    "ibm_models": "corpus",
-    "sampling": "corpus",
-    "alignment_literary": "gold",
-}
-"""The figures of a card that no text gives, and the file that each needs."""
-
-_MEASURED = {
-    "stories": _Measured(
-        "decoder", frozenset({"text", "other", "corpus", "minimal_pairs"}), _stories
-    ),
-    "translate": _Measured("encoder-decoder", frozenset({"text", "corpus", "gold"}), _translate),
-    "fill": _Measured("encoder", frozenset({"text", "other", "minimal_pairs"}), _fill),
-    "positions": _Measured("decoder", frozenset({"text", "other"}), _positions),
-    "reasoning": _Measured("decoder", frozenset(), _reasoning),
-    "distill": _Measured("decoder", frozenset({"text", "other"}), _distill),
-    "reward": _Measured("decoder", frozenset({"text"}), _reward),
-    "rlhf": _Measured("decoder", frozenset({"text", "other"}), _rlhf),
-}
+def _aligned_pairs() -> list[SentencePair]:
+    return [pair.sentences for pair in read_gold(ENGLISH_FRENCH_GOLD)]

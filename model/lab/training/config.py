@@ -17,6 +17,7 @@ from pydantic import ConfigDict, ValidationError, create_model
 
 from headlight.model.config import MAXIMA as MOST_OF
 from headlight.model.config import ExpertsConfig, TransformerConfig, require_known
+from headlight.model.lab.figures import Figures
 from headlight.model.lab.training.batches import Batches
 from headlight.model.lab.training.optimizers import OPTIMIZERS
 from headlight.model.lab.training.schedule import SCHEDULES
@@ -133,7 +134,11 @@ class Recipe:
         needs_teacher: whether a run must name a teacher, whose tokenizer it takes.
         steps_without_text: the steps of a run, counted from 1, whose batches hold no text of the
             corpus; given the rows' settings and the number of steps.
-        reads_corpus: whether it takes files to train on.
+        figures: the class of the figures on the cards of its models, or the place of that class in
+            the package for evaluation, ``module:class``.
+        is_usual: whether a model of this kind whose card names no recipe is taken for one of it.
+        reads: the files to train on, ``corpus`` or ``comparisons``; empty: none.
+        takes_reward: whether a run must name a reward model, which rates samples.
         unread: the names of the loop's settings that have no effect, given the rows' settings.
     """
 
@@ -143,13 +148,16 @@ class Recipe:
     read: Callable[[Sequence[Path]], Any]
     texts: Callable[[Any], Iterable[str]]
     batches: Callable[[Any, Tokenizer, TransformerConfig, Any, int], Batches]
+    figures: str | Callable[[], Figures]
     has_mask: bool = False
     make_loop: Callable[..., Any] | None = None
     is_sampled: bool = False
     begins_from: str = ""
     needs_teacher: bool = False
     steps_without_text: Callable[[Any, int], list[range]] = _none
-    reads_corpus: bool = True
+    is_usual: bool = False
+    reads: str = "corpus"
+    takes_reward: bool = False
     unread: Callable[[Any], Sequence[str]] = _none
 
 

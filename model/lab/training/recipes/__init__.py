@@ -1,27 +1,6 @@
-"""The training recipes: what a model reads, its config and its schedule, one recipe per file.
+"""The training recipes: what a model reads, its config, its schedule and its figures, one a file.
 
-To add one, define a `RECIPE` in a new file and name it here; `headlight train` offers it.
+A recipe is a module with a `RECIPE`. `headlight train` offers every module that is here, described
+by the first paragraph of its docstring. A program adds its own by appending a folder to
+``__path__`` before it imports `headlight.model.lab.training.registry`.
 """
-
-from headlight.model.lab.training.config import Recipe
-from headlight.model.lab.training.recipes import (
-    distill,
-    fill,
-    positions,
-    reasoning,
-    reward,
-    rlhf,
-    stories,
-    translate,
-)
-
-RECIPES: dict[str, Recipe] = {
-    "stories": stories.RECIPE,
-    "translate": translate.RECIPE,
-    "fill": fill.RECIPE,
-    "positions": positions.RECIPE,
-    "distill": distill.RECIPE,
-    "reward": reward.RECIPE,
-    "rlhf": rlhf.RECIPE,
-    "reasoning": reasoning.RECIPE,
-}

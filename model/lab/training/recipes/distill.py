@@ -1,4 +1,4 @@
-"""The recipe `distill`: a small dense decoder that learns from the text and from a teacher.
+"""The recipe `distill`: a small dense decoder that learns from the text and from a --teacher.
 
     headlight train distill --teacher stories --corpus train.txt --out runs/stories-small
 
@@ -30,5 +30,6 @@ RECIPE = replace(
     model=CONFIG,
     rows=positions.PositionsConfig(tokens=256, count=8),
     loop=LoopConfig(steps=1500, decay=0.5, teacher_weight=0.9),
+    figures="headlight.model.lab.evaluation.figures:DistillFigures",
     needs_teacher=True,
 )

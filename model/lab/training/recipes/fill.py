@@ -228,4 +228,6 @@ RECIPE = Recipe(
     texts=lines,
     batches=_batches,
     has_mask=True,
+    figures="headlight.model.lab.evaluation.figures:FillFigures",
+    is_usual=True,
 )

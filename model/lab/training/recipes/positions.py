@@ -1,4 +1,4 @@
-"""The recipe `positions`: small decoders that differ in their positional encoding alone.
+"""The recipe `positions`: small decoders that differ only in their positional encoding.
 
     headlight train positions --corpus train.txt --out runs/positions-sinusoidal
     headlight train positions --corpus train.txt --out runs/positions-learned \\
@@ -101,4 +101,5 @@ RECIPE = Recipe(
     read=read_documents,
     texts=lines,
     batches=_batches,
+    figures="headlight.model.lab.evaluation.figures:PositionsFigures",
 )

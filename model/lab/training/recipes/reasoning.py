@@ -1,4 +1,4 @@
-"""The recipe `reasoning`: a small decoder that learns to multiply, step by step.
+"""The recipe `reasoning`: a small decoder that learns to multiply, step by step; no corpus.
 
     headlight train reasoning --out runs/sums
     headlight train reasoning --out runs/direct --set rows.form=direct --set rows.imitation=1590
@@ -147,7 +147,8 @@ RECIPE = Recipe(
     read=_read,
     texts=lambda corpus: (),
     batches=_batches,
-    reads_corpus=False,
+    figures="headlight.model.lab.evaluation.figures:ReasoningFigures",
+    reads="",
     make_loop=ReasoningLoop,
     is_sampled=True,
     unread=_unread,

@@ -1,4 +1,4 @@
-"""The recipe `reward`: a decoder that rates answers, trained on comparisons of two.
+"""The recipe `reward`: a decoder that learns to rate answers from --comparisons of two.
 
     headlight train reward --comparisons comparisons.jsonl --out runs/stories-reward
 
@@ -140,5 +140,7 @@ RECIPE = Recipe(
     read=read_comparisons,
     texts=_texts,
     batches=_batches,
+    figures="headlight.model.lab.evaluation.figures:RewardFigures",
     begins_from="stories",
+    reads="comparisons",
 )

@@ -1,4 +1,4 @@
-"""The recipe `rlhf`: a decoder whose samples a reward model rates, and which learns to score more.
+"""The recipe `rlhf`: a decoder that learns to write what a --reward model rates highly.
 
     headlight train rlhf --reward stories-reward --corpus train.txt --out runs/stories-preferred
 
@@ -305,7 +305,9 @@ RECIPE = Recipe(
     read=read_documents,
     texts=lines,
     batches=_batches,
+    figures="headlight.model.lab.evaluation.figures:RlhfFigures",
     begins_from="stories",
+    takes_reward=True,
     make_loop=RlhfLoop,
     is_sampled=True,
     unread=lambda rows: BATCH_SETTINGS,

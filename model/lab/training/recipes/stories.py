@@ -262,5 +262,7 @@ RECIPE = Recipe(
     texts=lines,
     batches=_batches,
     make_loop=StoriesLoop,
+    figures="headlight.model.lab.evaluation.figures:StoriesFigures",
+    is_usual=True,
     steps_without_text=StoriesConfig.steps_without_text,
 )

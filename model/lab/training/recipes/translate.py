@@ -1,4 +1,4 @@
-"""The recipe `translate`: an encoder–decoder that translates from one language to another.
+"""The recipe `translate`: an encoder–decoder; a corpus is sentence pairs: source, tab, target.
 
     headlight train translate --corpus train.tsv --out runs/translate
 
@@ -145,4 +145,6 @@ RECIPE = Recipe(
     batches=lambda pairs, tokenizer, model, rows, seed: TranslateBatches(
         pairs, tokenizer, model.max_tokens, rows, seed
     ),
+    figures="headlight.model.lab.evaluation.figures:TranslateFigures",
+    is_usual=True,
 )

@@ -20,10 +20,10 @@ from headlight.model.lab.evaluation import (
 from headlight.model.lab.evaluation.figures import (
     SAMPLE,
     Evidence,
+    figures_of,
     joined,
     measure,
     measure_expert_tokens,
-    own_sentences,
     recipe_of,
     rounded,
     sample_figures,
@@ -97,7 +97,7 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
         (encoder, fill.evaluate(encoder, documents)),
     ]:
         reach = {"robustness": robustness(checkpoint, documents, {})}
-        own = own_sentences(checkpoint, recipe_of(checkpoint))
+        own = figures_of(checkpoint).own_sentences(checkpoint)
         assert measure(checkpoint, Evidence()) == {"sample": rounded(expected | own | reach)}
 
 
@@ -193,7 +193,8 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
     make_named, text, monkeypatch, kind, recipe, module
 ):
     monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
-    monkeypatch.setattr("headlight.model.lab.evaluation.figures.own_sentences", lambda *_: {})
+    own = "headlight.model.lab.evaluation.figures.TextFigures.own_sentences"
+    monkeypatch.setattr(own, lambda *_: {})
     reach = "headlight.model.lab.evaluation.figures.robustness"
     monkeypatch.setattr(reach, lambda _, documents, others: {"read": documents, "others": others})
     other = text.with_name("other.txt")
