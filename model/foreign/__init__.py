@@ -14,8 +14,9 @@ is loaded and never before.
     tokenizer_parts      checks of a tokenizer before it is opened
     tokenizer_class      the class by which AutoTokenizer would open it
     sentencepiece        tokenizers that come without a tokenizer.json
-    attention            watch each softmax while the model file's own code computes it
-    operations           the same for model files without Transformers' attention interface
+    attention            Transformers' attention interface: the file's own code as a kernel
+    operations           watch the operations of a model file without the interface
+    points               the state of a pass, and the hook points of its attentions
     probe                record one pass: the calls of all modules and the attentions
     naming               name the sites of the layers by the numbers of the recorded pass
     residual_stream      the sites of the stream, the norms and the feed-forward network
@@ -29,7 +30,6 @@ is loaded and never before.
     installing           let the named tensors pass their hook points
     passes               read texts, and capture or edit what passes the sites
     deferred             tensors (query, key) that are computed one block at a time
-    blockwise_attention  attention in blocks of queries, for texts of any length
     exits                the logit lens, by stepping over the layers
     decoding             the settings of decoding that a folder names
     generation           continue texts with the model's own cache

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from headlight.model.attention.scores import scaled_product
+from headlight.model.attention.terms import AttentionFacts, Terms
 from headlight.model.foreign.probe import AttentionCall
-from headlight.model.trace import AttentionFacts
 
 TOLERANCE, IN_LOWER_PRECISION = 1e-5, 2e-2
 
@@ -78,15 +79,11 @@ def facts_of(
         scale = queries.shape[-1] ** -0.5 if attention.has_interface else None
     is_exact = has_bias = False
     if queries is not None and keys is not None and queries.shape[-1] == keys.shape[-1]:
-        whole = keys.repeat_interleave(scores.shape[1] // keys.shape[1], dim=1)
-        product = queries.float() @ whole.float().transpose(-1, -2)
         seen = scores > torch.finfo(scores.dtype).min / 2
         if scale is None:
-            scale = _fit(product, scores, seen)
+            scale = _fit(scaled_product(queries, keys, Terms(scale=1.0)), scores, seen)
         if scale is not None:
-            made = product * scale
-            if softcap:
-                made = torch.tanh(made / softcap) * softcap
+            made = scaled_product(queries, keys, Terms(scale=scale, softcap=softcap))
             rest = torch.where(seen, scores.float() - made, 0.0)
             limit = tolerance_of(scores) * max(1.0, float(made.abs().max()))
             if attention.has_sink or float(rest.abs().max()) <= limit:

@@ -21,7 +21,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.blockwise_check import check_blocks, observe
 from headlight.model.foreign.exits import exits, linear_exit
 from headlight.model.foreign.folder import ForeignFolderError
@@ -29,6 +28,7 @@ from headlight.model.foreign.generation import ForeignWriter
 from headlight.model.foreign.loading import quiet, set_attention
 from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.positions import rotation_of
 from headlight.model.foreign.probe import Recorder
 from headlight.model.foreign.rotations import distance_from_library

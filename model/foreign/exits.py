@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 
 from headlight.model.cancellation import check
-from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.installing import stepping_over
 from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.foreign.points import new_pass
 from headlight.model.served import LinearExit
 
 

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from headlight.model.cancellation import check
-from headlight.model.foreign.attention import observer, set_points, state
 from headlight.model.foreign.deferred import deferred
 from headlight.model.foreign.operations import watch_operations
+from headlight.model.foreign.points import is_streaming, observer, set_points, state
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
 from headlight.model.foreign.writes import gains
 from headlight.model.hooks import HookPoint, is_hooked
@@ -233,8 +233,7 @@ def attention_mask(make: Callable[..., Tensor | None], **sizes: Any) -> Tensor |
         make: of Transformers' mask interface, for eager attention.
         sizes: its arguments.
     """
-    current = state.get()
-    if current is None or not current.is_streamed:
+    if not is_streaming():
         return make(**sizes)
     start, n_queries = sizes.get("q_offset", 0), sizes["q_length"]
 
@@ -257,8 +256,7 @@ def _defer_bias(module: nn.Module) -> None:
     def compute_bias(
         query_length: int, key_length: int, device: Any = None, past_seen_tokens: int = 0
     ) -> Tensor:
-        current = state.get()
-        if current is None or not current.is_streamed:
+        if not is_streaming():
             bias: Tensor = own(query_length, key_length, device, past_seen_tokens)
             return bias
 

@@ -21,7 +21,6 @@ from headlight.model.card import ModelCard
 from headlight.model.foreign import attention as attention_file
 from headlight.model.foreign import exits as exits_file
 from headlight.model.foreign import matrices
-from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.checks import Checked, check, restore
 from headlight.model.foreign.decoding import Decoding, decoding_of, read_decoding
 from headlight.model.foreign.folder import (
@@ -47,6 +46,7 @@ from headlight.model.foreign.loading import (
 )
 from headlight.model.foreign.naming import name_sites
 from headlight.model.foreign.passes import Experts, Facts, ForeignPasses
+from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.positions import encoding_of, positional_of
 from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
 from headlight.model.foreign.readme import readme_card
@@ -408,7 +408,7 @@ def serve_module(
         revision=revision,
         n_parameters=sum(one.numel() for one in module.parameters()),
         sites=passes.points.sites,
-        attentions=tuple(named.facts),
+        attentions=named.facts,
         rotation=found.rotation,
         architecture=type(module).__name__,
         features=frozenset(features),

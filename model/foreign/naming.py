@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headlight.model.foreign.attention import AttentionPoints
 from headlight.model.foreign.attention_facts import facts_of, is_causal, same, span_of
 from headlight.model.foreign.matrices import find_source, name_matrix
+from headlight.model.foreign.points import AttentionPoints
 from headlight.model.foreign.probe import N_ROWS, N_SOURCE, AttentionCall, Call, Recorder
 from headlight.model.foreign.residual_stream import name_feed_forward, name_stream, slot_of
 from headlight.model.foreign.routers import find_router, name_router
@@ -308,11 +308,11 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
         named.omitted[f"{path}.context"] = _REPEATED
     else:
         named.points[f"{path}.context"] = context
+    facts = facts_of(path, kind, attention, n_groups, span_of(named.text_config, layer.number))
     points = AttentionPoints(
-        path=path,
         n_heads=n_heads,
         n_groups=n_groups,
-        is_fused=False,
+        facts=facts,
         queries=made["queries"],
         keys=made["keys"],
         values=made["values"],
@@ -327,11 +327,8 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
         named.omitted[f"{path}.output"] = _REPEATED
     else:
         _name_output(named, layer, path, attention)
-    facts = facts_of(path, kind, attention, n_groups, span_of(named.text_config, layer.number))
-    points.scale = facts.scale if facts.is_exact else None
     if facts.has_bias and facts.scale is not None:
         points.bias = named.point(f"{path}.bias", axes, head=n_heads)
-    named.facts.append(facts)
 
 
 def _is_by_head(tensor: Tensor, n_heads: int, n_tokens: int) -> bool:

@@ -1,7 +1,9 @@
 """Watch the attention of a model file that has it in its ``forward``, without the interface.
 
-An `OperationRecorder` finds the two products and the softmax among all operations of a ``forward``
-once; an `OperationTap` passes their tensors through the hook points of the attention.
+Such a file hands nothing over, so there is no kernel to choose: its own operations compute the
+attention, whole or for a block of queries, and are only watched. An `OperationRecorder` finds the
+two products and the softmax among all operations of a ``forward`` once; an `OperationTap` passes
+their tensors through the hook points of the attention, which are those of every softmax.
 """
 
 from __future__ import annotations
@@ -13,16 +15,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from headlight.model.foreign.attention import (
-    SOFTMAXES,
+from headlight.model.foreign.attention import SOFTMAXES
+from headlight.model.foreign.deferred import deferred, record, rows
+from headlight.model.foreign.points import (
     AttentionPoints,
+    ObservedBlocks,
     Order,
+    is_streaming,
+    is_unscaled,
     observer,
     points_of,
-    state,
 )
-from headlight.model.foreign.blockwise_attention import ObservedBlocks
-from headlight.model.foreign.deferred import deferred, record, rows
 from headlight.model.hooks import Function, FunctionMode, is_hooked
 
 PRODUCTS = {
@@ -46,11 +49,10 @@ def watch_operations(module: nn.Module) -> None:
         if observer.get() is not None:
             return own(*args, **kwargs)
         points = points_of(module)
-        current = state.get()
-        is_changed = current and (
-            current.is_streamed or (points and points.path in current.unscaled)
-        )
-        if points is None or not (is_changed or any(map(is_hooked, points.all))):
+        if points is None:
+            return own(*args, **kwargs)
+        is_changed = is_streaming() or is_unscaled(points.path)
+        if not (is_changed or any(map(is_hooked, points.all))):
             return own(*args, **kwargs)
         assert points.order is not None
         with OperationTap(points, points.order):
@@ -210,8 +212,7 @@ class OperationTap(FunctionMode):
 
     def _unscaled(self, scores: Tensor) -> Tensor:
         """The scores with Q·Kᵀ itself in place of scale·Q·Kᵀ, where the pass asks for it."""
-        current = state.get()
-        is_asked = current is not None and self.points.path in current.unscaled
+        is_asked = is_unscaled(self.points.path)
         if not is_asked or self._factors is None or self.points.scale is None:
             return scores
         left, right = self._factors

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headlight.model.foreign.attention import new_pass
+from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.rotations import separates, switches_of
 from headlight.model.foreign.sites import Named
 from headlight.model.hooks import Capture, Edit, HookedModule, HookPoint

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headlight.model.attention.scores import scaled_product
 from headlight.model.foreign.attention_facts import same
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.rotations import separates, speeds_at, switches_of
@@ -175,12 +176,11 @@ def _rotation(rotation: Rotation | None, n: int) -> dict[str, NamedArray]:
 def _bias(model: ForeignPasses, n: int) -> Tensor:
     """The scores without scale·Q·Kᵀ in a pass over n tokens (head, query, key), 0 where masked."""
     facts = next(one for one in model.named.facts if one.has_bias)
-    assert facts.scale is not None  # a bias is what remains without scale·Q·Kᵀ
     sites = [f"{facts.path}.{part}" for part in ("queries", "keys", "scores")]
     row = [model.dummy_id] * n
     found = model.read([row], [row] if model.task == "seq2seq" else None, sites=sites)
     queries, keys, scores = (found[site][0].float() for site in sites)
-    bias = scores - queries @ keys.transpose(-1, -2) * facts.scale
+    bias = scores - scaled_product(queries, keys, facts)  # what remains without scale·Q·Kᵀ
     return torch.where(scores.isfinite(), bias, 0.0)
 
 

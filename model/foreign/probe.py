@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headlight.model.foreign.attention import SOFTMAXES, Order, new_pass, observer
+from headlight.model.foreign.attention import SOFTMAXES
 from headlight.model.foreign.operations import PRODUCTS, OperationRecorder, is_attention_shape
+from headlight.model.foreign.points import Order, new_pass, observer
 from headlight.model.hooks import Function, FunctionMode
 
 N_SOURCE, N_TARGET, N_ROWS = 11, 7, 2

@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from headlight.model.foreign.attention import SOFTMAXES, observer, state
+from headlight.model.foreign.attention import SOFTMAXES
+from headlight.model.foreign.points import observer, state
 from headlight.model.foreign.probe import TOP_KS, Call
 from headlight.model.foreign.sites import Hook, Named, NamedLayer, Router
 from headlight.model.hooks import Function, FunctionMode, is_any_hooked, is_hooked

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from headlight.model.foreign.attention import AttentionPoints
+from headlight.model.attention.terms import AttentionFacts
+from headlight.model.foreign.points import AttentionPoints
 from headlight.model.foreign.probe import AttentionCall, Call
 from headlight.model.hooks import HookPoint
-from headlight.model.trace import AttentionFacts
 
 
 @dataclass
@@ -141,7 +141,6 @@ class Named:
     attention_points: list[tuple[AttentionCall | None, AttentionPoints]] = field(
         default_factory=list
     )
-    facts: list[AttentionFacts] = field(default_factory=list)
     layers: list[NamedLayer] = field(default_factory=list)
     projections: dict[str, nn.Module] = field(default_factory=dict)
     tables: dict[str, tuple[nn.Module, int]] = field(default_factory=dict)
@@ -162,6 +161,11 @@ class Named:
     activation: str = "gelu"
     kind: str = "decoder"
     n_layers: int = 0
+
+    @property
+    def facts(self) -> tuple[AttentionFacts, ...]:
+        """The terms of each softmax, in the order of the pass."""
+        return tuple(points.facts for _, points in self.attention_points)
 
     @property
     def has_bias(self) -> bool:

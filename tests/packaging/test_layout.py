@@ -6,6 +6,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 TOP_LEVEL = {
@@ -208,8 +210,9 @@ def test_training_and_cleaning_import_neither_evaluation_nor_experiments():
     assert {name: imports for name, imports in wrong.items() if imports} == {}
 
 
-def test_the_map_of_foreign_models_names_every_file():
-    folder = ROOT / "model" / "foreign"
+@pytest.mark.parametrize("name", ["attention", "foreign"])
+def test_the_map_of_a_folder_names_every_file(name):
+    folder = ROOT / "model" / name
     listed = re.findall(r"^    (\w+) {2,}\S", (folder / "__init__.py").read_text(), re.MULTILINE)
     assert sorted([*listed, "__init__"]) == sorted(path.stem for path in folder.glob("*.py"))
 

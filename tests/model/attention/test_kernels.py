@@ -4,14 +4,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from headlight.model.attention import points as points_module
 from headlight.model.attention.kernels import (
+    Kernels,
+    attend,
     attention_mask,
     attention_scores,
     attention_weights,
     causal_mask,
     fused_attention,
 )
-from headlight.model.positions import alibi_bias
+from headlight.model.attention.layer import MultiHeadAttention
+from headlight.model.attention.scores import ScoreTerms
+from headlight.model.positions import alibi_bias, alibi_slopes
 
 # --- why the scores are divided by √d_k -----------------------------------------------------------
 
@@ -81,3 +86,103 @@ def test_a_mask_hides_padding_and_if_causal_later_tokens():
     both = attention_mask(3, 7, is_causal=True, is_token=IS_TOKEN)
     assert both is not None
     assert both.equal(padding & ahead)
+
+
+# --- the choice of a kernel -----------------------------------------------------------------------
+
+CAUSAL = ScoreTerms(scale=8**-0.5, is_causal=True)
+
+
+@pytest.fixture
+def part(make_config, watch):
+    """An attention of four heads, of which any point can be captured or edited."""
+    torch.manual_seed(0)
+    return watch(MultiHeadAttention(make_config(positional="alibi")))
+
+
+@pytest.fixture
+def tensors():
+    return torch.randn(3, 2, 4, 9, 8, generator=torch.Generator().manual_seed(2))
+
+
+@pytest.fixture
+def chosen(part, tensors):
+    """Attend while some sites are captured, and return the kernel that was chosen."""
+
+    def choose(*sites, terms=CAUSAL, n_queries=9, heads=None):
+        names = []
+
+        def note(name):
+            return lambda queries, *_: names.append(name) or queries
+
+        queries, keys, values = tensors
+        with part.capture_sites([f"part.{site}" for site in sites], heads):
+            found = attend(
+                queries[..., -n_queries:, :],
+                keys,
+                values,
+                terms,
+                part.part.points,
+                Kernels(note("blocks"), note("whole")),
+            )
+        assert found.shape == (2, 4, n_queries, 8)
+        return names or ["fused"]
+
+    return choose
+
+
+@torch.inference_mode()
+def test_the_cheapest_kernel_is_chosen_that_shows_what_is_asked_for(chosen):
+    assert chosen() == ["fused"]
+    assert chosen("queries", "context") == ["fused"]
+    assert chosen("entropy") == ["blocks"]
+    assert chosen("rows", "mean_map") == ["blocks"]
+    assert chosen("weights") == ["whole"]
+    assert chosen("scores", heads=(1,)) == ["whole"]
+    assert chosen("weights", "entropy") == ["whole"]
+    assert chosen("bias", "entropy") == ["whole"]
+
+
+@torch.inference_mode()
+def test_a_step_of_decoding_is_never_read_in_blocks(chosen):
+    assert chosen("entropy", n_queries=1) == ["whole"]
+    assert chosen("entropy", n_queries=1, terms=ScoreTerms(scale=8**-0.5)) == ["blocks"]
+
+
+def test_a_pass_with_gradients_is_never_read_in_blocks(chosen):
+    assert chosen("entropy") == ["whole"]
+
+
+@torch.inference_mode()
+def test_a_matrix_that_is_too_large_is_never_made(chosen, monkeypatch):
+    is_token = torch.arange(9) < torch.tensor([9, 4])[:, None]
+    biased = ScoreTerms(scale=8**-0.5, is_causal=True, slopes=alibi_slopes(4))
+    padded = ScoreTerms(scale=8**-0.5, is_causal=True, is_token=is_token)
+    assert chosen(terms=biased) == chosen(terms=padded) == ["fused"]
+    monkeypatch.setattr(points_module, "WHOLE_ELEMENTS", 80)
+    assert chosen(terms=biased) == chosen(terms=padded) == ["blocks"]
+    assert chosen() == ["fused"]  # the kernel has the causal mask built in
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("n_queries", [9, 4])
+def test_every_kernel_gives_the_same_context(part, tensors, n_queries):
+    queries, keys, values = tensors
+    points, results = part.part.points, []
+    terms = ScoreTerms(scale=8**-0.5, is_causal=True, slopes=alibi_slopes(4))
+    for sites in ([], ["part.entropy"], ["part.weights"]):
+        with part.capture_sites(sites):
+            results.append(attend(queries[..., -n_queries:, :], keys, values, terms, points))
+    for found in results[1:]:
+        torch.testing.assert_close(found, results[0], rtol=0, atol=1e-6)
+
+
+@torch.inference_mode()
+def test_groups_of_heads_may_share_keys_in_the_fused_kernel(tensors):
+    queries, keys, values = tensors
+    keys, values = keys[:, :2], values[:, :2]
+    repeated = (each.repeat_interleave(2, dim=1) for each in (keys, values))
+    mask = causal_mask(9, 9)
+    found = fused_attention(queries, keys, values, mask, None)
+    expected = fused_attention(queries, *repeated, mask, None)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)

@@ -21,7 +21,7 @@ from headlight.model.analysis import (
     routing,
 )
 from headlight.model.checkpoint import load
-from headlight.model.foreign import attention, installing
+from headlight.model.foreign import installing, points
 from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module
 from headlight.model.observation import Watch
@@ -245,7 +245,7 @@ def test_nothing_as_large_as_the_whole_matrix_is_made_of_a_long_text(served):
 
 
 def test_a_file_that_makes_whole_matrices_is_not_streamed(monkeypatch):
-    monkeypatch.setattr(attention, "Deferral", nullcontext)
+    monkeypatch.setattr(points, "Deferral", nullcontext)
     monkeypatch.setattr(installing, "deferred", lambda like, compute: compute(0, like.shape[-2]))
     model = serve_module(make_model("gpt2"), "causal", "tiny")
     assert not model.description.is_streamed
