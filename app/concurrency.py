@@ -33,7 +33,7 @@ class ClientDisconnected(Problem):
 
 
 def client_left(request: Request) -> ClientLeft:
-    """A function that waits until the client of a request disconnects."""
+    """Return a function that waits until the client of a request disconnects."""
 
     async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -45,7 +45,7 @@ def client_left(request: Request) -> ClientLeft:
 async def unless_client_leaves(
     future: asyncio.Future[Result], client_left: ClientLeft | None
 ) -> Result:
-    """The result of a future that others may wait for too, unless the client disconnects first.
+    """Return the result of a future, which others may await too, unless the client disconnects.
 
     Raises:
         ClientDisconnected: it did.
@@ -84,7 +84,7 @@ async def run_in_thread(
     seconds: float = math.inf,
     too_slow: str = "",
 ) -> Result:
-    """The result of work that calls `cancellation.check` now and then.
+    """Return the result of work that calls `cancellation.check` now and then.
 
     Args:
         work: stops at its next check if the caller does not wait for it any more.

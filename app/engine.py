@@ -312,7 +312,7 @@ class Engine:
             return batch
 
     def _first_batch(self, queue: deque[Job]) -> list[Job]:
-        """The first job and those that can run with it, so no job is overtaken for ever."""
+        """Return the first job and those that can run with it, so that none is overtaken."""
         first = queue[0]
         batch = [first]
         if first.batch_key is not None:
@@ -359,7 +359,7 @@ class Engine:
             self._running = outer
 
     def _solve(self, batch: list[Job]) -> Iterator[tuple[int, Any]]:
-        """The result or the `Exception` of each job; one that breaks the batch breaks no other."""
+        """Yield the result or the `Exception` of each job; none that fails breaks another."""
         left = dict(enumerate(batch))
         try:
             with cancellable(lambda: not any(job.is_wanted for job in batch)):
@@ -393,7 +393,7 @@ def is_fatal(error: BaseException) -> bool:
 
 
 def without_frames(result: Any) -> Any:
-    """The result; a problem without its traceback, whose frames hold on to whole passes."""
+    """Return the result, or raise its problem without frames that hold whole passes."""
     if isinstance(result, Problem):
         result.__cause__ = result.__context__ = None
         return result.with_traceback(None)

@@ -110,7 +110,7 @@ class Problem(HTTPException):
         self.members = members
 
     def document(self) -> dict[str, Any]:
-        """The problem's members; its kind is noted for the log."""
+        """Return the problem's members; its kind is noted for the log."""
         members = {
             "type": f"urn:headlight:problem:{self.kind}",
             "title": self.kind.replace("-", " ").capitalize().replace("json", "JSON"),
@@ -124,13 +124,13 @@ class Problem(HTTPException):
         return members
 
     def response(self) -> Response:
-        """The problem as a response."""
+        """Return the problem as a response."""
         body = orjson.dumps(self.document())
         return Response(body, self.status_code, self.headers, MEDIA_TYPE)
 
 
 def echo(value: object) -> str:
-    """A value from a request in quotes, cut to a length that suits a sentence."""
+    """Return a value from a request in quotes, cut to a length that suits a sentence."""
     text = str(value)
     return f"'{text if len(text) <= MAX_ECHO else text[:MAX_ECHO] + '…'}'"
 
@@ -138,7 +138,7 @@ def echo(value: object) -> str:
 def over_limit(
     what: str, *, limit: int, actual: int, way_out: str, kind: str | None = None
 ) -> Problem:
-    """The problem of more than a limit allows: 422; `what` is a plural, such as "characters".
+    """Return the problem of more than a limit allows: 422; `what` is a plural.
 
     Its kind is `too-many-` with the plural, unless `kind` is given.
     """
@@ -148,30 +148,30 @@ def over_limit(
 
 
 def too_many_elements(*, limit: int, actual: int, way_out: str) -> Problem:
-    """The problem of more numbers in arrays than `max_cells` allows."""
+    """Return the problem of more numbers in arrays than `max_cells` allows."""
     kind = "too-many-cells"  # the API's name of elements
     return over_limit("numbers", kind=kind, limit=limit, actual=actual, way_out=way_out)
 
 
 def service_unavailable(kind: str, why: str, **members: Any) -> Problem:
-    """A problem that may go away: 503 with Retry-After."""
+    """Return a problem that may go away: 503 with Retry-After."""
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     detail = f"{why}; try again in {RETRY_AFTER_SECONDS} s"
     return Problem(503, kind, detail, headers=headers, **members)
 
 
 def server_stopping() -> Problem:
-    """The problem of a server that is stopping: another may take its place."""
+    """Return the problem of a server that is stopping: another may take its place."""
     return service_unavailable("server-stopping", "the server is stopping")
 
 
 def internal_error() -> Problem:
-    """The problem of an unexpected exception, which the log describes."""
+    """Return the problem of an unexpected exception, which the log describes."""
     return Problem(500, "internal-error", "the server could not answer this request; see its log")
 
 
 def problem_from_status(error: HTTPException, request: Request) -> Problem:
-    """The problem for an error that the framework raised, or wrote as text."""
+    """Return the problem for an error that the framework raised, or wrote as text."""
     path, headers = echo(request.scope["path"]), error.headers
     match error.status_code:
         case 404:
@@ -188,7 +188,7 @@ def problem_from_status(error: HTTPException, request: Request) -> Problem:
 
 
 def _allowed(request: Request, headers: Mapping[str, str]) -> str:
-    """The methods of all routes at a path, with HEAD beside GET.
+    """Return the methods of all routes at a path, with HEAD beside GET.
 
     The framework names those of the first route only, and mounted files name none: they allow GET.
     """
@@ -205,14 +205,14 @@ def _allowed(request: Request, headers: Mapping[str, str]) -> str:
 
 
 def host_refused(request: Request) -> Problem:
-    """The problem of a Host header that is not allowed."""
+    """Return the problem of a Host header that is not allowed."""
     host = echo(request.headers.get("host", ""))
     way_out = "HEADLIGHT_ALLOWED_HOSTS lists the allowed hosts"
     return Problem(400, "host-refused", f"the server does not answer to the host {host}; {way_out}")
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The documentation of a route's errors."""
+    """Return the documentation of a route's errors."""
     return {status: {"description": _MEANINGS[status], "content": _CONTENT} for status in statuses}
 
 
@@ -269,7 +269,7 @@ def _body_too_large(request: Request) -> Problem:
 
 
 def _fields_of(route: object) -> dict[str, FieldInfo]:
-    """The members of the model that a route reads, from its body or its query."""
+    """Return the members of the model that a route reads, from its body or its query."""
     query = getattr(getattr(route, "dependant", None), "query_params", None) or [None]
     field = getattr(route, "body_field", None) or query[0]
     model = getattr(getattr(field, "field_info", None), "annotation", None)
@@ -294,7 +294,7 @@ def _invalid_request(
 def _described_error(
     error: Mapping[str, Any], body: Any, fields: Mapping[str, FieldInfo]
 ) -> dict[str, str]:
-    """The field and message of one error."""
+    """Return the field and message of one error."""
     where, *names = error["loc"]
     if where not in ("body", "query", "path"):
         names = [where, *names]
@@ -307,7 +307,7 @@ def _described_error(
 def _message(
     error: Mapping[str, Any], names: Sequence[str | int], fields: Mapping[str, FieldInfo]
 ) -> str:
-    """The message of an error: the value, the rule, and what to send instead."""
+    """Return the message of an error: the value, the rule, and what to send instead."""
     is_top = len(names) == 1
     if error["type"] == "extra_forbidden":
         noun = "parameter" if error["loc"][0] == "query" else "member"
@@ -325,7 +325,7 @@ def _message(
 
 
 def validation_message(error: Mapping[str, Any]) -> str:
-    """The message of one of pydantic's errors: the value and the rule."""
+    """Return the message of one of pydantic's errors: the value and the rule."""
     if (sentence := _SENTENCES.get(error["type"])) is None:
         return str(error["msg"]).removeprefix(VALUE_ERROR_PREFIX)
     context, value = dict(error.get("ctx") or {}), error["input"]
@@ -338,7 +338,7 @@ def validation_message(error: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value of a request as JSON has it, short enough for a sentence."""
+    """Return a value of a request as JSON has it, short enough for a sentence."""
     if isinstance(value, str):
         return echo(value)
     if isinstance(value, dict | list):
@@ -347,7 +347,7 @@ def _shown(value: object) -> str:
 
 
 def _range_of(field: FieldInfo) -> str:
-    """The range of a number, such as "at least 0 and less than 2^63"."""
+    """Return the range of a number, such as "at least 0 and less than 2^63"."""
     return " and ".join(
         f"{words} {_power(bound)}"
         for rule in field.metadata
@@ -357,13 +357,13 @@ def _range_of(field: FieldInfo) -> str:
 
 
 def _power(number: float) -> str:
-    """A number; a large power of two as one."""
+    """Return a number; a large power of two as one."""
     exponent = math.log2(number) if number > 2**15 else 0.5
     return f"2^{int(exponent)}" if exponent.is_integer() else str(number)
 
 
 def validation_path(location: Sequence[str | int], body: Any) -> list[str | int]:
-    """The path of an invalid member as its sender wrote it, without pydantic's union tags.
+    """Return the path of an invalid member as its sender wrote it, without pydantic's union tags.
 
     Of an edit's value pydantic reports `edits.0.temperature.value`; the body has `edits.0.value`.
     """

@@ -107,7 +107,7 @@ class Run:
         self._deadline = monotonic() + seconds
 
     async def frame(self, client_left: ClientLeft | None = None) -> bytes | None:
-        """The data of the next `frame` event as JSON; None: there is no further frame.
+        """Return the data of the next `frame` event as JSON; None: there is no further frame.
 
         Raises:
             Problem: 504, the time is over; 499, the client disconnected.
@@ -115,7 +115,7 @@ class Run:
         return await self._in_thread(self._encoded_frame, client_left)
 
     async def result(self, client_left: ClientLeft | None = None) -> bytes:
-        """The whole result as JSON; errors are those of `frame`."""
+        """Return the whole result as JSON; errors are those of `frame`."""
         return await self._in_thread(self._encoded_result, client_left)
 
     def close(self) -> None:
@@ -144,18 +144,18 @@ class Run:
 
 
 def description(experiment: Experiment, parameters: Parameters) -> dict[str, Any]:
-    """The members that name an experiment and its parameters."""
+    """Return the members that name an experiment and its parameters."""
     return {"experiment": experiment.id, "parameters": parameters.model_dump()}
 
 
 def encoded_result(experiment: Experiment, parameters: Parameters, result: Frame) -> bytes:
-    """A whole result as JSON."""
+    """Return a whole result as JSON."""
     members = description(experiment, parameters)
     return _encoded({**members, "arrays": _described(result)})
 
 
 def _described(frame: Frame) -> dict[str, Any]:
-    """The arrays of a frame as `ArrayAnswer` has them."""
+    """Return the arrays of a frame as `ArrayAnswer` has them."""
     found = {}
     for name, array in frame.items():
         is_text = array.data.dtype.kind == "U"

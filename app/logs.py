@@ -134,7 +134,7 @@ def note_text_of(body: Any) -> None:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that answered; never a path that a client made up."""
+    """Return the template of the route that answered; never a path that a client made up."""
     if (route := scope.get("route")) is not None:
         return str(getattr(route, "path", NO_ROUTE))
     if scope.get("endpoint") is not None and scope.get("root_path"):
@@ -143,7 +143,7 @@ def route_of(scope: Scope) -> str:
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's own id if it is short and plain, else a new one."""
+    """Return the client's own id if it is short and plain, else a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _SANE_ID.fullmatch(value):
             return str(value, "ascii")
@@ -215,7 +215,7 @@ class JsonLines(JsonFormatter):
         )
 
     def format(self, record: logging.LogRecord) -> str:
-        """The object as a line of ASCII."""
+        """Return the object as a line of ASCII."""
         harmless_record = copy(record)
         harmless_record.msg, harmless_record.args = harmless(record), None
         harmless_record.exc_info = harmless_record.exc_text = harmless_record.stack_info = None
@@ -228,7 +228,7 @@ class JsonLines(JsonFormatter):
 
 
 def harmless(record: logging.LogRecord) -> str:
-    """A record's message; asyncio's is cut before it quotes the object it worked on."""
+    """Return a record's message; asyncio's is cut before it quotes the object it worked on."""
     message = record.getMessage()
     if record.name == "asyncio":
         message = re.split(r"[\n<(]", message)[0]
@@ -236,7 +236,7 @@ def harmless(record: logging.LogRecord) -> str:
 
 
 def places_of(record: logging.LogRecord) -> Iterator[str]:
-    """An exception and its causes: the type and the frames of each.
+    """Yield an exception and its causes: the type and the frames of each.
 
     Its message is left out, unless the record was logged with `extra=TELLS_WHY`: it was raised
     before any request came.
@@ -256,7 +256,7 @@ def places_of(record: logging.LogRecord) -> Iterator[str]:
 
 
 def _why(error: BaseException) -> str:
-    """An exception's message, if it can hold no text."""
+    """Return an exception's message, if it can hold no text."""
     if isinstance(error, OSError):
         return error.strerror or ""
     return str(error) if type(error).__name__ in _OF_THE_DEVICE else ""

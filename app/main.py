@@ -68,7 +68,7 @@ Part = dict[str, Any]
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The application; without settings, those of the environment.
+    """Return the application; without settings, those of the environment.
 
     Raises:
         ValueError: the device is missing.
@@ -98,7 +98,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 def _middleware(services: Services) -> list[Middleware]:
-    """The layers that a request passes on its way in, outermost first."""
+    """Return the layers that a request passes on its way in, outermost first."""
     settings = services.settings
     proxies, keys = list(settings.trusted_proxies), KeyRing(settings.api_keys)
     per_minute, hosts = settings.requests_per_minute, list(settings.allowed_hosts)
@@ -183,7 +183,7 @@ async def housekeeping(is_ready: Callable[[], bool]) -> None:
 
 
 def memory_trimmer() -> Callable[[], object] | None:
-    """Returns free memory to the system; None if the C library is not GNU's."""
+    """Return the function that frees memory to the system; None if the C library is not GNU's."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
@@ -220,18 +220,18 @@ def operations_of(document: Part) -> Iterator[tuple[str, Part]]:
 
 @cache
 def examples() -> Part:
-    """Requests and answers by operation, and a problem by status."""
+    """Return requests and answers by operation, and a problem by status."""
     found: Part = json.loads(EXAMPLES.read_text())
     return found
 
 
 def _unshared(part: Any) -> Any:
-    """A copy without shared objects, whose keys are strings."""
+    """Return a copy without shared objects, whose keys are strings."""
     return json.loads(json.dumps(part))
 
 
 def _summarise(operation: Part) -> None:
-    """A function's first sentence is the summary; what follows it is the description."""
+    """Split a docstring into summary, its first sentence, and description."""
     first, _, rest = operation["description"].partition("\n\n")
     operation["summary"] = " ".join(first.split()).removesuffix(".")
     operation["description"] = rest or " ".join(first.split())

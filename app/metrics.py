@@ -37,7 +37,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def known_method(method: str) -> str:
-    """A request's method, or `OTHER` if it is unknown: a client may make up any."""
+    """Return a request's method, or `OTHER` if it is unknown: a client may make up any."""
     return method if method in METHODS else "OTHER"
 
 

@@ -94,7 +94,7 @@ class Archive:
     further: Sequence[tuple[Members, bytes]] = ()
 
     def pack(self) -> bytes:
-        """The length of a header in JSON (4 bytes, little-endian), the header and the answers.
+        """Return the length of a JSON header (4 bytes, little-endian), header and answers.
 
         The answers are in four planes, the first bytes of all numbers first: bytes of the same
         meaning side by side compress better (by 7 % in the page of 31 tokens).
@@ -130,7 +130,7 @@ class SavedPage:
     height: int = 800
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own."""
+        """Return the page in a frame of its own."""
         return (
             f'<iframe srcdoc="{html.escape(self.html)}" title="Headlight" '
             f'style="width: 100%; height: {self.height}px; border: 0"></iframe>'
@@ -146,7 +146,7 @@ class SavedPage:
 
 
 def whole_requests(request: TraceRequest, card: Mapping[str, Any]) -> list[TraceRequest]:
-    """The request of a trace with all that the views draw, and a smaller one if that is too much.
+    """Return the request of a trace with all that the views draw, and a smaller one.
 
     What was captured by choice stays, so there is one request; maps of a long text get the numbers
     of their rows.
@@ -162,7 +162,7 @@ def whole_requests(request: TraceRequest, card: Mapping[str, Any]) -> list[Trace
 
 
 def _maps_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceRequest:
-    """The maps with the numbers of rows, and the loss if texts of a length were trained on."""
+    """Return the maps with the numbers of rows, and the loss where a length was trained on."""
     names = [site["name"] for site in card["sites"]]
     members = {
         **_without_prediction(request),
@@ -195,7 +195,7 @@ def _without_prediction(request: TraceRequest) -> Members:
 def further_requests(
     request: TraceRequest, card: Mapping[str, Any], trace: Trace
 ) -> Iterator[tuple[Members, TraceRequest]]:
-    """The requests that explain single predictions, each behind its form in the page.
+    """Yield the requests that explain single predictions, each behind its form in the page.
 
     Every position has its attribution, which takes one pass; the strongest path and the saliency,
     which take many, are those of the prediction that the page opens, and of the one that the
@@ -226,7 +226,7 @@ def further_requests(
 
 
 def _opening_position(tokens: Sequence[Token], kind: str) -> int:
-    """The position whose prediction the page opens: see `queryOf` of `static/js/state/state.js`."""
+    """Return the position whose prediction the page opens, as `queryOf` does in the page."""
     masks = [at for at, token in enumerate(tokens) if token.text == "[MASK]"]
     if masks:
         return masks[0]
@@ -248,7 +248,7 @@ def _opening_position(tokens: Sequence[Token], kind: str) -> int:
 
 
 def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[Members, bytes]]:
-    """The encodings of positions that the view of schemes compares, each behind its request.
+    """Yield the encodings of positions that the view of schemes compares, each behind its request.
 
     The maps of a long text have none: ALiBi's bias has a number for every query and key.
     """
@@ -272,7 +272,7 @@ def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[
 
 
 def render(archive: Archive, edits: Sequence[Mapping[str, Any]] = ()) -> str:
-    """The page as HTML; `edits` are the changes of the pass, to be named."""
+    """Return the page as HTML; `edits` are the changes of the pass, to be named."""
     trace = read_trace(archive.whole)
     templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
     return templates.get_template("offline.html").render(
@@ -301,7 +301,7 @@ def _packed(content: bytes) -> Markup:
 
 @cache
 def modules() -> dict[str, str]:
-    """The text of every module that the page needs, by its path in `static/js`.
+    """Return the text of every module that the page needs, by its path in `static/js`.
 
     Imports are rewritten to these paths, because a module without an address has no relative ones.
     Comments are left out: they are a quarter of the code.
@@ -318,13 +318,13 @@ def _by_path(importer: str, match: re.Match[str]) -> str:
 
 
 def logo() -> str:
-    """The logo as a URL that holds it."""
+    """Return the logo as a URL that holds it."""
     svg = (HOME / "static" / "logo.svg").read_bytes()
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 def style(name: str) -> Markup:
-    """A style sheet of the page, by its name."""
+    """Return a style sheet of the page, by its name."""
     return Markup((HOME / "static" / "css" / f"{name}.css").read_text())  # nosec B704
 
 
@@ -338,13 +338,13 @@ def _plotly() -> str:
 
 
 def plotly_script() -> Markup:
-    """Plotly as the text of a script element: nothing in it can end the element."""
+    """Return Plotly as the text of a script element, which nothing in it can end."""
     script = re.sub(r"<(?=/script|!--)", r"\\x3c", _plotly(), flags=re.IGNORECASE)
     return Markup(script)  # nosec B704
 
 
 def shown(trace: model_trace.Trace, height: int) -> SavedPage:
-    """A trace as a page for a notebook; the page has the views whose arrays the trace holds.
+    """Return a trace as a page for a notebook; the page has the views whose arrays the trace holds.
 
     The labels of the heads follow from the weights and are added. The card is that of the model of
     this name and revision, if this installation has it.
@@ -372,7 +372,7 @@ def shown(trace: model_trace.Trace, height: int) -> SavedPage:
 
 
 def _card_of(trace: model_trace.Trace) -> Mapping[str, Any]:
-    """The card of the model that made a trace, or the little that the trace itself says."""
+    """Return the card of the model that made a trace, or what the trace itself says."""
     registry = registry_of(Settings())
     if trace.model in registry.ids:
         description = registry.describe(trace.model)

@@ -78,7 +78,7 @@ class EngineLost(RuntimeError):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address, or `PortError`; port 0 takes a free one."""
+    """Return a socket that listens on an address, or `PortError`; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         takes_both = host == "::" and socket.has_dualstack_ipv6()
@@ -101,7 +101,7 @@ class SharedPort(socket.socket):
 
     @classmethod
     def bound(cls, family: int, address: Any, v6only: int) -> "SharedPort":
-        """A socket that does not listen yet."""
+        """Return a socket that does not listen yet."""
         port = cls(family, socket.SOCK_STREAM)
         port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -116,7 +116,7 @@ class SharedPort(socket.socket):
 
 
 def share_port(listener: socket.socket) -> socket.socket:
-    """The port of a listener for several processes; on a system without that, the listener."""
+    """Return the port of a listener for several processes, or the listener itself."""
     if not hasattr(socket, "SO_REUSEPORT"):
         return listener
     where = _address(listener)
@@ -125,7 +125,7 @@ def share_port(listener: socket.socket) -> socket.socket:
 
 
 def _address(bound: socket.socket) -> tuple[int, Any, int]:
-    """The family, the address, and whether it is IPv6 alone."""
+    """Return the family, the address, and whether it is IPv6 alone."""
     is_v6 = bound.family == socket.AF_INET6
     v6only = bound.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) if is_v6 else 0
     return bound.family, bound.getsockname(), v6only
@@ -144,7 +144,7 @@ def _reason(error: OSError) -> str:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The URL to open in a browser on this machine."""
+    """Return the URL to open in a browser on this machine."""
     host, port = listener.getsockname()[:2]
     if host in ANY_ADDRESS:
         host = "127.0.0.1"
@@ -292,7 +292,7 @@ def _raise_file_limit() -> None:
 
 @contextmanager
 def _shared_metrics(workers: int) -> Iterator[None]:
-    """A folder in which several workers share their counters; prometheus-client reads its name."""
+    """Yield a folder for the counters of several workers; prometheus-client reads its name."""
     if workers == 1:
         yield
         return

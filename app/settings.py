@@ -76,7 +76,7 @@ class Limit:
 
 
 def _limit(default: float, unit: str, reason: str, *, refusal: str = "", **rules: Any) -> Any:
-    """A setting that is a limit; `refusal` is the status and kind of the problem beyond it."""
+    """Return a setting that is a limit; `refusal` is status and kind of the problem."""
     shown: dict[str, Any] = {"unit": unit, "refusal": refusal}
     return Field(default, description=reason, json_schema_extra=shown, **rules)
 
@@ -304,14 +304,14 @@ class Settings(BaseSettings):
         return self.models_dir or added_models_dir()
 
     def answering_to(self, host: str) -> Self:
-        """These settings, answering also to the name of the address that is listened on."""
+        """Return settings that also answer to the name of the address listened on."""
         name = f"[{host}]" if ":" in host else host
         if host in ANY_ADDRESS or name in self.allowed_hosts:
             return self
         return self.model_copy(update={"allowed_hosts": (*self.allowed_hosts, name)})
 
     def limits(self) -> dict[str, Limit]:
-        """The settings that are limits, by name."""
+        """Return the settings that are limits, by name."""
         found = {}
         for name, field in type(self).model_fields.items():
             if isinstance(shown := field.json_schema_extra, dict):
@@ -367,12 +367,12 @@ class Settings(BaseSettings):
 
 
 def variable_of(setting: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return f"{ENV_PREFIX}{setting.upper()}"
 
 
 def warnings_of(names: Iterable[str]) -> Iterator[str]:
-    """A sentence for every variable that has the prefix of a setting and sets none."""
+    """Yield a sentence for every variable that has the prefix of a setting and sets none."""
     settings = list(Settings.model_fields)
     for name in sorted(names):
         meant = name.lower().removeprefix(ENV_PREFIX.lower())

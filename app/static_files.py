@@ -36,7 +36,7 @@ _COMPRESSIBLE = {"application/json", "image/svg+xml", "application/javascript"}
 
 
 def package_dir(name: str) -> Path:
-    """The folder of an installed package, found without importing it.
+    """Return the folder of an installed package, found without importing it.
 
     Raises:
         ModuleNotFoundError: it is not installed.
@@ -48,7 +48,7 @@ def package_dir(name: str) -> Path:
 
 
 def modules_of(entries: Iterable[str], imports: re.Pattern[str]) -> dict[str, str]:
-    """The text of every module that these import, themselves included, by its path in static/js.
+    """Return the text of every module that these import, and theirs, by its path.
 
     Group 1 of `imports` is the relative address of an imported module.
     """
@@ -89,7 +89,7 @@ class HashedFiles(StaticFiles):
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file in the content coding that the browser prefers."""
+        """Return the file in the content coding that the browser prefers."""
         try:
             response = await super().get_response(path, scope)
         except (OSError, ValueError) as error:  # a name that no file can have

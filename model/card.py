@@ -169,7 +169,7 @@ def write_card(path: Path, card: ModelCard) -> None:
 
 
 def to_markdown(card: ModelCard) -> str:
-    """The Markdown of a card: its prose and the tables generated from its figures."""
+    """Return the Markdown of a card: its prose and the tables generated from its figures."""
     reach = _robustness_section(card.metrics)
     written = _written_sections(card.metrics)
     experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
@@ -222,7 +222,7 @@ CLAIM = {"claim": str, "score": float, "control": float, "sentences": int}
 
 
 def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
-    """The figures of an example's claim (`headlight.model.lab.evaluation.examples`).
+    """Return the figures of an example's claim (`headlight.model.lab.evaluation.examples`).
 
     Returns:
         ``claim``, ``score``, ``control`` and ``sentences``; None if the example claims nothing, or
@@ -238,7 +238,7 @@ def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """A card's figures as (name, value) pairs; nested names are joined by dots."""
+    """Return a card's figures as (name, value) pairs; nested names are joined by dots."""
     pairs: list[tuple[str, Any]] = []
     for key, value in figures.items():
         name = f"{prefix}{key}"
@@ -256,7 +256,7 @@ def _table_section(heading: str, figures: Mapping[str, Any]) -> str:
 
 
 def _robustness_section(metrics: Mapping[str, Any]) -> str:
-    """The figures on other kinds of text, or on the project's own, one line each."""
+    """Return the figures on other kinds of text, or on the project's own, one line each."""
     of_sample = _mapping(_mapping(metrics, "sample"), "robustness")
     measured = _mapping(metrics, "robustness") or of_sample
     lines = [*_reach(measured), *_reach_typed(_mapping(metrics, "typed"))]
@@ -267,7 +267,7 @@ def _robustness_section(metrics: Mapping[str, Any]) -> str:
 
 
 def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
-    """The figures of `headlight.model.lab.evaluation.robustness`."""
+    """Yield the figures of `headlight.model.lab.evaluation.robustness`."""
     main = _plainly(str(robustness.get("figure", "figure")))
     by_length = "bits a token" if main == "bits per byte" else main
     for form, value in _group(robustness, "forms"):
@@ -282,7 +282,7 @@ def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
 
 
 def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
-    """The figures of a translator (`headlight.model.lab.evaluation.translate.typed_figures`)."""
+    """Yield the figures of a translator, as `typed_figures` returns them."""
     for form, value in _group(typed, "forms"):
         yield _plainly(form), "BLEU without case", value
     if names := _mapping(typed, "names"):
@@ -294,7 +294,7 @@ def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
 
 
 def _written_sections(metrics: Mapping[str, Any]) -> str:
-    """The sentences that a model fills in or continues, of its figures on the project's texts."""
+    """Return the sentences that a model fills in or continues, as its figures have them."""
     sample = _mapping(metrics, "sample")
     sections = (
         (BLANKS, "first guesses", _mapping(_mapping(sample, "blanks"), GUESSES)),
@@ -309,7 +309,7 @@ def _written_sections(metrics: Mapping[str, Any]) -> str:
 
 
 def _cell(text: object) -> str:
-    """A text as the cell of a Markdown table, whose line breaks show."""
+    """Return a text as the cell of a Markdown table, whose line breaks show."""
     return " ".join(str(text).replace("|", "\\|").replace("\n", " ↵ ").split())
 
 
@@ -434,7 +434,7 @@ _Dumper.add_representer(
 
 
 def _in_lines(expert_tokens: Mapping[str, Any]) -> dict[str, Any]:
-    """The same data with its inner mappings and lists in flow style."""
+    """Return the same data with its inner mappings and lists in flow style."""
     return {
         **expert_tokens,
         "kinds": _Line(expert_tokens["kinds"]),
@@ -453,7 +453,7 @@ def _in_lines(expert_tokens: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _heads_in_lines(heads: Mapping[str, Any]) -> dict[str, Any]:
-    """The same data with one line for each head."""
+    """Return the same data with one line for each head."""
     attentions = {
         path: [_Line({**head, "labels": _Line(head["labels"])}) for head in of_path]
         for path, of_path in heads["attentions"].items()
@@ -513,7 +513,7 @@ def _examples_of(written: Mapping[object, object], path: Path) -> dict[str, str 
 
 
 def _example_of(written: object) -> str | Example:
-    """An example from YAML: a text, or a mapping with the fields of `Example`."""
+    """Return an example from YAML: a text, or a mapping with the fields of `Example`."""
     if not isinstance(written, Mapping):
         return str(written)
     if unknown := set(written) - set(_EXAMPLE_KEYS):

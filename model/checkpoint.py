@@ -113,7 +113,7 @@ def describe(folder: Path | str) -> Description:
 
 
 def _trained_tokens(config: TransformerConfig, card: ModelCard) -> int:
-    """The length of the training texts; ``max_tokens`` if the card does not state it."""
+    """Return the length of the training texts; ``max_tokens`` if the card does not state it."""
     stated = card.metrics.get("trained_tokens")
     if type(stated) is int and 0 < stated <= config.max_tokens:
         return stated
@@ -128,7 +128,7 @@ _FEATURES = {
 
 
 def _attentions(config: TransformerConfig) -> Iterator[AttentionFacts]:
-    """The terms of each softmax, the encoder's first."""
+    """Yield the terms of each softmax, the encoder's first."""
     kinds = [("encoder", "self_attention")] if config.has_encoder else []
     kinds += [("decoder", "self_attention")] if config.has_decoder else []
     kinds += [("decoder", "cross_attention")] if config.kind == "encoder-decoder" else []
@@ -146,7 +146,7 @@ def _attentions(config: TransformerConfig) -> Iterator[AttentionFacts]:
 
 
 def _rotation(config: TransformerConfig) -> Rotation:
-    """The rotation of neighbouring dimensions (`positions.rotate`)."""
+    """Return the rotation of neighbouring dimensions (`positions.rotate`)."""
     return Rotation(
         first=tuple(range(0, config.d_head, 2)),
         second=tuple(range(1, config.d_head, 2)),
@@ -156,7 +156,7 @@ def _rotation(config: TransformerConfig) -> Rotation:
 
 
 def find_model(model: Path | str, models_dir: Path | None = None) -> Path:
-    """The folder of a model: of one that ships or was added if `model` is its name, else `model`.
+    """Return the folder of a model, by its name or as it is.
 
     A name takes precedence over a folder of that name; write ``./stories`` for the folder.
 
@@ -336,7 +336,7 @@ def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
 
 @lru_cache(16)
 def meta_model(config: TransformerConfig) -> Transformer:
-    """The model on PyTorch's meta device: names and shapes without memory.
+    """Return the model on PyTorch's meta device: names and shapes without memory.
 
     Models of equal configs share one; a third of a description's time goes into making it.
     """
@@ -345,7 +345,7 @@ def meta_model(config: TransformerConfig) -> Transformer:
 
 
 def uninitialised_model(config: TransformerConfig) -> Transformer:
-    """The model with uninitialised weights, to be loaded next."""
+    """Return the model with uninitialised weights, to be loaded next."""
     with SkipInitialisation():
         return Transformer(config)
 
@@ -421,7 +421,7 @@ def _require_same_names(path: Path, found: set[str], expected: set[str]) -> None
 
 
 def _revision(folder: Path) -> str:
-    """The first 16 hexadecimal digits of a SHA-256 over config, tokenizer and weights.
+    """Return the first 16 hexadecimal digits of a SHA-256 over config, tokenizer and weights.
 
     Line endings are normalised, because they depend on the settings of a Git checkout.
     """

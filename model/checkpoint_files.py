@@ -28,7 +28,7 @@ RUN = "run.json"
 
 
 def added_models_dir() -> Path:
-    """The directory that `headlight add` adds models to, if the command names none."""
+    """Return the directory that `headlight add` adds models to, if the command names none."""
     named = os.environ.get("HEADLIGHT_MODELS_DIR")
     return Path(named) if named else user_data_path("headlight", appauthor=False) / "models"
 
@@ -54,7 +54,7 @@ def require_finished(folder: Path) -> None:
 
 
 def require_file(folder: Path, name: str, max_bytes: int) -> Path:
-    """The path of a regular file inside the folder.
+    """Return the path of a regular file inside the folder.
 
     Raises:
         CheckpointError: the file is missing, not a regular file, too large, or outside the folder.
@@ -144,7 +144,7 @@ def open_tensors(folder: Path, name: str, max_bytes: int) -> Iterator[Any]:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; a duplicate key is an error, as JSON does not define which one counts.
+    """Return a JSON object; a duplicate key is an error, as JSON does not define which one counts.
 
     Raises:
         ValueError: a key occurs twice.
@@ -177,7 +177,7 @@ def require_memory(path: Path, n_numbers: int, itemsize: int = 4) -> None:
 
 
 def memory_bytes() -> int | None:
-    """The memory of this machine or of its container, in bytes; None if unknown."""
+    """Return the memory of this machine or of its container, in bytes; None if unknown."""
     found = []
     try:
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -71,7 +71,7 @@ class Embedding(nn.Module):
         return self.output(self.dropout(self.norm(x)))
 
     def unembed(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        """The logits x·Eᵀ."""
+        """Return the logits x·Eᵀ."""
         return F.linear(x, self.vectors.weight)
 
     def _positions(self, start: int, count: int) -> Tensor:

@@ -41,13 +41,13 @@ class FeedForward(nn.Module):
         return written
 
     def hidden_units(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
-        """The hidden units f(x·W₁ + b₁), or SiLU(x·W_g) ⊙ x·W₁."""
+        """Return the hidden units f(x·W₁ + b₁), or SiLU(x·W_g) ⊙ x·W₁."""
         activated = self.activation(self.before_activation(x))
         hidden: Tensor = activated * self.up_projection(x) if self.is_gated else activated
         return hidden
 
     def before_activation(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
-        """The argument of f: x·W₁ + b₁, or x·W_g."""
+        """Return the argument of f: x·W₁ + b₁, or x·W_g."""
         projection = self.gate_projection if self.is_gated else self.up_projection
         projected: Tensor = projection(x)
         return projected

@@ -84,7 +84,7 @@ class GeneratedToken:
         return self.likeliest().index(self.id) + 1
 
     def likeliest(self, count: int | None = None) -> list[int]:
-        """The ids of the most likely tokens by the model's own probability.
+        """Return the ids of the most likely tokens by the model's own probability.
 
         Args:
             count: how many; None: all.
@@ -97,7 +97,7 @@ class GeneratedToken:
 def next_token_distribution(
     logits: Float[Tensor, " vocab"], sampling: Sampling
 ) -> Float[Tensor, " vocab"]:
-    """The distribution to sample from, on the CPU: temperature first, then top-k, then top-p."""
+    """Return the distribution to sample from: temperature first, then top-k, then top-p."""
     logits = logits.float().cpu()  # MPS has no float64
     if sampling.temperature == 0:
         return torch.nn.functional.one_hot(logits.argmax(), len(logits)).float()
@@ -134,11 +134,11 @@ class TransformerWriter:
         self.interventions = bound(model.sites, interventions) if interventions else []
 
     def new_cache(self) -> Cache:
-        """An empty cache."""
+        """Return an empty cache."""
         return self.model.new_cache()
 
     def n_cached(self, cache: Cache) -> int:
-        """The number of tokens in a cache."""
+        """Return the number of tokens in a cache."""
         return len(cache[0])
 
     def extend(self, cache: Cache, ids: Sequence[int]) -> None:
@@ -188,7 +188,7 @@ class TransformerWriter:
         ]
 
     def _intervening(self, caches: Sequence[Cache]) -> AbstractContextManager[None]:
-        """The interventions of a pass after the tokens of some caches.
+        """Return the interventions of a pass after the tokens of some caches.
 
         Raises:
             ValueError: an edit of a site acts in a pass of several texts.
@@ -412,7 +412,7 @@ def _require_continuable(writer: Writer, ids: Sequence[int], forced: Sequence[in
 
 
 def last_query(tensor: Tensor, axes: tuple[str, ...], row: int, n_keys: int) -> Tensor:
-    """The part of a captured tensor for a row's last query and own keys, on the CPU."""
+    """Return the part of a captured tensor for a row's last query and own keys, on the CPU."""
     if "key" in axes:
         tensor = tensor.narrow(axes.index("key"), tensor.shape[axes.index("key")] - n_keys, n_keys)
     if "query" in axes:  # from the right, so that the axis before keeps its number

@@ -57,7 +57,7 @@ SHAPE = {
 
 
 def labels_of(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """The labels of a head, the highest score first.
+    """Return the labels of a head, the highest score first.
 
     A score is a label if it is at least a quarter and at least twice its control: what uniform
     attention would give or, for the subject of a verb and the antecedent of a pronoun, the weight
@@ -77,7 +77,7 @@ def _least(name: str, control: float) -> float:
 
 
 def head_labels(profile: Mapping[str, Any]) -> dict[str, list[dict[str, float]]]:
-    """The labels of each head with their scores, by attention, of a whole profile."""
+    """Return the labels of each head with their scores, by attention, of a whole profile."""
     return {
         path: [
             {label: head["scores"][label]["score"] for label in head["labels"]} for head in heads
@@ -87,7 +87,7 @@ def head_labels(profile: Mapping[str, Any]) -> dict[str, list[dict[str, float]]]
 
 
 def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
-    """The profile in a model's folder; None if there is none of this revision.
+    """Return the profile in a model's folder; None if there is none of this revision.
 
     Raises:
         CheckpointError: the file is damaged.
@@ -110,7 +110,7 @@ def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
 
 
 def to_json(profile: Mapping[str, Any]) -> str:
-    """A profile as JSON, one line for each head and each sentence."""
+    """Return a profile as JSON, one line for each head and each sentence."""
     lines = []
     for name, value in profile.items():
         if name == "attentions":

@@ -66,7 +66,7 @@ class HookPoint(nn.Module):
     __call__ = forward
 
     def extra_repr(self) -> str:
-        """The axes, for ``print(model)``."""
+        """Return the axes, for ``print(model)``."""
         return " ".join(self.axes)
 
     def check(self, tensor: Tensor, heads: tuple[int, ...] | None) -> None:
@@ -178,14 +178,14 @@ def is_edited(point: HookPoint) -> bool:
 
 
 def site_of(point: HookPoint) -> str:
-    """The site of a point that is captured in the current context; empty if it is not."""
+    """Return the site of a point that is captured in the current context; empty if it is not."""
     active = _active.get()
     captures = () if active is None else active.captures.get(point, ())
     return captures[0].names[point] if captures else ""
 
 
 def hooked_heads(points: Iterable[HookPoint], n_heads: int) -> tuple[int, ...]:
-    """The heads, ascending, that are captured or edited at any of these points."""
+    """Return the heads, ascending, that are captured or edited at any of these points."""
     active = _active.get()
     if active is None:
         return ()
@@ -238,7 +238,7 @@ class SkipInitialisation(FunctionMode):
 
 
 def count_heads(points: Iterable[HookPoint]) -> int:
-    """The number of heads of the points with a head axis; 0 if there is none."""
+    """Return the number of heads of the points with a head axis; 0 if there is none."""
     return max((point.sizes.get("head", 0) for point in points), default=0)
 
 

@@ -53,7 +53,7 @@ def blockwise_balance_loss(
     expert_indices: Int[Tensor, "batch query top_k"],
     is_token: Bool[Tensor, "batch query"] | None = None,
 ) -> Float[Tensor, ""]:
-    """The mean of `load_balance_loss` over blocks of 6 rows and 32 positions, weighted by tokens.
+    """Return the mean of `load_balance_loss` over blocks of 6 rows and 32 positions.
 
     Padding, where `is_token` is False, is not counted. A loss over the whole batch would let the
     router reserve some experts for the first positions or for a kind of row, and a short text would
@@ -141,7 +141,7 @@ class Experts(nn.Module):
         expert_indices: Int[Tensor, "token top_k"],
         expert_weights: Float[Tensor, "token top_k"],
     ) -> Float[Tensor, "token top_k d_model"]:
-        """The output of each chosen expert times its weight.
+        """Return the output of each chosen expert times its weight.
 
         The (token, expert) pairs are sorted by expert, so that each expert runs on one block.
         """

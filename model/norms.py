@@ -26,7 +26,7 @@ class Norm(HookPoint):
     __call__ = nn.Module.__call__
 
     def normalise(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """The normalised last axis."""
+        """Return the normalised last axis."""
         raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ class LayerNorm(Norm):
         self.shift = nn.Parameter(torch.zeros(d_model))
 
     def normalise(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """The normalised last axis."""
+        """Return the normalised last axis."""
         return F.layer_norm(x, x.shape[-1:], self.scale, self.shift, self.epsilon)
 
 
@@ -52,13 +52,13 @@ class RMSNorm(Norm):
     """
 
     def normalise(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """The normalised last axis; the sum of squares is computed in float32 or better."""
+        """Return the normalised last axis; squares are summed in float32 or better."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         inverse = (wide.square().mean(dim=-1, keepdim=True) + self.epsilon).rsqrt()
         return self.scale * (wide * inverse).to(x.dtype)
 
 
 def make_norm(config: TransformerConfig) -> Norm:
-    """The config's norm over d_model features."""
+    """Return the config's norm over d_model features."""
     kind = {"layer_norm": LayerNorm, "rms_norm": RMSNorm}[config.norm]
     return kind(config.d_model, config.norm_epsilon)

@@ -50,12 +50,12 @@ the scores are read once more, beside the weights, a block has half the keys."""
 
 
 def bin_width(n_tokens: int, resolution: int) -> int:
-    """The tokens of a bin, so that a text has at most `resolution` bins."""
+    """Return the tokens of a bin, so that a text has at most `resolution` bins."""
     return -(-n_tokens // resolution)
 
 
 def n_bins(n_tokens: int, resolution: int) -> int:
-    """The bins of a text; the last one may hold fewer tokens."""
+    """Return the bins of a text; the last one may hold fewer tokens."""
     return -(-n_tokens // bin_width(n_tokens, resolution))
 
 
@@ -132,7 +132,7 @@ class PooledMap:
 
 
 def binned(weights: Tensor, first: int, width: int) -> Tensor:
-    """The weights (… bin key) by bins of keys, 0 where one reaches beyond them."""
+    """Return the weights (… bin key) by bins of keys, 0 where one reaches beyond them."""
     n_before = first % width
     n_after = -(n_before + weights.shape[-1]) % width
     if n_before or n_after:
@@ -195,7 +195,7 @@ def watching(watch: Watch) -> Iterator[Watch]:
 
 
 def current_watch() -> Watch:
-    """The observation of the current context, or one with the defaults."""
+    """Return the observation of the current context, or one with the defaults."""
     return _watch.get() or Watch()
 
 
@@ -369,7 +369,7 @@ class KeptAttention:
         return (*self.queries.shape[:2], self.keys.shape[1])
 
     def tile(self, head: int, queries: Block, keys: Block, resolution: int) -> Mapping[str, Tensor]:
-        """The weights of a rectangle of one head's map, exact or pooled.
+        """Return the weights of a rectangle of one head's map, exact or pooled.
 
         Args:
             head: the head.

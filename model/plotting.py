@@ -42,7 +42,7 @@ class Drawable:
     heads: Sequence[int] | None
 
     def figure(self, site: str | None = None, head: int | None = None) -> Any:
-        """A site's array as a Plotly figure.
+        """Return a site's array as a Plotly figure.
 
         Args:
             site: its name; None: the first attention weights.
@@ -59,7 +59,7 @@ class Drawable:
         return Figure(self.drawing(site, head))
 
     def drawing(self, site: str | None = None, head: int | None = None) -> dict[str, Any]:
-        """The figure of `figure` as plain data: Plotly's ``data`` and ``layout``."""
+        """Return the figure of `figure` as plain data: Plotly's ``data`` and ``layout``."""
         site = site or self._first_site()
         matrix, axes, shown = self._matrix(site, head)
         labels = [
@@ -72,7 +72,7 @@ class Drawable:
         return heatmap(matrix, axes=axes, labels=labels, title=title)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """The first attention weights for a notebook, as Plotly data and as HTML with an SVG.
+        """Return the first attention weights for a notebook, as Plotly data and as HTML.
 
         A notebook file stores what it shows. Arrays over `MAX_HOVER_ELEMENTS` are stored as SVG
         alone, and logits over a vocabulary only as the text of `__repr__`.
@@ -101,7 +101,7 @@ class Drawable:
     def _matrix(
         self, site: str, head: int | None
     ) -> tuple[NDArray[np.generic], tuple[str, ...], int | None]:
-        """The matrix to draw, its axes, and its head if it has one."""
+        """Return the matrix to draw, its axes, and its head if it has one."""
         if site not in self.tensors:
             raise UndrawableArray(f"the trace lacks {site!r}; it holds {', '.join(self.tensors)}")
         array = self.tensors[site]
@@ -120,7 +120,7 @@ class Drawable:
         return data, axes, shown
 
     def _labels(self, site: str, axis: str, size: int) -> list[str]:
-        """The tokens along an axis, or indices if its places are not tokens."""
+        """Return the tokens along an axis, or indices if its places are not tokens."""
         tokens = tokens_along(self, site, axis, size)
         return [label_of(token.text) for token in tokens] or [str(place) for place in range(size)]
 
@@ -132,7 +132,7 @@ def heatmap(
     labels: Sequence[Sequence[str]],
     title: str,
 ) -> dict[str, Any]:
-    """A matrix as plain data for Plotly; infinite and missing values are left out.
+    """Return a matrix as plain data for Plotly; infinite and missing values are left out.
 
     Both axes are numeric with tick labels: on a category axis, equal tokens would be merged.
 
@@ -184,7 +184,7 @@ def _axis(name: str, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _range(values: NDArray[np.float64]) -> tuple[float, float]:
-    """The range of the colours: [0, 1] for shares, [0, max] for amounts, else [−max, max]."""
+    """Return the range of the colours: [0, 1], [0, max] for amounts, else [−max, max]."""
     if values.size == 0:
         return 0.0, 1.0
     largest = float(np.abs(values).max())
@@ -208,7 +208,7 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 116, 112, 84, 12
 
 
 def to_html(drawing: Mapping[str, Any], caption: str, details: Sequence[str]) -> str:
-    """A drawing as HTML without scripts.
+    """Return a drawing as HTML without scripts.
 
     The image is an SVG in an ``img``, which sites that sanitise notebooks leave in place.
 
@@ -228,7 +228,7 @@ def to_html(drawing: Mapping[str, Any], caption: str, details: Sequence[str]) ->
 
 
 def to_svg(drawing: Mapping[str, Any]) -> str:
-    """A drawing as SVG: a square per element, axis labels and the colour scale.
+    """Return a drawing as SVG: a square per element, axis labels and the colour scale.
 
     Of an array with more than `MAX_SQUARES` rows or columns, a square shows the greatest value of
     its block, so that the image stays below 100 kB.
@@ -256,7 +256,7 @@ def to_svg(drawing: Mapping[str, Any]) -> str:
 def _squares(
     values: NDArray[np.float64], trace: Mapping[str, Any], width: int, height: int
 ) -> list[str]:
-    """A path for each colour, through the squares that have it."""
+    """Return a path for each colour, through the squares that have it."""
     for axis, size in enumerate(values.shape):
         starts = np.arange(0, size, math.ceil(size / MAX_SQUARES))
         values = np.fmax.reduceat(values, starts, axis=axis)
@@ -288,7 +288,7 @@ def _tick_labels(axis: Mapping[str, Any], side: float, *, is_column: bool) -> li
 
 
 def _colour_bar(trace: Mapping[str, Any], left: int, height: int) -> list[str]:
-    """The colour scale from bottom to top, labelled with five values."""
+    """Return the colour scale from bottom to top, labelled with five values."""
     stops = [f'<stop offset="{at}" stop-color="{rgb}"/>' for at, rgb in trace["colorscale"]]
     lowest, highest = trace["zmin"], trace["zmax"]
     values = [
@@ -314,7 +314,7 @@ _JOINERS = frozenset("\u034f\u200c\u200d\ufe0e\ufe0f")
 
 
 def label_of(text: str) -> str:
-    """A token's text as an axis label, at most 12 characters and with ``& < >`` escaped.
+    """Return a token's text as an axis label, at most 12 characters and with ``& < >`` escaped.
 
     Spaces around the text are removed; control and bidirectional formatting characters are shown
     by a symbol or code point. A right-to-left label is isolated, so that it does not reorder the
@@ -329,7 +329,7 @@ def label_of(text: str) -> str:
 
 
 def ticks_of(labels: Sequence[str]) -> tuple[list[int], list[str]]:
-    """The places and labels of at most `MAX_LABELS` ticks: all, or every 2nd, 4th, 8th …."""
+    """Return places and labels of at most `MAX_LABELS` ticks: all, or every 2nd, 4th …."""
     step = 1
     while len(labels) > MAX_LABELS * step:
         step *= 2
@@ -385,7 +385,7 @@ _TO_LINEAR_RGB = np.array(
 
 @cache
 def colour_scale(*, is_signed: bool = False) -> tuple[tuple[float, str], ...]:
-    """The colours from the lowest value to the highest as Plotly takes them: places and colours.
+    """Return the colours from the lowest value to the highest, as Plotly takes them.
 
     Args:
         is_signed: whether the scale diverges from zero in its middle.

@@ -53,7 +53,7 @@ def position_angles(
 
 
 def frequencies(width: int) -> Float[Tensor, " frequency"]:
-    """The rotation of each pair of dimensions from one position to the next, in radians."""
+    """Return the rotation of each pair from one position to the next, in radians."""
     return position_angles(1, width, start=1)[0]
 
 
@@ -79,7 +79,7 @@ def rotate(
 
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, " head"]:
-    """The slope of each head: 2^(−8/n), 2^(−16/n), … , 2^(−8) for n heads.
+    """Return the slope of each head: 2^(−8/n), 2^(−16/n), … , 2^(−8) for n heads.
 
     If n is not a power of two: the slopes for the next smaller power, then every other slope for
     the next greater one. Press et al. 2022, https://arxiv.org/abs/2108.12409, section 3.
@@ -108,7 +108,7 @@ def alibi_bias(
 
 
 def sinusoidal_encoding(n_positions: int, d_model: int) -> dict[str, NamedArray]:
-    """The sinusoidal encoding and its frequencies.
+    """Return the sinusoidal encoding and its frequencies.
 
     Args:
         n_positions: positions from 0 on.
@@ -125,7 +125,7 @@ def sinusoidal_encoding(n_positions: int, d_model: int) -> dict[str, NamedArray]
 
 
 def rotary_encoding(n_positions: int, d_head: int) -> dict[str, NamedArray]:
-    """The rotation of each pair of dimensions of a query or key by position.
+    """Return the rotation of each pair of dimensions of a query or key by position.
 
     Args:
         n_positions: positions from 0 on.
@@ -140,7 +140,7 @@ def rotary_encoding(n_positions: int, d_head: int) -> dict[str, NamedArray]:
 
 
 def alibi_encoding(n_positions: int, n_heads: int) -> dict[str, NamedArray]:
-    """The slopes and biases of ALiBi, on both sides of the diagonal.
+    """Return the slopes and biases of ALiBi, on both sides of the diagonal.
 
     Args:
         n_positions: positions from 0 on.
@@ -156,5 +156,5 @@ def alibi_encoding(n_positions: int, n_heads: int) -> dict[str, NamedArray]:
 
 
 def as_named(axes: str, tensor: Tensor) -> NamedArray:
-    """A tensor as a float32 array whose axes have these names."""
+    """Return a tensor as a float32 array whose axes have these names."""
     return NamedArray(tuple(axes.split()), tensor.detach().float().cpu().numpy())

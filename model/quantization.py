@@ -69,7 +69,7 @@ class Quantization(Intervention):
         return (self,)
 
     def chosen(self, matrices: Iterable[str]) -> list[str]:
-        """The names of the matrices to quantize, in the order given.
+        """Return the names of the matrices to quantize, in the order given.
 
         Args:
             matrices: the names of the model's, as `matrices_of` lists them.
@@ -92,12 +92,12 @@ class Quantization(Intervention):
 
 @lru_cache(maxsize=64)
 def _matcher(part: str) -> Callable[[str], object]:
-    """A function that returns a match or None of a matrix that is the part, or inside it."""
+    """Return a function that matches a matrix that is the part, or lies inside it."""
     return re.compile(rf"{translate(part)}|{translate(part + '.*')}").match
 
 
 def _general(name: str) -> str:
-    """The module of a matrix with its layer as a star, ``decoder.layers.*.self_attention``."""
+    """Return the module of a matrix with its layer as a star."""
     found = re.match(r"(.*\.layers)\.\d+\.([a-z_]+)", name)
     return f"{found[1]}.*.{found[2]}" if found else name.rpartition(".")[0]
 
@@ -148,12 +148,12 @@ class StoredQuantization(Quantization):
 
 
 def matrices_of(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters with two or more axes by name; a matrix that two stacks share once."""
+    """Return the parameters with two or more axes by name, a shared matrix once."""
     return {name: found for name, found in model.named_parameters() if found.ndim > 1}
 
 
 def parts_of(matrices: Iterable[str]) -> list[str]:
-    """The parts of a model: its embeddings, and in each layer every attention and network."""
+    """Return the parts of a model: its embeddings, and each layer's attentions and network."""
     found = (re.match(r".*\.layers\.\d+\.[a-z_]+|.*\.embedding", name) for name in matrices)
     return list(dict.fromkeys(one[0] for one in found if one))
 
@@ -225,7 +225,7 @@ def quantize(tensor: Float[Tensor, "*shape"], bits: int, per: Granularity = "cha
 def fake_quantize(
     tensor: Float[Tensor, "*shape"], bits: int, per: Granularity = "channel"
 ) -> Float[Tensor, "*shape"]:
-    """The tensor that `quantize` leaves, in the dtype it had; arguments as there."""
+    """Return the tensor that `quantize` leaves, in the dtype it had; arguments as there."""
     return quantize(tensor, bits, per).dequantize().to(tensor.dtype)
 
 
@@ -262,7 +262,7 @@ class DynamicLinear(nn.Linear):
             self.packed = torch.ops.quantized.linear_prepack(weight, linear.bias)
 
     def forward(self, x: Float[Tensor, "*row inputs"]) -> Float[Tensor, "*row outputs"]:
-        """The product, of rows that share the scale of x."""
+        """Return the product, of rows that share the scale of x."""
         product: Tensor = torch.ops.quantized.linear_dynamic(x, self.packed, True)
         return product
 
@@ -297,7 +297,7 @@ class _Replacing(FunctionMode):
 def assigned(
     matrices: Iterable[str], quantizations: Sequence[Quantization]
 ) -> dict[str, Quantization]:
-    """The quantization of each matrix that one of them chooses.
+    """Return the quantization of each matrix that one of them chooses.
 
     Raises:
         UnknownPart: a part matches no matrix.
@@ -331,7 +331,7 @@ _KEEPING = Lock()
 
 
 def _rounded(model: nn.Module, quantizations: tuple[Quantization, ...]) -> dict[int, Tensor]:
-    """The rounded copies by the id of their parameter.
+    """Return the rounded copies by the id of their parameter.
 
     The last ones of a model are kept while its weights stay as they are: a text that is generated
     needs them at every token, and making them takes five times as long as a pass.

@@ -135,20 +135,20 @@ class TextTokenizer(Protocol):
         """The number of tokens, special ones included."""
 
     def encode(self, text: str) -> list[Token]:
-        """The tokens of a text with the special tokens that the model expects around it.
+        """Return the tokens of a text with the special tokens that the model expects around it.
 
         Raises:
             ValueError: the text cannot be encoded.
         """
 
     def encode_target(self, text: str) -> list[Token]:
-        """The tokens that the decoder of an encoder–decoder reads for a target, as `encode`."""
+        """Return the tokens that an encoder–decoder's decoder reads for a target."""
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the tokens; special tokens have none."""
+        """Return the text of the tokens; special tokens have none."""
 
     def text_of(self, token: int) -> str:
-        """The text of one token."""
+        """Return the text of one token."""
 
     def is_special(self, token: int) -> bool:
         """Whether a token is special."""
@@ -171,10 +171,10 @@ class Writer(Protocol):
         """The architecture."""
 
     def new_cache(self) -> Any:
-        """An empty cache of one text."""
+        """Return an empty cache of one text."""
 
     def n_cached(self, cache: Any) -> int:
-        """The number of tokens in a cache."""
+        """Return the number of tokens in a cache."""
 
     def extend(self, cache: Any, ids: Sequence[int]) -> None:
         """Read tokens into a cache."""
@@ -278,7 +278,7 @@ class Served(Protocol):
         """The tokens after which a text that the model writes ends."""
 
     def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The ids that an encoder–decoder writes for each source, without start and end tokens.
+        """Return the ids that an encoder–decoder writes for each source, without specials.
 
         Raises:
             ValueError: the model is not an encoder–decoder.
@@ -293,7 +293,7 @@ class Served(Protocol):
         """
 
     def writer(self, interventions: Sequence[Intervention] = ()) -> Writer:
-        """A writer of the model.
+        """Return a writer of the model.
 
         Args:
             interventions: act in every pass of the writer, validated.
@@ -305,7 +305,7 @@ class Served(Protocol):
     def exits(
         self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
     ) -> Iterator[Float[np.ndarray, "query vocab"]]:
-        """The logits of each residual stream of a stack, as if it left the stack's last layer.
+        """Return the logits of each stream of a stack, as if it left the last layer.
 
         Raises:
             ValueError: the model's exit cannot be run by itself.
@@ -314,7 +314,7 @@ class Served(Protocol):
     def linear_exit(
         self, stack: str, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
     ) -> LinearExit:
-        """The logits of some tokens, with the scale of the final norm frozen at this stream.
+        """Return the logits of some tokens, with the scale of the final norm frozen at this stream.
 
         The function gives the model's logits at this stream, and is linear around it.
 
@@ -337,7 +337,7 @@ class Served(Protocol):
         tokens: tuple[int, int],
         interventions: Sequence[Intervention],
     ) -> Mapping[str, Tensor]:
-        """The gradient of a logit difference with respect to the tensors at some sites.
+        """Return the gradient of a logit difference with respect to the tensors at some sites.
 
         Args:
             text: token ids.
@@ -361,7 +361,7 @@ class Served(Protocol):
         """
 
     def weights(self) -> Mapping[str, Weight]:
-        """The trained matrices by name; of attention, by head.
+        """Return the trained matrices by name; of attention, by head.
 
         ``{attention}.W_Q``, ``.W_K``, ``.W_V`` (head, d_model, d_head), ``.W_O`` (head, d_head,
         d_model), their biases ``.b_Q`` …, ``.b_O``, and ``.norm_scale``, ``.norm_shift`` (d_model)
@@ -375,7 +375,7 @@ class Served(Protocol):
         """
 
     def positions(self, n: int) -> dict[str, NamedArray]:
-        """The encoding of the positions 0 … n−1, named as in `headlight.model.positions`.
+        """Return the encoding of the positions 0 … n−1, named as in `headlight.model.positions`.
 
         Raises:
             ValueError: the model encodes no positions, or fewer.

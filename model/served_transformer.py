@@ -210,7 +210,7 @@ class Checkpoint:
 
 
 def learned_encoding(model: Transformer, n: int) -> dict[str, NamedArray]:
-    """The first rows of each table of learned positions: ``encoding``, or one for each stack."""
+    """Return the first rows of each table of learned positions."""
     ending = ".embedding.positions.weight"
     tables = {
         name.removesuffix(ending): table[:n]
@@ -226,7 +226,7 @@ def learned_encoding(model: Transformer, n: int) -> dict[str, NamedArray]:
 def _weight(
     axes: tuple[str, ...], tensor: Tensor, make: Callable[[Tensor], Tensor] = lambda found: found
 ) -> Weight:
-    """A matrix that is made of a parameter when it is read."""
+    """Return a matrix that is made of a parameter when it is read."""
     with torch.device("meta"):
         shape = make(torch.empty(tensor.shape)).shape
 
@@ -237,7 +237,7 @@ def _weight(
 
 
 def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, Weight]]:
-    """The projections of an attention by head; shared keys and values are repeated."""
+    """Yield the projections of an attention by head; shared keys and values are repeated."""
     assert isinstance(attention, MultiHeadAttention)
     n_heads = attention.n_heads
 
@@ -281,6 +281,6 @@ def _named(tensor: Tensor) -> NamedArray:
 
 
 def _n_layers(sites: Sequence[str]) -> int | None:
-    """The layers, from the first on, whose pass has all sites; None: the whole pass has them."""
+    """Return the first layers that have all sites; None: the whole pass has them."""
     layers = [layer for site in sites if (layer := layer_of(site)) is not None]
     return max(layers) + 1 if layers and len(layers) == len(sites) else None

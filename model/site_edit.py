@@ -215,7 +215,7 @@ class SiteEdit(Intervention):
         return tuple(axis for axis in self.axes if axis != "batch")
 
     def apply(self, tensor: Tensor) -> Tensor:
-        """The tensor of the site, edited; with the axes of the site."""
+        """Return the tensor of the site, edited; with the axes of the site."""
         axis = _token_axis(self.site, self.axes)
         start = 0 if self.axes[axis] == "key" else self.start
         end = start + tensor.shape[axis]
@@ -342,7 +342,7 @@ class RowEdits(Intervention):
         yield self.site, self.apply
 
     def apply(self, tensor: Tensor) -> Tensor:
-        """The tensor of the site with its rows edited."""
+        """Return the tensor of the site with its rows edited."""
         edited = tensor.clone()
         for row, edit in enumerate(self.rows):
             if edit is not None:
@@ -378,7 +378,7 @@ def _index(numbers: Sequence[int], like: Tensor) -> Tensor:
 
 
 def _replaced(tensor: Tensor, chosen: Sequence[tuple[int, Tensor]], part: Tensor) -> Tensor:
-    """The tensor with a part of it replaced; the tensor itself stays as it is."""
+    """Return the tensor with a part of it replaced; the tensor itself stays as it is."""
     if not chosen:
         return part
     (axis, index), *rest = chosen

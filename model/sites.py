@@ -41,7 +41,7 @@ class Site:
 
 
 def match_sites(globs: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The names that match any of the globs, in the order of the names.
+    """Return the names that match any of the globs, in the order of the names.
 
     Raises:
         UnknownSite: a glob matches nothing; the message suggests the nearest name or glob.
@@ -58,7 +58,7 @@ def match_sites(globs: Iterable[str], names: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _matcher(glob: str) -> Callable[[str], object]:
-    """A function that returns a match or None, compiled once per glob.
+    """Return a function that returns a match or None, compiled once per glob.
 
     `fnmatch.filter` would keep 32,768 compiled globs, which clients choose; 64 are enough.
     """
@@ -81,7 +81,7 @@ def _unknown_site(glob: str, names: Sequence[str]) -> str:
 
 
 def layer_of(site: str) -> int | None:
-    """The number of the layer that a site belongs to; None for a site outside the layers."""
+    """Return the number of the layer that a site belongs to; None: it is outside."""
     found = _LAYER.search(site)
     return int(found.group(1)) if found else None
 
@@ -121,7 +121,7 @@ class HasTokens(Protocol):
 
 
 def tokens_along(texts: HasTokens, site: str, axis: str, size: int) -> Sequence[Any]:
-    """The tokens along an axis of a site's array; empty if the axis does not index tokens.
+    """Return the tokens along an axis of a site's array; empty if the axis does not index tokens.
 
     In an encoder–decoder, the encoder and the keys of cross-attention have the tokens of the
     source; everything else has those of the target.

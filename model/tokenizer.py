@@ -101,7 +101,7 @@ class Tokenizer:
         return self._backend.get_vocab_size()
 
     def encode(self, text: str) -> list[Token]:
-        """The tokens of a text, the start token first.
+        """Return the tokens of a text, the start token first.
 
         Raises:
             ValueError: the text holds a lone surrogate, which UTF-8 cannot encode.
@@ -120,22 +120,22 @@ class Tokenizer:
         return tokens + self._pieces(text[begin:], begin, n_words)
 
     def encode_target(self, text: str) -> list[Token]:
-        """The tokens of a target; those of a text."""
+        """Return the tokens of a target; those of a text."""
         return self.encode(text)
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts, without start tokens; the fast way to encode a corpus."""
+        """Return the ids of many texts without start tokens: the fast way for a corpus."""
         read = [self._as_read(text) for text in texts]
         encodings = self._backend.encode_batch_fast(read, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the tokens; special tokens have none."""
+        """Return the text of the tokens; special tokens have none."""
         spelled = b"".join(self._bytes_of(token) for token in ids if token not in self._special)
         return spelled.decode(errors="replace")
 
     def text_of(self, token: int) -> str:
-        """The text of one token; bytes that are not whole characters as ``\\xf0\\x9f``.
+        """Return the text of one token; bytes that are not whole characters as ``\\xf0\\x9f``.
 
         Raises:
             ValueError: there is no token of that id.
@@ -158,7 +158,7 @@ class Tokenizer:
         return token in self._special
 
     def to_json(self) -> str:
-        """The JSON of the tokenizer, for `read_tokenizer`."""
+        """Return the JSON of the tokenizer, for `read_tokenizer`."""
         return self._backend.to_str(pretty=True)
 
     def _as_read(self, text: str) -> str:
@@ -178,7 +178,7 @@ class Tokenizer:
         return Token(id=token, text=piece, start=start, end=end, word=None, is_special=True)
 
     def _pieces(self, text: str, start: int, first_word: int) -> list[Token]:
-        """The tokens of a part of a text, with offsets from `start` and words from `first_word`."""
+        """Return the tokens of a part of a text; offsets begin at `start`."""
         encoding = self._backend.encode(text, add_special_tokens=False)
         words = [word for word in encoding.word_ids if word is not None]  # None: a special token's
         return [
@@ -359,7 +359,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 @cache
 def _bytes_by_letter() -> dict[str, int]:
-    """The byte of each letter of the byte-level alphabet of GPT-2.
+    """Return the byte of each letter of the byte-level alphabet of GPT-2.
 
     Printable bytes are represented by themselves, the others by the letters from U+0100 on.
     """

@@ -147,7 +147,7 @@ class Trace(Drawable):
     kept: Mapping[str, Tiles] = field(default_factory=dict)
 
     def show(self, height: int = 800) -> Any:
-        """The page with this trace, for an output cell of a notebook; it needs no server.
+        """Return the page with this trace, for an output cell of a notebook; it needs no server.
 
             headlight.trace(checkpoint, "The cat sat.").show()
 
@@ -174,7 +174,7 @@ class Trace(Drawable):
         keys: tuple[int, int],
         resolution: int = 512,
     ) -> dict[str, NamedArray]:
-        """A rectangle of one head's weights, exact or pooled, without a new pass.
+        """Return a rectangle of one head's weights, exact or pooled, without a new pass.
 
         Args:
             path: of the attention, ``decoder.layers.0.self_attention``.
@@ -198,7 +198,7 @@ class Trace(Drawable):
         return {name: NamedArray(axes, each.float().cpu().numpy()) for name, each in found.items()}
 
     def __getitem__(self, site: str) -> NDArray[np.generic]:
-        """The array of a site.
+        """Return the array of a site.
 
         Raises:
             KeyError: the site was not captured; the message lists the sites that were.
@@ -208,14 +208,14 @@ class Trace(Drawable):
         return self.tensors[site].data
 
     def __iter__(self) -> Iterator[str]:
-        """The names of its sites."""
+        """Return the names of its sites."""
         return iter(self.tensors)
 
     def __contains__(self, site: object) -> bool:
         return site in self.tensors
 
     def __repr__(self) -> str:
-        """The text, the model, and one line for each site."""
+        """Return the text, the model, and one line for each site."""
         text = self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
         lines = [f"Trace of {text!r} by {self.model}"]
         for site, array in self.tensors.items():

@@ -98,7 +98,7 @@ class PassSpec:
         return chosen | {"row": len(self.queries or ())}
 
     def with_sites(self, sites: Iterable[str]) -> PassSpec:
-        """This spec with further sites of the same model, each once."""
+        """Return this spec with further sites of the same model, each once."""
         return replace(self, sites=tuple(dict.fromkeys([*self.sites, *sites])))
 
 
@@ -156,7 +156,7 @@ def pass_spec(
 
 
 def _listed(items: Any) -> tuple[Any, ...] | None:
-    """A tuple of strings or whole numbers, given one or several, NumPy's too; None of None."""
+    """Return a tuple of strings or whole numbers, given one or several; None of None."""
     if items is None:
         return None
     several = (items,) if isinstance(items, str) or not isinstance(items, Iterable) else items
@@ -166,7 +166,7 @@ def _listed(items: Any) -> tuple[Any, ...] | None:
 def _observed_sites(
     description: Description, spec: PassSpec, layers: Sequence[int] | None
 ) -> list[str]:
-    """The maps and rows of a pass.
+    """Return the maps and rows of a pass.
 
     Raises:
         ValueError: the resolution is less than 1.
@@ -226,7 +226,7 @@ class ModelInput:
         return len(self.tokens) + len(self.target_tokens or ())
 
     def axis_lengths(self, site: str) -> dict[str, int]:
-        """The lengths of the query, key and position axes at a site."""
+        """Return the lengths of the query, key and position axes at a site."""
         n_source = len(self.tokens)
         n_target = n_source if self.target_tokens is None else len(self.target_tokens)
         n_queries = n_source if site.startswith("encoder.") else n_target
@@ -293,7 +293,7 @@ def read_tokens(
     special_tokens: bool = True,
     limit: int | None = None,
 ) -> tuple[Token, ...]:
-    """The tokens that a model reads for a text.
+    """Return the tokens that a model reads for a text.
 
     Args:
         checkpoint: the model and its tokenizer.
@@ -339,7 +339,7 @@ def require_known(checkpoint: Served, tokens: Iterable[Token]) -> None:
 def read_ids(
     checkpoint: Served, ids: Sequence[int], limit: int | None = None
 ) -> tuple[str, tuple[Token, ...]]:
-    """The text of token ids, and the tokens with their places in it.
+    """Return the text of token ids, and the tokens with their places in it.
 
     If the text of the ids has just these tokens, they are those of `read_tokens`. Otherwise the
     text is that of each token in a row, special ones included, and a word begins at a space, at a
@@ -372,7 +372,7 @@ def read_ids(
 
 
 def typed_tokens(tokens: Iterable[Token]) -> list[Token]:
-    """The tokens without the special ones that stand for no character of the text."""
+    """Return the tokens without the special ones that stand for no character of the text."""
     return [token for token in tokens if token.is_typed]
 
 
@@ -404,7 +404,7 @@ def lacks_target(checkpoint: Served, read: ModelInput) -> bool:
 
 
 def with_translations(checkpoint: Served, inputs: Sequence[ModelInput]) -> list[ModelInput]:
-    """The inputs with the model's own translation wherever an encoder–decoder lacks a target.
+    """Return the inputs with the model's translation where a target is missing.
 
     All are translated in one batch and without interventions, so that passes with and without them
     read the same tokens.
@@ -631,7 +631,7 @@ def run_batch(
 
 
 def _watch_of(spec: PassSpec, on_progress: Callable[[float], object] | None) -> Watch:
-    """The observation of a pass; a finer map than the default is one that was asked for."""
+    """Return the observation of a pass; a map finer than the default was asked for."""
     parts = (site.rpartition(".") for site in spec.sites)
     watch = Watch(
         queries=spec.queries or (),
@@ -649,7 +649,7 @@ def _ids(tokens: Sequence[Token]) -> list[int]:
 def _arrays(
     captured: Mapping[str, Tensor], checkpoint: Served, inputs: Sequence[ModelInput]
 ) -> list[dict[str, NamedArray]]:
-    """The arrays of each input by site: its own row, as long as its own text."""
+    """Return the arrays of each input by site: its own row, as long as its own text."""
     sites = checkpoint.description.capturable
     arrays: list[dict[str, NamedArray]] = [{} for _ in inputs]
     for site, tensor in captured.items():

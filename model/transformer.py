@@ -78,7 +78,7 @@ class Stack(nn.Module):
         start: int | Tensor | None = None,
         n_layers: int | None = None,
     ) -> LayerOutput:
-        """The normalised output of the last layer that runs, and the mean balance loss.
+        """Return the normalised output of the last layer that runs, and the mean balance loss.
 
         Args:
             ids: token ids in [0, vocab_size).
@@ -168,7 +168,7 @@ class Transformer(HookedModule):
     def encode(
         self, ids: Int[Tensor, "batch source"], *, is_token: IsToken | None = None
     ) -> tuple[Memory, Float[Tensor, ""]]:
-        """The encoder's output for a source, and the balance loss."""
+        """Return the encoder's output for a source, and the balance loss."""
         x, loss = self.encoder(ids, is_token=is_token)
         return Memory(x, is_token), loss
 
@@ -212,11 +212,11 @@ class Transformer(HookedModule):
         return self.logits(stack.embedding.unembed(x))
 
     def new_cache(self) -> Cache:
-        """An empty cache of keys and values, one for each layer of the decoder."""
+        """Return an empty cache of keys and values, one for each layer of the decoder."""
         return [LayerCache() for _ in range(self.config.n_layers)]
 
     def weights(self) -> dict[str, Tensor]:
-        """The trained tensors by name; a tensor that two stacks share is listed once."""
+        """Return the trained tensors by name; a tensor that two stacks share is listed once."""
         return dict(self.named_parameters())
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:

@@ -44,7 +44,7 @@ class Beam:
 
 
 def longest_target(n_source: int, max_tokens: int) -> int:
-    """The maximum length of a translation, end token included: twice the source's plus ten."""
+    """Return the most tokens of a translation, the end included: twice the source and ten."""
     return min(2 * n_source + 10, max_tokens - 1)
 
 

@@ -29,7 +29,7 @@ def pack(values: UInt8[Tensor, "*shape"], bits: int) -> UInt8[Tensor, " byte"]:
 
 
 def unpack(packed: UInt8[Tensor, " byte"], bits: int, shape: Sequence[int]) -> UInt8[Tensor, ...]:
-    """The numbers that `pack` packed, in this shape."""
+    """Return the numbers that `pack` packed, in this shape."""
     if bits == MOST_BITS:
         return packed.view(*shape)
     n_numbers = int(np.prod(shape))
@@ -39,7 +39,7 @@ def unpack(packed: UInt8[Tensor, " byte"], bits: int, shape: Sequence[int]) -> U
 
 
 def n_packed_bytes(n_numbers: int, bits: int) -> int:
-    """The bytes that `pack` makes of so many numbers."""
+    """Return the bytes that `pack` makes of so many numbers."""
     return -(-n_numbers * bits // 8)
 
 
@@ -56,7 +56,7 @@ class Stored(NamedTuple):
 def stored_layout(
     weights: Mapping[str, Tensor], quantization: Quantization | None
 ) -> dict[str, Stored]:
-    """The tensors of a file by name; a quantized matrix has its packed values, scales and zeros.
+    """Return the tensors of a file by name; a quantized matrix has values, scales, zeros.
 
     Args:
         weights: by name, of any device, the meta device too.
@@ -80,7 +80,7 @@ def stored_layout(
 def stored_weights(
     weights: Mapping[str, Tensor], quantization: Quantization | None, dtype: torch.dtype
 ) -> dict[str, Tensor]:
-    """The tensors to write to a file, as `stored_layout` describes them.
+    """Return the tensors to write to a file, as `stored_layout` describes them.
 
     Args:
         weights: by name.
@@ -107,7 +107,7 @@ def stored_weights(
 def restored_weights(
     read: Callable[[str], Tensor], weights: Mapping[str, Tensor], quantization: Quantization | None
 ) -> dict[str, Tensor]:
-    """The weights of a file in float32.
+    """Return the weights of a file in float32.
 
     Args:
         read: a tensor of the file by its name.

@@ -202,7 +202,7 @@ UNUSUAL = {
 
 
 def make_model(name, **changes):
-    """A random model, its weights large enough that every term of a softmax shows."""
+    """Return a random model, its weights large enough that every term of a softmax shows."""
     import transformers
 
     class_name, sizes = ARCHITECTURES[name] if name in ARCHITECTURES else MORE[name]
@@ -223,7 +223,7 @@ def make_model(name, **changes):
 
 
 def make_tokenizer():
-    """A byte-level tokenizer of 320 tokens."""
+    """Return a byte-level tokenizer of 320 tokens."""
     import transformers
 
     backend = tokenizers.Tokenizer(tokenizers.models.BPE())

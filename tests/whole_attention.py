@@ -86,7 +86,7 @@ def case(kind, n, *, n_heads=4, d_head=16, n_rows=2, seed=0, spread=2):
 
 
 def whole_weights(one):
-    """The weights (batch, head, query, key) and, if there is a sink, its weight."""
+    """Return the weights (batch, head, query, key) and, if there is a sink, its weight."""
     scores = one.scores
     if one.terms.sinks is None:
         return scores.softmax(-1).nan_to_num(0), None
@@ -124,7 +124,7 @@ def observed(one, queries, resolution):
 
 
 def context(one):
-    """The average of the values, by the whole weights."""
+    """Return the average of the values, by the whole weights."""
     sharers = one.queries.shape[1] // one.values.shape[1]
     return whole_weights(one)[0] @ one.values.double().repeat_interleave(sharers, 1)
 

@@ -113,7 +113,7 @@ class _BaseClient(Generic[Http, Transport]):
 
 
 def _sync(endpoint: Callable[P, Call[Answer]]) -> Callable[Concatenate["Client", P], Answer]:
-    """A method of `Client` that sends the call of an endpoint."""
+    """Return a method of `Client` that sends the call of an endpoint."""
 
     def method(self: "Client", /, *args: P.args, **options: P.kwargs) -> Answer:
         call = endpoint(*args, **options)
@@ -126,7 +126,7 @@ def _sync(endpoint: Callable[P, Call[Answer]]) -> Callable[Concatenate["Client",
 def _async(
     endpoint: Callable[P, Call[Answer]],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, Answer]]:
-    """A method of `AsyncClient` that sends the call of an endpoint."""
+    """Return a method of `AsyncClient` that sends the call of an endpoint."""
 
     async def method(self: "AsyncClient", /, *args: P.args, **options: P.kwargs) -> Answer:
         call = endpoint(*args, **options)
@@ -139,7 +139,7 @@ def _async(
 def _sync_stream(
     endpoint: Callable[P, Call[Answer]],
 ) -> Callable[Concatenate["Client", P], Generator[Answer, None, None]]:
-    """A method of `Client` that yields the events of an endpoint."""
+    """Return a method of `Client` that yields the events of an endpoint."""
 
     def method(
         self: "Client", /, *args: P.args, **options: P.kwargs
@@ -152,7 +152,7 @@ def _sync_stream(
 def _async_stream(
     endpoint: Callable[P, Call[Answer]],
 ) -> Callable[Concatenate["AsyncClient", P], AsyncGenerator[Answer, None]]:
-    """A method of `AsyncClient` that yields the events of an endpoint."""
+    """Return a method of `AsyncClient` that yields the events of an endpoint."""
 
     def method(
         self: "AsyncClient", /, *args: P.args, **options: P.kwargs
@@ -357,7 +357,7 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
 
 
 def _own_headers(api_key: str | None) -> dict[str, str]:
-    """The client's name, and the key as a bearer token.
+    """Return the client's name, and the key as a bearer token.
 
     Raises:
         ValueError: the key cannot be sent.

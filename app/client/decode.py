@@ -51,7 +51,7 @@ class Analysis(Mapping[str, Any]):
     metadata: Mapping[str, Any]
 
     def __getitem__(self, name: str) -> Any:
-        """An array, or a member of the metadata, by name."""
+        """Return an array, or a member of the metadata, by name."""
         if name in self.arrays:
             return self.arrays[name].data
         if name in self.metadata:
@@ -110,7 +110,7 @@ class Positional:
     tensors: Mapping[str, NamedArray]
 
     def __getitem__(self, name: str) -> NDArray[np.generic]:
-        """An array by name: `encoding`, `angles`, `slopes`."""
+        """Return an array by name: `encoding`, `angles`, `slopes`."""
         return _named(name, self.tensors)
 
 
@@ -123,7 +123,7 @@ class Experiment:
     arrays: Mapping[str, NamedArray]
 
     def __getitem__(self, name: str) -> NDArray[np.generic]:
-        """An array by name."""
+        """Return an array by name."""
         return _named(name, self.arrays)
 
 
@@ -142,7 +142,7 @@ def read_experiment(content: bytes) -> Experiment:
 
 
 def named_array(array: ArrayAnswer) -> NamedArray:
-    """The array that an answer or an event of an experiment holds; null is NaN."""
+    """Return the array that an answer or an event of an experiment holds; null is NaN."""
     dtype = "str" if array.dtype == "string" else array.dtype
     data = np.array(array.data, dtype=object)
     if array.dtype.startswith("float"):
@@ -203,7 +203,7 @@ def read_positional(content: bytes) -> Positional:
 
 
 def read_safetensors(content: bytes) -> tuple[dict[str, NamedArray], dict[str, Any]]:
-    """The arrays of a safetensors answer by name, and its other members.
+    """Return the arrays of a safetensors answer by name, and its other members.
 
     Arrays sent as uint16 are multiplied by their scale, packed triangles are restored to full
     arrays, and masked numbers are -inf.
@@ -232,7 +232,7 @@ def read_safetensors(content: bytes) -> tuple[dict[str, NamedArray], dict[str, A
 
 
 def read_json(kind: type[Answer]) -> Callable[[bytes], Answer]:
-    """A reader of JSON answers of a type.
+    """Return a reader of JSON answers of a type.
 
     The reader raises `UnreadableAnswer` if the JSON does not have that type.
     """
@@ -251,7 +251,7 @@ _read_result = read_json(ExperimentResult)
 
 
 def events_of(lines: Iterable[str], kinds: EventKinds = GENERATION) -> Iterator[Any]:
-    """The events of a stream of Server-Sent Events, whose data have these types by name.
+    """Yield the events of a stream of Server-Sent Events, whose data have these types by name.
 
     Raises:
         ProblemError: the stream reports an error.
@@ -330,7 +330,7 @@ def _arrays_of(analysis: str, arrays: Mapping[str, NamedArray]) -> dict[str, Nam
 def _restored(
     array: NDArray[Any], scale: float | None, packed: Mapping[str, Any] | None
 ) -> NDArray[Any]:
-    """The array as it was before it was scaled and its lower triangle was packed."""
+    """Return the array as it was before it was scaled and its lower triangle was packed."""
     triangle = array if scale is None else array * np.float32(scale)
     if packed is None:
         return triangle

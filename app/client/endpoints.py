@@ -80,7 +80,7 @@ class Call(Generic[Answer]):
         return self.path, *named
 
     def request(self, etag: str | None = None) -> dict[str, Any]:
-        """The arguments of `httpx.Client.request`; `etag` makes the request conditional."""
+        """Return arguments for `httpx.Client.request`; `etag` makes the request conditional."""
         headers = {"Accept": self.accept}
         if etag:
             headers["If-None-Match"] = etag
@@ -222,7 +222,7 @@ def traces(
 def trace_by_id(
     trace_id: str, *, dtype: DType | None = None, triangle: bool | None = None
 ) -> Call[Trace]:
-    """A trace computed before, for as long as the server keeps it.
+    """Return a trace computed before, for as long as the server keeps it.
 
     Raises:
         NotFound: it is no longer kept; `trace` computes it again.
@@ -246,7 +246,7 @@ def tile(
     keys: tuple[int, int],
     resolution: SupportsIndex | None = None,
 ) -> Call[dict[str, NamedArray]]:
-    """A rectangle of one head's weights of a trace with a resolution, without a new pass.
+    """Return a rectangle of one head's weights of a trace with a resolution, without a new pass.
 
     Args:
         trace_id: of the trace.
@@ -320,7 +320,7 @@ def positional(
     width: SupportsIndex | None = None,
     heads: SupportsIndex | None = None,
 ) -> Call[Positional]:
-    """The encoding of `length` positions, by a scheme and its sizes or by a model."""
+    """Return the encoding of `length` positions, by a scheme and its sizes or by a model."""
     params = _given(locals(), lists=frozenset())
     path = f"{BASE}/positional"
     return Call(method="GET", path=path, read=read_positional, accept=SAFETENSORS, params=params)
@@ -365,7 +365,7 @@ def experiment_frames(name: str, /, **parameters: Any) -> Call[ExperimentEvent]:
 
 
 def metrics() -> Call[str]:
-    """The server's metrics, in the text format of Prometheus."""
+    """Return the server's metrics, in the text format of Prometheus."""
     return Call(method="GET", path="/metrics", read=bytes.decode, accept="text/plain")
 
 
@@ -373,7 +373,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _given(arguments: Mapping[str, Any], lists: Set[str] = LISTS) -> dict[str, Any]:
-    """The arguments that are not None; a single item where a list belongs becomes a list."""
+    """Return the arguments that are not None; a single item becomes a list where one belongs."""
     given = {name: value for name, value in arguments.items() if value is not None}
     for name in given.keys() & lists:
         is_list = isinstance(given[name], Iterable) and not isinstance(given[name], str | Mapping)
@@ -382,7 +382,7 @@ def _given(arguments: Mapping[str, Any], lists: Set[str] = LISTS) -> dict[str, A
 
 
 def _json_member(member: tuple[str, Any]) -> str:
-    """A member of a request as JSON; raises ValueError for NaN and infinities.
+    """Return a member of a request as JSON; raises ValueError for NaN and infinities.
 
     A letter beyond ASCII takes two to four bytes, and not the six or twelve of an escape, so that
     a long text in any script fits a body. A lone surrogate, which UTF-8 does not have, is escaped;
@@ -401,7 +401,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy number or array as JSON has it."""
+    """Return a NumPy number or array as JSON has it."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{value!r} cannot be sent as JSON")

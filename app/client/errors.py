@@ -125,7 +125,7 @@ _BY_STATUS: dict[int, type[ProblemError]] = {
 
 
 def error_in(response: httpx.Response) -> HeadlightError | None:
-    """The error that a complete response reports; None if it holds what was asked for."""
+    """Return the error that a complete response reports; None if it holds what was asked for."""
     status = response.status_code
     if status in (200, 304):
         return None
@@ -152,7 +152,7 @@ def error_in(response: httpx.Response) -> HeadlightError | None:
 
 
 def problem_error(members: Mapping[str, Any], **known: Any) -> ProblemError:
-    """The exception for a problem document, of the class that belongs to its status."""
+    """Return the exception for a problem document, of the class that belongs to its status."""
     status = members["status"]
     if (kind := _BY_STATUS.get(status)) is None:
         invalid = OverLimit if "limit" in members else InvalidRequest
@@ -182,7 +182,7 @@ def transport_errors(address: str) -> Iterator[None]:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """A Retry-After in seconds; None if it is a date, which this server never sends."""
+    """Return a Retry-After in seconds; None if it is a date, which this server never sends."""
     try:
         return max(0.0, float(retry_after or ""))
     except ValueError:

@@ -140,7 +140,7 @@ def _is_repository(source: str) -> bool:
 
 
 def _target(name: str, settings: Settings) -> Path:
-    """The folder that a new model will have.
+    """Return the folder that a new model will have.
 
     Raises:
         UsageError: the name is not an id, or there is a model of that name.
@@ -166,7 +166,7 @@ def _target(name: str, settings: Settings) -> Path:
 
 @contextmanager
 def _staging(directory: Path) -> Iterator[Path]:
-    """A hidden folder beside the models, removed with what is still in it."""
+    """Yield a hidden folder beside the models, removed with what is still in it."""
     staged = Path(mkdtemp(prefix=STAGED, dir=directory))
     try:
         yield staged
@@ -259,7 +259,7 @@ def _download(source: str, directory: Path) -> tuple[Path, str]:
 
 
 def _wanted_files(repository: str, info: ModelInfo) -> list[RepoSibling]:
-    """The files that a model is read from: its weights once, and no code.
+    """Return the files that a model is read from: its weights once, and no code.
 
     Raises:
         ValueError: the repository has no config or no safetensors files.
@@ -345,7 +345,7 @@ MEASURED = {
 
 
 def made_card(folder: Path, description: Description, name: str, origin: str) -> ModelCard:
-    """The card of a foreign model: its sizes, its self-check, and its README."""
+    """Return the card of a foreign model: its sizes, its self-check, and its README."""
     readme = readme_card(folder)
     config, prose = description.config, [f"A {description.architecture} from `{origin}`."]
     checks = {name: float(f"{far:.3g}") for name, far in description.checks.items()}

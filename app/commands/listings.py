@@ -97,7 +97,7 @@ def _write_json(value: object) -> None:
 
 
 def _written(settings: Settings, name: str) -> str:
-    """A setting's value as its environment variable has it."""
+    """Return a setting's value as its environment variable has it."""
     value = getattr(settings, name)
     if name == "api_keys":
         return f"({len(value)}, not shown)" if value else "(none)"

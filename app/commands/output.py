@@ -101,7 +101,7 @@ def check(path: Path, *, is_forced: bool = False) -> None:
 
 
 def in_words(error: Exception) -> str:
-    """The message of an error; that of the operating system without its number."""
+    """Return the message of an error; that of the operating system without its number."""
     if isinstance(error, OSError) and error.errno and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {_reason(error)}"
     return str(error)
@@ -112,7 +112,7 @@ def _reason(error: OSError) -> str:
 
 
 def csv_lines(trace: Trace) -> Iterator[str]:
-    """A trace as a table in long format: one line for each number, for pandas, R or a spreadsheet.
+    """Yield a trace as a table in long format, a line for each number.
 
         site,head,query,query_token,key,key_token,position,position_token,d_model,value
         decoder.layers.0.self_attention.weights,0,0,<s>,0,<s>,,,,1.0
@@ -153,7 +153,7 @@ def csv_lines(trace: Trace) -> Iterator[str]:
 
 
 def _cells_along(trace: Trace, site: str, axis: str, size: int, *, has_tokens: bool) -> list[str]:
-    """The cells of each index of an axis; heads keep their numbers if only some were captured."""
+    """Return the cells of each index of an axis; captured heads keep their numbers."""
     numbers = trace.heads if axis == "head" and trace.heads is not None else range(size)
     if not has_tokens:
         return list(map(str, numbers))
@@ -169,7 +169,7 @@ def _arrays_of(trace: Trace) -> Iterator[tuple[str, NamedArray]]:
 
 
 def _texts_of(trace: Trace) -> Iterator[tuple[str, list[str]]]:
-    """The texts of the likely tokens whose ids or probabilities an array holds, by its name."""
+    """Yield the texts of the likely tokens whose ids or probabilities an array holds."""
     import numpy as np
 
     for name, analysis in trace.analyses.items():
@@ -180,7 +180,7 @@ def _texts_of(trace: Trace) -> Iterator[tuple[str, list[str]]]:
 
 
 def _cell(text: str) -> str:
-    """A text as a cell, quoted if necessary (RFC 4180).
+    """Return a text as a cell, quoted if necessary (RFC 4180).
 
     The csv module of Python 3.11 does not quote a carriage return, which a token may be.
     """

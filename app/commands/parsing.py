@@ -59,7 +59,7 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
     def get_params(self, ctx: Any) -> Any:
-        """The parameters, `--help` included."""
+        """Return the parameters, `--help` included."""
         return _without_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -96,7 +96,7 @@ class Group(TyperGroup):
     """The group of the commands, with plainer help."""
 
     def get_params(self, ctx: Any) -> Any:
-        """The parameters, `--help` included."""
+        """Return the parameters, `--help` included."""
         return _without_types(super().get_params(ctx))
 
 
@@ -109,13 +109,13 @@ def option(
     panel: str | None = None,
     **rules: Any,
 ) -> Any:
-    """An option with its help, the name of its value, and the default that the help shows."""
+    """Return an option with its help, the name of its value, and the default that is shown."""
     rules |= {"help": text, "metavar": metavar, "show_default": shown, "rich_help_panel": panel}
     return typer.Option(*([name] if name else []), **rules)
 
 
 def _without_types(params: list[Any]) -> list[Any]:
-    """The parameters; flags and free arguments show no type in the help."""
+    """Return the parameters; flags and free arguments show no type in the help."""
     for param in params:
         if isinstance(param, TyperArgument):
             if not param.type_descriptor.is_choice:
@@ -154,7 +154,7 @@ def _is_of_corpus(error: Exception) -> bool:
 
 
 def settings_of(**options: Any) -> Settings:
-    """The settings of the environment, overridden by options that are not None."""
+    """Return the settings of the environment, overridden by options that are not None."""
     from pydantic import ValidationError
 
     from headlight.settings import Settings
@@ -177,7 +177,7 @@ def settings_with_models(**options: Any) -> Settings:
 
 
 def chosen_models(values: Sequence[str] | None) -> dict[str, Any]:
-    """The settings of `--model`: the first value is the default, and all but it are folders.
+    """Return the settings of `--model`: the first value is the default, and all but it are folders.
 
     A value is a folder if it begins with a dot or a tilde, or holds a slash; others are ids.
     """
@@ -202,12 +202,12 @@ def chosen_models(values: Sequence[str] | None) -> dict[str, Any]:
 
 
 def option_of(setting: str) -> str:
-    """The option that sets a setting or a member of a request."""
+    """Return the option that sets a setting or a member of a request."""
     return f"--{setting.removeprefix('default_').replace('_', '-')}"
 
 
 def request_errors(error: ValidationError, request: Mapping[str, Any]) -> str:
-    """A line for every wrong option of those that make a request."""
+    """Return a line for every wrong option of those that make a request."""
     from headlight.errors import validation_path
 
     def name(location: Sequence[str | int]) -> str:
@@ -219,7 +219,7 @@ def request_errors(error: ValidationError, request: Mapping[str, Any]) -> str:
 
 
 def _name_of(setting: str, options: Mapping[str, Any]) -> str:
-    """The source of a setting: the option, if it was given, or the environment variable."""
+    """Return the source of a setting: the option if it was given, else the variable."""
     variable = f"HEADLIGHT_{setting.upper()}"
     value = options.get(setting)
     is_option = value is not None and os.environ.get(variable) != str(value)
@@ -227,7 +227,7 @@ def _name_of(setting: str, options: Mapping[str, Any]) -> str:
 
 
 def error_lines(error: ValidationError, name: Callable[[Sequence[str | int]], str]) -> str:
-    """A line for every error; `name` makes the name of what is wrong from its location."""
+    """Return a line for every error; `name` names what is wrong by its location."""
     from headlight.errors import validation_message
 
     return "\n".join(

@@ -142,12 +142,12 @@ def run_generate(options: Mapping[str, Any]) -> None:
 
 
 def _members_of(form: type[BaseModel], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are given and that a request has."""
+    """Return the options that are given and that a request has."""
     return {name: options[name] for name in form.model_fields if options.get(name) is not None}
 
 
 def _request(form: type[Form], members: dict[str, Any], backend: Backend) -> Form:
-    """A request of the members; its model may be named by a folder.
+    """Return a request of the members; its model may be named by a folder.
 
     Raises:
         UsageError: a member is wrong.
@@ -202,7 +202,7 @@ def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
 
 
 def _page(request: TraceRequest, backend: Backend) -> str:
-    """The saved page: all views of the text, or those of what was captured."""
+    """Return the saved page: all views of the text, or those of what was captured."""
     if request.heads is not None:
         raise UsageError("--html shows all heads of a layer; leave --heads out")
     card = backend.card(backend.name_of(request))
@@ -242,7 +242,7 @@ def _print_trace(trace: Trace, kind: str) -> None:
 
 
 def _print_arrays(trace: Trace) -> None:
-    """The length of a long text, and the arrays of its trace."""
+    """Return the length of a long text, and the arrays of its trace."""
     texts = [tokens for tokens in (trace.tokens, trace.target_tokens) if tokens is not None]
     lengths = " and then ".join(f"{len(tokens):,} tokens" for tokens in texts)
     console.print(Text(f"{trace.model} reads {lengths}"), soft_wrap=True)
@@ -255,12 +255,12 @@ def _print_sizes(trace: Trace) -> None:
 
 
 def _quoted(text: str) -> str:
-    """The text of a token in quotes; bytes that are not whole characters are escaped already."""
+    """Return the text of a token in quotes; partial characters are escaped already."""
     return repr(text).replace(r"\\x", r"\x")
 
 
 def _percent(probability: float) -> str:
-    """A probability in whole percent, never rounded to 0 or 100."""
+    """Return a probability in whole percent, never rounded to 0 or 100."""
     if probability < 0.005:
         return "<1 %"
     return ">99 %" if probability > 0.995 else f"{100 * probability:.0f} %"
@@ -280,7 +280,7 @@ class Local:
         self.registry = registry_of(settings)
 
     def find(self, model: str) -> str:
-        """The id of a model, given its id or its folder; an id counts before a folder."""
+        """Return the id of a model, given its id or its folder; an id counts before a folder."""
         registry, folder = self.registry, Path(model)
         if model in registry.ids or not folder.is_dir():
             return model
@@ -290,12 +290,12 @@ class Local:
         return folder.name
 
     def name_of(self, request: TraceRequest) -> str:
-        """The id of the model that a request means."""
+        """Return the id of the model that a request means."""
         with _plain_errors():
             return self.registry.describe(request.model).id
 
     def answer(self, request: TraceRequest, media_type: str) -> bytes:
-        """The body of the API's answer."""
+        """Return the body of the API's answer."""
         sent_as = ResponseFormat(
             media_type=media_type, dtype=request.dtype, triangle=request.triangle
         )
@@ -303,7 +303,7 @@ class Local:
             return encode(trace_now(request, self.registry, self.settings, on_progress), sent_as)
 
     def events(self, request: GenerateRequest) -> Iterator[GenerationEvent]:
-        """The events of a text that is continued."""
+        """Yield the events of a text that is continued."""
 
         def parts() -> Iterator[bytes]:
             generation, begun = Generator(self.registry, self.settings, lambda _: None).begin(
@@ -335,7 +335,7 @@ class Remote:
         self.client = client
 
     def find(self, model: str) -> str:
-        """The id itself."""
+        """Return the id itself."""
         return model
 
     def name_of(self, request: TraceRequest) -> str:
@@ -363,7 +363,7 @@ class Remote:
 
 @contextmanager
 def _progress(*, is_shown: bool) -> Iterator[Callable[[float], object]]:
-    """A bar on the terminal, if a pass takes longer than a second."""
+    """Yield a bar on the terminal, if a pass takes longer than a second."""
     began = monotonic()
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task("reading", total=1.0, visible=False)
@@ -404,7 +404,7 @@ def _key_error(error: Unauthorized) -> str:
 
 @contextmanager
 def _backend(options: Mapping[str, Any], *, is_long: bool) -> Iterator[Backend]:
-    """A server, if one is named, or this process."""
+    """Yield a server, if one is named, or this process."""
     server, local = options["server"], {name: options[name] for name in _LOCAL_OPTIONS}
     if server is None:
         yield Local(settings_with_models(**local))
@@ -420,7 +420,7 @@ def _backend(options: Mapping[str, Any], *, is_long: bool) -> Iterator[Backend]:
 
 
 def _text(options: Mapping[str, Any], *, is_observed: bool) -> str:
-    """The text of the command, of standard input or of a file.
+    """Return the text of the command, of standard input or of a file.
 
     Raises:
         UsageError: there is none or more than one, or it is too long or not UTF-8.
@@ -441,7 +441,7 @@ def _text(options: Mapping[str, Any], *, is_observed: bool) -> str:
 
 
 def _read(binary: BinaryIO, source: str, name: str, limit: int) -> str:
-    """A text, read only up to the length that is allowed."""
+    """Return a text, read only up to the length that is allowed."""
     reader = io.TextIOWrapper(binary, encoding="utf-8", newline="")
     try:
         text = reader.read(limit + 3)  # one more than allowed, and a line break

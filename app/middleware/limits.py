@@ -69,7 +69,7 @@ class RequestLimits:
 
 
 def header_bytes(scope: Scope) -> int:
-    """The bytes of a request's target and headers."""
+    """Return the bytes of a request's target and headers."""
     target = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
     return target + sum(len(name) + len(value) for name, value in scope["headers"])
 
@@ -203,7 +203,7 @@ class RateLimit:
 
 
 def client_of(scope: Scope) -> str:
-    """The name of a client: its IPv4 address or its IPv6 network."""
+    """Return the name of a client: its IPv4 address or its IPv6 network."""
     client = scope.get("client")
     return _network_of(client[0][:64]) if client else ""
 

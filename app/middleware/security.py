@@ -79,7 +79,7 @@ class KeyRing:
         self._digests = [_digest(key.get_secret_value().encode()) for key in keys]
 
     def valid_key(self, headers: Headers) -> str | None:
-        """A name for the first valid key that a request shows; None if it shows none."""
+        """Return a name for the first valid key that a request shows; None if it shows none."""
         found = None
         for key in shown_keys(headers):
             for digest in self._digests:
@@ -116,7 +116,7 @@ class ApiKeys:
 
 
 def shown_keys(headers: Headers) -> Iterator[bytes]:
-    """The keys that a request shows, at most one of each kind."""
+    """Yield the keys that a request shows, at most one of each kind."""
     scheme, _, credentials = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and credentials.strip():
         yield credentials.strip().encode("latin-1")

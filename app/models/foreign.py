@@ -144,7 +144,7 @@ def write_description(folder: Path, description: Description) -> None:
 
 
 def read_description(folder: Path) -> tuple[Description, bool]:
-    """The description of a foreign model that is not loaded, and whether a self-check made it.
+    """Describe a foreign model that is not loaded, and say if a self-check did.
 
     Raises:
         ValueError: Transformers is not installed, or a file of the folder is missing, damaged or
@@ -162,7 +162,7 @@ def read_description(folder: Path) -> tuple[Description, bool]:
 
 
 def card_of(folder: Path) -> ModelCard:
-    """The card that was made for a foreign model, or one of its own README."""
+    """Return the card that was made for a foreign model, or one of its own README."""
     if (folder / CARD).exists():
         return read_card(require_file(folder, CARD, MAX_BYTES[CARD]))
     return readme_card(folder)
@@ -179,7 +179,7 @@ def _stored(folder: ForeignFolder) -> Stored | None:
 
 
 def _state_of(folder: ForeignFolder, device: str, dtype: torch.dtype) -> str:
-    """A hash of all that a self-check depends on: files, code, versions, device, kernels and dtype.
+    """Return a hash of files, code, versions, device, kernels and dtype: of a self-check.
 
     A file of weights counts by its inode, size and times, of which no program sets that of its last
     change: a file that another model brings is never taken for it.
@@ -207,7 +207,7 @@ def _kept_type() -> TypeAdapter[Any]:
 
 
 def _read_kept(path: Path) -> "tuple[str, Checked] | None":
-    """The revision and the result of a kept check; None: there is none."""
+    """Return the revision and the result of a kept check; None: there is none."""
     try:
         revision, checked = _kept_type().validate_json(path.read_bytes())
     except (OSError, ValueError):
@@ -226,7 +226,7 @@ def _keep(path: Path, model: "ForeignModel") -> None:
 
 
 def _digest(folder: ForeignFolder) -> str:
-    """A hash of the small files, and of the names and sizes of the weights.
+    """Return a hash of the small files, and of the names and sizes of the weights.
 
     Hashing the weights takes seconds a gigabyte; loading does it, and replaces the description.
     """
@@ -242,7 +242,7 @@ def _digest(folder: ForeignFolder) -> str:
 
 
 def _guess(folder: ForeignFolder, card: ModelCard) -> Description:
-    """The description that config.json and the headers of the weights allow: no sites."""
+    """Return the description that config.json and the headers of the weights allow: no sites."""
     config = folder.config.get("text_config", folder.config)
     config = config if isinstance(config, Mapping) else folder.config
     sizes = {size: _first(config, names) for size, names in _NAMES.items()}

@@ -63,7 +63,7 @@ class ModelMemory:
         return sum(list(self._bytes.values())) + max(list(self._passes.values()), default=0)
 
     def get(self, model: str) -> Served | None:
-        """A model that is loaded; it counts as used now."""
+        """Return a model that is loaded; it counts as used now."""
         with self._lock:
             if model in self._models:
                 self._models.move_to_end(model)
@@ -112,7 +112,7 @@ class ModelMemory:
         self._passes.pop(model, None)
 
     def _going(self, n_bytes: int, pass_bytes: int) -> list[str]:
-        """The models that have to go for another one, the least recently used first."""
+        """Return the models that have to go for another one, the least recently used first."""
         if self.limit is None:
             return []
         idle = [model for model in self._models if model not in self._uses]
@@ -154,7 +154,7 @@ def pass_bytes_of(config: Architecture, n_tokens: int, max_elements: int, itemsi
 
 
 def budget_of(device: torch.device, *, limit: int = 0, workers: int = 1) -> int | None:
-    """The bytes that the models of one worker may take on a device; None: it is not known.
+    """Return the bytes that the models of one worker may take on a device; None: it is not known.
 
     Args:
         device: of the weights.
@@ -185,5 +185,5 @@ def collect() -> None:
 
 
 def in_gb(n_bytes: int) -> str:
-    """A number of bytes for a sentence."""
+    """Return a number of bytes for a sentence."""
     return f"{n_bytes / 1e9:,.2f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:,.2f} MB"

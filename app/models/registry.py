@@ -141,7 +141,7 @@ class Registry:
                     self._remove(name)
 
     def describe(self, model: str | None = None) -> Description:
-        """The description of a model, from its folder; of the default one for None.
+        """Return the description of a model, from its folder; of the default one for None.
 
         Raises:
             Problem: 404, there is no such model; 503, its folder is damaged.
@@ -159,7 +159,7 @@ class Registry:
         return {model: found.config.max_tokens for model, found in self.descriptions.items()}
 
     def checkpoint(self, model: str | None = None) -> Served:
-        """The model itself, loaded on first use; the default one for None.
+        """Return the model itself, loaded on first use; the default one for None.
 
         Raises:
             Problem: as `describe`; 503, the weights cannot be loaded or do not fit into the memory.
@@ -213,7 +213,7 @@ class Registry:
         return model in self._foreign
 
     def status(self, model: str) -> ModelStatus:
-        """The state of a model that is described."""
+        """Return the state of a model that is described."""
         progress = self._loading.get(model)
         state = "not_loaded" if progress is None else "loading"
         if model in self.memory:
@@ -348,7 +348,7 @@ def within(seconds: float, read: Callable[[Path], Result], folder: Path) -> Resu
 
 
 def registry_of(settings: Settings) -> Registry:
-    """The models, the device and the threads of the settings, or ValueError for the device."""
+    """Return models, device and threads of the settings, or ValueError for the device."""
     parents = [path for path in (settings.zoo_dir, settings.models_dir) if path]
     device = choose_device(settings.device)
     if settings.threads:
@@ -390,7 +390,7 @@ def _model_folders(parents: Iterable[Path], *, quiet: bool = False) -> Iterator[
 
 
 def _changes(parents: Iterable[Path]) -> list[int]:
-    """The times of the last change of directories; 0 for one that is missing."""
+    """Return the times of the last change of directories; 0 for one that is missing."""
     times = []
     for parent in parents:
         try:
@@ -418,7 +418,7 @@ def _shown(text: str, limit: int = MAX_REASON_CHARACTERS) -> str:
 
 
 def _no_room(model: str, error: NoRoom) -> Problem:
-    """The problem of a model that does not fit: it may, once others are not in use any more."""
+    """Return the problem of a model that does not fit while others are in use."""
     kind, limit, actual = "model-too-large", error.limit, error.needed
     if error.in_use:
         why = f"the model '{model}' does not fit now: {error}"

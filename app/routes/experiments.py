@@ -59,7 +59,7 @@ async def experiment(
 
 
 def experiment_answer(found: Experiment) -> ExperimentAnswer:
-    """The description of an experiment as it is sent."""
+    """Return the description of an experiment as it is sent."""
     return ExperimentAnswer(
         id=found.id,
         title=found.title,
@@ -85,7 +85,7 @@ def _require(name: str) -> Experiment:
 
 
 async def _open_run() -> AsyncIterator[ExitStack]:
-    """A stack for the run, which is closed when the last event is sent or the client is gone."""
+    """Yield a stack for the run; it is closed after the last event or when the client left."""
     with ExitStack() as stack:
         yield stack
 
@@ -133,7 +133,7 @@ async def run_experiment(
 
 
 def _validated(of: Experiment, values: dict[str, Any]) -> Parameters:
-    """The parameters; a wrong one is reported as that of any other request."""
+    """Return the parameters; a wrong one is reported as that of any other request."""
     try:
         return of.parameters(**values)
     except ValidationError as error:
@@ -142,7 +142,7 @@ def _validated(of: Experiment, values: dict[str, Any]) -> Parameters:
 
 
 async def _events(services: Services, run: Run, first: bytes | None) -> AsyncGenerator[bytes]:
-    """The event `start`, a `frame` for each frame as it is computed, and `end`."""
+    """Yield the event `start`, a `frame` for each frame as it is computed, and `end`."""
     yield encode_event("start", description(run.experiment, run.parameters))
     frame = first
     while frame is not None:

@@ -31,7 +31,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 async def _place(services: ServicesDep) -> AsyncIterator[ExitStack]:
-    """A place for the stream, kept with its model until the last event or until the client left."""
+    """Yield a place for the stream, kept until the last event or until the client left."""
     with services.streams.place(), ExitStack() as stack:
         yield stack
 
@@ -58,7 +58,7 @@ async def generate(
 async def _events(
     services: Services, generation: Generation, first: bytes
 ) -> AsyncGenerator[bytes]:
-    """The first event, and then one from every turn on the worker thread."""
+    """Yield the first event, and then one from every turn on the worker thread."""
     event: bytes | None = first
     engine = services.engine
     while event is not None and not services.streams.is_stopping:

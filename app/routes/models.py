@@ -130,7 +130,7 @@ async def weights(
 def _chosen_weights(
     registry: Registry, model: str, globs: Sequence[str], limit: int
 ) -> dict[str, Weight]:
-    """The matrices that globs name; none is read yet.
+    """Return the matrices that globs name; none is read yet.
 
     Raises:
         Problem: 422, the model does not offer them, or they are too many.
@@ -155,19 +155,19 @@ def _chosen_weights(
 
 
 def _kinds(names: Iterable[str]) -> str:
-    """The names, each once for all layers."""
+    """Return the names, each once for all layers."""
     return ", ".join(dict.fromkeys(re.sub(r"\.\d+\.", ".*.", name) for name in names))
 
 
 def _file_of(header: bytes, weights: Mapping[str, Weight]) -> Iterator[bytes]:
-    """A file whose matrices are read one after another."""
+    """Yield a file whose matrices are read one after another."""
     yield header
     for weight in weights.values():
         yield from raw_chunks(weight.read())
 
 
 def model_summary(description: Description, status: ModelStatus) -> ModelSummary:
-    """A model's card without its sites, sources and figures."""
+    """Return a model's card without its sites, sources and figures."""
     config, card = description.config, description.card
     return ModelSummary(
         id=description.id,
@@ -208,7 +208,7 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
 
 
 def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
-    """A model's card as it is sent; sites have no batch axis, as a trace is of one text."""
+    """Return a model's card as it is sent; sites have no batch axis."""
     card = description.card
     facts = dict(model_summary(description, status)) | {
         "trained_on": card.trained_on,
@@ -241,7 +241,7 @@ def _heads(description: Description) -> dict[str, Any] | None:
 
 
 def example_answer(card: ModelCard, title: str) -> ExampleAnswer:
-    """An example of a card, where to look, and its claim as it was measured."""
+    """Return an example of a card, where to look, and its claim as it was measured."""
     example = card.examples[title]
     if isinstance(example, str):
         return ExampleAnswer(title=title, text=example, claim=None, opens={})

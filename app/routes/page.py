@@ -46,14 +46,14 @@ _START = """SwaggerUIBundle({
 
 @router.get("/")
 async def page(request: Request) -> Response:
-    """The application."""
+    """Return the application."""
     context = {"plotly_url": PLOTLY_URL, "modules": _modules(_ENTRIES)}
     return _templates.TemplateResponse(request, "index.html", context, headers=_REVALIDATE)
 
 
 @router.get("/experiments")
 async def experiments(request: Request, services: ServicesDep) -> Response:
-    """The page of experiments."""
+    """Return the page of experiments."""
     services.experiments.prepare()
     context = {"plotly_url": PLOTLY_URL, "modules": _modules(_EXPERIMENTS)}
     return _templates.TemplateResponse(request, "experiments.html", context, headers=_REVALIDATE)
@@ -61,7 +61,7 @@ async def experiments(request: Request, services: ServicesDep) -> Response:
 
 @router.get("/models/{model}/card", responses=described(404, 503))
 def card(model: str, request: Request, services: ServicesDep) -> Response:
-    """The card of one model; a plain function, so that a long one is read off the event loop."""
+    """Return the card of one model, off the event loop."""
     description = services.registry.describe(model)
     found = description.card
     context: dict[str, Any] = {
@@ -80,7 +80,7 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
 
 
 def _lines_of(value: object) -> list[object]:
-    """A count with its thousands apart, each of several commands, or anything else as it is."""
+    """Return a count with its thousands apart, each of several, or anything else as it is."""
     if isinstance(value, str):
         return [*value.split(" && ")]
     is_count = isinstance(value, int) and not isinstance(value, bool)
@@ -89,7 +89,7 @@ def _lines_of(value: object) -> list[object]:
 
 @router.post("/api/v1/page")
 async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> Response:
-    """The page as a file: all views of a text, to be opened without a server.
+    """Return the page as a file: all views of a text, to be opened without a server.
 
     Not in the OpenAPI description, because its answer is a document to read, whose content may
     change with every version; `headlight trace --html` and `trace.show()` make the same.
@@ -131,7 +131,7 @@ async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> 
 
 
 def problem_page(request: Request, problem: Problem) -> Response:
-    """The page at an address where there is nothing."""
+    """Return the page at an address where there is nothing."""
     return _templates.TemplateResponse(
         request, "problem.html", problem.document(), problem.status_code
     )
@@ -147,7 +147,7 @@ async def docs(request: Request) -> Response:
 
 @router.get("/docs/start.js")
 async def start() -> Response:
-    """The script that opens Swagger UI on its page."""
+    """Return the script that opens Swagger UI on its page."""
     return Response(_START, media_type="text/javascript")
 
 
@@ -167,5 +167,5 @@ def prose_of(markdown: str) -> str:
 
 @lru_cache(maxsize=2)
 def _modules(entries: tuple[str, ...]) -> list[str]:
-    """The URLs of the entry modules and of all that they import."""
+    """Return the URLs of the entry modules and of all that they import."""
     return [f"{STATIC_URL}/js/{name}" for name in sorted(modules_of(entries, _IMPORT))]

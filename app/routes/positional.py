@@ -73,7 +73,7 @@ async def positional(
 
 
 def _compute(request: PositionalRequest, registry: Registry, settings: Settings) -> Arrays:
-    """The encoding that a request asks for; it blocks, so it belongs off the event loop.
+    """Return the encoding that a request asks for; it blocks, so it belongs off the event loop.
 
     Raises:
         Problem: sizes that fit no scheme or are too large, a model that is unknown or encodes
@@ -103,7 +103,7 @@ def _of_sizes(request: PositionalRequest) -> PositionalRequest:
 
 
 def _of_model(request: PositionalRequest, registry: Registry) -> PositionalRequest:
-    """The request with the scheme and the sizes of its model."""
+    """Return the request with the scheme and the sizes of its model."""
     description = registry.describe(request.model)
     config, name = description.config, description.id
     if config.positional == "none":

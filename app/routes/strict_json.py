@@ -39,7 +39,7 @@ class StrictRequest(Request):
     """A request that reads its JSON strictly."""
 
     async def json(self) -> Any:
-        """The body as plain data.
+        """Return the body as plain data.
 
         Raises:
             Problem: 400, the body is not JSON; the problem names the fault and its position.
@@ -75,7 +75,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _why_malformed(body: bytes, error: orjson.JSONDecodeError) -> tuple[str, int]:
-    """The fault and its character; its byte if the body is not text."""
+    """Return the fault and its character; its byte if the body is not text."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as damage:

@@ -121,7 +121,7 @@ async def trace(
 
 
 async def _progress(services: Services, job: TraceJob) -> AsyncGenerator[bytes]:
-    """The events of a trace: `progress` as its share grows, and `end`."""
+    """Yield the events of a trace: `progress` as its share grows, and `end`."""
     share = 0.0
 
     def note(done: float) -> None:  # on the thread of the pass
@@ -235,12 +235,12 @@ _POST = f"{router.prefix}/trace"
 
 
 def _unknown_trace(detail: str) -> Problem:
-    """The problem of a trace that is not kept: it may be a moment later."""
+    """Return the problem of a trace that is not kept: it may be a moment later."""
     return Problem(404, "unknown-trace", detail, headers={"Cache-Control": "no-store"})
 
 
 def _location(request: Request, trace_id: str, sent_as: ResponseFormat) -> str:
-    """The address of a kept trace, in the format that it was just sent in."""
+    """Return the address of a kept trace, in the format that it was just sent in."""
     path = request.app.url_path_for("kept_trace", trace_id=trace_id)
     asked: dict[str, str] = {}
     if sent_as.dtype != "float32":

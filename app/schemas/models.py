@@ -345,7 +345,7 @@ class ModelsAnswer(Answer):
     )
 
     def __getitem__(self, model: str) -> ModelSummary:
-        """A model by its id.
+        """Return a model by its id.
 
         Raises:
             KeyError: there is no such model.

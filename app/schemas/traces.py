@@ -45,7 +45,7 @@ Size = Annotated[int, Field(ge=1, le=MAX_POSITIONAL_SIZE)]
 
 
 def example(**members: Any) -> ConfigDict:
-    """The configuration of a request whose documentation shows these members."""
+    """Return the configuration of a request whose documentation shows these members."""
     return ConfigDict(json_schema_extra={"examples": [members]})
 
 

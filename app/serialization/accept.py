@@ -22,7 +22,7 @@ N_CACHED_HEADERS = 64
 def negotiate_format(
     headers: Headers, dtype: DType = "float32", *, triangle: bool = False
 ) -> ResponseFormat:
-    """The format of an answer of arrays that the headers of a request ask for.
+    """Return the format of an answer of arrays that the headers of a request ask for.
 
     Raises:
         Problem: 406, the client takes no media type or no coding that is offered.
@@ -37,7 +37,7 @@ def negotiate_format(
 
 
 def negotiate(accept: str, offered: Sequence[str]) -> str:
-    """The media type that the client wants most, of those offered, the preferred one first.
+    """Return the media type that the client wants most, of those offered, the preferred one first.
 
     Raises:
         Problem: 406, the client takes none of them. An empty Accept header takes anything.
@@ -53,7 +53,7 @@ def negotiate(accept: str, offered: Sequence[str]) -> str:
 
 
 def negotiate_coding(headers: Headers, n_bytes: int, offered: Sequence[Coding] = CODINGS) -> Coding:
-    """The content coding that the client wants most, if it pays for about `n_bytes`.
+    """Return the content coding that the client wants most, if it pays for about `n_bytes`.
 
     Raises:
         Problem: 406, the client accepts neither the identity coding nor another.

@@ -34,7 +34,7 @@ LIBRARIES = f"{zstandard.ZSTD_VERSION} {brotli.__version__} {zlib.ZLIB_RUNTIME_V
 def compressed(
     pieces: Iterable[bytes], coding: Coding, levels: dict[str, int] = FAST
 ) -> Iterator[bytes]:
-    """The pieces in that coding, equal bytes as equal bytes; it belongs off the event loop."""
+    """Yield the pieces in that coding, equal bytes as equal bytes; call off the event loop."""
     if coding == "identity":
         yield from pieces
         return

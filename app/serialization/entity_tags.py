@@ -15,7 +15,7 @@ _TAG = re.compile(r'"[^"]*"')
 
 
 def content_tag(content: bytes) -> str:
-    """The strong tag of bytes as they are sent, quotes included."""
+    """Return the strong tag of bytes as they are sent, quotes included."""
     return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
@@ -28,7 +28,7 @@ def is_known(tag: str, if_none_match: Iterable[str]) -> bool:
 
 
 def not_modified(request: Request, headers: Mapping[str, str]) -> Response | None:
-    """The answer 304, if the client has the content that these headers tag."""
+    """Return the answer 304, if the client has the content that these headers tag."""
     if not is_known(headers["ETag"], request.headers.getlist("if-none-match")):
         return None
     kept = {name: value for name, value in headers.items() if name != "Content-Encoding"}

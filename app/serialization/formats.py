@@ -35,7 +35,7 @@ class ResponseFormat:
     small_coding: Coding = "identity"
 
     def sized(self, n_bytes: int) -> "ResponseFormat":
-        """This format with the content coding of an answer of about that size."""
+        """Return this format with the content coding of an answer of about that size."""
         return self if n_bytes >= LEAST_BYTES else replace(self, coding=self.small_coding)
 
     @property
@@ -67,7 +67,7 @@ class Packed:
 
 
 def pack(axes: tuple[str, ...], data: NDArray[Any]) -> Packed | None:
-    """The array `(..., query, key)` packed; None if it is not causal or that would save nothing."""
+    """Return an array `(..., query, key)` packed; None: not causal, or nothing is saved."""
     if axes[-2:] != ("query", "key") or data.shape[-1] != data.shape[-2] or data.shape[-1] < 2:
         return None
     fill = _fill_of(data)
@@ -80,7 +80,7 @@ def pack(axes: tuple[str, ...], data: NDArray[Any]) -> Packed | None:
 
 
 def _fill_of(data: NDArray[Any]) -> float | None:
-    """The number above the diagonal if it is 0 everywhere, or -inf everywhere."""
+    """Return the number above the diagonal if it is 0 everywhere, or -inf everywhere."""
     corners = data[..., 0, -1]
     for fill in (0.0, -np.inf):
         if (corners == fill).all() and _is_filled(data, fill):

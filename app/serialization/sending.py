@@ -55,7 +55,7 @@ FRAME_BYTES = 1024
 
 
 def size_estimate(answer: Sendable, sent_as: ResponseFormat) -> int:
-    """The bytes that an answer takes in a format at most, from its shapes alone."""
+    """Return the bytes that an answer takes in a format at most, from its shapes alone."""
     is_file = sent_as.media_type == SAFETENSORS
     n_bytes = FRAME_BYTES + _metadata_bytes(answer)
     for name, shape, dtype in sent_arrays(answer, sent_as):
@@ -66,7 +66,7 @@ def size_estimate(answer: Sendable, sent_as: ResponseFormat) -> int:
 
 
 def _metadata_bytes(answer: Sendable) -> int:
-    """The bytes of everything but arrays as JSON, doubled: a file quotes it, escapes included."""
+    """Return the bytes of all but arrays as JSON, doubled, as a file escapes quotes."""
     members: list[Any] = [answer.members()]
     if isinstance(answer, Answer):
         members.append({name: dict(found.metadata) for name, found in answer.analyses.items()})
@@ -79,7 +79,7 @@ def _as_json(shape: tuple[int, ...], dtype: str) -> int:
 
 
 def entity_tag(answer: Answer, sent_as: ResponseFormat) -> str:
-    """The strong tag of an answer in a format, quotes included (RFC 9110, section 8.8.3).
+    """Return the strong tag of an answer in a format, quotes included (RFC 9110, section 8.8.3).
 
     A hash of the numbers and the format, so it is known without encoding anything. A trace that is
     computed again may differ in its last bits, as texts that share a pass are added up in another
@@ -172,13 +172,13 @@ class ChunkedResponse(Response):
 
 
 def encode_event(event: str, data: Mapping[str, Any]) -> bytes:
-    """An event as it is sent: its name, and its data as one line of JSON."""
+    """Return an event as it is sent: its name, and its data as one line of JSON."""
     text = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY).decode()
     return format_sse_event(event=event, data_str=text)
 
 
 async def _ending_with_error(events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """The events; an exception becomes the last one, `error`."""
+    """Yield the events; an exception becomes the last one, `error`."""
     try:
         async with aclosing(events):
             async for event in events:

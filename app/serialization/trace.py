@@ -85,11 +85,11 @@ class Answer:
         return digest.hexdigest()
 
     def untimed(self) -> "Answer":
-        """This answer without timings, as it is sent from the cache."""
+        """Return this answer without timings, as it is sent from the cache."""
         return replace(self, trace=replace(self.trace, timings={}))
 
     def arrays(self) -> Iterator[tuple[str, NamedArray]]:
-        """The arrays of the trace by site, and those of the analyses."""
+        """Yield the arrays of the trace by site, and those of the analyses."""
         yield from self.trace.tensors.items()
         for name, found in self.analyses.items():
             yield from ((f"analyses.{name}.{key}", array) for key, array in found.arrays.items())
@@ -112,7 +112,7 @@ class Answer:
         }
 
     def _observed(self) -> dict[str, Any]:
-        """The members of a trace with maps or rows."""
+        """Return the members of a trace with maps or rows."""
         trace = self.trace
         found: dict[str, Any] = {}
         if trace.resolution is not None:
@@ -182,7 +182,7 @@ class _SentArray:
 
 
 def encode(answer: Sendable, sent_as: ResponseFormat) -> bytes:
-    """The bytes of an answer in a response format; it blocks, so it belongs off the event loop.
+    """Return the bytes of an answer in a format; it blocks: call it off the event loop.
 
     Raises:
         Problem: 503, a tensor holds NaN, or an infinity that masks nothing.
@@ -199,7 +199,7 @@ def encode(answer: Sendable, sent_as: ResponseFormat) -> bytes:
 def sent_arrays(
     answer: Sendable, sent_as: ResponseFormat
 ) -> Iterator[tuple[str, tuple[int, ...], str]]:
-    """The name, the whole shape and the type of each array that is sent in that format."""
+    """Yield the name, the whole shape and the type of each array that is sent in that format."""
     for site, array in answer.tensors.items():
         own = _exact(sent_as) if ".analyses." in site else sent_as  # of one text among several
         yield site, array.data.shape, _sent_type(site, array, own)
@@ -210,7 +210,7 @@ def sent_arrays(
 
 
 def _json_of(answer: Sendable, sent_as: ResponseFormat) -> Iterator[bytes]:
-    """The answer as JSON: masked scores, and experts that are off, are null."""
+    """Return the answer as JSON: masked scores, and experts that are off, are null."""
     if isinstance(answer, Answers):
         return _json_of_several(answer, sent_as)
     document: dict[str, Any] = {**answer.members(), "tensors": _documents(answer.tensors, sent_as)}
@@ -239,7 +239,7 @@ def _documents(arrays: Mapping[str, NamedArray], sent_as: ResponseFormat) -> dic
 
 
 def _json_value(value: object) -> Iterator[bytes]:
-    """A value in chunks; the same bytes as in one call, which takes a third of the time."""
+    """Yield a value in chunks; the bytes are those of one call, in a third of the time."""
     if isinstance(value, np.ndarray):
         yield from json_array(value)
     elif isinstance(value, dict):
@@ -262,7 +262,7 @@ def _facts(array: _SentArray) -> dict[str, Any]:
 
 
 def _safetensors_of(answer: Sendable, sent_as: ResponseFormat) -> Iterator[bytes]:
-    """The answer as a file: masked scores, and experts that are off, are -inf."""
+    """Return the answer as a file: masked scores, and experts that are off, are -inf."""
     if isinstance(answer, Answers):
         exact = _exact(sent_as)
         sent = {
@@ -295,7 +295,7 @@ def _file(arrays: Mapping[str, _SentArray], members: Mapping[str, Any]) -> Itera
 
 
 def _exact(sent_as: ResponseFormat) -> ResponseFormat:
-    """The format of an analysis, which is not rounded."""
+    """Return the format of an analysis, which is not rounded."""
     return replace(sent_as, dtype="float32")
 
 
@@ -359,7 +359,7 @@ def json_array(data: NDArray[Any]) -> Iterator[bytes]:
 def safetensors_chunks(
     arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
 ) -> Iterator[bytes]:
-    """A safetensors file of C-contiguous arrays of float32, int32 or uint16."""
+    """Yield a safetensors file of C-contiguous arrays of float32, int32 or uint16."""
     order = list(_FILE_TYPES)
     ordered = sorted(arrays.items(), key=lambda item: (order.index(item[1].dtype.name), item[0]))
     yield safetensors_header(
@@ -372,7 +372,7 @@ def safetensors_chunks(
 def safetensors_header(
     arrays: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str]
 ) -> bytes:
-    """The beginning of a file whose arrays, by dtype and shape, follow in this order.
+    """Return the beginning of a file whose arrays, by dtype and shape, follow in this order.
 
     It is eight bytes of header length and a JSON header.
     """
@@ -391,7 +391,7 @@ def safetensors_header(
 
 
 def raw_chunks(data: NDArray[Any]) -> Iterator[bytes]:
-    """The bytes of a C-contiguous array, as a file has them."""
+    """Yield the bytes of a C-contiguous array, as a file has them."""
     raw = data.astype(data.dtype.newbyteorder("<"), copy=False).reshape(-1).view(np.uint8)
     for first in range(0, len(raw), FILE_CHUNK_BYTES):
         yield raw[first : first + FILE_CHUNK_BYTES].tobytes()

@@ -67,7 +67,7 @@ def _no_such_analysis(detail: str, description: Description) -> Problem:
 
 
 def _known_sites(analysis: Analysis, description: Description) -> tuple[str, ...]:
-    """The sites that an analysis may read: all, or those of the stack that predicts."""
+    """Return the sites that an analysis may read: all, or those of the stack that predicts."""
     if not analysis.is_of_prediction:
         return description.site_names
     other = "encoder." if description.config.has_decoder else "decoder."
@@ -76,19 +76,19 @@ def _known_sites(analysis: Analysis, description: Description) -> tuple[str, ...
 
 @lru_cache(N_CACHED_GLOBS)
 def _matching(names: tuple[str, ...], glob: str) -> list[str]:
-    """The names that a glob matches; matching them again takes a tenth of a request's time."""
+    """Return the names that a glob matches; matching again takes a tenth of a request."""
     return fnmatch.filter(names, glob)
 
 
 def _reason_of(glob: str, description: Description) -> str:
-    """The reason for which the model does not offer the sites, if one was found."""
+    """Return the reason for which the model does not offer the sites, if one was found."""
     end = glob.rpartition("*")[2].strip(".")
     found = [why for site, why in description.omitted.items() if end and site.endswith(end)]
     return f" ({found[0]})" if found else ""
 
 
 def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """The arrays that analyses make beyond what they read: a site and the axes of each."""
+    """Return the arrays that analyses make beyond what they read: a site and its axes."""
     return [
         (site, analysis.axes)
         for analysis in (ANALYSES[name] for name in names)
@@ -98,7 +98,7 @@ def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str
 
 
 def available(description: Description) -> list[str]:
-    """The analyses that a model has the sites for."""
+    """Return the analyses that a model has the sites for."""
     return [
         name
         for name, analysis in ANALYSES.items()
@@ -128,7 +128,7 @@ def require_readers(request: TraceRequest) -> None:
 def choices_of(
     request: TraceRequest, checkpoint: Served, interventions: Sequence[Intervention]
 ) -> Choices:
-    """The choices of a request, whose pass has these interventions.
+    """Return the choices of a request, whose pass has these interventions.
 
     Raises:
         Problem: 422, there is no such token, or a text is not one token.
@@ -168,7 +168,7 @@ def _token_id(token: int | str, checkpoint: Served) -> int:
 
 
 def n_predictions(request: TraceRequest, description: Description, read: ModelInput) -> int:
-    """The numbers and texts that `predictions` makes `next_token` and `logit_lens` return."""
+    """Return the numbers and texts that `predictions` makes two analyses return."""
     if request.predictions is None:
         return 0
     top = min(request.predictions.top, description.config.vocab_size)

@@ -158,7 +158,7 @@ class _Batch:
             require_fitting_edits(self.checkpoint.description, self.spec, read)
 
     def _count(self, index: int, read: ModelInput) -> int:
-        """The numbers that a job captures.
+        """Return the numbers that a job captures.
 
         Raises:
             Problem: 422, more than the limit.

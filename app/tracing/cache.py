@@ -40,7 +40,7 @@ class TraceCache:
         return trace_id in self._answers
 
     def get(self, trace_id: str) -> Answer | None:
-        """The answer of that trace, if it is kept; it counts as asked for now."""
+        """Return the answer of that trace, if it is kept; it counts as asked for now."""
         with self._lock:
             return self._answers.get(trace_id)
 
@@ -64,7 +64,7 @@ def size_of(answer: Answer) -> int:
 
 
 def copied(answer: Answer) -> Answer:
-    """The answer with arrays of its own.
+    """Return the answer with arrays of its own.
 
     Long-lived arrays must not lie between what a pass frees, nor hold on to more than themselves:
     without copies, made when the pass is over, the process took three times what is counted.
@@ -101,7 +101,7 @@ class KeptTiles:
         return int(self._kept.currsize)
 
     def take(self, answer: Answer) -> Answer:
-        """The answer without its queries and keys, which are kept if they fit."""
+        """Return the answer without its queries and keys, which are kept if they fit."""
         kept = answer.trace.kept
         tiles: tuple[str, ...] = ()
         if kept and _n_bytes(kept) <= self._kept.maxsize:
@@ -111,7 +111,7 @@ class KeptTiles:
         return replace(answer, trace=replace(answer.trace, kept={}), tiles=tiles)
 
     def get(self, trace_id: str) -> Mapping[str, Tiles] | None:
-        """The attentions of a trace by path, if they are kept."""
+        """Return the attentions of a trace by path, if they are kept."""
         with self._lock:
             return self._kept.get(trace_id)
 
@@ -123,7 +123,7 @@ def _n_bytes(kept: Mapping[str, Tiles]) -> int:
 def tile_answer(
     trace_id: str, kept: Mapping[str, Tiles], request: TileRequest, max_elements: int
 ) -> Arrays:
-    """A rectangle of one head's weights.
+    """Return a rectangle of one head's weights.
 
     Raises:
         Problem: 422, the trace has no such attention, head or place, or it is too much.

@@ -32,7 +32,7 @@ def with_sources(
     max_elements: int,
     find_trace: FindTrace,
 ) -> PassSpec:
-    """The spec with the values that edits take from other traces; each text is read once.
+    """Return the spec with the values that edits take from other traces; each text is read once.
 
     Args:
         spec: whose interventions are those of `edits`, in order.
@@ -79,7 +79,7 @@ def _kept_trace(trace_id: str, checkpoint: Served, find_trace: FindTrace) -> Tra
 def _source_trace(
     source: SourceRequest, edits: Sequence[EditRequest], checkpoint: Served, max_elements: int
 ) -> Trace:
-    """The pass of another text without edits, with all sites that edits take from it."""
+    """Return the pass of another text without edits, with all sites that edits take from it."""
     key = source.text, source.target
     sites = dict.fromkeys(
         taken.site
@@ -111,6 +111,6 @@ def require_finite(trace: Trace) -> None:
 
 
 def not_finite(site: str) -> Problem:
-    """The problem of edits that make numbers which are not finite."""
+    """Return the problem of edits that make numbers which are not finite."""
     detail = f"with these edits {site} holds numbers that are not finite; use smaller values"
     return Problem(422, "not-finite", detail)

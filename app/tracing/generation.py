@@ -79,7 +79,7 @@ class Generation:
         )
 
     def next_job(self) -> Job:
-        """The job of the next token, which shares a pass with those of other open streams.
+        """Return the job of the next token, which shares a pass with those of other open streams.
 
         Its result is an event; None: there is no further token.
         """
@@ -91,7 +91,7 @@ class Generation:
         return Job(self, advance, key, is_continuation=True)
 
     def start(self) -> bytes:
-        """The event before the first token."""
+        """Return the event before the first token."""
         checkpoint = self.checkpoint
         data = {
             "model": checkpoint.id,
@@ -102,13 +102,13 @@ class Generation:
         return encode_event("start", data)
 
     def event_of(self, token: GeneratedToken) -> bytes:
-        """The event of a token that was just generated."""
+        """Return the event of a token that was just generated."""
         event = encode_event("token", self._describe(token))
         self.written.append(token.id)
         return event
 
     def end(self, *, is_stopping: bool = False) -> bytes:
-        """The event after the last token, or after the one at which the server stops."""
+        """Return the event after the last token, or after the one at which the server stops."""
         reason = "server_stopping" if is_stopping else self._reason()
         text = self.checkpoint.tokenizer.decode(self.written)
         return encode_event("end", {"reason": reason, "n_tokens": len(self.written), "text": text})
@@ -239,7 +239,7 @@ class Generator:
         return generation, generation.start() + (first or b"")
 
     def _spec(self, checkpoint: Served, request: GenerateRequest, read: ModelInput) -> PassSpec:
-        """The captures and interventions of every step."""
+        """Return the captures and interventions of every step."""
         if not (request.capture or request.edits):
             return PassSpec(())
         description, limit = checkpoint.description, self.settings.max_cells

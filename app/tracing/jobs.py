@@ -97,7 +97,7 @@ class TraceJob:
 def trace_jobs(
     requests: Sequence[TraceRequest], description: Description, dtype: torch.dtype
 ) -> list[TraceJob]:
-    """The jobs of requests that differ in their texts alone; one pass can compute them all.
+    """Return the jobs of requests that differ in their texts alone; one pass can compute them all.
 
     Raises:
         Problem: 422, the model lacks something that is asked for.
@@ -115,7 +115,7 @@ def trace_jobs(
 
 
 def trace_job(request: TraceRequest, description: Description, dtype: torch.dtype) -> TraceJob:
-    """The job that a request, whose texts are checked already, asks a model for.
+    """Return the job that a request, whose texts are checked already, asks a model for.
 
     Raises:
         Problem: 422, the model lacks something that is asked for.
@@ -154,7 +154,7 @@ def trace_id(
     sites: Sequence[str],
     read: Sequence[str] = (),
 ) -> str:
-    """The id of a trace, the same for every request for the same numbers.
+    """Return the id of a trace, the same for every request for the same numbers.
 
     `read` are the sites that its analyses read: some keep to the layers that were asked for.
     """
@@ -174,7 +174,7 @@ def trace_id(
 
 
 def way_to_read_more(request: TraceRequest, description: Description) -> str:
-    """The way to read a text that is too long whole, as the end of a sentence; empty: none."""
+    """Return the way to read a text that is too long, as the end of a sentence, or nothing."""
     longest = description.longest_text
     is_translated = description.config.kind == "encoder-decoder" and request.target is None
     if request.is_observed or is_translated or longest <= description.config.max_tokens:
@@ -183,7 +183,7 @@ def way_to_read_more(request: TraceRequest, description: Description) -> str:
 
 
 def _source_texts(edits: Sequence[EditRequest]) -> list[str]:
-    """The texts and targets that edits take values from."""
+    """Return the texts and targets that edits take values from."""
     sources = [taken.source for edit in edits if (taken := edit.taken()) is not None]
     texts = [text for source in sources for text in (source.text, source.target)]
     return [text for text in texts if text is not None]

@@ -49,7 +49,7 @@ class Encoded:
     reservation: Reservation
 
     def response(self, headers: Mapping[str, str]) -> Response:
-        """The response with these headers, which releases the memory once it is sent."""
+        """Return the response with these headers, which releases the memory once it is sent."""
         return ChunkedResponse(self.body, self.sent_as.media_type, headers, self.reservation)
 
 
@@ -85,7 +85,7 @@ class TraceService:
     async def trace(
         self, request: TraceRequest, sent_as: ResponseFormat, client_left: ClientLeft
     ) -> tuple[str, Encoded]:
-        """The id of the trace that is asked for, and the trace in that format.
+        """Return the id of the trace that is asked for, and the trace in that format.
 
         One that was computed before has no timings.
 
@@ -106,7 +106,7 @@ class TraceService:
         return job.id, Encoded(body, sent_as, self.outgoing.reserve(len(body)))
 
     def job(self, request: TraceRequest) -> TraceJob:
-        """The job that a request asks for.
+        """Return the job that a request asks for.
 
         Raises:
             Problem: a text is empty or too long, or something asked for is unknown.
@@ -157,7 +157,7 @@ class TraceService:
     async def traces(
         self, request: TracesRequest, sent_as: ResponseFormat, client_left: ClientLeft
     ) -> Encoded:
-        """The traces of several texts in that format, each as if it were asked for alone.
+        """Return the traces of several texts in that format, each as if it were asked for alone.
 
         They are one job in the queue, and together hold at most as many numbers as one answer.
 
@@ -193,7 +193,7 @@ class TraceService:
         return Answers(answers=tuple(answers[job.id] for job in jobs))
 
     def kept(self, trace_id: str) -> Answer | None:
-        """The trace of that id, if it was computed before and is kept."""
+        """Return the trace of that id, if it was computed before and is kept."""
         found = self.cache.get(trace_id)
         (self.metrics.cache_misses if found is None else self.metrics.cache_hits).inc()
         return found
@@ -201,7 +201,7 @@ class TraceService:
     async def encode(
         self, answer: Sendable, sent_as: ResponseFormat, client_left: ClientLeft
     ) -> Encoded:
-        """An answer in that format.
+        """Return an answer in that format.
 
         Raises:
             Problem: 503, too many bytes wait to be read, or the model's numbers are not finite.
@@ -222,7 +222,7 @@ class TraceService:
         return Encoded(body, sent_as, reservation)
 
     async def tag(self, answer: Answer, sent_as: ResponseFormat, client_left: ClientLeft) -> str:
-        """The entity tag of a kept answer: all its numbers are read for it, once.
+        """Return the entity tag of a kept answer: all its numbers are read for it, once.
 
         Raises:
             ClientDisconnected: the client disconnected before it was known.
@@ -308,7 +308,7 @@ class SingleFlight:
         join: Callable[[Job], object],
         client_left: ClientLeft,
     ) -> Any:
-        """The result of the job under that key, for this client and all others who ask for it.
+        """Return the result of the job under that key, for all clients who ask for it.
 
         `make_job` makes the job if none is in the engine; `join` is called with it if one is.
 
@@ -355,7 +355,7 @@ def _naming(request: TraceRequest, number: int) -> Iterator[None]:
 
 
 def job_of(request: TraceRequest, registry: Registry, settings: Settings) -> TraceJob:
-    """The job that a request asks for; its model need not be loaded.
+    """Return the job that a request asks for; its model need not be loaded.
 
     Raises:
         Problem: a text is empty or too long, or something asked for is unknown.

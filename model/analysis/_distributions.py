@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 
 def log_sum_exp(logits: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*rows 1"]:
-    """The logarithm of Σ exp(x), float64; exp(x − ln Σ exp(x)) is the softmax.
+    """Return the logarithm of Σ exp(x), float64; exp(x − ln Σ exp(x)) is the softmax.
 
     A prediction reads twenty of thousands of probabilities: to write all of them in float64 takes
     twice as long. The greatest is subtracted first, so nothing overflows.
@@ -37,7 +37,7 @@ def entropy(probabilities: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*
 def top_k(
     numbers: Float[np.ndarray, "*rows n"], k: int
 ) -> tuple[Int[np.ndarray, "*rows rank"], Float[np.ndarray, "*rows rank"]]:
-    """The indices of the `k` greatest numbers, greatest first, and these numbers.
+    """Return the indices of the `k` greatest numbers, greatest first, and these numbers.
 
     Raises:
         ValueError: k is less than 1.

@@ -20,7 +20,7 @@ _SITE = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)")
 
 
 def layers_of(trace: Trace, part: str) -> dict[str, Layers]:
-    """The arrays of one part of every layer, by stack and layer number, both in order.
+    """Return the arrays of one part of every layer, by stack and layer number, both in order.
 
     Args:
         trace: any trace.
@@ -56,7 +56,7 @@ def float_array(data: Float[np.ndarray, ...], *axes: str) -> NamedArray:
 
 
 def tokens_of(trace: Trace, stack: str) -> tuple[Token, ...]:
-    """The tokens that a stack reads: the target's for the decoder of an encoder–decoder."""
+    """Return the tokens that a stack reads: the target's for a second stack."""
     is_target = stack == "decoder" and trace.target_tokens is not None
     return (trace.target_tokens or ()) if is_target else trace.tokens
 
@@ -106,7 +106,7 @@ class Attention:
         return seen
 
     def tokens(self, trace: Trace) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-        """The tokens of the queries and those of the keys.
+        """Return the tokens of the queries and those of the keys.
 
         Raises:
             ValueError: the trace has no target tokens, or their number differs from the weights'.
@@ -124,7 +124,7 @@ class Attention:
 
 
 def attentions_of(trace: Trace, *kinds: str) -> list[Attention]:
-    """The attentions whose weights a trace holds: encoder first, then by layer, self before cross.
+    """Return the attentions whose weights a trace holds: encoder first, then by layer.
 
     Args:
         trace: with ``{stack}.layers.N.{kind}.weights``.

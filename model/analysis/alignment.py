@@ -156,7 +156,7 @@ def _mean_head(
 
 
 def _indices(wanted: Sequence[int] | None, held: Sequence[int], noun: str) -> list[int]:
-    """The index of each wanted layer or head among those that the trace holds."""
+    """Return the index of each wanted layer or head among those that the trace holds."""
     chosen = held if wanted is None else wanted
     unknown = [number for number in chosen if number not in held]
     if unknown or not chosen:

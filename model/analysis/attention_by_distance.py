@@ -10,7 +10,7 @@ from headlight.model.trace import NamedArray, Trace
 
 
 def attention_by_distance(trace: Trace) -> dict[str, NamedArray]:
-    """The mean weight at every distance query − key, over the queries that have such a key.
+    """Return the mean weight at every distance query − key, over the queries that have such a key.
 
     Args:
         trace: with self-attention weights.
@@ -38,7 +38,7 @@ def attention_by_distance(trace: Trace) -> dict[str, NamedArray]:
 def mean_by_distance(
     weights: Float[np.ndarray, "head token token"], counted: Bool[np.ndarray, "token token"]
 ) -> Float[np.ndarray, "head distance"]:
-    """The mean of the counted weights at every distance −(n−1) … n−1; 0 if none is counted.
+    """Return the mean of the counted weights at every distance −(n−1) … n−1; 0 if none is counted.
 
     Args:
         weights: of one or more heads.
@@ -52,6 +52,6 @@ def mean_by_distance(
 
 
 def distance_index(n_tokens: int) -> Int[np.ndarray, "token token"]:
-    """The index of each pair's distance, query − key, in the range −(n−1) … n−1."""
+    """Return the index of each pair's distance, query − key, in the range −(n−1) … n−1."""
     places = np.arange(n_tokens)
     return places[:, None] - places + n_tokens - 1

@@ -69,7 +69,7 @@ class EditedPasses:
         return len(self.trace.tokens) + len(self.trace.target_tokens or ())
 
     def predict(self, rows: Sequence[Row], difference: LogitDifference) -> Predictions:
-        """The prediction of each row.
+        """Return the prediction of each row.
 
         Args:
             rows: the edits of each.
@@ -107,7 +107,7 @@ class EditedPasses:
         sites: Sequence[str],
         take: Callable[[Mapping[str, Tensor]], Float[np.ndarray, ...]],
     ) -> Float[np.ndarray, ...]:
-        """The numbers that `take` makes of the tensors at some sites, row by row.
+        """Return the numbers that `take` makes of the tensors at some sites, row by row.
 
         Raises:
             TooManyPasses, UnknownSite, UnknownPosition, ImpossibleIntervention, Cancelled: as
@@ -138,7 +138,7 @@ class EditedPasses:
 
 
 def _by_site(rows: Sequence[Row]) -> list[RowEdits]:
-    """The edits of all rows by site; a row has at most one edit of a site."""
+    """Return the edits of all rows by site; a row has at most one edit of a site."""
     sites = dict.fromkeys(edit.site for row in rows for edit in row)
     return [
         RowEdits(

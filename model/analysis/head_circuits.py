@@ -55,7 +55,7 @@ def head_circuits(
     config: TransformerConfig,
     top: int = 10,
 ) -> HeadCircuits:
-    """The strongest tokens of both circuits, for each captured head and each token of the text.
+    """Return the strongest tokens of both circuits, by captured head and token of the text.
 
     Args:
         trace: with the streams after layers and the weights of attention; its tokens are the
@@ -134,7 +134,7 @@ class _Reader:
         return self.weight(name)[..., None, :] if name in self.weights else 0.0
 
     def vocabulary(self, stack: str, norm: str) -> Vectors:
-        """The normalised embedding of every token."""
+        """Return the normalised embedding of every token."""
         x = self.weight(f"{stack}.embedding.W_E")
         if self.config.scales_embedding:
             x = x * np.sqrt(x.shape[-1])
@@ -188,7 +188,7 @@ class _Circuits:
         ]
 
     def copying(self, exits: Vectors) -> Float[np.ndarray, " head"]:
-        """The eigenvalues of x·W_V·W_O·Uᵀ are those of W_O·Uᵀ·x·W_V, d_head by d_head, and 0."""
+        """Return the eigenvalues of W_O·Uᵀ·x·W_V, d_head by d_head, which x·W_V·W_O·Uᵀ shares."""
         w_v, w_o = self._by_head("V"), self._by_head("O")
         through = exits.T @ self.read
         found = np.zeros(len(self.heads), np.float32)
@@ -214,7 +214,7 @@ def _ids(trace: Trace, stack: str) -> Int[np.ndarray, " token"]:
 def _top(
     scores: Float[np.ndarray, "token vocab"], top: int, places: Int[np.ndarray, " position"]
 ) -> _Top:
-    """The highest of each row, for each position."""
+    """Return the highest of each row, for each position."""
     count = min(top, scores.shape[1])
     ids = np.argsort(-scores, axis=-1, kind="stable")[:, :count]
     return _Top(ids[places], np.take_along_axis(scores, ids, axis=-1)[places])

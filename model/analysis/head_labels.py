@@ -133,7 +133,7 @@ def score_heads(
 def _targets(
     attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
 ) -> dict[str, Bool[np.ndarray, "query key"]]:
-    """The (query, key) pairs whose weights each score adds up."""
+    """Return the (query, key) pairs whose weights each score adds up."""
     query, key = np.ogrid[: len(queries), : len(keys)]
     is_sink = _sinks(attention, keys)
     if attention.is_cross:
@@ -178,7 +178,7 @@ def _on(
     weights: Float[np.ndarray, "head query key"],
     visible: Bool[np.ndarray, "query key"],
 ) -> Score:
-    """The mean weight on the targets, over the queries that see targets and other keys too."""
+    """Return the mean weight on the targets, over queries that see other keys too."""
     counted = targets.any(axis=1) & (visible & ~targets).any(axis=1)
     if not counted.any():
         return Score(np.zeros(len(weights)), 0)
@@ -234,7 +234,7 @@ def _monotonic(
 
 
 def _correlation(weights: Float[np.ndarray, "query key"]) -> float:
-    """The weighted correlation of the positions of query and key; 0 if either does not vary."""
+    """Return the weighted correlation of query and key positions; 0: one does not vary."""
     if weights.sum() == 0:
         return 0.0
     probability = weights / weights.sum()

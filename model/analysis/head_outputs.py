@@ -25,7 +25,7 @@ _CONTEXT = "_attention.context"
 
 
 def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
-    """The product context·W_O of every captured head of every attention.
+    """Return the product context·W_O of every captured head of every attention.
 
     Args:
         trace: with the contexts (head, query, d_head), one per query head, and the gains.
@@ -80,7 +80,7 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
 
 
 def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
-    """The norm of every weighted and projected value, α·‖v·W_O‖.
+    """Return the norm of every weighted and projected value, α·‖v·W_O‖.
 
     A large weight on a short vector adds little. Kobayashi et al. 2020, section 3.
 
@@ -112,7 +112,7 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
 
 
 def gain_of(path: str, trace: Trace) -> Float[np.ndarray, "query d_model"]:
-    """The factors of what the heads of an attention write; ones, (1, 1), if a trace has none."""
+    """Return the factors of what the heads of an attention write; ones if there are none."""
     if f"{path}.gain" not in trace.tensors:
         return np.ones((1, 1))
     return trace.tensors[f"{path}.gain"].data.astype(np.float64)
@@ -130,7 +130,7 @@ def contexts_and_projections(
 ) -> Iterator[
     tuple[str, Float[np.ndarray, "head query d_head"], Float[np.ndarray, "head d_head d_model"]]
 ]:
-    """The path of each attention with its contexts, and W_O of the same heads in float64.
+    """Yield the path of each attention with its contexts, and W_O of the same heads in float64.
 
     Raises:
         KeyError: the trace has no context, or the projection of one is missing.

@@ -43,7 +43,7 @@ class LogitDifference:
     against: int
 
     def in_trace(self, trace: Trace) -> float:
-        """The difference in a pass whose trace has the site ``logits``."""
+        """Return the difference in a pass whose trace has the site ``logits``."""
         row = trace["logits"][self.position].astype(np.float64)
         return float(row[self.token] - row[self.against])
 
@@ -53,7 +53,7 @@ class ExitOf(Protocol):
     """Makes the logits of some tokens a linear function of the stream, as `Served.linear_exit`."""
 
     def __call__(self, stack: str, stream: Vector, tokens: Sequence[int]) -> LinearExit:
-        """The directions and offsets of the tokens."""
+        """Return the directions and offsets of the tokens."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def choose_difference(
     *,
     mask_id: int | None = None,
 ) -> LogitDifference:
-    """The logit difference to explain, completed from the logits of a trace.
+    """Return the logit difference to explain, completed from the logits of a trace.
 
     Args:
         trace: with the site ``logits`` (query, vocab).
@@ -216,7 +216,7 @@ class _Attributor:
         return np.asarray(array.astype(np.float64) @ self._direction_at(path))
 
     def _direction_at(self, path: str) -> Vector:
-        """The direction along which the logits read what a part at a path wrote."""
+        """Return the direction along which the logits read what a part at a path wrote."""
         return self.direction * self.reach[path] if path in self.reach else self.direction
 
     def _embedding(self) -> dict[str, float]:
@@ -232,7 +232,7 @@ class _Attributor:
         return {"embedding.tokens": tokens, "embedding.positional": positional}
 
     def _attention(self, kind: str) -> dict[str, Float[np.ndarray, ...]]:
-        """The heads, the rest and, where weights and values are held, the keys of each head."""
+        """Return the heads, the rest and, where weights and values are held, each head's keys."""
         paths = {
             layer: path
             for layer in range(self.n_layers)

@@ -32,13 +32,13 @@ class Exits(Protocol):
     def __call__(
         self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
     ) -> Iterator[Float[np.ndarray, "query vocab"]]:
-        """The logits of each stream of a stack, as if it left the stack's last layer."""
+        """Return the logits of each stream of a stack, as if it left the stack's last layer."""
 
 
 def logit_lens(
     trace: Trace, exits: Exits, top: int = 20, tokens: Sequence[int] = ()
 ) -> dict[str, NamedArray]:
-    """The `top` most likely tokens at every position after every layer, most likely first.
+    """Return the `top` most likely tokens at every position after every layer, most likely first.
 
     In an encoder–decoder only the decoder predicts, so only its layers are read. The last layer
     equals `next_token` up to rounding.
@@ -101,7 +101,7 @@ def _predictions(
     tokens: Sequence[int],
     following: Sequence[int] | None = None,
 ) -> dict[str, NDArray[np.generic]]:
-    """The likeliest and the chosen tokens of one stream, a part of it at a time."""
+    """Return the likeliest and the chosen tokens of one stream, a part of it at a time."""
     parts = (stream[start : start + CHUNK_ROWS] for start in range(0, len(stream), CHUNK_ROWS))
     found: dict[str, list[NDArray[np.generic]]] = {}
     for number, logits in enumerate(exits(stack, parts)):
@@ -115,7 +115,7 @@ def _predictions(
 
 
 def norm_and_unembedding(parameters: Mapping[str, NamedArray], epsilon: float = 1e-5) -> Exits:
-    """The exits of a model whose logits are its final norm's output times E.
+    """Yield the exits of a model whose logits are its final norm's output times E.
 
     Args:
         parameters: ``{stack}.embedding.vectors.weight`` (vocab, d_model), the encoder's if the two

@@ -23,7 +23,7 @@ def next_token(
     following: bool = False,
     sampling: Sampling | None = None,
 ) -> dict[str, NamedArray]:
-    """The `top` most likely next tokens after every token, most likely first.
+    """Return the `top` most likely next tokens after every token, most likely first.
 
     Args:
         trace: with the site ``logits`` (query, vocab).
@@ -58,7 +58,7 @@ def predictions(
     tokens: Sequence[int],
     following: Sequence[int] | None,
 ) -> dict[str, NDArray[Any]]:
-    """The likeliest tokens of each row and their probabilities, as `next_token` returns them.
+    """Return the likeliest tokens of each row and their probabilities, like `next_token`.
 
     `following` has the token after each row; rows past the last have none.
 
@@ -92,7 +92,7 @@ def predictions(
 
 
 def axes_of(name: str, array: NDArray[Any]) -> tuple[str, ...]:
-    """The axes of an array of `predictions`, or of one for each layer."""
+    """Return the axes of an array of `predictions`, or of one for each layer."""
     if name == "following":
         return ("position",)
     last = "token" if name.startswith("chosen") else "rank"
@@ -110,6 +110,6 @@ def _of_being_sampled(
 
 
 def following_ids(trace: Trace) -> list[int]:
-    """The tokens that follow the positions of the text that is predicted, but the last."""
+    """Return the tokens that follow the predicted positions of the text, but the last."""
     tokens = trace.tokens if trace.target_tokens is None else trace.target_tokens
     return [token.id for token in tokens[1:]]

@@ -97,7 +97,7 @@ def patching(
 def _cells(
     trace: Trace, source: Trace, difference: LogitDifference, parts: Sequence[Part]
 ) -> tuple[dict[str, np.ndarray], list[_Cell]]:
-    """The maps, filled with 0, and the cells in them whose activations differ."""
+    """Return the maps, filled with 0, and the cells in them whose activations differ."""
     maps: dict[str, np.ndarray] = {}
     cells: list[_Cell] = []
     stacks = layers_of(trace, "residual.before")

@@ -35,7 +35,7 @@ def quantization_sensitivity(
     is_encoder: bool,
     bits: Sequence[int] = BITS,
 ) -> dict[str, NamedArray]:
-    """The change of the predictions when the weights of one part are rounded.
+    """Return the change of the predictions when the weights of one part are rounded.
 
     Args:
         trace: of the model as it is, with the site ``logits`` (query, vocab).
@@ -91,7 +91,7 @@ def rounded_passes(
 
 
 def _labels(trace: Trace, *, is_encoder: bool) -> Int[np.ndarray, " token"]:
-    """The token that each of the first positions predicts."""
+    """Return the token that each of the first positions predicts."""
     tokens = trace.tokens if trace.target_tokens is None else trace.target_tokens
     ids = np.array([token.id for token in tokens], np.int64)[0 if is_encoder else 1 :]
     if not len(ids):
@@ -102,7 +102,7 @@ def _labels(trace: Trace, *, is_encoder: bool) -> Int[np.ndarray, " token"]:
 def _log_probabilities(
     logits: Float[np.ndarray, "query vocab"],
 ) -> Float[np.ndarray, "query vocab"]:
-    """The binary logarithms of the probabilities."""
+    """Return the binary logarithms of the probabilities."""
     # PyTorch's kernel makes one pass over each row, in place of four.
     found = torch.from_numpy(logits.astype(np.float64)).log_softmax(dim=-1)
     return found.div_(math.log(2)).numpy()

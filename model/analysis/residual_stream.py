@@ -106,7 +106,7 @@ def _layer(trace: Trace, path: str, norm: str, norm_place: str) -> Named:
 
 
 def _writes(trace: Trace, path: str) -> Iterator[_Write]:
-    """The updates of a layer's parts, in order; cross-attention only if the layer has it."""
+    """Yield the updates of a layer's parts, in order; cross-attention if it has any."""
     has_between = f"{path}.residual.between" in trace.tensors
     places = PLACES[:3] if has_between else ("before", "middle")
     parts = [part for part in PARTS if has_between or part != "cross_attention"]
@@ -122,7 +122,7 @@ def _writes(trace: Trace, path: str) -> Iterator[_Write]:
 def cosine(
     first: Float[np.ndarray, "*rows d_model"], second: Float[np.ndarray, "*rows d_model"]
 ) -> Float[np.ndarray, "*rows"]:
-    """The cosine of the angle between vectors, in [-1, 1]; 0 if either is the zero vector."""
+    """Return the cosine of the angle between vectors; 0 if either is the zero vector."""
     lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
     products = (first * second).sum(axis=-1)
     found: Float[np.ndarray, "*rows"] = products / np.where(lengths > 0, lengths, 1)

@@ -14,7 +14,7 @@ from headlight.model.trace import NamedArray, Trace
 
 
 def reward(trace: Trace) -> dict[str, NamedArray]:
-    """The reward after each token, and the change that each token makes.
+    """Return the reward after each token, and the change that each token makes.
 
     Args:
         trace: of a reward model, with the site ``reward`` (query).

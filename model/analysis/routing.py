@@ -79,7 +79,7 @@ def _summarise(all_probs: Layers, all_indices: Layers) -> dict[str, NamedArray]:
 def load_of(
     indices: Int[np.ndarray, "layer query top_k"], n_experts: int
 ) -> Float[np.ndarray, "layer expert"]:
-    """The share of each layer's choices that falls on each expert."""
+    """Return the share of each layer's choices that falls on each expert."""
     counts = [np.bincount(chosen.ravel(), minlength=n_experts) for chosen in indices]
     return normalise(np.stack(counts).astype(np.float64))
 
@@ -87,13 +87,13 @@ def load_of(
 def top_choice(
     probs: Float[np.ndarray, "layer query expert"], indices: Int[np.ndarray, "layer query top_k"]
 ) -> Int[np.ndarray, "layer query"]:
-    """The chosen expert with the greatest router probability, for each token."""
+    """Return the chosen expert with the greatest router probability, for each token."""
     rank = np.take_along_axis(probs, indices, axis=-1).argmax(axis=-1)
     return np.take_along_axis(indices, rank[..., None], axis=-1)[..., 0]
 
 
 def agreement(choices: Int[np.ndarray, "layer query"]) -> Float[np.ndarray, "layer layer"]:
-    """The adjusted mutual information of every pair of layers; symmetric, 1 on the diagonal."""
+    """Return the adjusted mutual information of all pairs of layers; symmetric."""
     table = np.eye(len(choices))
     for first, second in zip(*np.triu_indices(len(choices), k=1), strict=True):
         table[first, second] = adjusted_mutual_information(choices[first], choices[second])
@@ -132,7 +132,7 @@ def adjusted_mutual_information(
 def expected_mutual_information(
     first_sizes: Int[np.ndarray, " group"], second_sizes: Int[np.ndarray, " other"]
 ) -> float:
-    """The mean mutual information, in nats, of two random partitions with these group sizes.
+    """Return the mean mutual information, in nats, of two random partitions with these group sizes.
 
     The number n of items that two groups of sizes a and b of N items share is hypergeometric:
 

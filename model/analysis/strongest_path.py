@@ -102,7 +102,7 @@ class _Search:
             raise ValueError("the path is looked for among all heads; leave heads out")
 
     def find(self) -> StrongestPath:
-        """The path from its end: the last head, the head before it, and the token."""
+        """Return the path from its end: the last head, the head before it, and the token."""
         candidates = self._writers()
         if not candidates:
             raise ValueError("no head writes directly for this token rather than the other")
@@ -135,7 +135,7 @@ class _Search:
         )
 
     def _writers(self) -> list[HeadAt]:
-        """The heads that write for the token, the strongest first."""
+        """Return the heads that write for the token, the strongest first."""
         found: list[tuple[float, HeadAt]] = []
         for kind in ("self_attention", "cross_attention"):
             if f"{kind}.heads" not in self.arrays:
@@ -149,14 +149,14 @@ class _Search:
         return [one for _, one in found[:MOST_LAST_HEADS]]
 
     def _keys(self, reader: HeadAt) -> list[int]:
-        """The keys from which the last head takes most, for or against."""
+        """Return the keys from which the last head takes most, for or against."""
         layer, kind = int(reader.path.split(".")[2]), reader.path.split(".")[3]
         row = self.arrays[f"{kind}.keys"].data[layer, reader.head]
         order = np.argsort(-np.abs(row), kind="stable")[:MOST_KEYS]
         return [int(key) for key in order if row[key] != 0]
 
     def _before(self, reader: HeadAt, whole: float, lost: float) -> Edge | None:
-        """The earlier head whose edge to the reader carries most of the logit difference.
+        """Return the earlier head whose edge to the reader carries most of the logit difference.
 
         Args:
             reader: the last head.
@@ -199,7 +199,7 @@ class _Search:
         )
 
     def _earlier(self, reader: HeadAt) -> list[HeadAt]:
-        """The heads before the reader, at its keys and at its query."""
+        """Return the heads before the reader, at its keys and at its query."""
         _, _, number, kind = reader.path.split(".")
         places = {(self.stack, reader.position)}
         key_stack = "encoder" if kind == "cross_attention" else self.stack
@@ -220,7 +220,7 @@ class _Search:
         return found
 
     def _token(self, reader: HeadAt) -> Edge:
-        """The key without which the prediction falls most."""
+        """Return the key without which the prediction falls most."""
         weights = self.trace[f"{reader.path}.weights"][reader.head, reader.position]
         keys = [int(key) for key in np.flatnonzero(weights > 0)]
         rows = [[_knocked_out(reader, weights, key)] for key in keys]
@@ -235,7 +235,7 @@ class _Search:
 
 
 def _silenced(head: HeadAt) -> SiteEdit:
-    """The edit after which a head writes nothing at its position."""
+    """Return the edit after which a head writes nothing at its position."""
     return SiteEdit(
         kind="set",
         site=f"{head.path}.context",
@@ -246,7 +246,7 @@ def _silenced(head: HeadAt) -> SiteEdit:
 
 
 def _knocked_out(head: HeadAt, weights: Float[np.ndarray, " key"], key: int) -> SiteEdit:
-    """The edit after which a head does not see a key; its other weights sum to 1 again."""
+    """Return the edit that hides a key from a head; its other weights sum to 1 again."""
     row = weights.astype(np.float64)
     row[key] = 0
     row /= max(row.sum(), 1e-12)

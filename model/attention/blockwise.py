@@ -122,7 +122,7 @@ def blockwise_attention(
     *,
     path: str | None = None,
 ) -> tuple[Float[Tensor, "batch head query d_value"], dict[str, Tensor]]:
-    """The context, and what the current `Watch` observes of the weights, without the weights.
+    """Return the context, and what the current `Watch` observes of the weights.
 
     Equal to `scaled_dot_product_attention`; rows that see no key have weights and context of 0.
 
@@ -225,7 +225,7 @@ class _Place(NamedTuple):
     is_bounded: bool
 
     def parts(self, size: int, width: int) -> Iterator[_Place]:
-        """The blocks of keys: all of them, whole bins of a width, or parts of one."""
+        """Yield the blocks of keys: all of them, whole bins of a width, or parts of one."""
         if size >= self.to[1] - self.to[0] > 0:
             yield self
             return
@@ -312,7 +312,7 @@ class _RunningRows:
             self.first_token = weights[..., :1].clone(), self.greatest
 
     def finish(self, terms: ScoreTerms) -> Tensor:
-        """The context; all that is observed is handed to the observer."""
+        """Return the context; all that is observed is handed to the observer."""
         sinks = terms.sinks
         if sinks is not None:
             sinks = sinks[self.place.heads].to(self.total)[:, None, None]
@@ -363,7 +363,7 @@ def _attend_block(
     place: _Place,
     block_keys: int,
 ) -> Tensor:
-    """The context of a block of queries.
+    """Return the context of a block of queries.
 
     ``products`` are all keys (head, d_head, key), and ``averaged`` the values.
     """
@@ -402,7 +402,7 @@ def _attend_block(
 def _exact_row(
     query: Tensor, keys: Tensor, terms: ScoreTerms, place: _Place
 ) -> Float[Tensor, "head key"]:
-    """The weights of one query on all keys, in the dtype of the keys."""
+    """Return the weights of one query on all keys, in the dtype of the keys."""
     weights = keys.new_zeros(len(keys), keys.shape[1])
     part = slice(*place.to)
     if place.to[1] > place.to[0]:
@@ -440,7 +440,7 @@ def _is_bounded(queries: Tensor, keys: Tensor, terms: ScoreTerms) -> bool:
 def _block_sizes(
     watch: Watch, shape: tuple[int, int, int], observer: Observer, device: torch.device
 ) -> tuple[int, int, int]:
-    """The queries of a block, a multiple of the bins if it holds several, its heads and its keys.
+    """Return the queries of a block, its heads and its keys.
 
     An accelerator takes all heads and keys at once.
     """
@@ -463,7 +463,7 @@ def _block_sizes(
 
 
 def _shared(groups: Tensor, heads: slice, sharers: int) -> Tensor:
-    """The keys or values of some heads, of (group, key, d_head)."""
+    """Return the keys or values of some heads, of (group, key, d_head)."""
     if sharers == 1:
         return groups[heads]
     places = torch.arange(heads.start, heads.stop, device=groups.device) // sharers

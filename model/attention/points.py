@@ -51,7 +51,7 @@ class SoftmaxPoints:
 
     @property
     def observed_names(self) -> list[str]:
-        """The names of the numbers of rows, the maps and the rows that the pass observes."""
+        """Return the names of the numbers of rows, the maps and the rows that are observed."""
         return [name for name, point in self.observed.items() if is_hooked(point)]
 
     @property

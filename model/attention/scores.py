@@ -74,7 +74,7 @@ class ScoreTerms(Terms):
         return any(one is not None for one in others)
 
     def near_keys(self, queries: Block, n_keys: int) -> Block:
-        """The keys from the first to the last that are near enough to any of these queries."""
+        """Return the keys from the first to the last near enough to any of these queries."""
         (start, stop), first, last = queries, 0, n_keys
         if self.is_causal:
             last = min(last, stop)
@@ -88,7 +88,7 @@ class ScoreTerms(Terms):
     def seen(
         self, row: int, at: Block, n_keys: int, device: torch.device
     ) -> tuple[Block, Hidden | None]:
-        """The keys from the first to the last that some of the queries see, and what is hidden.
+        """Return the keys from the first to the last that are seen, and what is hidden.
 
         The same for all heads. Keys that no query sees cost nothing.
         """
@@ -102,7 +102,7 @@ class ScoreTerms(Terms):
         return (to[0] + first, to[0] + last), _hidden_of(mask[:, first:last])
 
     def hidden(self, row: int, at: Block, to: Block, device: torch.device) -> Hidden | None:
-        """The keys among these that are hidden from some of the queries; None: nothing is."""
+        """Return the keys among these that some query does not see; None: there are none."""
         if not self.is_partial:
             if not self.is_causal or to[1] <= at[0] + 1:
                 return None
@@ -114,7 +114,7 @@ class ScoreTerms(Terms):
         return None if mask is None else _hidden_of(mask)
 
     def _mask(self, row: int, at: Block, to: Block, device: torch.device) -> Tensor | None:
-        """True where a query sees a key; None: everywhere."""
+        """Return True where a query sees a key; None: everywhere."""
         queries = torch.arange(*at, device=device)[:, None]
         keys = torch.arange(*to, device=device)
         parts: list[Tensor] = []
@@ -141,7 +141,7 @@ class ScoreTerms(Terms):
         hidden: Hidden | None,
         out: Tensor | None = None,
     ) -> Float[Tensor, "head query key"]:
-        """The scores of a block, `MASKED` at keys that are not visible.
+        """Return the scores of a block, `MASKED` at keys that are not visible.
 
         Args:
             queries: of the heads, at the positions `at`, in float32 or better.
@@ -168,13 +168,13 @@ class ScoreTerms(Terms):
 
 
 def _ends(chosen: Tensor) -> Block:
-    """The first place that is chosen, and the one after the last."""
+    """Return the first place that is chosen, and the one after the last."""
     places = chosen.nonzero()
     return int(places[0]), int(places[-1]) + 1
 
 
 def _hidden_of(mask: Tensor) -> Hidden | None:
-    """The columns from the first to the last in which a query does not see a key."""
+    """Return the columns from the first to the last in which a query does not see a key."""
     is_partial = ~mask.all(0)
     if not bool(is_partial.any()):
         return None

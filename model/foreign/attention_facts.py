@@ -15,7 +15,7 @@ TOLERANCE, IN_LOWER_PRECISION = 1e-5, 2e-2
 
 
 def tolerance_of(tensor: Tensor) -> float:
-    """The difference that rounding may make, as a share of the greatest number."""
+    """Return the difference that rounding may make, as a share of the greatest number."""
     return TOLERANCE if tensor.dtype in (torch.float32, torch.float64) else IN_LOWER_PRECISION
 
 
@@ -42,7 +42,7 @@ class Span(NamedTuple):
 
 
 def span_of(config: Any, layer: int) -> Span:
-    """The span that a config gives to a layer, if the attention does not receive it."""
+    """Return the span that a config gives to a layer, if the attention does not receive it."""
     kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None) or ()
     kind = kinds[layer] if layer < len(kinds) else None
     chunk = getattr(config, "attention_chunk_size", None) if kind == "chunked_attention" else None
@@ -53,7 +53,7 @@ def span_of(config: Any, layer: int) -> Span:
 def facts_of(
     path: str, kind: str, attention: AttentionCall, n_groups: int, span: Span
 ) -> AttentionFacts:
-    """The terms of the softmax of a recorded attention.
+    """Return the terms of the softmax of a recorded attention.
 
     Args:
         path: of the attention.
@@ -108,7 +108,7 @@ def facts_of(
 
 
 def _sinks_of(logits: Tensor | None) -> tuple[float, ...] | None:
-    """The sink of each head, if it is one finite number for every row (batch, head, query, 1)."""
+    """Return the sink of each head, if every row has one (batch, head, query, 1)."""
     if logits is None or not bool(torch.isfinite(logits).all()):
         return None
     first = logits[:1, :, :1]
@@ -118,7 +118,7 @@ def _sinks_of(logits: Tensor | None) -> tuple[float, ...] | None:
 
 
 def _fit(product: Tensor, scores: Tensor, seen: Tensor) -> float | None:
-    """The factor between Q·Kᵀ and the scores, by the differences of two texts."""
+    """Return the factor between Q·Kᵀ and the scores, by the differences of two texts."""
     first, second = product[0][seen[0]], product[-1][seen[-1]]
     one, other = scores[0][seen[0]], scores[-1][seen[-1]]
     if first.shape != second.shape:

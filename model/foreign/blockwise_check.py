@@ -105,7 +105,7 @@ def observe(model: ForeignPasses) -> list[str]:
 
 
 def _read(model: ForeignPasses, inputs: dict[str, Any], sites: list[str]) -> Mapping[str, Tensor]:
-    """The observations of the first text."""
+    """Return the observations of the first text."""
     targets = inputs.get("decoder_input_ids")
     with watching(Watch(**_WATCH)):
         return model.read(
@@ -117,14 +117,14 @@ def _read(model: ForeignPasses, inputs: dict[str, Any], sites: list[str]) -> Map
 
 
 def _sizes(inputs: dict[str, Any]) -> set[tuple[int, int]]:
-    """The queries and keys of the attentions of a pass."""
+    """Return the queries and keys of the attentions of a pass."""
     n_source = inputs["input_ids"].shape[1]
     n_target = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]
     return {(n_source, n_source), (n_target, n_target), (n_target, n_source)}
 
 
 def _distance(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
-    """The greatest difference, of the logits and of distances in parts of their scale."""
+    """Return the greatest difference, of the logits and of distances in parts of their scale."""
     far = 0.0
     for site, whole in expected.items():
         if found[site].shape != whole.shape:

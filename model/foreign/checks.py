@@ -162,7 +162,7 @@ class _Checks:
                 raise self._refuse(f"{each.call.name} computes {each.n_softmaxes} softmaxes")
 
     def _reference(self) -> tuple[Tensor, Any]:
-        """The logits and the weights of Transformers' own eager attention."""
+        """Return the logits and the weights of Transformers' own eager attention."""
         module = self.model.module
         own = module.config._attn_implementation
         set_attention(module, "eager")
@@ -190,7 +190,7 @@ class _Checks:
         return captured
 
     def _rounding_of_weights(self, captured: dict[str, Tensor]) -> float:
-        """The factor, at least 1, by which large scores let weights differ between two kernels."""
+        """Return the factor, at least 1, by which large scores let two kernels differ."""
         largest = LARGE_SCORE
         for _, points in self.model.named.attention_points:
             scores = captured.get(f"{points.path}.scores")
@@ -291,7 +291,7 @@ class _Checks:
             raise self._refuse(f"weights·values differs from its context by {context:.1e}")
 
     def _find_rotation(self, captured: dict[str, Tensor]) -> None:
-        """The rotation of the queries of the first layer, if it is one of pairs of numbers."""
+        """Return the rotation of the first layer's queries, if it is one of pairs."""
         path = self.model.named.facts[0].path
         before = captured.get(f"{path}.queries")
         after = captured.get(f"{path}.rotated_queries")
@@ -316,7 +316,7 @@ class _Checks:
             raise self._refuse(f"its rotation differs by {far:.1e} around {n_tokens:,} tokens")
 
     def _check_streams(self, captured: dict[str, Tensor]) -> None:
-        """A layer is given what the layer before it returned."""
+        """Check that a layer is given what the layer before it returned."""
         layers = self.model.named.layers
         for first, second in pairwise(layers):
             after = captured.get(f"{first.path}.residual.after")
@@ -469,7 +469,7 @@ class _Checks:
             self.omitted["fused"] = f"the fused kernel differs by {far:.1e} of the logits' scale"
 
     def _check_projections(self, captured: dict[str, Tensor]) -> None:
-        """The sum of what the heads write is the output, but for the bias."""
+        """Check that what the heads write sums to the output, but for the bias."""
         worst = 0.0
         for path, module in list(self.model.named.projections.items()):
             context, output = captured.get(f"{path}.context"), captured.get(f"{path}.output")
@@ -498,7 +498,7 @@ class _Checks:
             self.omitted["head_outputs"] = "not every attention has a projection of its context"
 
     def _check_lens(self, captured: dict[str, Tensor]) -> None:
-        """The model's exit, applied to the last stream, gives the logits."""
+        """Check that the model's exit, applied to the last stream, gives the logits."""
         stack = "encoder" if self.model.named.kind == "encoder" else "decoder"
         own = [layer for layer in self.model.named.layers if layer.stack == stack]
         site = f"{own[-1].path}.residual.after"
@@ -529,7 +529,7 @@ class _Checks:
     def _check_linear_exit(
         self, stack: str, stream: Float[np.ndarray, "query d_model"], logits: Tensor
     ) -> None:
-        """The logits are a linear function of the last stream, with the scale of a norm held."""
+        """Check that the logits are linear in the last stream while a norm's scale is held."""
         tokens = logits[-1].topk(2).indices.tolist()
         try:
             linear_exit(self.model, stream[-1], tokens)
@@ -539,7 +539,7 @@ class _Checks:
             self.omitted["linear_exit"] = f"its exit has no gradient: {_line(error)}"
 
     def _check_cache(self, whole: dict[str, Tensor]) -> None:
-        """A row that is computed with the cache is the row of the whole text."""
+        """Check that a row computed with the cache is the row of the whole text."""
         text = self.inputs["input_ids"][0].tolist()
         sites = tuple(
             site
@@ -567,7 +567,7 @@ class _Checks:
             self.omitted["cache"] = f"a row with its cache differs by {far:.1e}"
 
     def _check_padding(self) -> None:
-        """A text in a padded row has the numbers that it has alone."""
+        """Check that padding does not change a text's activations."""
         texts = self.inputs["input_ids"].tolist()
         texts = [texts[0], texts[1][:7]]
         targets = self.inputs.get("decoder_input_ids")
@@ -605,7 +605,7 @@ _RETURNED = (
 
 
 def _distance(found: Tensor, expected: Tensor) -> float:
-    """The greatest difference; infinite for another shape or for NaN."""
+    """Return the greatest difference; infinite for another shape or for NaN."""
     if found.shape != expected.shape:
         return float("inf")
     far = float((found.double() - expected.double()).abs().max()) if found.numel() else 0.0
@@ -613,7 +613,7 @@ def _distance(found: Tensor, expected: Tensor) -> float:
 
 
 def _share(average: Tensor, context: Tensor) -> Tensor | None:
-    """The factor in [0, 1] between each row of weights·values and of the context; None: no such."""
+    """Return the factor in [0, 1] from weights·values to the context, by row; None: no such."""
     square = (average * average).sum(dim=-1, keepdim=True)
     share = (average * context).sum(dim=-1, keepdim=True) / square.clamp(min=1e-30)
     return share if bool(((share >= 0) & (share <= 1 + FORMULA)).all()) else None

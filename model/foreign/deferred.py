@@ -28,7 +28,7 @@ class CannotDefer(RuntimeError):
 
 
 def deferred(like: Tensor, compute: Callable[[int, int], Tensor]) -> Tensor:
-    """A tensor whose rows are computed later.
+    """Return a tensor whose rows are computed later.
 
     Args:
         like: of the device ``meta``, with the shape (…, query, key) and the dtype.
@@ -44,7 +44,7 @@ def is_deferred(tensor: object) -> bool:
 
 
 def rows(tensor: Tensor, at: Block) -> Tensor:
-    """The rows of some queries of a tensor (…, query, key), deferred or not.
+    """Return the rows of some queries of a tensor (…, query, key), deferred or not.
 
     A tensor with one row for all queries has that row.
 
@@ -77,7 +77,7 @@ class Deferral(FunctionMode):
 
 
 def record(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The deferred result of a function of tensors of which some are deferred.
+    """Return the deferred result of a function of tensors of which some are deferred.
 
     Raises:
         CannotDefer: the function does not give one tensor.
@@ -130,7 +130,7 @@ def _part(one: object, start: int, stop: int, n_queries: int) -> object:
 
 
 def _reshaped(args: tuple[Any, ...], n_rows: int) -> tuple[Any, ...]:
-    """The arguments of a change of shape, with another length of the axis before the last."""
+    """Return the arguments of a reshape with another length of the axis before the last."""
     tensor, *sizes = args
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     if len(sizes) < 2 or sizes[-2] == -1:
@@ -140,7 +140,7 @@ def _reshaped(args: tuple[Any, ...], n_rows: int) -> tuple[Any, ...]:
 
 
 def _indexed(index: Any, n_queries: int, n_axes: int) -> Any:
-    """An index of rows in place of one of all queries."""
+    """Return an index of rows in place of one of all queries."""
     parts = list(index) if isinstance(index, tuple) else [index]
     if Ellipsis in parts:
         at = parts.index(Ellipsis)

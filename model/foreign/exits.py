@@ -18,7 +18,7 @@ from headlight.model.served import LinearExit
 def exits(
     model: ForeignPasses, streams: Iterable[Float[np.ndarray, "query d_model"]]
 ) -> Iterator[Float[np.ndarray, "query vocab"]]:
-    """The logits of each stream, as if it left the last layer of the stack that predicts.
+    """Yield the logits of each stream, as if it left the last layer of the stack that predicts.
 
     Every layer returns the stream, so that what follows the layers runs as it is in the model: a
     norm, a projection, a cap on the logits.

@@ -155,7 +155,7 @@ def read_folder(folder: Path | str) -> ForeignFolder:
 
 
 def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]:
-    """A JSON object of a folder.
+    """Return a JSON object of a folder.
 
     Raises:
         ForeignFolderError: it is missing, too large, not JSON, or not an object.
@@ -222,7 +222,7 @@ def read_weights(
 
 
 def revision_of(folder: ForeignFolder) -> str:
-    """The first 16 hexadecimal digits of a SHA-256 over all files that are read."""
+    """Return the first 16 hexadecimal digits of a SHA-256 over all files that are read."""
     digest = hashlib.sha256()
     names = small_files(folder.path)
     names |= {path.name: MAX_WEIGHT_BYTES for path in folder.weight_files}

@@ -58,11 +58,11 @@ class ForeignWriter:
         return self.model.config
 
     def new_cache(self) -> ForeignCache:
-        """An empty cache."""
+        """Return an empty cache."""
         return ForeignCache()
 
     def n_cached(self, cache: ForeignCache) -> int:
-        """The number of tokens in a cache."""
+        """Return the number of tokens in a cache."""
         return len(cache.ids)
 
     def extend(self, cache: ForeignCache, ids: Sequence[int]) -> None:
@@ -102,7 +102,7 @@ class ForeignWriter:
         return torch.stack(logits).float().cpu(), rows
 
     def _read(self, cache: ForeignCache, ids: Sequence[int]) -> Tensor:
-        """The logits after the last of some further tokens.
+        """Return the logits after the last of some further tokens.
 
         A cache whose keys have the rotation of a shorter text is left, and the whole text is read.
         """
@@ -127,7 +127,7 @@ class ForeignWriter:
 
 
 def _whole(site: str, tensor: Tensor, axes: tuple[str, ...], n_keys: int) -> Tensor:
-    """A tensor with an entry for every key: a sliding cache holds the last ones alone."""
+    """Return a tensor with an entry for every key: a sliding cache holds the last ones alone."""
     if "key" not in axes:
         return tensor
     axis = axes.index("key")

@@ -173,7 +173,7 @@ def _passages(hooks: Sequence[Hook], *, is_output: bool) -> list[_Passage]:
 
 
 def _of_this_call(passages: Sequence[_Passage], key: tuple[int, str]) -> Iterator[_Passage]:
-    """The hooked passages of this call; a module that is called once has no number to count."""
+    """Yield the hooked passages of this call; a module called once has no number."""
     number = 0
     if len({passage.number for passage in passages}) > 1:
         current = state.get()
@@ -227,7 +227,7 @@ def _step_over(layer: NamedLayer) -> None:
 
 
 def attention_mask(make: Callable[..., Tensor | None], **sizes: Any) -> Tensor | None:
-    """The mask of a model (batch, 1, query, key), deferred in a pass that streams.
+    """Return the mask of a model (batch, 1, query, key), deferred in a pass that streams.
 
     Args:
         make: of Transformers' mask interface, for eager attention.

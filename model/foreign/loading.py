@@ -57,7 +57,7 @@ class MissingExtra(CheckpointError):
 
 
 def transformers_library() -> Any:
-    """The package Transformers, imported when the first foreign model is loaded.
+    """Return the package Transformers, imported when the first foreign model is loaded.
 
     Raises:
         MissingExtra: it is not installed.
@@ -108,7 +108,7 @@ def _import_without_compiler() -> None:
 
 
 def _decorated(function: Any = None, *_: object, **__: object) -> Any:
-    """A decorator for the compiler, which is not there: the function as it is."""
+    """Return a decorator for the compiler, which is not there: the function as it is."""
     return _decorated if function is None else function
 
 
@@ -194,7 +194,7 @@ def building() -> Iterator[None]:
 
 
 def config_of(folder: ForeignFolder) -> Any:
-    """The config of a folder, made by its class without reading a file.
+    """Return the config of a folder, made by its class without reading a file.
 
     Raises:
         ForeignFolderError: Transformers does not know the architecture, or rejects the config.
@@ -214,7 +214,7 @@ def config_of(folder: ForeignFolder) -> Any:
 
 
 def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
-    """The task of a folder's model, ``causal``, ``masked`` or ``seq2seq``, and its class.
+    """Return the task of a folder's model, ``causal``, ``masked`` or ``seq2seq``, and its class.
 
     A model that turns speech into text may be listed as an encoder–decoder and be none.
 
@@ -245,7 +245,7 @@ def build(
     dtype: torch.dtype,
     read: Callable[[], Mapping[str, torch.Tensor]],
 ) -> nn.Module:
-    """The model with its weights on the CPU, in eval mode; `read` returns the weights.
+    """Return the model with its weights on the CPU, in eval mode; `read` returns the weights.
 
     Raises:
         ForeignFolderError: a tensor is missing, unknown or of another shape.
@@ -284,7 +284,7 @@ def build(
 
 
 def experts_of(kind: type[Any]) -> dict[str, str]:
-    """The argument that runs experts one by one, for a model that lets this be chosen."""
+    """Return the argument that runs experts one by one, for a model that lets this be chosen."""
     return {"experts_implementation": "eager"} if kind._can_set_experts_implementation() else {}
 
 

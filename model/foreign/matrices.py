@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def find_source(
     tensor: Tensor, inside: Sequence[Call], until: int, factors: Sequence[float]
 ) -> Source | None:
-    """The module whose output holds queries, keys or values, before rotation.
+    """Return the module whose output holds queries, keys or values, before rotation.
 
     Args:
         tensor: (batch, head, token, d_head).
@@ -68,7 +68,7 @@ def find_source(
 
 
 def _columns(row: Tensor, heads: Tensor) -> Tensor | None:
-    """The columns (head, d_head) of a row that hold the vectors of the heads; None: not all do."""
+    """Return the columns (head, d_head) of a row that hold the heads' vectors, or None."""
     width = heads.shape[-1]
     windows, columns = row.unfold(0, width, 1), []
     for head in heads:
@@ -130,7 +130,7 @@ def _ends(call: Call) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _matrix_of(module: nn.Module) -> Tensor | None:
-    """The weight (input, output) of a module that multiplies by it; None: it has none."""
+    """Return the weight (input, output) of a module that multiplies by it; None: it has none."""
     weight = getattr(module, "weight", None)
     if not isinstance(weight, Tensor) or weight.ndim != 2 or isinstance(module, nn.Embedding):
         return None

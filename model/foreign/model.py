@@ -432,7 +432,7 @@ def _set_decoding(module: Any, task: str, name: str, decoding: Decoding | None) 
 
 
 def special_ids(config: Any) -> frozenset[int]:
-    """The ids of a config that may change how a text is read, as that of padding does."""
+    """Return the ids of a config that may change how a text is read, as that of padding does."""
     found: set[int] = set()
     for name, value in config.get_text_config().to_dict().items():
         if name.endswith("token_id"):
@@ -450,7 +450,7 @@ def _register() -> None:
 
 
 def _recorded(module: Any, inputs: dict[str, Any], task: str) -> Recorder:
-    """A pass by the attention interface or, if the model file does not call it, without."""
+    """Return a pass by the attention interface or, if the file does not call it, without."""
     if module._can_set_attn_implementation():
         set_attention(module, attention_file.NAME)
         recorded = record(module, inputs, probe_lengths(task))

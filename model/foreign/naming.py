@@ -73,14 +73,14 @@ def _reason_without_attention(recorded: Recorder) -> str:
 
 
 def kind_of(task: str, attentions: Sequence[AttentionCall]) -> str:
-    """The kind of a model: decoder, encoder or encoder-decoder."""
+    """Return the kind of a model: decoder, encoder or encoder-decoder."""
     if task == "seq2seq":
         return "encoder-decoder"
     return "decoder" if any(is_causal(each.weights) for each in attentions) else "encoder"
 
 
 def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLayer]:
-    """The layers of each stack, in order; a layer without attention between others is one too."""
+    """Return the layers of each stack, in order, also those without attention."""
     lists = {name for name, module in model.named_modules() if isinstance(module, nn.ModuleList)}
     found: dict[int, NamedLayer] = {}
     containers: dict[str, set[str]] = {}
@@ -148,7 +148,7 @@ def _repeats(first: AttentionCall, second: AttentionCall) -> bool:
 
 
 def _attentions_alone(recorded: Recorder, kind: str) -> list[NamedLayer]:
-    """A layer for each attention, in order, of a model whose layers have several of one kind.
+    """Return a layer for each attention, where layers have several of one kind.
 
     Such a layer has no residual stream: it is not given one, and its attention stands for it.
     """
@@ -167,7 +167,7 @@ def _attentions_alone(recorded: Recorder, kind: str) -> list[NamedLayer]:
 
 
 def _path_of_layer(name: str, lists: set[str]) -> str:
-    """The path of the outermost element of a list of modules that a module lies in."""
+    """Return the path of the outermost element of a list of modules that a module lies in."""
     parts = name.split(".")
     for length in range(1, len(parts)):
         if ".".join(parts[:length]) in lists:
@@ -184,7 +184,7 @@ def _stream_of(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Tensor | 
 
 
 def _name_embedding(named: Named, stack: str, first: NamedLayer, recorded: Recorder) -> None:
-    """The outputs of the embedding tables before the first layer."""
+    """Return the outputs of the embedding tables before the first layer."""
     if first.before is None:
         return
     named.d_model = first.before.shape[-1]
@@ -226,7 +226,7 @@ def _name_embedding(named: Named, stack: str, first: NamedLayer, recorded: Recor
 
 
 def _offset_of(rows: Tensor, table: Tensor) -> int | None:
-    """The first row of consecutive rows of a table; None: they are not consecutive rows of it."""
+    """Return the first of consecutive rows of a table; None: they are not consecutive."""
     starts = (table[: len(table) - len(rows) + 1] == rows[0]).all(dim=-1).nonzero().flatten()
     for start in starts.tolist():
         if torch.equal(table[start : start + len(rows)], rows):
@@ -342,7 +342,7 @@ def _is_by_head(tensor: Tensor, n_heads: int, n_tokens: int) -> bool:
 
 
 def _name_output(named: Named, layer: NamedLayer, path: str, attention: AttentionCall) -> None:
-    """The projection of the context, and its output."""
+    """Return the projection of the context, and its output."""
     rows = attention.context.transpose(1, 2).flatten(2)
     for call in layer.inner:
         weight = getattr(call.module, "weight", None)

@@ -179,7 +179,7 @@ class OperationTap(FunctionMode):
         return product.of(left, right)
 
     def _average(self, product: _Product, right: Tensor, blocks: ObservedBlocks) -> Tensor:
-        """The context, by blocks of queries."""
+        """Return the context, by blocks of queries."""
         parts = [product.arrange(product.of(rows(product.left, at), right)) for at in blocks]
         self.points.report(blocks.results())
         return torch.cat(parts, dim=-2)
@@ -198,7 +198,7 @@ class OperationTap(FunctionMode):
     def _softened(
         self, softmax: Callable[..., Tensor], scores: Tensor, *args: Any, **kwargs: Any
     ) -> Tensor:
-        """The weights of a block of queries, or of no memory."""
+        """Return the weights of a block of queries, or of no memory."""
         if scores.is_meta:
             return softmax(scores, *args, **kwargs)
         n_keys = scores.shape[-1]
@@ -211,7 +211,7 @@ class OperationTap(FunctionMode):
         return self.points.scale * (left.float() @ right.float())
 
     def _unscaled(self, scores: Tensor) -> Tensor:
-        """The scores with Q·Kᵀ itself in place of scale·Q·Kᵀ, where the pass asks for it."""
+        """Return the scores with Q·Kᵀ in place of scale·Q·Kᵀ, where the pass asks for it."""
         is_asked = is_unscaled(self.points.path)
         if not is_asked or self._factors is None or self.points.scale is None:
             return scores
@@ -242,7 +242,7 @@ class _Product(NamedTuple):
 def _product(
     func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> _Product | None:
-    """The product that a function computes; None: it is not one of two tensors."""
+    """Return the product that a function computes; None: it is not one of two tensors."""
     if func is torch.einsum:
         operands = args[1] if isinstance(args[1], list | tuple) else args[1:]
         return _einsum(args[0], *operands) if len(operands) == 2 else None
@@ -258,7 +258,7 @@ def _product(
 
 
 def _einsum(equation: str, left: Tensor, right: Tensor) -> _Product:
-    """The product of an equation such as "bnij,jbnd->ibnd", the axes b and n first in each part."""
+    """Return the product of an equation like "bnij,jbnd->ibnd", with b and n first."""
     factors, _, out = equation.replace(" ", "").partition("->")
     parts = [*factors.split(","), out]
     shared = [label for label in parts[0] if all(label in part for part in parts)]

@@ -226,7 +226,7 @@ class ForeignPasses:
         *,
         is_streamed: bool = False,
     ) -> Iterator[None]:
-        """A pass of some rows with interventions; `start` is the position of its first query.
+        """Yield a pass of some rows with interventions; `start` is the position of its first query.
 
         Raises:
             ImpossibleIntervention: the factor of Q·Kᵀ is not known, so it cannot be left out; or
@@ -271,7 +271,7 @@ class ForeignPasses:
         return found if isinstance(found, int) and found >= 0 else 0
 
     def dummy_inputs(self, n_tokens: int) -> dict[str, Any]:
-        """Inputs of a pass whose decoder, or only stack, reads that many tokens."""
+        """Return inputs of a pass whose decoder, or only stack, reads that many tokens."""
         ids = torch.full((1, n_tokens), self.dummy_id, device=self.device)
         if self.task == "seq2seq":
             return {"input_ids": ids[:, :1], "decoder_input_ids": ids, "use_cache": False}
@@ -294,7 +294,7 @@ def _pairs(
 
 
 def _stacked(tensors: Sequence[Tensor], axes: tuple[str, ...]) -> Tensor:
-    """The rows of several passes as one tensor, padded at the end; of a table the longest."""
+    """Return the rows of several passes as one tensor, padded at the end."""
     longest = [max(sizes) for sizes in zip(*(one.shape for one in tensors), strict=True)]
     if axes[0] != "batch":
         return max(tensors, key=lambda one: one.shape[0])

@@ -44,7 +44,7 @@ class PassState:
     n_calls: dict[Hashable, int] = field(default_factory=dict)
 
     def next_call(self, key: Hashable) -> int:
-        """The number of this call of a module in this pass, from 0."""
+        """Return the number of this call of a module in this pass, from 0."""
         number = self.n_calls.get(key, 0)
         self.n_calls[key] = number + 1
         return number
@@ -174,7 +174,7 @@ class AttentionPoints(SoftmaxPoints):
             self.report(found)
 
     def blocks(self, queries: Tensor, n_keys: int) -> ObservedBlocks:
-        """The blocks of queries (…, query, d_head), in which the model file computes weights."""
+        """Return the blocks of queries (…, query, d_head) in which the file computes weights."""
         n_queries, n_rows = queries.shape[-2], math.prod(queries.shape[:-2]) // self.n_heads
         return ObservedBlocks(
             self.observed_names,
@@ -247,7 +247,7 @@ class AttentionPoints(SoftmaxPoints):
         blocks: ObservedBlocks | None = None,
         **kwargs: Any,
     ) -> Tensor:
-        """The softmax of scores, passed through the points of the weights and of the sink.
+        """Return the softmax of scores, passed through the points of the weights and of the sink.
 
         In a lower precision the points see the softmax of the same scores in float32. The weights
         of a block of queries are observed.
@@ -297,7 +297,7 @@ class ObservedBlocks:
         self.at: Block = (0, 0)
 
     def __iter__(self) -> Iterator[Block]:
-        """The blocks of queries."""
+        """Yield the blocks of queries."""
         n_queries, n_keys = self.shape[2:]
         elements = math.prod(self.shape[:2]) * n_keys
         step = max(1, min(self.watch.block_rows, BLOCK_ELEMENTS // elements))
@@ -322,7 +322,7 @@ class ObservedBlocks:
 
 
 def points_of(module: nn.Module) -> AttentionPoints | None:
-    """The points of this call of an attention."""
+    """Return the points of this call of an attention."""
     calls: list[AttentionPoints] | None = module.__dict__.get("_headlight_points")
     if not calls:
         return None

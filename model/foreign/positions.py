@@ -19,7 +19,7 @@ from headlight.model.trace import NamedArray, Rotation
 
 
 def positional_of(named: Named, recorded: Any) -> str:
-    """The scheme: learned, sinusoidal, rotary, alibi, relative or none."""
+    """Return the scheme: learned, sinusoidal, rotary, alibi, relative or none."""
     if named.is_rotary or _rotary_module(recorded.model) is not None:
         return "rotary"
     for table, start in named.tables.values():
@@ -34,7 +34,7 @@ def positional_of(named: Named, recorded: Any) -> str:
 
 
 def encoding_of(model: ForeignPasses, n: int, rotation: Rotation | None) -> dict[str, NamedArray]:
-    """The encoding of the positions 0 … n−1; see `headlight.model.positions`.
+    """Return the encoding of the positions 0 … n−1; see `headlight.model.positions`.
 
     A relative bias is read from a pass over n tokens: (head, query, key) of the first layer.
 
@@ -75,7 +75,7 @@ def _rotary_module(model: nn.Module) -> nn.Module | None:
 
 
 def rotation_of(model: nn.Module, before: Tensor, after: Tensor) -> tuple[Rotation, float] | None:
-    """The rotation between queries of the first layer, and how far it is from them at most.
+    """Return the rotation between queries of the first layer, and how far it is from them at most.
 
     Args:
         model: of Transformers; its modules hold the speeds of the pairs.
@@ -113,7 +113,7 @@ def rotation_of(model: nn.Module, before: Tensor, after: Tensor) -> tuple[Rotati
 
 
 def _speeds(model: nn.Module, width: int) -> Iterator[tuple[Tensor, float]]:
-    """The radians per position of each pair, with the factor of the rotated numbers.
+    """Yield the radians per position of each pair, with the factor of the rotated numbers.
 
     An older file computes its tables once, with the base of the paper, and keeps no speeds.
     """
@@ -133,7 +133,7 @@ def _text_config(model: nn.Module) -> Any:
 
 
 def _scaling_of(model: nn.Module) -> tuple[float | None, dict[str, str | int | float | bool]]:
-    """The base of the speeds by the config, and the settings that change them."""
+    """Return the base of the speeds by the config, and the settings that change them."""
     config = _text_config(model)
     found = getattr(config, "rope_parameters", None) or {"rope_theta": BASE}
     kinds = getattr(config, "layer_types", None)
@@ -164,7 +164,7 @@ def rotation_at(model: ForeignPasses, rotation: Rotation | None, n: int) -> Rota
 
 
 def _rotation(rotation: Rotation | None, n: int) -> dict[str, NamedArray]:
-    """The angles of the first layer, with its scaling of positions and of lengths."""
+    """Return the angles of the first layer, with its scaling of positions and of lengths."""
     if rotation is None:
         raise ValueError("the rotation of this model's queries was not recognised")
     angles = torch.arange(n)[:, None] * torch.tensor(rotation.speeds)
@@ -174,7 +174,7 @@ def _rotation(rotation: Rotation | None, n: int) -> dict[str, NamedArray]:
 
 
 def _bias(model: ForeignPasses, n: int) -> Tensor:
-    """The scores without scale·Q·Kᵀ in a pass over n tokens (head, query, key), 0 where masked."""
+    """Return the scores without scale·Q·Kᵀ (head, query, key), 0 where masked."""
     facts = next(one for one in model.named.facts if one.has_bias)
     sites = [f"{facts.path}.{part}" for part in ("queries", "keys", "scores")]
     row = [model.dummy_id] * n
@@ -197,7 +197,7 @@ def _recorded_bias(named: Named) -> Tensor | None:
 
 
 def _slopes(bias: Tensor) -> Tensor | None:
-    """The slope of each head, if its bias falls with the distance in a straight line.
+    """Return the slope of each head, if its bias falls with the distance in a straight line.
 
     A constant for each row changes no weight: Bloom's bias grows with the key's position instead.
     """

@@ -372,7 +372,7 @@ def probe_inputs(
 
 
 def probe_lengths(task: str) -> set[tuple[int, int]]:
-    """The possible numbers of queries and keys of the attentions of a probe pass."""
+    """Return the possible numbers of queries and keys of the attentions of a probe pass."""
     lengths = {(N_SOURCE, N_SOURCE)}
     if task == "seq2seq":
         lengths |= {(N_TARGET, N_TARGET), (N_TARGET, N_SOURCE)}

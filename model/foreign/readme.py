@@ -28,7 +28,7 @@ _CUT = "\n\n(The rest of the README is left out.)"
 
 
 def readme_card(folder: Path) -> ModelCard:
-    """A card of the folder's name with the licence, data sets and text of its README.
+    """Return a card of the folder's name with the licence, data sets and text of its README.
 
     A README that is missing, too large, damaged or outside the folder gives a card without them.
     """
@@ -57,7 +57,7 @@ def plain_markdown(text: str) -> str:
 
 
 def _parts(text: str) -> tuple[dict[str, Any], str]:
-    """The front matter and the text below it; damaged front matter is left out."""
+    """Return the front matter and the text below it; damaged front matter is left out."""
     parts = FENCE.split(text, maxsplit=2)
     if len(parts) != 3 or parts[0]:
         return {}, text

@@ -15,7 +15,7 @@ _ACTIVATIONS = ("gelu", "silu", "relu", "swish", "mish", "tanh", "sigmoid", "act
 
 
 def name_feed_forward(named: Named, layer: NamedLayer) -> None:
-    """The feed-forward network: the projection back to the stream, what it reads, and before it."""
+    """Name the feed-forward network: the projection back, what it reads, and before it."""
     last = max((one.time for one in layer.attentions.values()), default=layer.call.start)
     later = [one for one in layer.inner if one.outputs and one.start > last]
     of_attention = {id(hook.call) for hook in named.hooks if hook.point in _points_of(named, layer)}
@@ -92,7 +92,7 @@ def _n_tokens(layer: NamedLayer) -> int:
 
 
 def name_stream(named: Named, layer: NamedLayer) -> None:
-    """The residual stream before, between, in the middle of and after a layer; and its norms."""
+    """Name the residual stream before, between, in the middle of and after a layer."""
     path, width = f"{layer.path}.residual", named.d_model
     if layer.before is None or layer.after is None:
         named.omitted[path] = "the layers of this model are not modules that read the stream"
@@ -136,7 +136,7 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
 
 
 def _name_norms(named: Named, layer: NamedLayer) -> None:
-    """The outputs of the norms of attention and of the feed-forward network."""
+    """Name the outputs of the norms of attention and of the feed-forward network."""
     norms = [one for one in layer.inner if is_norm(one) and _has_stream_shape(one, layer)]
     norms = [one for one in norms if not _is_of_attention(one, layer)]
     if norms:
@@ -190,7 +190,7 @@ def _has_stream_shape(call: Call, layer: NamedLayer) -> bool:
 def _sum_after(
     layer: NamedLayer, base: Tensor, attention: AttentionCall, until: int
 ) -> tuple[Call, bool] | None:
-    """The first module after an attention that is given the stream plus what was written to it.
+    """Return the first module that is given the stream plus what an attention wrote.
 
     Returns:
         Its call, and whether the stream is its output: a norm of the sum itself. None: there is
@@ -262,7 +262,7 @@ def _is_multiple(first: Tensor, second: Tensor) -> bool:
 
 
 def slot_of(call: Call, tensor: Tensor) -> int | str:
-    """The place of a tensor among the inputs of a call; of another tensor the first place."""
+    """Return the place of a tensor among the inputs of a call, or else the first."""
     for slot, one in zip(call.slots, call.inputs, strict=True):
         if one is tensor:
             return slot

@@ -26,7 +26,7 @@ _LINEARS = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__}
 
 
 def find_router(layer: NamedLayer) -> Call | None:
-    """The call of a layer's router: the last module that picks from one number per expert."""
+    """Return the call of a layer's router: the last to pick from a number per expert."""
     if layer.before is None:
         return None
     found = [one for one in layer.inner if _choices(layer, one)]
@@ -34,7 +34,7 @@ def find_router(layer: NamedLayer) -> Call | None:
 
 
 def _choices(layer: NamedLayer, call: Call) -> list[tuple[tuple[int, ...], int]]:
-    """The choices that a call makes for each token, but those among the tokens themselves."""
+    """Return the choices that a call makes for each token, but those among tokens."""
     assert layer.before is not None
     n_rows, n_tokens = layer.before.shape[:2]
     return [

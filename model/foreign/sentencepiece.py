@@ -33,7 +33,7 @@ _MAX_BYTES = 2**25
 
 
 def byte_tokenizer() -> Tokenizer:
-    """The tokenizer of ByT5 (Xue et al. 2022, https://arxiv.org/abs/2105.13626): UTF-8 bytes.
+    """Return the tokenizer of ByT5: UTF-8 bytes.
 
     The pieces of `ByteLevel` stand for the bytes; a character's bytes share its offsets.
     """
@@ -51,7 +51,7 @@ def byte_tokenizer() -> Tokenizer:
 
 
 def _byte_names() -> list[str]:
-    """The character that stands for each byte: itself if it is printed, else one from U+0100 on."""
+    """Return the character that stands for each byte: itself if printed, or from U+0100."""
     printed = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return [chr(byte if byte in printed else next(others)) for byte in range(256)]
@@ -88,12 +88,12 @@ class MarianPieces:
         return [self.names.index(name) for name in ("</s>", "<pad>", "<unk>")]
 
     def convert_ids_to_tokens(self, token: int) -> str:
-        """The piece of an id."""
+        """Return the piece of an id."""
         return self.names[token]
 
 
 def read_marian(folder: Path) -> MarianPieces:
-    """The tokenizers of a folder with two SentencePiece models and the vocabulary they share.
+    """Return the tokenizers of a folder with two SentencePiece models and a vocabulary.
 
     Raises:
         ValueError: a file is missing, damaged, or of another kind.
@@ -113,7 +113,7 @@ def read_marian(folder: Path) -> MarianPieces:
 
 
 def _tokenizer(model: bytes, vocabulary: Mapping[str, int], names: list[str]) -> Tokenizer:
-    """A Unigram tokenizer whose ids are those of the vocabulary.
+    """Return a Unigram tokenizer whose ids are those of the vocabulary.
 
     A piece that this model lacks has a name that no text holds; one that the vocabulary lacks has
     an id beyond it.
@@ -163,5 +163,5 @@ def _read_model(data: bytes) -> tuple[dict[str, float], Any]:
 
 
 def text_of_pieces(pieces: Iterable[str]) -> str:
-    """The text that SentencePiece's pieces spell."""
+    """Return the text that SentencePiece's pieces spell."""
     return "".join(pieces).replace("▁", " ").strip()

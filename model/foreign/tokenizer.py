@@ -72,7 +72,7 @@ class ForeignTokenizer:
         return frozenset(self._special)
 
     def encode(self, text: str) -> list[Token]:
-        """The tokens of a text with the special tokens that the model expects around it.
+        """Return the tokens of a text with the special tokens that the model expects around it.
 
         Raises:
             ValueError: the text holds a lone surrogate.
@@ -84,20 +84,20 @@ class ForeignTokenizer:
         return self._tokens(self._rust.encode(text, add_special_tokens=True), text, words, 0)
 
     def encode_target(self, text: str) -> list[Token]:
-        """The tokens that the decoder of an encoder–decoder reads for a target."""
+        """Return the tokens that the decoder of an encoder–decoder reads for a target."""
         words = _words(text)
         begin = [self._special_token(one, 0) for one in self._start_ids]
         encoding = self._rust.encode(text, add_special_tokens=False)
         return begin + self._tokens(encoding, text, words, 0)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the tokens; special tokens have none."""
+        """Return the text of the tokens; special tokens have none."""
         kept = [one for one in ids if one not in self._special]
         found: str = self._backend.decode(kept, clean_up_tokenization_spaces=False)
         return found
 
     def text_of(self, token: int) -> str:
-        """The text of one token, with the space before it if it has one."""
+        """Return the text of one token, with the space before it if it has one."""
         if token == self.mask_id:
             return MASK
         piece = self._backend.convert_ids_to_tokens(int(token))
@@ -117,7 +117,7 @@ class ForeignTokenizer:
     def _encode_with_masks(
         self, text: str, words: list[tuple[int, int]], masks: re.Pattern[str]
     ) -> list[Token]:
-        """The tokens of a text in which the mask's name stands for the mask."""
+        """Return the tokens of a text in which the mask's name stands for the mask."""
         whole = self._rust.encode("", add_special_tokens=True)
         around = [self._special_token(one, 0) for one in whole.ids]
         half = len(around) // 2 + len(around) % 2
@@ -207,18 +207,18 @@ class MarianTokenizer(ForeignTokenizer):
         return begin + self._known(encoding, text, _words(text), 0)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of the tokens; special tokens have none."""
+        """Return the text of the tokens; special tokens have none."""
         return text_of_pieces(self._pieces.names[one] for one in ids if one not in self._special)
 
     def text_of(self, token: int) -> str:
-        """The text of one token, with the space before it if it has one."""
+        """Return the text of one token, with the space before it if it has one."""
         names = self._pieces.names
         return names[token].replace("▁", " ") if token < len(names) else f"<{token}>"
 
     def _known(
         self, encoding: Any, text: str, words: list[tuple[int, int]], shift: int
     ) -> list[Token]:
-        """The tokens of an encoding; pieces beyond the vocabulary are unknown tokens."""
+        """Return the tokens of an encoding; pieces beyond the vocabulary are unknown tokens."""
         n_known, unknown = len(self._pieces.names), self._pieces.unk_token_id
         return [
             token if token.id < n_known else replace(token, id=unknown)
@@ -227,7 +227,7 @@ class MarianTokenizer(ForeignTokenizer):
 
 
 def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...] = ()) -> Any:
-    """The tokenizer of a folder: its tokenizer.json, Marian's two models, or bytes for ByT5.
+    """Return the tokenizer of a folder: its tokenizer.json, Marian's two models, or bytes for ByT5.
 
     Raises:
         ForeignFolderError: the folder has none, or it is damaged.
@@ -253,7 +253,7 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
 
 
 def _options(folder: ForeignFolder) -> dict[str, Any]:
-    """The content of tokenizer_config.json; empty: there is none."""
+    """Return the content of tokenizer_config.json; empty: there is none."""
     if not (folder.path / TOKENIZER_CONFIG).exists():
         return {}
     return read_json(folder.path, TOKENIZER_CONFIG, 2**25)
@@ -262,7 +262,7 @@ def _options(folder: ForeignFolder) -> dict[str, Any]:
 def _without_file(
     folder: ForeignFolder, library: Any, start_ids: tuple[int, ...]
 ) -> ForeignTokenizer | None:
-    """The tokenizer of a folder without a tokenizer.json; None: it is of no known kind."""
+    """Return the tokenizer of a folder without a tokenizer.json; None: of no known kind."""
     names = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     options = _options(folder)
     kind = options.get("tokenizer_class") or folder.config.get("tokenizer_class")
@@ -281,19 +281,19 @@ def _without_file(
 
 
 def _typed_mask(backend: Any, mask_id: int) -> re.Pattern[str]:
-    """A mask in a text, with the spaces around it that belong to the token."""
+    """Return a mask in a text, with the spaces around it that belong to the token."""
     added = backend.added_tokens_decoder.get(mask_id)
     before, after = (r"\s*" if getattr(added, side, False) else "" for side in ("lstrip", "rstrip"))
     return re.compile(f"{before}(?:{re.escape(backend.mask_token)}|{re.escape(MASK)}){after}")
 
 
 def _words(text: str) -> list[tuple[int, int]]:
-    """The spans of the words of a text: runs of letters and digits, and single other signs."""
+    """Return the spans of a text's words: runs of letters and digits, and single signs."""
     return [found.span() for found in _WORD.finditer(text)]
 
 
 def _word_at(words: list[tuple[int, int]], start: int, end: int) -> int | None:
-    """The first word that shares a character with a token; None for blanks alone."""
+    """Return the first word that shares a character with a token; None for blanks alone."""
     number = bisect_right(words, start, key=lambda span: span[1])
     is_shared = number < len(words) and words[number][0] < max(end, start + 1)
     return number if is_shared else None

@@ -81,7 +81,7 @@ def _is_explained(made: Tensor, target: Tensor, limit: float) -> bool:
 
 
 def _factors(columns: Tensor, target: Tensor, free: Sequence[int], *, by_feature: bool) -> Tensor:
-    """The factors (column, d_model) of least squares for the first text; those not free are 1."""
+    """Return least squares' factors (column, d_model) for the first text; 1 where fixed."""
     held = [place for place in range(len(columns)) if place not in free]
     rest = (target - columns[held].sum(dim=0))[0]  # token d_model
     rows = columns[list(free), 0]  # column token d_model
@@ -140,7 +140,7 @@ def place_outputs(
 
 
 def parts_of(named: Named, layer: NamedLayer) -> dict[str, Part]:
-    """The parts of a layer in order, by path."""
+    """Return the parts of a layer in order, by path."""
     found = {
         path: Part(path, attention.time)
         for kind, attention in layer.attentions.items()
@@ -199,7 +199,7 @@ def bases_of(layer: NamedLayer, before: Tensor, until: int) -> Iterator[tuple[Te
 def _choices(
     layer: NamedLayer, before: Tensor, parts: Sequence[Part], until: int
 ) -> Iterator[tuple[_Write, ...]]:
-    """The outputs that may enter the stream, the parts' own first."""
+    """Yield the outputs that may enter the stream, the parts' own first."""
     by_part: list[list[_Write]] = []
     for part in parts:
         calls = [] if part.call is None else [part.call]
@@ -256,7 +256,7 @@ def _move(named: Named, part: Part, write: _Write, factor: Tensor | None) -> Non
 
 
 def gain_of(call: Call, output: Tensor) -> Tensor | None:
-    """The weight (d_model) of a norm by root mean square that is given an output; None: it is none.
+    """Return the weight (d_model) of an RMSNorm that is given an output; None: it is none.
 
     What it makes of x is x times the weight times a number for each token.
     """
@@ -272,7 +272,7 @@ def gain_of(call: Call, output: Tensor) -> Tensor | None:
 
 
 def gains(given: Tensor, made: Tensor, weight: Tensor) -> Tensor:
-    """The gain (…, d_model) of each token of a norm whose weight is known."""
+    """Return the gain (…, d_model) of each token of a norm whose weight is known."""
     scaled = given.double() * weight.double()
     square = (scaled * scaled).sum(dim=-1, keepdim=True).clamp(min=1e-300)
     share = (made.double() * scaled).sum(dim=-1, keepdim=True) / square
@@ -286,7 +286,7 @@ def is_norm(call: Call) -> bool:
 
 
 def reach_of(named: Named, stack: str) -> dict[str, Tensor]:
-    """The factor (d_model) by which the last stream of a stack holds what each part wrote.
+    """Return the factor (d_model) by which the last stream of a stack holds what each part wrote.
 
     By the path of the part, and of the embedding by ``{stack}.embedding``; 1 where it is missing.
     """

@@ -36,7 +36,7 @@ ALIGNER = {"layer": 1, "head": 2, "shift": 0, "error_rate": 0.5}
 
 
 def save_model(folder, tokenizer, *, metrics=None, **config):
-    """A model of random weights that are the same in every run."""
+    """Return a model of random weights that are the same in every run."""
     torch.manual_seed(7)
     model = Transformer(TransformerConfig(vocab_size=tokenizer.vocab_size, **{**SIZES, **config}))
     examples = {"A cat": "The cat sat."}
@@ -48,7 +48,7 @@ def save_model(folder, tokenizer, *, metrics=None, **config):
 
 @pytest.fixture(scope="session")
 def zoo(tmp_path_factory):
-    """A directory with one model of every kind.
+    """Return a directory with one model of every kind.
 
     `tiny`, the default, has experts in one of its layers and `dense` has none; `turning` has
     rotary positions and heads that share keys; `slanted` has ALiBi; `translator` is an
@@ -74,7 +74,7 @@ def make_zoo(path):
 
 @pytest.fixture(scope="session")
 def model_ids(zoo):
-    """The ids of all models, in order."""
+    """Return the ids of all models, in order."""
     return sorted(folder.name for folder in zoo.iterdir())
 
 
@@ -104,7 +104,7 @@ def settings(zoo):
 
 @pytest.fixture(scope="session")
 def client(settings):
-    """A client of a warm server."""
+    """Yield a client of a warm server."""
     with TestClient(create_app(settings), base_url="http://localhost") as client:
         wait_until_ready(client.get)
         yield client
@@ -112,7 +112,7 @@ def client(settings):
 
 @pytest.fixture
 def client_with(settings):
-    """Makes a client of a server with other settings."""
+    """Return a function that makes a client of a server with other settings."""
     with ExitStack() as stack:
 
         def make(**changed):
@@ -122,7 +122,7 @@ def client_with(settings):
 
 
 def client_of(settings, **changed):
-    """A client of a server with some settings changed, for a `with` block."""
+    """Return a client of a server with some settings changed, for a `with` block."""
     app = create_app(settings.model_copy(update=changed))
     return TestClient(app, base_url="http://localhost")
 
@@ -137,7 +137,7 @@ class Server:
 
 @contextmanager
 def serve(settings):
-    """A warm server behind real connections."""
+    """Yield a warm server behind real connections."""
     listener = listen("127.0.0.1", 0)
     # Else the system buffers megabytes for a client that does not read.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
@@ -164,7 +164,7 @@ def server(settings):
 
 @pytest.fixture(scope="session")
 def serving():
-    """Opens a server of one's own, for a `with` block."""
+    """Return a function that opens a server of one's own, for a `with` block."""
     return serve
 
 
@@ -177,7 +177,7 @@ def wait_until_ready(get, seconds=30):
 
 
 def read_problem(response, status, kind):
-    """The members of a problem, after checking that it is one."""
+    """Return the members of a problem, after checking that it is one."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     body: dict[str, Any] = json.loads(response.content)
@@ -195,7 +195,7 @@ def problem():
 
 
 def arrays_of_json(body):
-    """The tensors of a JSON trace; null is -inf, and scaled integers are scaled back."""
+    """Return the tensors of a JSON trace; null is -inf, and scaled integers are scaled back."""
     return {site: _array_of_json(found) for site, found in body["tensors"].items()}
 
 
@@ -214,7 +214,7 @@ def from_json():
 
 @pytest.fixture
 def from_safetensors(tmp_path):
-    """The arrays of a safetensors answer, as they lie in it, and its metadata."""
+    """Return the arrays of a safetensors answer, as they lie in it, and its metadata."""
 
     def read(content):
         path = tmp_path / "trace.safetensors"
@@ -228,7 +228,7 @@ def from_safetensors(tmp_path):
 
 @pytest.fixture
 def headlight(zoo, monkeypatch):
-    """Runs the command with our tiny models."""
+    """Return a function that runs the command with our tiny models."""
     monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
     monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "tiny")
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")

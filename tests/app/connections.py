@@ -13,7 +13,7 @@ def connect(server):
 
 
 def raw_post(path, **members):
-    """A request with a JSON body as bytes."""
+    """Return a request with a JSON body as bytes."""
     body = json.dumps(members).encode()
     head = (
         f"POST /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -15,14 +15,14 @@ DECODERS = {
 
 
 def raw_get(client, path, **headers):
-    """The response and its bytes as they were sent."""
+    """Return the response and its bytes as they were sent."""
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     with client.stream("GET", path, headers=headers) as response:
         return response, b"".join(response.iter_raw())
 
 
 def events_of(response):
-    """The events of a stream, which says nothing else: [(name, data)]."""
+    """Return the events of a stream, which says nothing else: [(name, data)]."""
     assert response.status_code == 200, response.text
     *blocks, rest = response.text.split("\n\n")
     assert rest == ""
@@ -36,5 +36,5 @@ def events_of(response):
 
 
 def written_tokens(response):
-    """The data of the token events of a generation."""
+    """Return the data of the token events of a generation."""
     return [data for name, data in events_of(response) if name == "token"]

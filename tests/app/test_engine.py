@@ -321,7 +321,7 @@ def test_errors_of_memory_device_and_compiled_libraries_are_fatal_and_no_others(
 
 @pytest.fixture
 def fatal():
-    """The sentences that an engine reports as fatal."""
+    """Return the sentences that an engine reports as fatal."""
     return []
 
 

@@ -10,7 +10,7 @@ from tests.golden_traces import GOLDEN, REQUESTS, assert_is_golden
 
 @pytest.fixture(scope="module")
 def shipped():
-    """A server of the models that ship."""
+    """Yield a server of the models that ship."""
     settings = Settings(device="cpu", precision="float32")
     with TestClient(create_app(settings), base_url="http://localhost") as client:
         yield client

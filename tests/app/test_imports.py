@@ -49,7 +49,7 @@ HEAVY = {
 
 
 def modules_after(code, *arguments):
-    """The modules that a fresh Python has loaded after code that prints them last."""
+    """Return the modules that a fresh Python has loaded after code that prints them last."""
     command = [sys.executable, "-c", code, *arguments]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return set(json.loads(said.splitlines()[-1]))
@@ -63,7 +63,7 @@ def test_serving_a_trace_loads_nothing_heavy_that_it_does_not_need(zoo):
 
 @pytest.fixture
 def checked(tmp_path):
-    """A folder with another library's model, and that of its checks."""
+    """Return a folder with another library's model, and that of its checks."""
     found = save_checkpoint("gpt2", tmp_path / "gpt2"), tmp_path / "checks"
     load_checked(*found)
     return map(str, found)

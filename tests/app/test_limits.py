@@ -48,7 +48,7 @@ class Servers:
 
     @contextmanager
     def busy(self, **changed):
-        """A client of a server whose inference thread has its hands full."""
+        """Yield a client of a server whose inference thread has its hands full."""
         client, is_done = self.client_with(**changed), threading.Event()
         engine = client.app.state.services.engine
         wait_for(lambda: client.get("/readyz").status_code == 200)

@@ -108,7 +108,7 @@ def test_the_event_loop_does_not_repeat_what_it_worked_on(formatter):
 
 @pytest.fixture
 def log(monkeypatch):
-    """The whole log at its most talkative, in both formats."""
+    """Yield the whole log at its most talkative, in both formats."""
     root, out = logging.getLogger(), io.StringIO()
     handlers = [logging.StreamHandler(out), logging.StreamHandler(out)]
     for handler, formatter in zip(handlers, (logs.TextFormatter(), logs.JsonLines()), strict=True):

@@ -56,7 +56,7 @@ def watch():
 
 @pytest.fixture(scope="session")
 def make_config():
-    """The tiny architecture with some of its fields changed."""
+    """Return the tiny architecture with some of its fields changed."""
     return lambda **changes: replace(TINY, **changes)
 
 
@@ -75,7 +75,7 @@ def randomise():
 
 @pytest.fixture(scope="session")
 def make_model(make_config, randomise):
-    """A random model in eval mode: ``make_model(seed=1, n_layers=3)``."""
+    """Return a random model in eval mode: ``make_model(seed=1, n_layers=3)``."""
 
     def make(*, seed=0, **changes):
         torch.manual_seed(seed)
@@ -99,7 +99,7 @@ def ids():
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    """A byte-level vocabulary of 300 pieces, learned from two lines."""
+    """Return a byte-level vocabulary of 300 pieces, learned from two lines."""
     return train_tokenizer([TEXT] * 3, vocab_size=300)
 
 
@@ -110,7 +110,7 @@ def card():
 
 @pytest.fixture(scope="session")
 def make_folder(tmp_path_factory, make_model, tokenizer, card):
-    """The folder ``tiny`` of a saved random model: ``make_folder(seed=1, moe=None)``.
+    """Return the folder ``tiny`` of a saved random model: ``make_folder(seed=1, moe=None)``.
 
     Lines to ``learn`` give it a tokenizer of its own, with a mask.
     """
@@ -127,7 +127,7 @@ def make_folder(tmp_path_factory, make_model, tokenizer, card):
 
 @pytest.fixture(scope="session")
 def make_checkpoint(make_folder):
-    """A random model as `load` gives it, with its tokenizer."""
+    """Return a random model as `load` gives it, with its tokenizer."""
     return lambda *learn, **changes: load(make_folder(*learn, **changes))
 
 
@@ -138,7 +138,7 @@ def checkpoint(make_checkpoint):
 
 @pytest.fixture
 def replaced():
-    """A copy of a model whose chosen matrices are rounded in place."""
+    """Return a copy of a model whose chosen matrices are rounded in place."""
 
     def make(model, bits, chosen=lambda name: True, per="channel"):
         copied = copy.deepcopy(model)

@@ -45,7 +45,7 @@ SENTENCES = (
 
 
 def require_equal(batched, alone):
-    """The same texts and sites, the same numbers to 1e-5, and -inf in the same places."""
+    """Check that texts and sites are equal, numbers to 1e-5, and -inf in the same places."""
     assert (batched.tokens, batched.target_tokens) == (alone.tokens, alone.target_tokens)
     assert list(batched.tensors) == list(alone.tensors)
     for site, array in alone.tensors.items():

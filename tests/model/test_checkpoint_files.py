@@ -23,7 +23,7 @@ from headlight.model.run_curves import CURVES
 
 @pytest.fixture
 def home(tmp_path):
-    """A folder with one file of five bytes."""
+    """Return a folder with one file of five bytes."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "file").write_bytes(b"12345")
     return tmp_path / "home"
@@ -79,7 +79,7 @@ def outcome(work):
 
 @pytest.fixture
 def model_folder(make_folder):
-    """The folder of a model."""
+    """Return the folder of a model."""
     return make_folder()
 
 

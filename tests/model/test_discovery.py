@@ -10,7 +10,7 @@ from headlight.model.discovery import import_all, module_names, summary
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """The name and the path of a package with modules in two folders."""
+    """Yield the name and the path of a package with modules in two folders."""
     for name, text in [
         ("kinds/__init__.py", ""),
         ("kinds/pear.py", '"""The fruit `pear`: green\nor yellow.\n\nMore."""\nCOLOUR = "green"'),

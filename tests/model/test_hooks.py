@@ -17,7 +17,7 @@ CONTEXT = "decoder.layers.0.self_attention.context"
 
 
 def exactly(message):
-    """A pattern for the whole of an error message."""
+    """Return a pattern for the whole of an error message."""
     return f"^{re.escape(message)}$"
 
 

@@ -35,7 +35,7 @@ def x():
 
 
 def attention_weights_of(name, attention):
-    """The weights of an attention by PyTorch's names."""
+    """Return the weights of an attention by PyTorch's names."""
     inputs = [attention.query_projection, attention.key_projection, attention.value_projection]
     return {
         f"{name}.in_proj_weight": torch.cat([each.weight for each in inputs]),
@@ -46,7 +46,7 @@ def attention_weights_of(name, attention):
 
 
 def weights_of(layer):
-    """The weights of a layer by PyTorch's names; norms are numbered in the order they act."""
+    """Return the weights of a layer by PyTorch's names; norms are in the order they act."""
     norms = [layer.attention_norm, layer.feed_forward_norm]
     named = attention_weights_of("self_attn", layer.self_attention)
     if layer.has_cross_attention:

@@ -32,7 +32,7 @@ def x():
 
 
 def token_by_token(experts, x):
-    """The definition, written as slowly as it reads."""
+    """Return the definition, written as slowly as it reads."""
     output = torch.zeros_like(x)
     for row in range(x.shape[0]):
         for place in range(x.shape[1]):

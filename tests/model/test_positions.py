@@ -139,7 +139,7 @@ def test_the_bias_of_the_last_queries_is_the_last_rows_of_all():
 
 
 def captured(site, length, **choices):
-    """The activation of a model at a site for a text of that length."""
+    """Return the activation of a model at a site for a text of that length."""
     model = Transformer(TransformerConfig(**SIZES, **choices))
     with torch.no_grad(), model.capture([site]) as found:
         model(torch.arange(length)[None])

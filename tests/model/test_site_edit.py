@@ -32,7 +32,7 @@ def by_hand(model, ids, site, function):
 
 
 def changed(part, function):
-    """A function of a tensor that changes a part of a copy."""
+    """Return a function of a tensor that changes a part of a copy."""
 
     def edit(tensor):
         tensor = tensor.clone()

@@ -19,12 +19,12 @@ from headlight.model.sites import (
 
 @pytest.fixture
 def names(model):
-    """The names of all sites of a model with a dense layer and one with experts."""
+    """Return the names of all sites of a model with a dense layer and one with experts."""
     return [site.name for site in model.sites]
 
 
 def exactly(message):
-    """A pattern for the whole of an error message."""
+    """Return a pattern for the whole of an error message."""
     return f"^{re.escape(message)}$"
 
 

@@ -63,7 +63,7 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]))
 
 @pytest.fixture(scope="module")
 def masked_tokenizer():
-    """A vocabulary of 300 pieces with a mask token."""
+    """Return a vocabulary of 300 pieces with a mask token."""
     return train_tokenizer(["The cat chased the mouse under a tree.\n"] * 3, 300, has_mask=True)
 
 

@@ -15,7 +15,7 @@ every_scheme = pytest.mark.parametrize("positional", POSITIONALS)
 
 
 def read(model, ids, **others):
-    """The logits of a model of any kind; a target of six tokens goes with a source."""
+    """Return the logits of a model of any kind; a target of six tokens goes with a source."""
     target = (ids.flip(1)[:, :6],) if model.config.kind == "encoder-decoder" else ()
     return model(ids, *target, **others).logits
 
@@ -137,7 +137,7 @@ ADDED, INSIDE = (
 
 
 def parts_below(model, start):
-    """The sites directly below a module, by their last names."""
+    """Return the sites directly below a module, by their last names."""
     names = [site.name for site in model.sites if site.name.startswith(f"{start}.")]
     return {name.removeprefix(f"{start}.") for name in names}
 
@@ -202,7 +202,7 @@ def test_a_pass_has_a_gradient_after_one_that_has_none(make_model, ids):
 
 
 def changed_at(ids, place):
-    """The same ids with another token at one place."""
+    """Return the same ids with another token at one place."""
     other = ids.clone()
     other[:, place] = (other[:, place] + 1) % 300
     return other

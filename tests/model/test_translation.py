@@ -14,7 +14,7 @@ SOURCES = [[START, 2], [START, 3, 4, 2, 4], [START, 4, 4, 3]]
 
 @pytest.fixture(scope="module")
 def make_translator(make_model):
-    """A random translator of five tokens that prefers some: ``make_translator(seed=1)``."""
+    """Return a function for translators of five tokens: ``make_translator(seed=1)``."""
 
     def make(**changes):
         small = {"kind": "encoder-decoder", "moe": None, "vocab_size": 5, "max_tokens": 5}
@@ -55,7 +55,7 @@ def best_of_all(model, source, penalty):
 
 
 def greedy(model, source):
-    """The likeliest token, again and again, reading the whole target at every step."""
+    """Return the likeliest token, again and again, reading the whole target at every step."""
     ids: list[int] = []
     for _ in range(longest_target(len(source), model.config.max_tokens)):
         with torch.inference_mode():

@@ -53,7 +53,7 @@ def test_the_parts_that_are_not_chosen_keep_their_precision(
 
 @pytest.fixture
 def folder(tmp_path, make_model, tokenizer, card):
-    """A model of 4 bits."""
+    """Return a model of 4 bits."""
     model = make_model(vocab_size=tokenizer.vocab_size)
     save(tmp_path / "q", model, tokenizer, card, quantization=StoredQuantization(bits=4))
     return tmp_path / "q"

@@ -126,7 +126,7 @@ def train_model(
 def _files(
     recipe: str, corpus: Sequence[Path] | None, comparisons: Sequence[Path] | None
 ) -> Sequence[Path]:
-    """The files that a recipe reads: its comparisons or its corpus."""
+    """Return the files that a recipe reads: its comparisons or its corpus."""
     wanted = RECIPES[recipe].reads or "corpus"
     other = "corpus" if wanted == "comparisons" else "comparisons"
     given = {"corpus": corpus, "comparisons": comparisons}

@@ -24,7 +24,7 @@ VALUE_DEPTH = 4
 
 
 def _shape(value: Any, n_axes: int = 0) -> tuple[int, ...]:
-    """The shape of nested lists of numbers.
+    """Return the shape of nested lists of numbers.
 
     Raises:
         ValueError: they are ragged, too deep or empty, or hold anything but numbers up to 1e6.

@@ -46,7 +46,7 @@ class Waiting:
 
 @pytest.fixture(params=[Client, Waiting], ids=["client", "async_client"])
 def make(request):
-    """Makes clients of either kind."""
+    """Return a function that makes clients of either kind."""
     made: list[Any] = []
 
     def make_one(*args, **options):
@@ -60,13 +60,13 @@ def make(request):
 
 @pytest.fixture
 def headlight(make, server):
-    """A client of a real server."""
+    """Return a client of a real server."""
     return make(server.url)
 
 
 @pytest.fixture
 def answering(make):
-    """Makes a client of a server that gives these answers, one after the other."""
+    """Return a function for clients of a server that gives these answers in turn."""
 
     def make_one(*answers, **options):
         left = list(answers)

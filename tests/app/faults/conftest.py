@@ -44,7 +44,7 @@ class Connection:
             self.socket.sendall(data)
 
     def read_reply(self, *, to_head=False):
-        """The next final answer; None: the connection ended without one."""
+        """Return the next final answer; None: the connection ended without one."""
         reply = HTTPResponse(self.socket, method="HEAD" if to_head else "POST")
         try:
             reply.begin()
@@ -66,7 +66,7 @@ class Connection:
 
 @pytest.fixture
 def connect(server):
-    """Opens connections to the server, and closes them after the test."""
+    """Return a function that opens connections to the server, and closes them after the test."""
     opened: list[Connection] = []
 
     def open_connection():
@@ -80,7 +80,7 @@ def connect(server):
 
 @pytest.fixture
 def exchange(connect):
-    """Sends bytes, all at once or piece by piece, and gives the answer."""
+    """Return a function that sends bytes, whole or in pieces, and gives the answer."""
 
     def send(pieces, *, ends=False, to_head=False):
         connection = connect()
@@ -95,7 +95,7 @@ def exchange(connect):
 
 @pytest.fixture(scope="session")
 def problem_schema(server):
-    """The schema of errors, as the server publishes it."""
+    """Return the schema of errors, as the server publishes it."""
     document = httpx.get(f"{server.url}/openapi.json").json()
     post = document["paths"]["/api/v1/tokenize"]["post"]
     schema = post["responses"]["422"]["content"]["application/problem+json"]["schema"]
@@ -104,7 +104,7 @@ def problem_schema(server):
 
 @pytest.fixture
 def assert_problem(problem_schema):
-    """Checks that an answer is a problem as it should be, whatever was sent."""
+    """Return a function that checks that an answer is a problem as it should be."""
 
     def check(reply, sent=b""):
         assert reply is not None, "the connection ended without an answer"
@@ -125,7 +125,7 @@ def assert_problem(problem_schema):
 
 @pytest.fixture(scope="session")
 def mistakes(server):
-    """The errors that the server has logged so far."""
+    """Yield the errors that the server has logged so far."""
     records: list[logging.LogRecord] = []
 
     class Keeper(logging.Handler):

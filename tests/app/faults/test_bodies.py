@@ -89,7 +89,7 @@ BY_HAND_PATH = "/api/v1/experiments/by_hand"
 
 
 def requests_by_route():
-    """The schema of the body of every route that reads one, of the document that is committed."""
+    """Return the schema of the body of every route that reads one, as committed."""
     document = json.loads(EXAMPLES.with_name("openapi.json").read_text())
     posts = {path: found["post"] for path, found in document["paths"].items() if "post" in found}
     schemas = {
@@ -108,7 +108,7 @@ REQUESTS = requests_by_route()
 
 @pytest.fixture
 def post(exchange):
-    """Sends bytes as the JSON body of a request."""
+    """Return a function that sends bytes as the JSON body of a request."""
 
     def send(path, body):
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -122,7 +122,7 @@ def test_every_route_that_reads_a_body_is_probed():
 
 
 def refused(post, assert_problem, path, body):
-    """The problem with which a body is answered, as its kind and its members."""
+    """Return the problem with which a body is answered, as its kind and its members."""
     found = assert_problem(post(path, body), body)
     return found["type"].rpartition(":")[2], found
 

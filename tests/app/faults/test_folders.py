@@ -26,7 +26,7 @@ Damage = Callable[[Path], object]
 
 
 def config(**changes):
-    """A config with other members; what is `...` is left out."""
+    """Return a config with other members; what is `...` is left out."""
 
     def damage(folder):
         path = folder / "config.json"
@@ -96,7 +96,7 @@ def replaced(file, make):
 
 
 def link_out(file):
-    """A link to a sound file of another folder."""
+    """Return a link to a sound file of another folder."""
     return replaced(file, lambda path: path.symlink_to(path.parent.parent / "sound" / file))
 
 
@@ -239,14 +239,14 @@ NAMES = ["<b>bold", "two\nlines", "a" * 200, "\x1b[31mred", "a'b", "%00", "a\udc
 
 @pytest.fixture
 def parent(tmp_path, zoo):
-    """A directory with one sound model."""
+    """Return a directory with one sound model."""
     shutil.copytree(zoo / "tiny", tmp_path / "sound")
     return tmp_path
 
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory, zoo):
-    """A directory with one sound model and one for each kind of damage, by its name."""
+    """Return a directory with one sound model and one for each kind of damage, by its name."""
     parent = tmp_path_factory.mktemp("damaged")
     sound = shutil.copytree(zoo / "tiny", parent / "sound")
     folders = {name: parent / f"broken-{number}" for number, name in enumerate(DAMAGES)}

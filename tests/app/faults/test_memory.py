@@ -37,7 +37,7 @@ def n_objects(client):
 
 @pytest.fixture
 def client(client_with):
-    """A client of a server that keeps no traces."""
+    """Return a client of a server that keeps no traces."""
     times = dict.fromkeys(("queue_seconds", "work_seconds", "body_seconds"), PATIENCE)
     return client_with(cache_bytes=0, **times)
 

@@ -22,7 +22,7 @@ CHUNK = b"d\r\n" + BODY + b"\r\n"
 
 
 def ask(method, target, *headers, body=b"", host="localhost"):
-    """A request as bytes; a Content-Length is added where there is a body and none is named."""
+    """Return a request as bytes; a Content-Length is added to a body without one."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *headers]
     is_framed = any(line.lower().startswith(("content-length", "transfer-enc")) for line in headers)
     if body and not is_framed:

@@ -58,7 +58,7 @@ def require_sound(response, text, assert_problem_of):
 
 @pytest.fixture(scope="session")
 def assert_problem_of(problem_schema):
-    """Checks that a response is a problem, and gives its kind."""
+    """Return a function that checks that a response is a problem, and gives its kind."""
 
     def check(response):
         assert 400 <= response.status_code < 500, response.text

@@ -56,7 +56,7 @@ def test_posted_requests_have_no_tag_and_events_are_not_compressed(client):
 
 
 def sent(messages, method="GET", **headers):
-    """The messages that leave the layer for those of an application."""
+    """Return the messages that leave the layer for those of an application."""
     found = []
 
     async def application(scope, receive, send):

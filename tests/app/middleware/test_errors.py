@@ -26,7 +26,7 @@ def test_an_unexpected_exception_is_a_problem_that_reveals_nothing(
 
 
 def answer_of(application):
-    """The types of the messages that leave the layer."""
+    """Return the types of the messages that leave the layer."""
     sent = []
 
     async def send(message):

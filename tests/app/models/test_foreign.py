@@ -44,7 +44,7 @@ def checkpoints(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def models_dir(checkpoints, zoo, tmp_path_factory):
-    """A directory with a model that was added, and with a folder that lies there as it is."""
+    """Return a directory with an added model, and with a folder as it is."""
     path = tmp_path_factory.mktemp("models")
     add_model(str(checkpoints / "gpt2"), Settings(zoo_dir=zoo, models_dir=path))
     shutil.copytree(checkpoints / "bert", path / "raw")
@@ -53,13 +53,13 @@ def models_dir(checkpoints, zoo, tmp_path_factory):
 
 @pytest.fixture
 def foreign(client_with, models_dir):
-    """A client of a server with foreign models, none of which is loaded."""
+    """Return a client of a server with foreign models, none of which is loaded."""
     return client_with(models_dir=models_dir)
 
 
 @pytest.fixture(scope="module")
 def loaded(settings, models_dir):
-    """A client of such a server that the tests share, so that each model is loaded once."""
+    """Yield a client of such a server; tests share it, so each model loads once."""
     with client_of(settings, models_dir=models_dir) as client:
         yield client
 
@@ -298,7 +298,7 @@ def test_the_command_line_traces_a_folder_as_it_is(headlight, checkpoints):
 
 @pytest.fixture(scope="module")
 def tiny(settings, tmp_path_factory):
-    """A client of a server with a checkpoint of each architecture."""
+    """Yield a client of a server with a checkpoint of each architecture."""
     folder = tmp_path_factory.mktemp("tiny")
     for name in ARCHITECTURES:
         save_checkpoint(name, folder / name)
@@ -327,7 +327,7 @@ def test_the_terms_on_a_card_give_the_weights_of_the_model(name, unscaled, tiny)
 
 
 def weights_by(terms, found, scale, temperature):
-    """The weights (head, query, key) in float64, from the terms of a card."""
+    """Return the weights (head, query, key) in float64, from the terms of a card."""
     path = terms["path"]
     queries, keys = (
         found.get(f"{path}.rotated_{part}", found.get(f"{path}.{part}")).astype(np.float64)
@@ -352,7 +352,7 @@ def weights_by(terms, found, scale, temperature):
 
 @pytest.fixture(scope="module")
 def unlike(settings, tmp_path_factory):
-    """A client of a server of two models: `short` lacks tokens, `ended` has other ends."""
+    """Yield a client of a server of two models: `short` lacks tokens, `ended` has other ends."""
     path = tmp_path_factory.mktemp("unlike")
     module = make_model("gpt2")
     module.resize_token_embeddings(100)

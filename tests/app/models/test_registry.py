@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def parent(tmp_path, zoo):
-    """A directory of our own with one sound model."""
+    """Return a directory of our own with one sound model."""
     shutil.copytree(zoo / "tiny", tmp_path / "sound")
     return tmp_path
 
@@ -88,7 +88,7 @@ def test_files_and_hidden_folders_are_no_models(parent):
 
 @pytest.fixture
 def hangs(monkeypatch):
-    """An event; until it is set, loading a model hangs."""
+    """Yield an event; until it is set, loading a model hangs."""
     goes_on, load = Event(), registry_module.load
 
     def hang(folder, **options):

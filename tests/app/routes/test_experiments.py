@@ -60,7 +60,7 @@ class Endless:
 
 @pytest.fixture
 def endless(monkeypatch):
-    """Makes the experiment `endless` known, with an estimated time."""
+    """Return a function that makes the experiment `endless` known, with an estimated time."""
 
     def make(seconds=10.0):
         made = Endless(seconds)

@@ -32,7 +32,7 @@ def post(client, text=TEXT, n_tokens=6, **options):
 
 
 def read(client, *args, **options):
-    """The data of every token event, and of the end event."""
+    """Return the data of every token event, and of the end event."""
     answer = post(client, *args, **options)
     start, *tokens, end = events_of(answer)
     assert (start[0], end[0]) == ("start", "end")
@@ -96,7 +96,7 @@ def test_rows_and_experts_are_those_of_a_trace_of_the_whole_text(client, tiny):
 
 
 def trace_of(checkpoint, written):
-    """The arrays of one pass over the text and what was written after it."""
+    """Return the arrays of one pass over the text and what was written after it."""
     ids = [token.id for token in checkpoint.tokenizer.encode(TEXT)]
     read = tracing.tokenize(checkpoint, TEXT)
     whole = replace(read, tokens=tuple(replace(read.tokens[0], id=i) for i in ids + written))
@@ -230,7 +230,7 @@ def test_what_goes_wrong_later_is_an_event(client, monkeypatch, error, kind):
 
 @pytest.fixture
 def hold_tokens(monkeypatch):
-    """Makes every token after the first wait for a permit; what was begun is counted."""
+    """Yield permits, for which every token after the first waits, and a count."""
     begun, permits = [], threading.Semaphore(0)
     real = streaming.advance
 
@@ -248,14 +248,14 @@ def hold_tokens(monkeypatch):
 
 
 def open_stream(server, text=TEXT, n_tokens=200):
-    """A connection on which a stream was asked for."""
+    """Return a connection on which a stream was asked for."""
     connection = connect(server)
     connection.sendall(raw_post("generate", text=text, n_tokens=n_tokens))
     return connection
 
 
 def receive(connection, what, count=1, received=b""):
-    """The bytes received when they hold `what` `count` times."""
+    """Return the bytes received when they hold `what` `count` times."""
     while received.count(what) < count:
         received += connection.recv(100_000)
     return received

@@ -25,7 +25,7 @@ FORMS = [
 
 @pytest.fixture(scope="module")
 def keeping(serving, settings):
-    """A real server that keeps traces."""
+    """Yield a real server that keeps traces."""
     with serving(settings.model_copy(update={"cache_bytes": 10_000_000})) as server:
         yield server
 
@@ -47,7 +47,7 @@ def get(client, trace_id, *, accept=JSON, coding="identity", query="", **headers
 
 
 def get_raw(client, trace_id, *, accept, coding, query):
-    """The answer, and its bytes as they were sent."""
+    """Return the answer, and its bytes as they were sent."""
     headers = {"accept": accept, "accept-encoding": coding}
     address = f"/api/v1/traces/{trace_id}{query}"
     with client.stream("GET", address, headers=headers) as answer:
@@ -55,7 +55,7 @@ def get_raw(client, trace_id, *, accept, coding, query):
 
 
 def n_passes(monkeypatch, text):
-    """Counts the passes that read a text from now on."""
+    """Return a function that counts the passes that read a text from now on."""
     made = []
     real = service.solve
 
@@ -202,7 +202,7 @@ def test_what_is_too_large_to_be_kept_is_named_nowhere(serving, settings):
 
 @pytest.fixture
 def held(keeping, monkeypatch):
-    """Passes wait until they may go on; the texts of those begun are noted."""
+    """Hold passes until they may go on; note the texts of those begun."""
     begun, may_end = [], threading.Event()
     real = service.solve
 

@@ -21,7 +21,7 @@ PATH = "decoder.layers.1.self_attention"
 
 @pytest.fixture(scope="module")
 def client(settings):
-    """A server for which a text of 80 characters is long."""
+    """Yield a server for which a text of 80 characters is long."""
     with client_of(settings, max_characters=80, cache_bytes=2**22) as client:
         yield client
 

@@ -30,7 +30,7 @@ quickly = run_with(
 
 
 def ask(client, media_type, coding="identity", **asked):
-    """The headers and the decoded content of an answer."""
+    """Return the headers and the decoded content of an answer."""
     headers = {"accept": media_type, "accept-encoding": f"{coding}, identity;q=0.1"}
     with client.stream("POST", "/api/v1/trace", json=asked, headers=headers) as response:
         raw = b"".join(response.iter_raw())
@@ -47,7 +47,7 @@ def unpack(data, shape, fill):
 
 
 def read(content, media_type):
-    """The tensors of an answer: as they are sent, and what they mean; and what goes beside them."""
+    """Return an answer's tensors as they are sent, their meaning, and what is next to them."""
     if media_type == JSON:
         body = json.loads(content)
         sent = {site: described_array(found) for site, found in body.pop("tensors").items()}

@@ -88,14 +88,14 @@ def test_the_sum_is_that_of_all_reservations_and_ends_at_nothing(steps):
 
 @pytest.fixture
 def small(serving, settings):
-    """A server with little room for answers, which waits for slow readers."""
+    """Yield a server with little room for answers, which waits for slow readers."""
     with serving(settings.model_copy(update={"shutdown_seconds": 0})) as server:
         server.services.outgoing.limit = BUDGET
         yield server
 
 
 def reader(server, path=LARGE, method="GET", more=""):
-    """A client that asks and then reads no more than the head of its answer."""
+    """Return a client that asks and then reads no more than the head of its answer."""
     url = httpx.URL(server.url)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -106,7 +106,7 @@ def reader(server, path=LARGE, method="GET", more=""):
 
 
 def length_of(connection):
-    """The Content-Length of an answer."""
+    """Return the Content-Length of an answer."""
     head = b""
     while b"\r\n\r\n" not in head:
         head += connection.recv(512)

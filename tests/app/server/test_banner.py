@@ -13,7 +13,7 @@ SECRET = "0123456789abcdefSECRET"
 
 @pytest.fixture
 def said(settings):
-    """A function that prints the banner of changed settings."""
+    """Return a function that prints the banner of changed settings."""
 
     def print_it(**changed):
         console = Console(file=io.StringIO(), width=100, highlight=False, markup=False)

@@ -43,7 +43,7 @@ class Stoppable:
 
     @contextmanager
     def client(self):
-        """A connection on which a request was answered."""
+        """Yield a connection on which a request was answered."""
         with socket.create_connection(self.address, timeout=20) as client:
             client.sendall(REQUEST)
             assert b"close" not in answer(client)
@@ -78,7 +78,7 @@ def stoppable():
 
 
 def answer(client):
-    """The head and body of one response of a few bytes, or fewer if the connection ends."""
+    """Return head and body of one response of a few bytes, or fewer if it is cut."""
     got = b""
     while not got.endswith((b'"quick"', b'"slow"')) and (piece := client.recv(4096)):
         got += piece

@@ -48,7 +48,7 @@ def n_alive(kind):
 
 @contextmanager
 def thread_held(engine):
-    """Keeps the inference thread busy inside the block."""
+    """Return a function that keeps the inference thread busy inside the block."""
     has_begun, may_end = threading.Event(), threading.Event()
 
     def hold():

@@ -109,7 +109,7 @@ c.fflush(output)
 
 
 def heaps(**variables):
-    """The number of heaps and the free bytes in them, in a process that allocates."""
+    """Return the number of heaps and the free bytes in them, in a process that allocates."""
     plain = {name: of for name, of in os.environ.items() if name not in MALLOC_VARIABLES}
     done = subprocess.run(
         [sys.executable, "-c", ALLOCATE],

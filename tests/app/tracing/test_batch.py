@@ -36,7 +36,7 @@ def jobs_of(registry, settings):
 
 @pytest.fixture
 def passes(monkeypatch):
-    """The number of texts of every pass that is made."""
+    """Return the number of texts of every pass that is made."""
     made, run = [], tracing.run_batch
 
     def count(checkpoint, spec, inputs, *_):
@@ -49,7 +49,7 @@ def passes(monkeypatch):
 
 @pytest.fixture
 def solved(registry, settings):
-    """The answers to jobs, in their order."""
+    """Return the answers to jobs, in their order."""
 
     def make(jobs, max_elements=settings.max_cells):
         found = dict(solve(registry.checkpoint(jobs[0].model), jobs, max_elements))
@@ -117,7 +117,7 @@ def test_a_cancellation_is_not_a_failure_of_a_job(jobs_of, solved):
 
 @pytest.fixture
 def forbid_computing(monkeypatch):
-    """Makes a pass or a translation an error."""
+    """Make a pass or a translation an error."""
     monkeypatch.setattr(module, "run_batch", None)
     monkeypatch.setattr("headlight.model.served_transformer.translate", None)
 

@@ -126,7 +126,7 @@ PATH = "decoder.layers.0.self_attention"
 
 
 def with_tiles(name, *sizes):
-    """An answer whose attentions keep queries and keys of these sizes."""
+    """Return an answer whose attentions keep queries and keys of these sizes."""
     kept = {f"attention {n}": SimpleNamespace(n_bytes=size) for n, size in enumerate(sizes)}
     return replace(answer(name), trace=replace(answer(name).trace, kept=kept))
 

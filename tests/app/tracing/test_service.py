@@ -23,7 +23,7 @@ N_CLIENTS = 12
 
 @pytest.fixture
 def gate(server, monkeypatch):
-    """Holds the first batch until it opens; the sizes of all batches are noted."""
+    """Hold the first batch until it opens; note the sizes of all."""
     sizes, may_go_on = [], threading.Event()
     real = service.solve
 

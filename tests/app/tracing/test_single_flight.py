@@ -41,7 +41,7 @@ def make_job():
 
 
 async def ask(flights, key="a", client_left=never, join=lambda _: None):
-    """A client that waits from now on."""
+    """Return a client that waits from now on."""
     client = asyncio.ensure_future(flights.run(key, make_job, join, client_left))
     for _ in range(3):
         await asyncio.sleep(0)

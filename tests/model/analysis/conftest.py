@@ -68,7 +68,7 @@ def make_tokens():
 
 @pytest.fixture(scope="session")
 def make_trace(make_tokens):
-    """A trace of these arrays: ``make_trace({site: numbers}, "<s> a b", target="<s> c")``."""
+    """Return a function for traces: ``make_trace({site: numbers}, "<s> a b")``."""
 
     def make(arrays, text="", *, target=None, heads=None):
         return Trace(
@@ -104,7 +104,7 @@ def random_weights():
 
 @pytest.fixture(scope="session")
 def read():
-    """A model's trace of token ids, with every site that it has."""
+    """Return a model's trace of token ids, with every site that it has."""
 
     def trace(model, ids, *inputs, heads=None):
         axes = {site.name: site.axes for site in model.sites}
@@ -130,7 +130,7 @@ def read():
 
 @pytest.fixture(scope="session")
 def parameters_of():
-    """A model's weights as analyses take them; those of the output projection cut by heads."""
+    """Return a model's weights as analyses take them; W_O is cut by heads."""
 
     def named_parameters(model):
         found = {}
@@ -149,7 +149,7 @@ def parameters_of():
 
 @pytest.fixture(scope="session")
 def checkpoint_of(tokenizer, card):
-    """A model with its metadata: ``checkpoint_of(model, attentions)``."""
+    """Return a model with its metadata: ``checkpoint_of(model, attentions)``."""
 
     def make(model, attentions=()):
         description = Description(

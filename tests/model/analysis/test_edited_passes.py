@@ -23,7 +23,7 @@ EVERY = ("residual", "attention", "feed_forward", "heads")
 
 @pytest.fixture(scope="module")
 def subject(make_checkpoint):
-    """A model of a kind, a reader of its traces, and the prediction: made once."""
+    """Return a model of a kind, a reader of its traces, and the prediction: made once."""
     made = {}
 
     def make(kind, **changes):

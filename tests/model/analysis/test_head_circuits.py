@@ -30,7 +30,7 @@ def tokens_of(ids):
 
 @pytest.fixture
 def circuits(make_model, read, parameters_of, checkpoint_of):
-    """A trace, its circuits over the whole vocabulary, and the parts of a logit difference."""
+    """Return a trace, its circuits over the vocabulary, and a logit difference's parts."""
 
     def run(heads=None, top=None, ids=IDS, **changes):
         model = make_model(**changes)

@@ -14,7 +14,7 @@ ROUNDS = "<s> a b c d a b c d a b c d"
 
 
 def scores_of(found, path, head=0):
-    """The scores of a head that are defined."""
+    """Return the scores of a head that are defined."""
     counts = found[f"{path}.label_queries"].data
     values = found[f"{path}.label_scores"].data[head]
     return {label: values[n].item() for n, label in enumerate(SCORES) if counts[n]}
@@ -25,7 +25,7 @@ def labels_of(found, path):
 
 
 def looking_at(n_tokens, key_of):
-    """A head whose query t looks at `key_of(t)` alone; at the first token if there is none."""
+    """Return a head whose query t looks only at `key_of(t)`, or at the first token."""
     weights = np.zeros((n_tokens, n_tokens))
     for query in range(n_tokens):
         key = key_of(query)

@@ -89,7 +89,7 @@ def test_value_weighted_norms_are_those_of_what_adds_up_to_the_output(
 
 
 def _written(tensors, path, model):
-    """The contribution of every key to every query in each head: (head, query, key, d_model)."""
+    """Return what every key contributes to every query: (head, query, key, d_model)."""
     weights, values = (
         torch.tensor(tensors[f"{path}.{part}"].data) for part in ("weights", "values")
     )

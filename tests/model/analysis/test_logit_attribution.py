@@ -22,7 +22,7 @@ VARIANTS = [{"kind": kind} for kind in KINDS] + [
 
 @pytest.fixture
 def attribute(make_model, read, parameters_of, checkpoint_of):
-    """The model, its trace and its attribution: ``attribute(kind="encoder")``."""
+    """Return the model, its trace and its attribution: ``attribute(kind="encoder")``."""
 
     def run(heads=None, at=AT, **changes):
         model = make_model(**changes)
@@ -44,7 +44,7 @@ def attribute(make_model, read, parameters_of, checkpoint_of):
 
 
 def frozen(model, trace, stream):
-    """The logit difference of a stream, the final norm's scale held at that of the trace."""
+    """Return the logit difference of a stream, with the final norm's scale held."""
     stack = "encoder" if model.config.kind == "encoder" else "decoder"
     norm = model.get_submodule(stack).norm
     own = torch.tensor(trace[f"{stack}.layers.1.residual.after"][AT.position]).double()

@@ -34,7 +34,7 @@ def test_scores_have_variance_1_whatever_the_width(d_head):
 
 @pytest.fixture
 def qkv():
-    """Queries, keys and values of two rows, three heads, seven tokens, width 8."""
+    """Return queries, keys and values of two rows, three heads, seven tokens, width 8."""
     queries, keys, values = torch.randn(3, 2, 3, 7, 8, generator=torch.Generator().manual_seed(0))
     return queries, keys, values
 
@@ -95,7 +95,7 @@ CAUSAL = ScoreTerms(scale=8**-0.5, is_causal=True)
 
 @pytest.fixture
 def part(make_config, watch):
-    """An attention of four heads, of which any point can be captured or edited."""
+    """Return an attention of four heads, of which any point can be captured or edited."""
     torch.manual_seed(0)
     return watch(MultiHeadAttention(make_config(positional="alibi")))
 

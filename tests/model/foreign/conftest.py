@@ -12,7 +12,7 @@ from tests.tiny_checkpoints import ARCHITECTURES, make_model, save_checkpoint
 
 @pytest.fixture(scope="session")
 def folder_of(tmp_path_factory):
-    """The folder of an architecture's checkpoint, made once."""
+    """Return the folder of an architecture's checkpoint, made once."""
     made = {}
 
     def make(name):
@@ -26,7 +26,7 @@ def folder_of(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def served(folder_of):
-    """A loaded foreign model, loaded once."""
+    """Return a loaded foreign model, loaded once."""
     loaded = {}
 
     def load(name):
@@ -45,7 +45,7 @@ def model(request, served):
 
 @pytest.fixture(scope="session")
 def reference():
-    """The logits and weights of Transformers' own eager attention, for a fresh copy of a model."""
+    """Return logits and weights of Transformers' eager attention, for a fresh copy."""
     made = {}
 
     def run(name, inputs):

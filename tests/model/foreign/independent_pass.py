@@ -100,7 +100,7 @@ class Reader:
         return list(self.layouts)[-1]
 
     def layers(self, stack: str) -> torch.nn.ModuleList:
-        """The layers of a stack."""
+        """Return the layers of a stack."""
         return self.module.get_submodule(self.layouts[stack].layers)
 
     @cached_property
@@ -196,27 +196,27 @@ class Reader:
     # --- of the pass without edits, as NumPy in float64 --------------------------------------
 
     def array(self, stack: str, layer: int, what: str) -> np.ndarray:
-        """A tensor of the pass."""
+        """Return a tensor of the pass."""
         return self.plain.at[stack, layer, what].double().numpy()
 
     def weights(self, *key: str | int) -> np.ndarray:
-        """The weights of an attention (head, query, key)."""
+        """Return the weights of an attention (head, query, key)."""
         return self.plain.weights[key].double().numpy()
 
     def factor(self, stack: str, part: str) -> float:
-        """The number by which an output is multiplied before it is added."""
+        """Return the number by which an output is multiplied before it is added."""
         name = self.layouts[stack].factors.get(part)
         return getattr(self.module.config, name) if name else 1.0
 
     def carry(self, stack: str, layer: int, part: str) -> np.ndarray:
-        """The vector by which the stream is multiplied before a part's output is added."""
+        """Return the factor of the stream before a part's output is added."""
         name = self.layouts[stack].carries.get(part)
         if name is None:
             return np.ones(1)
         return getattr(self.layers(stack)[layer], name).detach().double().numpy()
 
     def gain(self, stack: str, layer: int, part: str) -> np.ndarray:
-        """The factors (query, d_model) of a part's output: a number, or a norm's frozen scale."""
+        """Return the factors (query, d_model) of a part's output: a number or a norm's scale."""
         path = self.layouts[stack].writes.get(part)
         if path is None:
             return np.full((1, 1), self.factor(stack, part))
@@ -227,21 +227,21 @@ class Reader:
         return weight / np.sqrt(square + epsilon)
 
     def entering(self, stack: str, part: str) -> str:
-        """The place at which the output of a part enters the stream, but for a number."""
+        """Return the place at which the output of a part enters the stream, but for a number."""
         return f"{part}.write" if part in self.layouts[stack].writes else part
 
     def write(self, stack: str, layer: int, part: str) -> np.ndarray:
-        """The vectors that a part adds to the stream."""
+        """Return the vectors that a part adds to the stream."""
         written = self.array(stack, layer, self.entering(stack, part))
         return written * self.factor(stack, part)
 
     def parts(self, stack: str) -> list[str]:
-        """The parts of a layer in order."""
+        """Return the parts of a layer in order."""
         order = ("self_attention", "cross_attention", "feed_forward")
         return [part for part in order if part in self.layouts[stack].outputs]
 
     def streams(self, stack: str, layer: int) -> dict[str, np.ndarray]:
-        """The stream before, within and after a layer.
+        """Return the stream before, within and after a layer.
 
         Raises:
             AssertionError: the layout is wrong: the stream is not the sum of the parts.
@@ -263,7 +263,7 @@ class Reader:
         return found
 
     def values(self, stack: str, layer: int, kind: str) -> np.ndarray:
-        """The values (head, key, d_head), one row for each query head."""
+        """Return the values (head, key, d_head), one row for each query head."""
         layout = self.layouts[stack]
         n_heads = len(self.plain.weights[stack, layer, kind])
         d_head = self.array(stack, layer, f"{kind}.context").shape[-1] // n_heads
@@ -286,7 +286,7 @@ class Reader:
         return by_group.swapaxes(0, 1).repeat(n_heads // n_groups, axis=0)
 
     def by_head(self, stack: str, layer: int, kind: str, contexts: np.ndarray) -> np.ndarray:
-        """The vectors (head, row, d_model) that the output projection makes of each head's part.
+        """Return the vectors (head, row, d_model) that W_O makes of each head's part.
 
         Args:
             stack: of the attention.
@@ -304,12 +304,12 @@ class Reader:
             return (projection(flat) - projection(torch.zeros_like(flat))).double().numpy()
 
     def contexts(self, stack: str, layer: int, kind: str) -> np.ndarray:
-        """The contexts (head, query, d_head)."""
+        """Return the contexts (head, query, d_head)."""
         flat = self.array(stack, layer, f"{kind}.context")
         n_heads = len(self.plain.weights[stack, layer, kind])
         return flat.reshape(len(flat), n_heads, -1).swapaxes(0, 1)
 
     def head_outputs(self, stack: str, layer: int, kind: str) -> np.ndarray:
-        """The vectors (head, query, d_model) that the heads write."""
+        """Return the vectors (head, query, d_model) that the heads write."""
         contexts = self.contexts(stack, layer, kind)
         return self.by_head(stack, layer, kind, contexts) * self.gain(stack, layer, kind)

@@ -39,12 +39,12 @@ class Question:
         return self.reader.plain.logits[self.position].argsort(descending=True)[:2].tolist()
 
     def difference(self, logits: torch.Tensor) -> float:
-        """The difference of the two logits in a pass."""
+        """Return the difference of the two logits in a pass."""
         first, second = logits[self.position, self.pair].double().tolist()
         return first - second
 
     def edited(self, edits: Mapping[Key, Callable]) -> float:
-        """The difference in a pass with edits."""
+        """Return the difference in a pass with edits."""
         return self.difference(self.reader.read(edits).logits)
 
 
@@ -55,7 +55,7 @@ def layers(asked: Question) -> list[tuple[str, int]]:
 
 
 def attentions(asked: Question) -> dict[str, Key]:
-    """The key of every attention, by its path."""
+    """Return the key of every attention, by its path."""
     keys = asked.reader.plain.weights
     return {f"{stack}.layers.{layer}.{kind}": (stack, layer, kind) for stack, layer, kind in keys}
 
@@ -126,7 +126,7 @@ def value_weighted(asked: Question) -> Arrays:
 
 
 def written(asked: Question, key: Key) -> np.ndarray:
-    """The vector (head, key, d_model) that W_O makes of each value."""
+    """Return the vector (head, key, d_model) that W_O makes of each value."""
     return asked.reader.by_head(*key, asked.reader.values(*key))
 
 
@@ -356,7 +356,7 @@ def _statistics(stream: np.ndarray) -> Arrays:
 
 
 def direction_of(asked: Question) -> np.ndarray:
-    """The direction of the logit difference in the last stream, the norm's scale frozen."""
+    """Return the logit difference's direction in the last stream, the norm's scale held."""
     reader, stack = asked.reader, asked.reader.stack
     norm = reader.module.get_submodule(reader.layouts[stack].norm)
     last = reader.plain.at[stack, len(reader.layers(stack)) - 1, "after"][asked.position].double()
@@ -412,7 +412,7 @@ def logit_attribution(asked: Question) -> Arrays:
 
 
 def at_position(place: int, value: torch.Tensor | float) -> Callable:
-    """The edit that puts a vector at one position."""
+    """Return the edit that puts a vector at one position."""
 
     def edit(stream: torch.Tensor) -> torch.Tensor:
         stream[place] = value if isinstance(value, float) else value[place]
@@ -422,7 +422,7 @@ def at_position(place: int, value: torch.Tensor | float) -> Callable:
 
 
 def of_head(head: int, n_heads: int, value: Any, place: int | None = None) -> Callable:
-    """The edit that puts numbers into one head's part of the context, at one position or all."""
+    """Return the edit that puts numbers into a head's context, at one position or all."""
 
     def edit(context: torch.Tensor) -> torch.Tensor:
         split = context.reshape(len(context), n_heads, -1)
@@ -542,7 +542,7 @@ def _context(reader: Reader, at: Mapping[Key, torch.Tensor], head: HeadAt) -> to
 
 
 def _earlier_edges(asked: Question, last: HeadAt, parts: Arrays) -> dict[HeadAt, float]:
-    """The difference without each earlier head in what the last one reads: 24 change it most."""
+    """Return the difference without each earlier head in what the last one reads."""
     reader, (stack, layer, kind) = asked.reader, last.key
     row = parts[f"{kind}.keys"][layer, last.head]
     keys = [key for key in np.argsort(-np.abs(row), kind="stable")[:4] if row[key] != 0]
@@ -564,7 +564,7 @@ def _earlier_edges(asked: Question, last: HeadAt, parts: Arrays) -> dict[HeadAt,
 
 
 def _without_each_key(asked: Question, head: HeadAt) -> list[float]:
-    """The difference without each key of a head, whose other weights sum to 1 again."""
+    """Return the difference without each key of a head, whose other weights sum to 1 again."""
     reader, found = asked.reader, []
     row = reader.weights(*head.key)[head.head, head.position]
     values = reader.values(*head.key)[head.head]

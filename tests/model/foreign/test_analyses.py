@@ -41,7 +41,7 @@ class Subject:
 
 @pytest.fixture(scope="module")
 def subject(served, folder_of):
-    """A model and its text, read once."""
+    """Return a model and its text, read once."""
     made = {}
 
     def make(name):
@@ -84,7 +84,7 @@ def rows():
 
 
 def numbers_of(result, expected):
-    """The arrays of an analysis and, of those that name their parts or path, the numbers."""
+    """Return the arrays of an analysis, and the numbers of those that name their parts."""
     arrays = {name: array.data for name, array in result.arrays.items()}
     metadata = result.metadata
     if "part_names" in metadata:

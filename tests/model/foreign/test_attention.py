@@ -12,7 +12,7 @@ TEXT = [5, 9, 200, 17, 33, 8]
 
 @pytest.fixture
 def called(monkeypatch):
-    """The calls of each function of `kernels`, by name."""
+    """Return the calls of each function of `kernels`, by name."""
     counts = {}
 
     def count(name):

@@ -15,7 +15,7 @@ N_ROWS, N_HEADS, N_TOKENS, D_HEAD = 2, 2, 5, 4
 
 
 def facts(queries: Tensor, scores: Tensor, keys: Tensor) -> AttentionFacts:
-    """The facts of an attention whose file has no interface, so that its scale is fitted."""
+    """Return the facts of an attention without an interface, whose scale is fitted."""
     weights = scores.softmax(dim=-1)
     attention = AttentionCall(
         call=Call("attention", nn.Module(), 0, 0),

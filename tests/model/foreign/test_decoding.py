@@ -28,7 +28,7 @@ DECODERS = [
 
 @pytest.fixture
 def changed(folder_of, tmp_path):
-    """A function that copies an architecture's folder with other settings of decoding."""
+    """Return a function that copies an architecture's folder with other settings of decoding."""
 
     def make(name, *, is_legacy=False, **settings):
         folder = shutil.copytree(folder_of(name), tmp_path / name)
@@ -46,7 +46,7 @@ def changed(folder_of, tmp_path):
 
 @pytest.fixture
 def loaded(served):
-    """A function that loads a folder whose numbers were checked as those of an architecture."""
+    """Return a function that loads a folder checked as those of an architecture."""
 
     def load(name, folder):
         model = served(name)
@@ -56,7 +56,7 @@ def loaded(served):
 
 
 def by_transformers(folder, name, ids, **options):
-    """The tokens that Transformers' own model of a folder writes greedily."""
+    """Return the tokens that Transformers' own model of a folder writes greedily."""
     with quiet(), torch.inference_mode():
         model = type(make_model(name)).from_pretrained(folder).eval()
         inputs = torch.tensor([ids])
@@ -72,7 +72,7 @@ def by_transformers(folder, name, ids, **options):
 
 @cache
 def usual_token(name):
-    """A token of the usual greedy text, to forbid it."""
+    """Return a token of the usual greedy text, to forbid it."""
     with quiet(), torch.inference_mode():
         model = make_model(name)
         ids = torch.tensor(SOURCES[:1])

@@ -26,7 +26,7 @@ TARGET = [0, 33, 71, 250, 14, 7]
 
 
 def inputs_of(model, text=TEXT, target=TARGET):
-    """The texts and targets of a pass."""
+    """Return the texts and targets of a pass."""
     return [text], [target] if model.config.kind == "encoder-decoder" else None
 
 
@@ -105,7 +105,7 @@ def test_weights_of_large_scores_may_differ_by_more():
 
 
 def _limits(std):
-    """The factor of the limits of weights, of a model with queries of a size."""
+    """Return the factor of the limits of weights, of a model with queries of a size."""
     module = make_model("gpt2")
     for layer in module.transformer.h:
         torch.nn.init.normal_(layer.attn.c_attn.weight, std=std)

@@ -25,7 +25,7 @@ from headlight.model.foreign.tokenizer_parts import _CHILD
 
 @pytest.fixture
 def folder(folder_of, tmp_path):
-    """A copy of a GPT-2's folder, to be spoiled."""
+    """Return a copy of a GPT-2's folder, to be spoiled."""
     shutil.copytree(folder_of("gpt2"), tmp_path / "gpt2")
     return tmp_path / "gpt2"
 
@@ -185,7 +185,7 @@ CHOICES = {
 
 @pytest.fixture(params=["gpt2", "bloom"])
 def choosing(request, folder_of, tmp_path):
-    """A folder whose config chooses code, of a model with the attention interface, and without."""
+    """Return a folder whose config chooses code, with the interface and without."""
     folder = shutil.copytree(folder_of(request.param), tmp_path / request.param)
     change_config(folder, **CHOICES)
     (folder / "evil.py").write_text("raise SystemExit")

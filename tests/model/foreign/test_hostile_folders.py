@@ -40,7 +40,7 @@ print(time.process_time() - began, used // 1024, child // 1024)
 
 @pytest.fixture
 def folder(folder_of, tmp_path):
-    """A copy of a GPT-2's folder, to be spoiled."""
+    """Return a copy of a GPT-2's folder, to be spoiled."""
     shutil.copytree(folder_of("gpt2"), tmp_path / "gpt2")
     return tmp_path / "gpt2"
 
@@ -73,7 +73,7 @@ def tokenizer(**parts):
 
 
 def template(n_tokens, n_ids):
-    """A post-processor that adds so many tokens of so many ids."""
+    """Return a post-processor that adds so many tokens of so many ids."""
     special = {"id": "a", "ids": [0] * n_ids, "tokens": ["a"] * n_ids}
     single = [{"SpecialToken": {"id": "a", "type_id": 0}}] * n_tokens
     return {
@@ -85,7 +85,7 @@ def template(n_tokens, n_ids):
 
 
 def chain(n, content):
-    """A sequence of replacements of each character by a text."""
+    """Return a sequence of replacements of each character by a text."""
     step = {"type": "Replace", "pattern": {"Regex": "."}, "content": content}
     return {"type": "Sequence", "normalizers": [step] * n, "decoders": [step] * n}
 

@@ -28,7 +28,7 @@ TEXT = [5 + 37 * place % 290 for place in range(40)]
 
 
 def make(kind):
-    """A random model with a switch at 16 tokens, of the library alone."""
+    """Return a random model with a switch at 16 tokens, of the library alone."""
     if kind == "dynamic":
         module = new_model("Llama", rope_parameters=DYNAMIC)
         for each in module.modules():
@@ -43,7 +43,7 @@ def make(kind):
 
 
 def new_model(name, rope_parameters, **changes):
-    """A random model of a class, its weights large enough that a rotation shows."""
+    """Return a random model of a class, its weights large enough that a rotation shows."""
     import transformers
 
     kind = getattr(transformers, f"{name}ForCausalLM")
@@ -62,7 +62,7 @@ def new_model(name, rope_parameters, **changes):
 
 @pytest.fixture(scope="module", params=["phi3", "phimoe", "dynamic"])
 def pair(request):
-    """A served model, and a function of a new one of the library's weights for a text."""
+    """Return a served model, and a function of a new one of the library's weights for a text."""
 
     def weights(text):
         module = make(request.param)

@@ -21,7 +21,7 @@ def folder_of(path, **config):
 
 
 def field(number, value):
-    """A field of a protocol buffer: an integer, a float or bytes."""
+    """Return a field of a protocol buffer: an integer, a float or bytes."""
     if isinstance(value, int):
         return bytes([number << 3]) + bytes([value])
     if isinstance(value, float):
@@ -30,7 +30,7 @@ def field(number, value):
 
 
 def model_of(pieces):
-    """A SentencePiece model of pieces with scores."""
+    """Return a SentencePiece model of pieces with scores."""
     listed = [("<unk>", 0.0, 2), ("</s>", 0.0, 3), *((name, score, 1) for name, score in pieces)]
     parts = [
         field(1, field(1, name.encode()) + field(2, score) + field(3, kind))
@@ -41,7 +41,7 @@ def model_of(pieces):
 
 @pytest.fixture
 def marian(tmp_path):
-    """A folder with two models of one vocabulary."""
+    """Return a folder with two models of one vocabulary."""
     letters = [(name, -5.0) for name in "▁abcdefghilmnorstuv.,"]
     (tmp_path / "source.spm").write_bytes(model_of([*letters, ("▁the", -1.0), ("▁cat", -1.0)]))
     (tmp_path / "target.spm").write_bytes(model_of([*letters, ("▁chat", -1.0), ("q", -5.0)]))

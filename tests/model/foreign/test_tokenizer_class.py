@@ -131,7 +131,7 @@ def backends():
 
 @pytest.fixture
 def folder(backends, tmp_path):
-    """A function that writes the folder of a model with a tokenizer and its options."""
+    """Return a function that writes the folder of a model with a tokenizer and its options."""
 
     def make(model_type, backend, options):
         backends[backend].save(str(tmp_path / "tokenizer.json"))

@@ -20,13 +20,14 @@ from headlight.model.analysis import (
     rollout,
     routing,
 )
+from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.checkpoint import load
 from headlight.model.foreign import installing, points
 from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module
 from headlight.model.observation import Watch
 from headlight.model.tracing import count_elements, pass_spec, run_batch, tokenize, trace
-from headlight.tracing.analyses import available, output_weights, sites_of
+from headlight.tracing.analyses import available, sites_of
 from tests import tiny_checkpoints
 from tests.model.foreign.conftest import ARCHITECTURES
 from tests.tiny_checkpoints import SIZES, make_model, save_checkpoint
@@ -38,7 +39,7 @@ BLOCKS = 1e-5
 
 @pytest.fixture(scope="module")
 def traced(served):
-    """The trace of a text with every site, made once."""
+    """Return the trace of a text with every site, made once."""
     made = {}
 
     def make(name):

@@ -43,7 +43,7 @@ def redrawn(reference):
 
 
 def weights_of(reference):
-    """The weights of a reference, without its output layer, which is the embedding once more."""
+    """Return the weights of a reference without its output layer, which is tied."""
     weights = reference.state_dict()
     return {name: tensor for name, tensor in weights.items() if name != "lm_head.weight"}
 

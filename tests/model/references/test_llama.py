@@ -49,7 +49,7 @@ OURS = {
 
 
 def neighbours(rows):
-    """The rows of each head in another order: 0, 4, 1, 5, 2, 6, 3, 7.
+    """Return the rows of each head in another order: 0, 4, 1, 5, 2, 6, 3, 7.
 
     Theirs turn dimension i together with i + d_head/2, ours 2i together with 2i + 1, both at the
     i-th frequency. Queries and keys move alike, so no product of the two changes.
@@ -68,7 +68,7 @@ def copy(reference, **choices):
 
 
 def split_experts(name, stacked):
-    """The matrices of every expert by itself; theirs lie in one tensor, the gate's above the up."""
+    """Return the matrices of every expert; theirs lie in one tensor, gate above up."""
     start, _, kind = name.rpartition(".")
     split = {}
     for expert, matrix in enumerate(stacked):

@@ -79,7 +79,7 @@ def run(code, folder, *arguments):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A directory with a text, and a folder of recipes in it."""
+    """Return a directory with a text, and a folder of recipes in it."""
     path = tmp_path_factory.mktemp("recipes")
     end = "and then, at last, all of them ran over the hill and into the wood."
     lines = [f"The cat saw the dog and the bird number {n} of the day, {end}" for n in range(400)]
@@ -91,7 +91,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def used(folder):
-    """The command line's words, imports and card of a recipe of another folder."""
+    """Return the command line's words, imports and card of a recipe of another folder."""
     result = run(USE, folder, "more")
     assert result.returncode == 0, result.stderr
     names = ("help", "loaded", "judging", "training", "figures")

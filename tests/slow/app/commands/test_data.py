@@ -30,7 +30,7 @@ print("peak", next(line.split()[1] for line in lines if line.startswith("VmHWM")
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory):
-    """A file of few documents and one of many, of words drawn at random."""
+    """Return a file of few documents and one of many, of words drawn at random."""
     rng = random.Random(0)
     words = ["".join(rng.choices("etaoinshrdlcum", k=rng.randint(2, 9))) for _ in range(8_000)]
     paths = []
@@ -45,7 +45,7 @@ def corpora(tmp_path_factory):
 
 
 def peak_of(folder, *words):
-    """The most memory of a command, in megabytes."""
+    """Return the most memory of a command, in megabytes."""
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, "data", *map(str, words)],
         cwd=folder,

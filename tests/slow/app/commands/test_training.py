@@ -44,14 +44,14 @@ loop:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty working directory."""
+    """Change to an empty working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
 
 
 @pytest.fixture
 def small_translator():
-    """The arguments with which `train` learns eighty pairs in milliseconds a step."""
+    """Return the arguments with which `train` learns eighty pairs in milliseconds a step."""
     Path("small.yaml").write_text(SMALL_TRANSLATOR)
     nouns = {"cat": "chat", "dog": "chien", "king": "roi", "tree": "arbre"}
     pairs = [
@@ -242,7 +242,7 @@ ROWS = {
 
 @pytest.fixture
 def making():
-    """The arguments with which each recipe that makes a model of a model trains for a few steps."""
+    """Return the arguments with which each recipe of a second model trains a few steps."""
     story = "The fox saw a dog, and then the cat chased the mouse over a street. "
     Path("text.txt").write_text("".join(f"{n} {story * 4}\n" for n in range(80)))
     lines = ({"prompt": f"{n}", "a": " A fox.", "b": " a a a", "preferred": "a"} for n in range(60))

@@ -92,7 +92,7 @@ def test_a_server_that_lost_its_device_ends_and_says_why():
 
 
 def secret_requests():
-    """The secret in every place of every kind of request, valid and invalid."""
+    """Yield the secret in every place of every kind of request, valid and invalid."""
     yield "GET", f"/{SECRET}", {}
     yield "GET", f"/?text={SECRET}", {}
     yield SECRET.upper(), "/", {}

@@ -71,7 +71,7 @@ TARGET = [33, 71, 250, 14, 9, 60]
 
 
 def build(name):
-    """A model of an architecture; the same weights at every call."""
+    """Return a model of an architecture; the same weights at every call."""
     with quiet():
         module, reason = make(name.partition("-alibi")[0], TASKS[name], CHANGES.get(name, {}))
     assert module is not None, reason
@@ -107,7 +107,7 @@ def served(name):
 
 @lru_cache(maxsize=1)
 def untouched(name):
-    """Transformers' own eager attention on a copy that nothing of this project has touched."""
+    """Return Transformers' eager attention on an untouched copy."""
     module = build(name)
     with quiet():
         if module._can_set_attn_implementation():

@@ -21,7 +21,7 @@ def free_port():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder in which two processes have left their results."""
+    """Return the folder in which two processes have left their results."""
     folder = tmp_path_factory.mktemp("together")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     done = subprocess.run(
@@ -38,13 +38,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def seen(folder):
-    """The results of each process."""
+    """Return the results of each process."""
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """The runs of the two, by one process."""
+    """Return the runs of the two, by one process."""
     script = runpy.run_path(str(SCRIPT))
     return script["curves"](tmp_path_factory.mktemp("alone"))
 

@@ -59,7 +59,7 @@ def make_loop(out, processes, model, n_rows, **config):
 
 
 def curve(loop):
-    """The losses of a run, and a digest of the weights at its end."""
+    """Return the losses of a run, and a digest of the weights at its end."""
     reports: list[StepReport] = []
     loop.run(reports.append)
     digest = hashlib.sha256()
@@ -75,7 +75,7 @@ def curve(loop):
 
 
 def curves(out, processes=ALONE):
-    """The same runs by one process or by several.
+    """Return the same runs by one process or by several.
 
     One process reads a batch of experts in as many parts as there are processes otherwise.
     """
@@ -89,7 +89,7 @@ def curves(out, processes=ALONE):
 
 
 def exchanged(processes):
-    """The result of every exchange if the two processes put in different values."""
+    """Return the result of every exchange if the two processes put in different values."""
     rank = processes.rank
     parameters = [nn.Parameter(torch.zeros(2, 3)) for _ in range(4)]
     parameters[0].grad = torch.full((2, 3), 1.0 + rank)
@@ -117,7 +117,7 @@ def stopped(out, processes):
 
 
 def diverged(out, processes):
-    """The error of a run in which only the weights of the second process are spoilt."""
+    """Return the error of a run in which only the weights of the second process are spoilt."""
     loop = make_loop(out / "diverged", processes, DENSE, 5)
 
     def listen(report):
