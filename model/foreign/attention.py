@@ -162,7 +162,7 @@ class _FileCode:
             # The terms read deferred rows; nothing of that is to be recorded.
             with torch._C.DisableTorchFunction():
                 return kernels.attend_in_blocks(queries, keys, values, terms, self.points)
-        blocks = self.points.blocks(queries, keys.shape[-2])
+        blocks = ObservedBlocks(self.points, queries, keys.shape[-2])
         parts = []
         for at in blocks:
             mask = None if self.mask is None else rows(self.mask, at)

@@ -173,7 +173,7 @@ class OperationTap(FunctionMode):
             right = right.transpose(-1, -2)
         self._factors = (left, right)
         if self.points.is_streamed:
-            self._blocks = self.points.blocks(left, right.shape[-1])
+            self._blocks = ObservedBlocks(self.points, left, right.shape[-1])
             queries = left
             left = deferred(left.to("meta"), lambda start, stop: queries[..., start:stop, :])
         return product.of(left, right)

@@ -8,7 +8,7 @@ queries, keys and values in a form of its own, and scores that are finite where 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -173,16 +173,6 @@ class AttentionPoints(SoftmaxPoints):
                 }
             self.report(found)
 
-    def blocks(self, queries: Tensor, n_keys: int) -> ObservedBlocks:
-        """Return the blocks of queries (…, query, d_head) in which the file computes weights."""
-        n_queries, n_rows = queries.shape[-2], math.prod(queries.shape[:-2]) // self.n_heads
-        return ObservedBlocks(
-            self.observed_names,
-            (n_rows, self.n_heads, n_queries, n_keys),
-            queries.device,
-            has_sink=self.sink is not None,
-        )
-
     # --- tensors on their way --------------------------------------------------------------------
 
     def shared(self, point: HookPoint | None, tensor: Tensor) -> Tensor:
@@ -277,23 +267,17 @@ class ObservedBlocks:
     """Observes the weights of an attention, one block of queries after another.
 
     Args:
-        names: of `observation.OBSERVED_AXES`.
-        shape: (batch, head, query, key) of the whole weights.
-        device: of the weights.
-        has_sink: whether what a row lacks to 1 is the weight of a sink.
+        points: of the attention.
+        queries: (…, query, d_head).
+        n_keys: the keys of each query.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        shape: tuple[int, int, int, int],
-        device: torch.device,
-        *,
-        has_sink: bool,
-    ) -> None:
-        self.shape, self.watch = shape, current_watch()
-        like = torch.empty(0, device=device)
-        self.observer = Observer(names, self.watch, shape, like, has_sink=has_sink)
+    def __init__(self, points: AttentionPoints, queries: Tensor, n_keys: int) -> None:
+        n_queries, n_rows = queries.shape[-2], math.prod(queries.shape[:-2]) // points.n_heads
+        self.shape, self.watch = (n_rows, points.n_heads, n_queries, n_keys), current_watch()
+        like = torch.empty(0, device=queries.device)
+        names, has_sink = points.observed_names, points.sink is not None
+        self.observer = Observer(names, self.watch, self.shape, like, has_sink=has_sink)
         self.at: Block = (0, 0)
 
     def __iter__(self) -> Iterator[Block]:
@@ -309,8 +293,8 @@ class ObservedBlocks:
 
     def add(self, weights: Tensor) -> None:
         """Observe the weights (batch, head, query, key) of the current block."""
-        for row, own in enumerate(weights):
-            self.observer.add(row, self.at, own)
+        for row, part in enumerate(weights):
+            self.observer.add(row, self.at, part)
 
     def results(self) -> dict[str, Tensor]:
         """All that was observed, by name."""
