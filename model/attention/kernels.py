@@ -79,9 +79,9 @@ def attend_in_blocks(
 ) -> Tensor:
     """Observe the weights block by block (`blockwise_attention`)."""
     names = points.observed_names
-    # Heads that share keys have equal ones; the blocks need each once.
-    sharers = keys.shape[1] // points.n_groups
-    keys, values = keys[:, ::sharers], values[:, ::sharers]
+    if points.has_equal_keys:  # the blocks need those of each group once
+        sharers = keys.shape[1] // points.n_groups
+        keys, values = keys[:, ::sharers], values[:, ::sharers]
     path = points.path if names else None
     context, observed = blockwise_attention(queries, keys, values, terms, names, path=path)
     points.report(observed)

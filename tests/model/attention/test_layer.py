@@ -222,3 +222,15 @@ def test_scores_that_an_edit_holds_are_never_overwritten(attention, x, watch):
         attention(x)
     assert held.equal(before)
     assert captured["part.weights"].equal(held.softmax(dim=-1))
+
+
+@pytest.mark.parametrize("site", ["keys", "values", "rotated_keys"])
+@torch.inference_mode()
+def test_one_head_of_shared_keys_can_be_edited_while_it_is_observed(make_attention, x, watch, site):
+    watched = watch(make_attention(n_kv_heads=2, positional="rotary"))
+    head = torch.zeros(4).index_fill(0, torch.tensor([1]), 1)[:, None, None]
+    with watched.edit(f"part.{site}", lambda tensor: tensor * (1 - head)):
+        expected = watched(x)
+        with watched.capture(["part.entropy", "part.first_token"]):
+            found = watched(x)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
