@@ -30,13 +30,13 @@ async def limits(services: ServicesDep) -> dict[str, LimitAnswer]:
 
 @router.get("/healthz", tags=["health"])
 async def healthz() -> HealthAnswer:
-    """Return the process is alive."""
+    """Say that the process is alive."""
     return HealthAnswer(status="ok")
 
 
 @router.get("/readyz", tags=["health"], responses=described(503))
 async def readyz(services: ServicesDep) -> HealthAnswer:
-    """Return the default model is loaded and warm."""
+    """Say whether the default model is loaded and warm."""
     if not services.is_ready:
         raise Problem(503, "not-ready", services.why_not_ready)
     return HealthAnswer(status="ready")
