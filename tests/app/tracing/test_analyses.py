@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headlight.analyses.analysis import Choices
 from headlight.analyses.registry import ANALYSES
 from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.analysis import alignment, residual_stream, rollout
 from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.checkpoint import load
+from headlight.model.generation import Sampling
 from headlight.schemas.traces import TraceAnswer
 from headlight.tracing.analyses import (
     analyse,
@@ -191,6 +193,13 @@ def test_of_a_long_text_no_logits_are_read(zoo, model, name):
     streams = [f"{stack}.layers.{layer}.residual.after" for layer in (0, 1)]
     long = sites_of([name], description, is_long=True)
     assert long == (streams if name == "logit_lens" else streams[1:])
+
+
+def test_without_logits_no_probability_of_being_sampled_is_computed(tiny):
+    trace = tracing.trace(tiny, TEXT, capture=["decoder.layers.1.residual.after"])
+    assert "probabilities" in analyse("next_token", trace, tiny).arrays
+    with pytest.raises(Problem, match="next_token: the logits of this text are not held at once"):
+        analyse("next_token", trace, tiny, Choices(sampling=Sampling(temperature=1.0)))
 
 
 def test_output_weights_are_those_of_attentions_whose_context_or_weights_are_held(tiny):
