@@ -48,7 +48,12 @@ export default defineConfig(
   { files: ['static/js/**'], languageOptions: { globals: globals.browser } },
   { files: ['tests/js/**'], languageOptions: { globals: globals.node } },
   {
-    files: ['tests/js/browser.js', 'tests/js/main.test.js', 'tests/js/ui/**'],
+    files: [
+      'tests/js/browser.js',
+      'tests/js/main.test.js',
+      'tests/js/plot/renderer.test.js',
+      'tests/js/ui/**',
+    ],
     languageOptions: { globals: globals.browser },
   },
 );

@@ -5,7 +5,7 @@
  */
 
 import { columnsOf, escapeForPlotly, shortened } from '../data/format.js';
-import { inkOn, plotlyScale } from './colour.js';
+import { plotlyScale } from './colour.js';
 
 /**
  * @import { Writing } from '../api/generation.js'
@@ -166,44 +166,6 @@ export function ticks(labels, indices, { letters } = ROOMY) {
 }
 
 /**
- * An axis that counts cells and labels them.
- * @param {{labels: string[], pixels: number, title: string, palette: Palette, lettering?: Lettering, space?: number, color?: string, kept?: number[]}} wanted `kept`: indices whose labels are shown whichever else are not
- */
-export function labelAxis({
-  labels,
-  pixels,
-  title,
-  palette,
-  lettering = ROOMY,
-  space = lettering.space,
-  color = palette.muted,
-  kept = [],
-}) {
-  return {
-    ...ticks(labels, ticksFor(0, labels.length - 1, pixels, space, kept), lettering),
-    tickmode: 'array',
-    range: [-0.5, labels.length - 0.5],
-    title: { text: title, font: { size: 12, color }, standoff: 8 },
-    tickfont: { size: lettering.size, color: palette.ink },
-    ticks: '',
-    showgrid: false,
-    zeroline: false,
-    showline: false,
-    automargin: false,
-  };
-}
-
-/**
- * The same axis with its origin at the top, as in a matrix.
- * @template {{range: number[]}} T
- * @param {T} axis
- * @returns {T}
- */
-export function downwards(axis) {
-  return { ...axis, range: [...axis.range].reverse() };
-}
-
-/**
  * @param {Palette} palette
  * @param {{width: number, height: number, margin: {l: number, r: number, t: number, b: number}}} size
  */
@@ -326,28 +288,6 @@ export function heatmapTrace(z, { bottom = 0, top = 1, colours }, colorbar, [xga
 }
 
 /**
- * Text in the cells of a map, each in the ink that is readable on the colour of its level.
- * @param {{x: number, y: number, text: string, level: number}[]} cells NaN: a cell without a colour
- * @param {Uint8Array} colours
- * @param {number} [size] pixels
- * @param {string} [ink] of the cells without a colour
- */
-export function textInCells(cells, colours, size = 11, ink = '') {
-  return {
-    type: 'scatter',
-    mode: 'text',
-    x: cells.map(({ x }) => x),
-    y: cells.map(({ y }) => y),
-    text: cells.map(({ text }) => escapeForPlotly(text)),
-    textfont: {
-      size,
-      color: cells.map(({ level }) => (ink && Number.isNaN(level) ? ink : inkOn(colours, level))),
-    },
-    hoverinfo: 'none',
-  };
-}
-
-/**
  * @param {Matrix} matrix
  * @returns {(number|null)[][]} nested rows as Plotly wants them; nothing is null
  */
@@ -400,29 +340,4 @@ export function roundTicks(end, most) {
   const power = 10 ** Math.floor(Math.log10(end / most));
   const step = power * (ROUND.find((factor) => factor * power * most >= end * (1 - 1e-9)) ?? 10);
   return Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, count) => count * step);
-}
-
-const COLOUR = 'router probability';
-const WEIGHT = 'weight of a chosen expert’s answer';
-const ONE_LINE = 640;
-const LINE = 22;
-
-/** @param {number} width pixels of the drawing @returns {number} pixels below the map */
-export function legendRoom(width) {
-  return width < ONE_LINE ? 40 + LINE : 40;
-}
-
-/**
- * The legend of a router map, beside the short colour bar, or below it if one line is too long.
- * @param {Palette} palette
- * @param {{width: number, left: number, hasNumbers: boolean}} box `left` pixels before the map; without numbers a mark is in each chosen cell
- * @returns {Record<string, unknown>[]} annotations
- */
-export function routerLegend(palette, { width, left, hasNumbers }) {
-  const chosen = hasNumbers ? `number: ${WEIGHT}` : 'marked: chosen';
-  if (width >= ONE_LINE) return [shortBarTitle(`colour: ${COLOUR} · ${chosen}`, palette)];
-  return [
-    shortBarTitle(COLOUR, palette),
-    { ...shortBarTitle(chosen, palette), xshift: -left, yshift: -4 - 2 * LINE + 10 },
-  ];
 }

@@ -9,6 +9,7 @@
  * @import { Edit, Matrix } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  * @import { Lettering } from './figure.js'
+ * @import { Hits } from './marks/mark.js'
  */
 
 /** @typedef {{row: number, column: number, of?: 'row'|'column'}} Cell `of`: its whole row or column is meant */
@@ -70,7 +71,7 @@
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
  * @property {Cell|null} [picked] a chosen cell, not only its row
  * @property {Cell} [start] where the keyboard enters
- * @property {Geometry} [geometry] of a drawing whose cells are not a plain matrix on its axes
+ * @property {Hits} [geometry] of a drawing whose cells are not a plain matrix on its axes
  * @property {string} [kind] for screen readers, if not a heatmap or a bar chart
  * @property {boolean} [isReadFromStart] a large map opens on its first columns, not on the row’s greatest number
  * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
@@ -94,49 +95,12 @@
  */
 
 /**
- * The position of the cells, in the coordinates of the axes.
- * @typedef {Object} Geometry
- * @property {(row?: number, column?: number) => Box|null} box null: not in the drawing
- * @property {(x: number, y: number) => Cell|null} at
- * @property {(cell: Cell) => Highlight} [highlight] while a cell is pointed at
- */
-
-/**
  * Emphasis on one cell of a drawing, in the coordinates of the axes.
  * @typedef {Object} Highlight
  * @property {Box} veil the part of the drawing that steps back
  * @property {(Box & {width: number, colour: string})[]} lines
  * @property {{x: number, y: number, text: string, isStrong: boolean}[]} numbers
  */
-
-/** Pixels: a map whose cells would be smaller opens on a part of it. */
-const LEAST_CELL = 4;
-
-/**
- * The part of a large map that it opens on: around the chosen row and its greatest number.
- * @param {Grid} grid
- * @param {{width: number, height: number}} pixels of the map
- * @returns {Box|null} in cells; null: all of it has room
- */
-export function openingBox(grid, { width, height }) {
-  const { rows, columns, value, query, start, thinned, isReadFromStart } = grid;
-  const [across, down] = [width / LEAST_CELL, height / LEAST_CELL].map(Math.floor);
-  if (!thinned || (across >= columns && down >= rows)) return null;
-  const row = query ?? start?.row ?? 0;
-  const last = isReadFromStart ? 1 : columns;
-  let column = 0;
-  for (let one = 1; one < last; one += 1)
-    if (value(row, one) > (value(row, column) || 0)) column = one;
-  /** @param {number} at @param {number} length @param {number} end */
-  const part = (at, length, end) => {
-    const size = Math.min(length, end);
-    const first = Math.max(0, Math.min(end - size, Math.round(at - size / 2)));
-    return [first, first + size];
-  };
-  const [x0, x1] = part(column, across, columns);
-  const [y0, y1] = part(row, down, rows);
-  return { x0, x1, y0, y1 };
-}
 
 /**
  * The transposed grid: rows become columns, cells keep their content.
@@ -169,124 +133,6 @@ export function transposedGrid(grid) {
     chosen: chosen && { row: chosen.column, column: chosen.row },
     start: start && { row: start.column, column: start.row },
   };
-}
-
-const PAGE = 8;
-
-/** @type {Record<string, [number, number]>} */
-const STEPS = {
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-  PageUp: [-PAGE, 0],
-  PageDown: [PAGE, 0],
-};
-
-/**
- * The cell that a key leads to. Movement stops at the edge.
- * @param {Cell} cell
- * @param {string} key as in KeyboardEvent.key
- * @param {{rows: number, columns: number}} grid
- * @param {boolean} [far] Ctrl or Cmd held: Home and End reach for the corners
- * @returns {Cell|null} null for any other key
- */
-export function walk({ row, column }, key, { rows, columns }, far = false) {
-  if (key === 'Home') return { row: far ? 0 : row, column: 0 };
-  if (key === 'End') return { row: far ? rows - 1 : row, column: columns - 1 };
-  if (!(key in STEPS)) return null;
-  const [down, right] = STEPS[key];
-  return { row: limit(row + down, rows), column: limit(column + right, columns) };
-}
-
-/** @param {number} index @param {number} count */
-function limit(index, count) {
-  return Math.max(0, Math.min(count - 1, index));
-}
-
-/** @typedef {{left: number, top: number, width: number, height: number}} Pixels */
-
-/** @typedef {Pixels & {window: {columns: [number, number], rows: [number, number]}, axes: {x: [number, number], y: [number, number]}}} Area of a plot, in pixels, cells and coordinates */
-
-/**
- * The cell under a point of the plot area.
- * @param {number} x across the area, 0 to 1
- * @param {number} y down the area, 0 to 1
- * @param {Pick<Area, 'window'|'axes'>} area
- * @param {Pick<Grid, 'rows'|'columns'|'geometry'>} grid
- * @returns {Cell|null}
- */
-export function cellAt(x, y, area, grid) {
-  if (x < 0 || x > 1 || y < 0 || y > 1) return null;
-  if (grid.geometry) return grid.geometry.at(along(x, area.axes.x), along(y, area.axes.y));
-  const shown = windowFor(area, grid);
-  const column = Math.floor(along(x, shown.columns));
-  const row = Math.floor(along(y, shown.rows));
-  const isInside = row >= 0 && column >= 0 && row < grid.rows && column < grid.columns;
-  return isInside ? { row, column } : null;
-}
-
-/** @param {number} part @param {[number, number]} ends */
-function along(part, [from, to]) {
-  return from + part * (to - from);
-}
-
-/**
- * A bar has no columns to tell apart: the whole width is its one cell.
- * @param {Pick<Area, 'window'>} area
- * @param {{columns: number}} grid
- * @returns {Area['window']}
- */
-function windowFor({ window }, grid) {
-  return grid.columns > 1 ? window : { ...window, columns: [0, 1] };
-}
-
-/**
- * Pixels of a cell, a whole row (no column) or a whole column (no row), cut to the plot area.
- * @param {number|undefined} row
- * @param {number|undefined} column
- * @param {Area} area
- * @param {Grid} grid
- * @returns {Pixels|null}
- */
-export function boxOf(row, column, area, grid) {
-  if (grid.geometry) return boxIn(grid.geometry.box(row, column), area);
-  const { columns, rows } = windowFor(area, grid);
-  const across = span(column, columns, area.left, area.width);
-  const down = span(row, rows, area.top, area.height);
-  return across && down && { left: across[0], width: across[1], top: down[0], height: down[1] };
-}
-
-/**
- * Pixels of a box that a drawing of its own geometry gives in the coordinates of its axes.
- * @param {Box|null} box
- * @param {Area} area
- * @returns {Pixels|null}
- */
-function boxIn(box, { left, top, width, height, axes }) {
-  if (!box) return null;
-  const across = (/** @type {number} */ x) =>
-    left + ((x - axes.x[0]) / (axes.x[1] - axes.x[0])) * width;
-  const down = (/** @type {number} */ y) =>
-    top + ((y - axes.y[0]) / (axes.y[1] - axes.y[0])) * height;
-  const [x0, x1] = [across(box.x0), across(box.x1)].sort((a, b) => a - b);
-  const [y0, y1] = [down(box.y0), down(box.y1)].sort((a, b) => a - b);
-  return { left: x0, width: x1 - x0, top: y0, height: y1 - y0 };
-}
-
-/**
- * @param {number|undefined} index
- * @param {[number, number]} window
- * @param {number} start
- * @param {number} length
- * @returns {[number, number]|null}
- */
-function span(index, [first, last], start, length) {
-  if (index === undefined) return [start, length];
-  const unit = length / (last - first);
-  const from = Math.max(0, (index - first) * unit);
-  const to = Math.min(length, (index + 1 - first) * unit);
-  return to > from ? [start + from, to - from] : null;
 }
 
 /**

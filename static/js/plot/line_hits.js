@@ -5,7 +5,8 @@ import { along, LEAST_NUMBER, nearestLine, NUMBER, strongestOf } from './lines.j
 
 /**
  * @import { Matrix } from '../data/trace.js'
- * @import { Cell, Geometry, Highlight } from './grid.js'
+ * @import { Hits } from './marks/mark.js'
+ * @import { Cell, Highlight } from './grid.js'
  * @import { Box, Ink } from './line_map.js'
  * @import { Line, numberPlaces, Point } from './lines.js'
  */
@@ -24,7 +25,7 @@ const REACH = 7;
 /**
  * @param {{weights: Matrix, rows: string[], columns: string[]}} words
  * @param {Parts} parts
- * @returns {Geometry}
+ * @returns {Hits}
  */
 export function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
   const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));

@@ -26,7 +26,8 @@ import { share, escapeForPlotly, shortened } from '../data/format.js';
  * @import { Matrix } from '../data/trace.js'
  * @import { Table } from './chart.js'
  * @import { Drawing, Frame, Layout, Palette, PlotlyTrace } from './figure.js'
- * @import { CellCursor, Geometry, Grid, SentenceLink } from './grid.js'
+ * @import { Hits } from './marks/mark.js'
+ * @import { CellCursor, Grid, SentenceLink } from './grid.js'
  * @import { Line, Span } from './lines.js'
  * @import { Meaning } from './marks/mark.js'
  */
@@ -93,7 +94,7 @@ export function linesChart(
 
 /**
  * @param {Wanted} wanted
- * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
+ * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Hits, drawn: Line[], left: number}} `left`: how many lines were too many
  */
 export function linesFigure(wanted) {
   const { weights, threshold = 0, chosenRow = null, overlaid = [], palette } = wanted;

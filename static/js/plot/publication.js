@@ -10,7 +10,7 @@ import { css, levelOf, LEVELS, sequential } from './colour.js';
 
 /**
  * @import { Card, Trace } from '../data/trace.js'
- * @import { Figure, Layout } from './figure.js'
+ * @import { DrawnFigure, Figure, Layout } from './figure.js'
  * @import { Box, Grid } from './grid.js'
  */
 
@@ -32,6 +32,25 @@ const LETTER = 0.55;
 /** The pixels across at which a drawing is made. @param {Size} size */
 export function pixelsAcross({ mm, points }) {
   return Math.round(((mm / MM_PER_INCH) * POINTS_PER_INCH * TEXT) / points);
+}
+
+/**
+ * Draw a figure as SVG on white, with text all of one size and its marked cells outlined.
+ * @param {PlotlyApi} Plotly
+ * @param {DrawnFigure} figure
+ * @param {number} width pixels across, if the figure names none
+ * @param {{ink: string, query: string}} palette
+ * @returns {Promise<Drawn & {labelled?: string}>}
+ */
+export async function paperDrawing(Plotly, { data, layout, grid, labelled }, width, palette) {
+  const size = { width: layout.width ?? width, height: layout.height ?? width };
+  const shapes = [...(layout.shapes ?? []), ...markShapes(grid, palette)];
+  const url = await Plotly.toImage(
+    { data: evenText(data), layout: forPublication({ ...layout, shapes }), config: {} },
+    { format: 'svg', scale: 1, ...size },
+  );
+  const svg = decodeURIComponent(url.slice(url.indexOf(',') + 1)).replace(/^<\?xml[^>]*>/, '');
+  return { svg, labelled, ...size };
 }
 
 /**
@@ -339,4 +358,38 @@ export function captioned(layout, [title, ...lines], { width, height }, palette)
       pad: { l: EDGE, t: EDGE },
     },
   };
+}
+
+/** More cells than this are not told at the pointer: each takes some fifty letters. */
+const MOST_TOLD = 16384;
+
+/**
+ * The drawing, which tells its numbers at the pointer by itself: no page does it any more.
+ * @param {DrawnFigure} figure
+ */
+export function selfTelling({ data, layout, grid }) {
+  const isTold = grid.rows * grid.columns <= MOST_TOLD;
+  return {
+    data: data.map((part) =>
+      isTold && isOf(part, grid) ? { ...part, hoverinfo: 'text', hovertext: tipsOf(grid) } : part,
+    ),
+    layout: { ...layout, hovermode: 'closest', dragmode: false, uirevision: undefined },
+  };
+}
+
+/**
+ * @param {any} part of Plotly's data
+ * @param {Grid} grid
+ */
+function isOf({ type, z }, { rows, columns, geometry }) {
+  return type === 'heatmap' && !geometry && z?.length === rows && z[0]?.length === columns;
+}
+
+/** @param {Grid} grid */
+function tipsOf({ rows, columns, tip }) {
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) =>
+      tip(row, column).map(escapeForPlotly).join('<br>'),
+    ),
+  );
 }

@@ -324,56 +324,6 @@ export function createHelp(title) {
   };
 }
 
-/**
- * As it loads, plotly.js 4.1 writes a <style> for maps unless an element has this id. There are no
- * maps here, and a strict Content-Security-Policy forbids the <style>: an empty element stands in.
- */
-const MAP_STYLES = '9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53';
-
-const LONGEST_FRAME = 200;
-/** @type {Promise<PlotlyApi>|null} */
-let arriving = null;
-
-/**
- * Plotly, more than a megabyte that is fetched beside the page. Running it takes long, so what can
- * be drawn without Plotly is painted first.
- * @returns {Promise<PlotlyApi>} the Plotly global
- */
-export function plotly() {
-  if (window.Plotly) return Promise.resolve(window.Plotly); // a saved page holds it
-  arriving ??= painted().then(runPlotly);
-  return arriving;
-}
-
-/** Resolves after the next paint; a hidden page paints nothing and waits for the timer. */
-export function painted() {
-  return new Promise((resolve) => {
-    requestAnimationFrame(() => setTimeout(resolve));
-    setTimeout(resolve, LONGEST_FRAME);
-  });
-}
-
-/** @returns {Promise<PlotlyApi>} */
-function runPlotly() {
-  return new Promise((resolve, reject) => {
-    const stand = document.getElementById(MAP_STYLES) ?? document.createElement('meta');
-    stand.id = MAP_STYLES;
-    const script = document.createElement('script');
-    script.src = preloaded().href;
-    script.addEventListener('load', () => resolve(window.Plotly));
-    script.addEventListener('error', () => {
-      arriving = null;
-      script.remove();
-      reject(new Error('Plotly did not load. The tables below hold the same numbers.'));
-    });
-    document.head.append(stand, script);
-  });
-}
-
-function preloaded() {
-  return /** @type {HTMLLinkElement} */ (document.getElementById('plotly'));
-}
-
 /** Pixels of a saved picture for one of the page, and the margin around it. */
 const PICTURE = { scale: 2, margin: 8 };
 
@@ -431,17 +381,6 @@ function write(context, node) {
   context.font = `${fontWeight} ${fontSize} ${fontFamily}`;
   context.textBaseline = 'middle';
   context.fillText(words, left, top + height / 2);
-}
-
-/**
- * @returns {Promise<string>} the script itself, for a file that shall need no server
- * @throws {Error} which says what to do
- */
-export async function plotlySource() {
-  const answer = await fetch(preloaded().href).catch(() => null);
-  if (!answer?.ok)
-    throw new Error('the server does not respond; check that it is running, then save again');
-  return answer.text();
 }
 
 /** More than any server of this kind reads by default, in bytes. */

@@ -16,8 +16,9 @@ import {
 import { openingElement, openingOf, tileElement } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
 import { withoutNulls } from '../data/trace.js';
-import { captionOf } from '../plot/publication.js';
-import { copy, palette, save, plotlySource } from './dom.js';
+import { captionOf, selfTelling } from '../plot/publication.js';
+import { plotlyAddress } from '../plot/renderer.js';
+import { copy, palette, save } from './dom.js';
 
 /**
  * @import { Card, Trace } from '../data/trace.js'
@@ -131,16 +132,25 @@ export async function copyPython({ trace, figure }) {
   return 'Script copied';
 }
 
+/**
+ * @returns {Promise<string>} the script itself, for a file that shall need no server
+ * @throws {Error} which says what to do
+ */
+export async function plotlySource() {
+  const answer = await fetch(plotlyAddress()).catch(() => null);
+  if (!answer?.ok)
+    throw new Error('the server does not respond; check that it is running, then save again');
+  return answer.text();
+}
+
 /** More cells than this are in the file as JSON alone. */
 const MOST_IN_TABLE = 4096;
-/** More cells than this are not told at the pointer: each takes some fifty letters. */
-const MOST_TOLD = 16384;
 /** Longer than this, a text or a request that holds it is folded. */
 const MOST_LETTERS = 2000;
 const POLICY =
   "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
-/** Draws what stands in the file beside it. */
+/** Draws what the file holds next to it. */
 const DRAW = `
   const { data, layout } = JSON.parse(document.getElementById('figure').textContent);
   Plotly.newPlot('drawing', data, layout, { displaylogo: false, displayModeBar: false, showTips: false, doubleClick: 'reset' });
@@ -186,7 +196,7 @@ ${factsOf({ trace, grid, origin, address, date })
 ${tableOf(grid)}
 </main>
 <script type="application/json" id="numbers">${embedded(numbersOf(trace, grid, cards))}</script>
-<script type="application/json" id="figure">${embedded(drawingOf(figure))}</script>
+<script type="application/json" id="figure">${embedded(selfTelling(figure))}</script>
 <script>${harmless(script)}</script>
 <script>${DRAW}</script>
 </body>
@@ -210,37 +220,6 @@ function factsOf({ trace, grid, origin, address, date }) {
     ['The view', address],
     ['The same numbers', commandsOf(base, callsOf(trace, grid), grid.made)],
   ];
-}
-
-/**
- * The drawing, which tells its numbers at the pointer by itself: no page does it any more.
- * @param {DrawnFigure} figure
- */
-function drawingOf({ data, layout, grid }) {
-  const isTold = grid.rows * grid.columns <= MOST_TOLD;
-  return {
-    data: data.map((part) =>
-      isTold && isOf(part, grid) ? { ...part, hoverinfo: 'text', hovertext: tipsOf(grid) } : part,
-    ),
-    layout: { ...layout, hovermode: 'closest', dragmode: false, uirevision: undefined },
-  };
-}
-
-/**
- * @param {any} part of Plotly's data
- * @param {Grid} grid
- */
-function isOf({ type, z }, { rows, columns, geometry }) {
-  return type === 'heatmap' && !geometry && z?.length === rows && z[0]?.length === columns;
-}
-
-/** @param {Grid} grid */
-function tipsOf({ rows, columns, tip }) {
-  return Array.from({ length: rows }, (_, row) =>
-    Array.from({ length: columns }, (_, column) =>
-      tip(row, column).map(escapeForPlotly).join('<br>'),
-    ),
-  );
 }
 
 /** @param {Grid} grid */

@@ -17,7 +17,7 @@ import {
 import { share, shortShare } from '../data/format.js';
 import { isCausal } from '../data/trace.js';
 import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
-import { walk } from '../plot/grid.js';
+import { walk } from './plot.js';
 import { element } from './dom.js';
 
 /**

@@ -5,7 +5,7 @@
 
 import { ceilingOf } from '../data/arithmetic.js';
 import { sequential } from '../plot/colour.js';
-import { walk } from '../plot/grid.js';
+import { walk } from './plot.js';
 import { button, element, palette, paintValues, savePicture } from './dom.js';
 
 /**

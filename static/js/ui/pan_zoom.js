@@ -7,7 +7,8 @@
 import { element, paintValues } from './dom.js';
 
 /**
- * @import { Area, Box, Pan } from '../plot/grid.js'
+ * @import { Area } from '../plot/renderer.js'
+ * @import { Box, Pan } from '../plot/grid.js'
  * @import { Matrix } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  */

@@ -1,27 +1,18 @@
 /**
  * One drawing with a cursor of cells over it, for the pointer and for the keyboard.
- * Plotly draws; what is pointed at is worked out here, from the plot area and the axes' ranges.
+ * The renderer draws; what is pointed at is worked out from the plot area and its cells.
  */
 
-import { ticks, ticksFor } from '../plot/figure.js';
-import { boxOf, cellAt, openingBox, walk } from '../plot/grid.js';
-import { deepEqual } from '../state/state.js';
-import { element, palette, plotly } from './dom.js';
+import { boxOf, cellAt, createRenderer, hasMouse, isZoomable } from '../plot/renderer.js';
+import { element, palette } from './dom.js';
 
 /**
- * @import { DrawnFigure, Lettering } from '../plot/figure.js'
- * @import { Area, Box, Cell, Grid, Highlight, Pixels } from '../plot/grid.js'
+ * @import { DrawnFigure } from '../plot/figure.js'
+ * @import { Box, Cell, Grid, Highlight } from '../plot/grid.js'
+ * @import { Area, Pixels } from '../plot/renderer.js'
  * @import { Patch } from '../state/state.js'
  */
 
-const CONFIG = {
-  displayModeBar: false,
-  responsive: false,
-  showTips: false,
-  typesetMath: false,
-  doubleClick: 'reset',
-};
-const ZOOM_FROM = 40;
 /** Pixels a press may stray and still be a click: a fingertip rolls. */
 /** @type {Record<string, number>} */
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
@@ -70,66 +61,48 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
   let cell = null;
   /** @type {{clientX: number, clientY: number}|null} */
   let pressed = null;
-  /** @type {{asked: Pick<DrawnFigure, 'data'> & {layout: Record<string, unknown>}, done: Promise<unknown>}|null} */
-  let painted = null;
   /** @type {ReturnType<typeof import('./pan_zoom.js').createPanZoom>|null} */
   let panZoom = null;
 
   /** @type {ReturnType<typeof import('./pan_zoom.js').createZoom>|null} */
   let zoom = null;
-  /** The part of the map that is shown; null: the whole. @type {{of: string, box: Box|null}} */
-  let seen = { of: '', box: null };
-
-  /** @param {DrawnFigure} wanted */
-  function boxOfFigure({ layout, grid }) {
-    if (!isZoomable(grid)) return null;
-    const { width, height, margin } = /** @type {any} */ (layout);
-    const of = `${nameOfZoom(grid)} ${Math.round(width / 50)}`;
-    const pixels = { width: width - margin.l - margin.r, height: height - margin.t - margin.b };
-    if (seen.of !== of) seen = { of, box: openingBox(grid, pixels) };
-    return seen.box;
-  }
-
-  /** @param {Box|null} box */
-  async function showBox(box) {
-    seen = { ...seen, box };
-    if (!figure) return;
-    await paint(await plotly(), figure);
-    showMarks();
-    zoom?.show({ across: figure.grid.columns, down: figure.grid.rows }, box);
-  }
+  const renderer = createRenderer(drawing, {
+    onMoved: showMarks,
+    onZoom: (box) =>
+      figure && zoom?.show({ across: figure.grid.columns, down: figure.grid.rows }, box),
+  });
 
   /** @param {Grid} grid */
   async function letMove(grid) {
     const isLarge = isZoomable(grid);
     if (!grid.pan && !panZoom && !isLarge && !zoom) return;
     const { createPanZoom, createZoom } = await import('./pan_zoom.js');
-    if (isLarge) zoom ??= createZoom(plot, { area: () => areaOf(drawing), onBox: showBox });
-    zoom?.show(isLarge ? { across: grid.columns, down: grid.rows } : null, seen.box);
+    const whole = { across: grid.columns, down: grid.rows };
+    /** @param {Box|null} box */
+    const onBox = async (box) => {
+      await renderer.show(box);
+      showMarks();
+      zoom?.show(whole, box);
+    };
+    if (isLarge) zoom ??= createZoom(plot, { area: renderer.area, onBox });
+    zoom?.show(isLarge ? whole : null, renderer.shown());
     if (!grid.pan && !panZoom) return;
     panZoom ??= createPanZoom(plot, {
-      area: () => areaOf(drawing),
+      area: renderer.area,
       onMoved: (patch) => onGoingOn?.(patch),
     });
     panZoom.show(figure?.grid.pan);
   }
 
-  /**
-   * An unchanged drawing, as when another cell is chosen, is not drawn again.
-   * @param {PlotlyApi} Plotly
-   * @param {DrawnFigure} wanted
-   */
-  function paint(Plotly, wanted) {
-    const asked = { data: wanted.data, layout: withZoom(wanted, boxOfFigure(wanted)) };
-    if (painted && deepEqual(painted.asked, asked)) return painted.done;
-    if (painted && orientationOf(painted.asked) !== orientationOf(wanted))
-      startAfresh(Plotly, drawing);
-    const done = Plotly.react(drawing, wanted.data, asked.layout, CONFIG);
-    painted = { asked, done };
-    done.catch(() => {
-      painted = null;
-    });
-    return done;
+  /** @param {{clientX: number, clientY: number}} event @param {Grid} grid */
+  function cellUnder(event, grid) {
+    const area = renderer.area();
+    if (!area) return null;
+    const box = drawing.getBoundingClientRect();
+    const zoom = box.width / drawing.offsetWidth || 1;
+    const x = ((event.clientX - box.left) / zoom - area.left) / area.width;
+    const y = ((event.clientY - box.top) / zoom - area.top) / area.height;
+    return cellAt(x, y, area, grid);
   }
 
   /** @param {Cell|null} to */
@@ -141,7 +114,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
   }
 
   function showMarks() {
-    const area = areaOf(drawing);
+    const area = renderer.area();
     if (!figure || !area) return;
     const { grid } = figure;
     /** @param {number|undefined} rows @param {number|undefined} columns */
@@ -161,10 +134,10 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
   }
 
   CELLS.set(plot, {
-    at: (event) => figure && cellUnder(event, drawing, figure.grid),
+    at: (event) => figure && cellUnder(event, figure.grid),
     current: () => cell,
     box(of) {
-      const area = areaOf(drawing);
+      const area = renderer.area();
       const box = figure && area && boxOf(of.row, of.column, area, figure.grid);
       const isBar = figure && figure.grid.columns < 2 && !figure.grid.geometry;
       return box && isBar ? { ...box, left: 0, width: plot.clientWidth } : box;
@@ -172,7 +145,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
     describe: (of) => figure?.grid.describe(of.row, of.column) ?? '',
   });
   plot.addEventListener('pointermove', (event) => {
-    if (figure && event.pointerType !== 'touch') point(cellUnder(event, drawing, figure.grid));
+    if (figure && event.pointerType !== 'touch') point(cellUnder(event, figure.grid));
   });
   plot.addEventListener('pointerleave', (event) => {
     if (figure && event.pointerType !== 'touch') point(null);
@@ -194,7 +167,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
       const at = pressed;
       pressed = null;
       if (!at || !isClick || !figure) return;
-      point(cellUnder(at, drawing, figure.grid));
+      point(cellUnder(at, figure.grid));
       choose();
     },
     { signal: gone.signal },
@@ -250,24 +223,12 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
       note.textContent = [noteFor(wanted.grid), wanted.labelled].filter(Boolean).join(' ');
       // Until it is drawn, a drawing has the room it will take.
       if (!figure) drawing.style.minHeight = `${wanted.layout.height ?? 0}px`;
-      const Plotly = await plotly();
-      await paint(Plotly, wanted);
+      await renderer.draw(wanted);
       drawing.style.minHeight = '';
       drawing.querySelector('.plot-waiting')?.remove();
       const before = figure?.grid;
       figure = wanted;
       if (cell && !isSameKind(before, figure.grid, cell)) cell = null;
-      keepLabels(
-        Plotly,
-        drawing,
-        () => figure?.grid ?? wanted.grid,
-        showMarks,
-        (area) => {
-          seen = { ...seen, box: area && boxOfArea(area) };
-          const { columns, rows } = figure?.grid ?? wanted.grid;
-          zoom?.show({ across: columns, down: rows }, seen.box);
-        },
-      );
       showMarks();
       await letMove(figure.grid);
       if (cell) onCell(cell, figure.grid, false);
@@ -275,49 +236,16 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
 
     /**
      * @param {'png'|'svg'} format
-     * @param {string[]} caption above the drawing, on the picture alone
-     * @returns {Promise<string>} the drawing as a data URL
+     * @param {string[]} caption
      */
-    async image(format, caption) {
-      if (!figure) throw new Error('there is no drawing yet');
-      const drawn = figure;
-      const Plotly = await plotly();
-      const { captioned } = await import('../plot/publication.js');
-      const size = drawing.querySelector('.main-svg');
-      const [width, height] = ['width', 'height'].map((name) => Number(size?.getAttribute(name)));
-      const layout = captioned(
-        { ...drawn.layout, ...drawing.layout },
-        caption,
-        { width, height },
-        palette(),
-      );
-      return Plotly.toImage(
-        { data: drawing.data, layout, config: CONFIG },
-        { format, width: layout.width, height: layout.height, scale: format === 'png' ? 2 : 1 },
-      );
-    },
+    image: (format, caption) => renderer.image(format, caption, palette()),
 
     destroy() {
       gone.abort();
       panZoom?.destroy();
-      if (drawing.classList.contains('js-plotly-plot')) window.Plotly.purge(drawing);
+      renderer.destroy();
     },
   };
-}
-
-/** @param {Pick<DrawnFigure, 'data'>} drawing */
-function orientationOf({ data }) {
-  return data[0].colorbar?.orientation;
-}
-
-/**
- * Plotly leaves the numbers of a colour bar where they were when the bar is laid on its other side.
- * @param {PlotlyApi} Plotly
- * @param {HTMLElement} drawing
- */
-function startAfresh(Plotly, drawing) {
-  Plotly.purge(drawing);
-  delete drawing.dataset.keepsLabels;
 }
 
 /**
@@ -354,99 +282,6 @@ function noteFor(grid) {
     : 'Two fingers zoom and move the map.';
 }
 
-/** @param {Grid} grid */
-function isZoomable(grid) {
-  return Boolean(grid.thinned) && Math.max(grid.rows, grid.columns) > ZOOM_FROM;
-}
-
-const hasMouse = () => matchMedia('(hover: hover)').matches;
-
-/** @param {Grid} grid */
-const nameOfZoom = ({ quantity, rows, columns }) => `${quantity} ${rows} ${columns}`;
-
-/** @param {Area} area @returns {Box} in cells */
-function boxOfArea({ window: { columns, rows } }) {
-  return { x0: columns[0], x1: columns[1], y0: rows[0], y1: rows[1] };
-}
-
-/** @param {DrawnFigure} figure @param {Box|null} box the part to show; null: the whole */
-function withZoom({ layout, grid }, box) {
-  const zoom = isZoomable(grid) && hasMouse();
-  const fix = (/** @type {Record<string, unknown>} */ axis) => ({ ...axis, fixedrange: !zoom });
-  const fixed = Object.fromEntries(
-    Object.entries(layout).map(([name, value]) => [
-      name,
-      /^[xy]axis/.test(name) ? fix(value) : value,
-    ]),
-  );
-  const whole = { ...fixed, dragmode: zoom ? 'zoom' : false, uirevision: nameOfZoom(grid) };
-  const { thinned } = grid;
-  if (!box || !thinned) return whole;
-  const { width, height, margin, xaxis, yaxis, annotations } = /** @type {any} */ (fixed);
-  const labels = labelsFor(
-    {
-      window: { columns: [box.x0, box.x1], rows: [box.y0, box.y1] },
-      width: width - margin.l - margin.r,
-      height: height - margin.t - margin.b,
-    },
-    { ...grid, thinned },
-  );
-  return {
-    ...whole,
-    uirevision: JSON.stringify(box),
-    annotations,
-    xaxis: {
-      ...xaxis,
-      range: [box.x0 - 0.5, box.x1 - 0.5],
-      tickvals: labels['xaxis.tickvals'],
-      ticktext: labels['xaxis.ticktext'],
-    },
-    yaxis: {
-      ...yaxis,
-      range: [box.y1 - 0.5, box.y0 - 0.5],
-      tickvals: labels['yaxis.tickvals'],
-      ticktext: labels['yaxis.ticktext'],
-    },
-  };
-}
-
-/**
- * The plot area as Plotly laid it out, with the window of cells it shows.
- * @param {PlotlyElement} drawing
- * @returns {Area|null}
- */
-function areaOf(drawing) {
-  const pane = drawing.querySelector('.nsewdrag[data-subplot="xy"]');
-  if (!pane || !drawing.layout?.xaxis?.range) return null;
-  const [left, right] = drawing.layout.xaxis.range;
-  const [bottom, top] = drawing.layout.yaxis.range;
-  /** @param {string} name */
-  const size = (name) => Number(pane.getAttribute(name));
-  return {
-    left: size('x'),
-    top: size('y'),
-    width: size('width'),
-    height: size('height'),
-    window: { columns: [left + 0.5, right + 0.5], rows: [top + 0.5, bottom + 0.5] },
-    axes: { x: [left, right], y: [top, bottom] },
-  };
-}
-
-/**
- * @param {{clientX: number, clientY: number}} event
- * @param {PlotlyElement} drawing
- * @param {Grid} grid
- */
-function cellUnder(event, drawing, grid) {
-  const area = areaOf(drawing);
-  if (!area) return null;
-  const box = drawing.getBoundingClientRect();
-  const zoom = box.width / drawing.offsetWidth || 1;
-  const x = ((event.clientX - box.left) / zoom - area.left) / area.width;
-  const y = ((event.clientY - box.top) / zoom - area.top) / area.height;
-  return cellAt(x, y, area, grid);
-}
-
 /** @param {HTMLElement} mark @param {Pixels|null|undefined} box */
 function place(mark, box) {
   mark.classList.toggle('is-shown', Boolean(box));
@@ -479,52 +314,37 @@ function showTip(tip, lines, box, plot) {
   tip.style.transform = `translate(${left}px, ${top}px)`;
 }
 
-/**
- * After zooming, as many labels as there is room for; the marks move along.
- * @param {PlotlyApi} Plotly
- * @param {PlotlyElement} drawing
- * @param {() => Grid} gridNow
- * @param {() => void} onMoved
- * @param {(area: Area|null) => void} onZoom with what is shown; null: the whole
- */
-function keepLabels(Plotly, drawing, gridNow, onMoved, onZoom) {
-  if (drawing.dataset.keepsLabels) return;
-  drawing.dataset.keepsLabels = 'true';
-  drawing.on?.('plotly_relayout', (change) => {
-    const isZoom = Object.keys(change).some((name) => /^[xy]axis\.(range|autorange)/.test(name));
-    const area = areaOf(drawing);
-    const { rowLabels, columnLabels, thinned } = gridNow();
-    if (isZoom && area && thinned)
-      Plotly.relayout(drawing, labelsFor(area, { rowLabels, columnLabels, thinned }));
-    if (isZoom) onZoom(Object.keys(change).some((name) => name.includes('auto')) ? null : area);
-    onMoved();
-  });
-}
+const PAGE = 8;
+
+/** @type {Record<string, [number, number]>} */
+const STEPS = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  PageUp: [-PAGE, 0],
+  PageDown: [PAGE, 0],
+};
 
 /**
- * @param {Pick<Area, 'window'|'width'|'height'>} area
- * @param {Pick<Grid, 'rowLabels'|'columnLabels'> & {thinned: NonNullable<Grid['thinned']>}} grid
+ * The cell that a key leads to. Movement stops at the edge.
+ * @param {Cell} cell
+ * @param {string} key as in KeyboardEvent.key
+ * @param {{rows: number, columns: number}} grid
+ * @param {boolean} [far] Ctrl or Cmd held: Home and End reach for the corners
+ * @returns {Cell|null} null for any other key
  */
-function labelsFor({ window, width, height }, grid) {
-  /**
-   * @param {string[]} labels
-   * @param {[number, number]} window
-   * @param {number} pixels
-   * @param {Lettering} lettering
-   */
-  const shown = (labels, [first, last], pixels, lettering) => {
-    const from = Math.max(0, Math.ceil(first));
-    const to = Math.min(labels.length, Math.floor(last)) - 1;
-    return ticks(labels, ticksFor(from, to, pixels, lettering.space), lettering);
-  };
-  const x = shown(grid.columnLabels, window.columns, width, grid.thinned.columns);
-  const y = shown(grid.rowLabels, window.rows, height, grid.thinned.rows);
-  return {
-    'xaxis.tickvals': x.tickvals,
-    'xaxis.ticktext': x.ticktext,
-    'yaxis.tickvals': y.tickvals,
-    'yaxis.ticktext': y.ticktext,
-  };
+export function walk({ row, column }, key, { rows, columns }, far = false) {
+  if (key === 'Home') return { row: far ? 0 : row, column: 0 };
+  if (key === 'End') return { row: far ? rows - 1 : row, column: columns - 1 };
+  if (!(key in STEPS)) return null;
+  const [down, right] = STEPS[key];
+  return { row: limit(row + down, rows), column: limit(column + right, columns) };
+}
+
+/** @param {number} index @param {number} count */
+function limit(index, count) {
+  return Math.max(0, Math.min(count - 1, index));
 }
 
 const SVG = 'http://www.w3.org/2000/svg';

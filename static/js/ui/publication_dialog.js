@@ -11,17 +11,16 @@ import { isCausal, matrixAt } from '../data/trace.js';
 import {
   allHeads,
   DPI,
-  evenText,
   FORMATS,
-  forPublication,
   framed,
   headLines,
   LIMITS,
-  markShapes,
+  paperDrawing,
   pixelsAcross,
   withResolution,
 } from '../plot/publication.js';
-import { button, element, palette, plotly, save, segment } from './dom.js';
+import { button, element, palette, save, segment } from './dom.js';
+import { plotly } from '../plot/renderer.js';
 import { csv, csvOf } from './exports.js';
 
 /**
@@ -206,17 +205,7 @@ async function figureOf(of, heads) {
 async function drawingOf({ figure, redraw }, width) {
   const made = redraw?.({ width, palette: palette('light') });
   const drawn = made?.data && made.layout ? /** @type {DrawnFigure} */ (made) : figure;
-  const { data, grid, labelled } = drawn;
-  const marks = markShapes(grid, palette('light'));
-  const layout = { ...drawn.layout, shapes: [...(drawn.layout.shapes ?? []), ...marks] };
-  const Plotly = await plotly();
-  const size = { width: layout.width ?? width, height: layout.height ?? width };
-  const url = await Plotly.toImage(
-    { data: evenText(data), layout: forPublication(layout), config: {} },
-    { format: 'svg', scale: 1, ...size },
-  );
-  const svg = decodeURIComponent(url.slice(url.indexOf(',') + 1)).replace(/^<\?xml[^>]*>/, '');
-  return { svg, labelled, ...size };
+  return paperDrawing(await plotly(), drawn, width, palette('light'));
 }
 
 /** @param {Subject} of @param {string|null} title of all heads */

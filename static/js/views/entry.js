@@ -56,14 +56,7 @@ export const ENTRIES = [
     also: weightSites,
     fields: { why_unscaled: flag(), why_temperature: number({ least: 0.2, most: 5, standard: 1 }) },
   },
-  {
-    id: 'entropy',
-    title: 'Entropy',
-    of: 'head',
-    needs: [],
-    also: weightSites,
-    fields: {},
-  },
+  { id: 'entropy', title: 'Entropy', of: 'head', needs: [], also: weightSites, fields: {} },
   {
     id: 'head',
     title: 'This head',

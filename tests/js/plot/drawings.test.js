@@ -18,6 +18,7 @@ import { signedBars } from '../../../static/js/plot/bars.js';
 import { spread } from '../../../static/js/plot/legend.js';
 import * as lineMap from '../../../static/js/plot/lines.js';
 import * as modelMap from '../../../static/js/plot/model_map.js';
+import * as renderer from '../../../static/js/plot/renderer.js';
 import * as publication from '../../../static/js/plot/publication.js';
 import { fieldsOf, standardsOf } from '../../../static/js/state/state.js';
 import { VIEWS } from '../../../static/js/views/registry.js';
@@ -295,17 +296,9 @@ add('sizes', [
   [100, 500, 900, 2000].map(figure.plotHeight),
   [300, 479, 480, 900].map((width) => [
     figure.letteringFor(width),
-    figure.legendRoom(width),
     figure.shortBarWidth('a title'),
   ]),
   figure.labelWidth(['abc', 'a longer label']),
-  figure.labelAxis({
-    labels: ['a', 'b', 'c'],
-    title: 't',
-    palette: PALETTE,
-    pixels: 90,
-    lettering: { size: 12, letters: 12, space: 15 },
-  }),
 ]);
 const area = {
   left: 10,
@@ -320,9 +313,9 @@ add(
   'cells',
   [-0.1, 0, 0.3, 0.999, 1].flatMap((x) =>
     [-0.1, 0, 0.5, 1].map((y) => [
-      grids.cellAt(x, y, area, plain),
-      grids.cellAt(x, y, area, { rows: 3, columns: 1 }),
-      grids.cellAt(x, y, { ...area, window: { columns: [-2, 3], rows: [-1, 4] } }, plain),
+      renderer.cellAt(x, y, area, plain),
+      renderer.cellAt(x, y, area, { rows: 3, columns: 1 }),
+      renderer.cellAt(x, y, { ...area, window: { columns: [-2, 3], rows: [-1, 4] } }, plain),
     ]),
   ),
 );
@@ -330,8 +323,8 @@ add(
   'boxes',
   [undefined, 0, 1, 5, 6].flatMap((row) =>
     [undefined, 0, 1, 5, 6].map((column) => [
-      grids.boxOf(row, column, area, plain),
-      grids.boxOf(row, column, area, { rows: 3, columns: 1 }),
+      renderer.boxOf(row, column, area, plain),
+      renderer.boxOf(row, column, area, { rows: 3, columns: 1 }),
     ]),
   ),
 );

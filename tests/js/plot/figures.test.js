@@ -18,7 +18,7 @@ import { fetchAnswer, fetchModels, readyModel } from '../../../static/js/api/ans
 import { createWriter, streamGeneration } from '../../../static/js/api/generation.js';
 import { bodyOf } from '../../../static/js/api/request_cache.js';
 import { viewState } from '../../../static/js/plot/figure.js';
-import { walk } from '../../../static/js/plot/grid.js';
+import { walk } from '../../../static/js/ui/plot.js';
 import { MAP } from '../../../static/js/data/model_parts.js';
 import { fieldsOf, normalized, standardsOf } from '../../../static/js/state/state.js';
 import { overviewAsk, request } from '../../../static/js/views/entry.js';

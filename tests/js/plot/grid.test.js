@@ -1,6 +1,8 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { boxOf, cellAt, transposedGrid, walk, openingBox } from '../../../static/js/plot/grid.js';
+import { boxOf, cellAt, openingBox } from '../../../static/js/plot/renderer.js';
+import { transposedGrid } from '../../../static/js/plot/grid.js';
+import { walk } from '../../../static/js/ui/plot.js';
 
 const GRID = {
   rows: 2,

@@ -227,44 +227,6 @@ test('help is behind a question mark, beside it, and gone with what it explains'
   ok(!box.classList.contains('is-placed'));
 });
 
-test('Plotly is the one that is there, or runs once after a paint', async () => {
-  const held = window.Plotly;
-  equal(await dom.plotly(), held);
-  delete window.Plotly;
-  const link = dom.element('link', { id: 'plotly', href: 'http://localhost/plotly.js' });
-  document.body.append(link);
-  const failing = dom.plotly();
-  equal(dom.plotly(), failing);
-  await settled(250);
-  const script = find('script[src]');
-  equal(script.src, link.href);
-  send(script, 'error');
-  await rejects(failing, /did not load/);
-  equal(find('script[src]'), null);
-  const again = dom.plotly();
-  await settled(250);
-  equal(all('meta[id]').length, 1);
-  window.Plotly = held;
-  send(find('script[src]'), 'load');
-  equal(await again, held);
-});
-
-/** Sends an event to a node that does not bubble. */
-test('the script of Plotly can be read, or the way out is told', async () => {
-  document.body.append(dom.element('link', { id: 'plotly', href: 'http://localhost/plotly.js' }));
-  const asked = [];
-  globalThis.fetch = async (url) => {
-    asked.push(url);
-    return { ok: true, text: async () => 'code' };
-  };
-  equal(await dom.plotlySource(), 'code');
-  deepEqual(asked, ['http://localhost/plotly.js']);
-  globalThis.fetch = async () => ({ ok: false, text: async () => 'code' });
-  await rejects(dom.plotlySource(), /does not respond/);
-  globalThis.fetch = () => Promise.reject(new TypeError('no'));
-  await rejects(dom.plotlySource(), /does not respond/);
-});
-
 test('a picture holds the canvases and the words of a part', async () => {
   blank('<div><canvas></canvas><canvas></canvas><b>word</b><b> </b><b>none</b></div>');
   const part = find('div');

@@ -1,6 +1,7 @@
-import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 import { saved } from '../browser.js';
+import { element } from '../../../static/js/ui/dom.js';
 import { openingIn, tileIn } from '../../../static/js/data/presentation.js';
 import {
   csv,
@@ -9,6 +10,7 @@ import {
   saveImage,
   saveWhole,
   standaloneOf,
+  plotlySource,
 } from '../../../static/js/ui/exports.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
 import { nextToken } from '../../../static/js/views/next_token/next_token.js';
@@ -270,4 +272,19 @@ test('the whole page is asked for, and opens on what is looked at', async () => 
   equal(tileIn(await page({}, { call: { path }, request: { patching } })), null);
   deepEqual(posted, [['/api/v1/page', { ...ASKED, text: TEXT, patching }]]);
   location.hash = '';
+});
+
+test('the script of Plotly can be read, or the way out is told', async () => {
+  document.body.append(element('link', { id: 'plotly', href: 'http://localhost/plotly.js' }));
+  const asked = [];
+  globalThis.fetch = async (url) => {
+    asked.push(url);
+    return { ok: true, text: async () => 'code' };
+  };
+  equal(await plotlySource(), 'code');
+  deepEqual(asked, ['http://localhost/plotly.js']);
+  globalThis.fetch = async () => ({ ok: false, text: async () => 'code' });
+  await rejects(plotlySource(), /does not respond/);
+  globalThis.fetch = () => Promise.reject(new TypeError('no'));
+  await rejects(plotlySource(), /does not respond/);
 });

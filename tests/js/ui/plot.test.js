@@ -150,7 +150,6 @@ test('a drawing that failed is drawn again', async () => {
 test('a colour bar on its other side begins afresh', async () => {
   const barred = (orientation) => ({ ...figureOf(), data: [{ colorbar: { orientation } }] });
   await draw(barred('v'));
-  equal(drawing.dataset.keepsLabels, 'true');
   await draw(barred('h'));
   deepEqual(
     drawn.map(([name]) => name),

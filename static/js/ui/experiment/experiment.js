@@ -14,7 +14,8 @@ import {
   valuesInWords,
   writeInLink,
 } from '../../data/experiment.js';
-import { element, painted, palette, withSymbols } from '../dom.js';
+import { element, palette, withSymbols } from '../dom.js';
+import { painted } from '../../plot/renderer.js';
 import { spokenPowers, withPowers } from '../formula.js';
 import { createForm } from './form.js';
 import { createPictures, createProblem, createScrubber, createTables } from './results.js';

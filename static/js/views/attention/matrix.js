@@ -17,8 +17,8 @@ import { choosing, createMemo, queryOf } from '../../state/state.js';
 /**
  * @import { Matrix, Trace } from '../../data/trace.js'
  * @import { Unit } from '../../data/words.js'
- * @import { Drawing, Palette, ViewState } from '../../plot/figure.js'
- * @import { CellCursor, Grid, SentenceLink } from '../../plot/grid.js'
+ * @import { Palette, ViewState } from '../../plot/figure.js'
+ * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
  * @import { Meaning } from '../../plot/marks/mark.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Scale } from '../../state/attention_switches.js'
@@ -27,7 +27,7 @@ import { choosing, createMemo, queryOf } from '../../state/state.js';
 
 const memo = createMemo();
 
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Drawing & {grid: Grid}} */
+/** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
 export function matrixChart(trace, state, subject) {
   const { matrix, scale, quantity, overlaid } = subject;
   const { palette } = state;

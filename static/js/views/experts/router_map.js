@@ -18,7 +18,7 @@ import { bar } from '../../plot/marks/bar.js';
 import { cell } from '../../plot/marks/cell.js';
 import { rect, ruleAt, text } from '../../plot/marks/other.js';
 import { band, linear, tokenBand } from '../../plot/scales.js';
-import { choicesInWords, pathOverlap, tintOf } from './routing.js';
+import { choicesInWords, pathOverlap, routeInWords, routeNumber, tintOf } from './routing.js';
 
 /**
  * @import { Trace } from '../../data/trace.js'
@@ -118,9 +118,9 @@ function mapOf({ tokens, nameOf, choose }, { layer, routing }, narrow) {
     spot: ({ row, column }) => weightOf(row, column) !== undefined,
     format: (probability) => share(probability, 4),
     name: ({ row, column }) => `${named(tokens, column)} → expert ${row}`,
-    number: ({ row, column, value }) => tipNumber(value, weightOf(row, column)),
+    number: ({ row, column, value }) => routeNumber(value, weightOf(row, column)),
     say: ({ row, column, value }) =>
-      sentence(named(tokens, column), row, value, weightOf(row, column), nameOf(layer)),
+      `${capitalised(routeInWords(named(tokens, column), row, value, weightOf(row, column)))} (${nameOf(layer)})`,
     choose: ({ column }) => ({ ...choose(column), layer }),
     weight: ({ row, column }) => weightOf(row, column),
   });
@@ -151,23 +151,6 @@ function sentenceOf({ tokens, query, stage, nameOf }, routing) {
     rest: { readout: inWords(query) },
     ceiling: 1,
   };
-}
-
-/** @param {number} probability @param {number|undefined} weight */
-function tipNumber(probability, weight) {
-  return share(probability, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
-}
-
-/**
- * @param {string} name
- * @param {number} expert
- * @param {number} probability
- * @param {number|undefined} weight
- * @param {string} where
- */
-function sentence(name, expert, probability, weight, where) {
-  const verdict = weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
-  return `The router gives expert ${expert} probability ${share(probability)} for ${name}: ${verdict} (${where})`;
 }
 
 /**

@@ -240,3 +240,24 @@ export function pathInWords(tokens, token, stages) {
   });
   return `${named(tokens, token)} goes through ${stages.length * stages[0].routing.topK === 1 ? 'expert' : 'experts'} ${parts.join(', ')}`;
 }
+
+/**
+ * The probability of an expert for the tip, with its weight if it was chosen.
+ * @param {number} probability
+ * @param {number|undefined} weight
+ */
+export function routeNumber(probability, weight) {
+  return share(probability, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
+}
+
+/**
+ * Say what a router gives an expert, within a sentence.
+ * @param {string} name of the token
+ * @param {number} expert
+ * @param {number} probability
+ * @param {number|undefined} weight
+ */
+export function routeInWords(name, expert, probability, weight) {
+  const verdict = weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
+  return `the router gives expert ${expert} probability ${share(probability)} for ${name}: ${verdict}`;
+}

@@ -3,125 +3,78 @@
  * row that led to it, its experts.
  */
 
-import { percent, shortShare, named } from '../../data/format.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
-import { levelOf, sequential } from '../../plot/colour.js';
-import {
-  baseLayout,
-  downwards,
-  heatmapTrace,
-  labelAxis,
-  textInCells,
-  legendRoom,
-  routerLegend,
-  shortBar,
-} from '../../plot/figure.js';
+import { percent, share, shortShare, named } from '../../data/format.js';
+import { matrixAt, matrixFrom, rowOf } from '../../data/trace.js';
 import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
+import { chart } from '../../plot/chart.js';
+import { cell } from '../../plot/marks/cell.js';
+import { rect } from '../../plot/marks/other.js';
+import { band } from '../../plot/scales.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
 import { entryOf } from '../entry.js';
+import { routeInWords, routeNumber } from '../experts/routing.js';
 
 /**
  * @import { Step } from '../../api/generation.js'
+ * @import { Call } from '../../data/request_code.js'
  * @import { Ask, Trace } from '../../data/trace.js'
- * @import { Figure, Frame, Palette, ViewState } from '../../plot/figure.js'
+ * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { CellCursor } from '../../plot/grid.js'
  * @import { Guess } from '../../plot/bars.js'
  * @import { Patch } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
-const EXPERT = { height: 30, least: 20, most: 56, roomForNumbers: 26 };
-const LEGEND_WIDTH = 330;
+const EXPERT = { height: 30, least: 20, most: 56, around: 72 };
 
 /**
  * The router's probability of every expert, layer by layer; chosen experts carry their weights.
  * @param {Frame} state
- * @param {NonNullable<Step['experts']>} routed
+ * @param {{reader: string, step: Step, routed: NonNullable<Step['experts']>, call: Call}} of `reader`: the token that is routed
  */
-export function routeMap({ palette, width }, routed) {
-  const nExperts = routed[0].probabilities.length;
-  const margin = { l: 64, r: 8, t: 40, b: legendRoom(0) };
-  const cell = Math.max(
-    EXPERT.least,
-    Math.min(EXPERT.most, (width - margin.l - margin.r) / nExperts),
-  );
-  const total = Math.min(
-    width,
-    Math.max(LEGEND_WIDTH, Math.floor(cell * nExperts) + margin.l + margin.r),
-  );
-  /** @param {string[]} labels @param {string} title */
-  const axis = (labels, title) =>
-    labelAxis({ labels, pixels: labels.length * EXPERT.height, title, palette });
-  return {
-    data: [probabilities(routed, palette), choiceMarks(routed, palette, cell)],
-    layout: {
-      ...baseLayout(palette, {
-        width: total,
-        height: routed.length * EXPERT.height + margin.t + margin.b,
-        margin,
-      }),
-      xaxis: {
-        ...axis(
-          routed[0].probabilities.map((_, expert) => String(expert)),
-          'expert',
+export function routeChart(state, { reader, step, routed, call }) {
+  const experts = routed[0].probabilities.map((_, expert) => String(expert));
+  /** @param {{row: number, column: number}} at */
+  const weightOf = ({ row, column }) => routed[row].weights[routed[row].experts.indexOf(column)];
+  const choices = routed.flatMap((layer, row) => layer.experts.map((expert) => ({ row, expert })));
+  return chart(
+    {
+      x: band(experts, { title: 'expert', side: 'top' }),
+      y: band(
+        routed.map(({ layer }) => String(layer)),
+        { title: 'layer' },
+      ),
+      marks: [
+        cell(matrixFrom(routed.map(({ probabilities }) => [...probabilities])), {
+          ramp: { title: 'router probability · marked: chosen, with its weight', domain: [0, 1] },
+          text: (at) => (weightOf(at) === undefined ? '' : shortShare(weightOf(at))),
+          spot: (at) => weightOf(at) !== undefined,
+          format: (probability) => share(probability, 4),
+          name: ({ row, column }) => `layer ${routed[row].layer}, expert ${column}`,
+          number: (at) => routeNumber(at.value, weightOf(at)),
+          say: (at) =>
+            `In layer ${routed[at.row].layer} ${routeInWords(reader, at.column, at.value, weightOf(at))}`,
+          tokens: () => ({ query: step.position - 1 }),
+          weight: weightOf,
+        }),
+        rect(choices, {
+          from: ({ row, expert }) => ({ x: expert - 0.46, y: row - 0.44 }),
+          to: ({ row, expert }) => ({ x: expert + 0.46, y: row + 0.44 }),
+          width: 1.5,
+        }),
+      ],
+      size: {
+        row: EXPERT.height,
+        cell: Math.max(
+          EXPERT.least,
+          Math.min(EXPERT.most, (state.width - EXPERT.around) / experts.length),
         ),
-        side: 'top',
       },
-      yaxis: downwards(
-        axis(
-          routed.map(({ layer }) => String(layer)),
-          'layer',
-        ),
-      ),
-      annotations: routerLegend(palette, {
-        width: 0,
-        left: margin.l,
-        hasNumbers: cell >= EXPERT.roomForNumbers,
-      }),
-      shapes: routed.flatMap(({ experts }, row) =>
-        experts.map((expert) => outline(expert, row, palette)),
-      ),
+      table: { quantity: `router probability at token ${step.position - 1}`, call },
+      cursor: { start: { row: 0, column: routed[0].experts[0] } },
     },
-  };
-}
-
-/** @param {NonNullable<Step['experts']>} routed @param {Palette} palette */
-function probabilities(routed, palette) {
-  return heatmapTrace(
-    routed.map((layer) => layer.probabilities),
-    { colours: sequential(palette.theme) },
-    shortBar(palette),
+    state,
   );
-}
-
-/**
- * Chosen cells are outlined, and carry their weight if there is room.
- * @param {NonNullable<Step['experts']>} routed
- * @param {Palette} palette
- * @param {number} cell
- */
-function choiceMarks(routed, palette, cell) {
-  const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) =>
-    experts.map((expert, place) => ({
-      x: expert,
-      y: row,
-      text: cell < EXPERT.roomForNumbers ? '' : shortShare(weights[place]),
-      level: levelOf(all[expert], 1),
-    })),
-  );
-  return textInCells(marks, sequential(palette.theme));
-}
-
-/** @param {number} expert @param {number} row @param {Palette} palette */
-function outline(expert, row, palette) {
-  return {
-    type: 'rect',
-    x0: expert - 0.46,
-    x1: expert + 0.46,
-    y0: row - 0.44,
-    y1: row + 0.44,
-    line: { color: palette.ink, width: 1.5 },
-  };
 }
 
 const SHOWN = 10;

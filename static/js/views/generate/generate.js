@@ -23,7 +23,7 @@ import { highestIn } from '../../data/trace.js';
 import { counted, grouped, percent, share, named, tokenLabels } from '../../data/format.js';
 import { isRating, weightsAt } from '../../data/attention.js';
 import { choosingModel } from '../../state/state.js';
-import { asksSampled, chanceInWords, routeMap, sliders, startFigure, TERMS } from './drawing.js';
+import { asksSampled, chanceInWords, routeChart, sliders, startFigure, TERMS } from './drawing.js';
 import { entryOf } from '../entry.js';
 import { headControls } from '../../ui/controls.js';
 
@@ -32,7 +32,6 @@ import { headControls } from '../../ui/controls.js';
  * @import { Call } from '../../data/request_code.js'
  * @import { Token, Trace } from '../../data/trace.js'
  * @import { Figure, View, ViewState } from '../../plot/figure.js'
- * @import { Grid } from '../../plot/grid.js'
  * @import { Guess } from '../../plot/bars.js'
  * @import { Control } from '../../ui/controls.js'
  */
@@ -366,39 +365,9 @@ function experts(subject) {
   const reader = named(tokens, tokens.length - 2);
   const title = `Experts for ${reader}`;
   const routed = step.experts ?? [];
-  /** @type {NonNullable<Grid['chosenWeight']>} */
-  const weightOf = (row, expert) => routed[row].weights[routed[row].experts.indexOf(expert)];
-  /** @type {Grid['value']} */
-  const value = (row, expert) => routed[row].probabilities[expert];
-  /** @param {number|undefined} weight */
-  const chosenIn = (weight) => (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
-  /** @param {number|undefined} weight */
-  const verdict = (weight) =>
-    weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
   return {
     title,
     summary: `Routing of ${reader} in ${routed.length} layers.`,
-    ...routeMap(state, routed),
-    grid: {
-      rows: routed.length,
-      columns: routed[0].probabilities.length,
-      rowTitle: 'layer',
-      columnTitle: 'expert',
-      rowLabels: routed.map(({ layer }) => String(layer)),
-      columnLabels: routed[0].probabilities.map((_, expert) => String(expert)),
-      quantity: `router probability at token ${step.position - 1}`,
-      call: callOf(subject, { n_alternatives: 0 }),
-      value,
-      format: (probability) => share(probability, 4),
-      describe: (line, expert) =>
-        `In layer ${routed[line].layer} the router gives expert ${expert} probability ${share(value(line, expert))} for ${reader}: ${verdict(weightOf(line, expert))}`,
-      tip: (line, expert) => [
-        `layer ${routed[line].layer}, expert ${expert}`,
-        `${share(value(line, expert), 4)}${chosenIn(weightOf(line, expert))}`,
-      ],
-      tokens: () => ({ query: step.position - 1 }),
-      chosenWeight: weightOf,
-      start: { row: 0, column: routed[0].experts[0] },
-    },
+    ...routeChart(state, { reader, step, routed, call: callOf(subject, { n_alternatives: 0 }) }),
   };
 }

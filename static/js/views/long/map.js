@@ -26,7 +26,8 @@ import {
 /**
  * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
- * @import { Box, Cell, CellCursor, Grid } from '../../plot/grid.js'
+ * @import { Table } from '../../plot/chart.js'
+ * @import { Box, Cell, CellCursor } from '../../plot/grid.js'
  * @import { Datum } from '../../plot/marks/cell.js'
  * @import { Meaning } from '../../plot/marks/mark.js'
  * @import { Pane } from '../../plot/panes.js'
@@ -404,7 +405,7 @@ export function stripsInWords(strips, row) {
     .join(', ');
 }
 
-/** @param {Strip[]} strips @returns {Grid['ofRows']} */
+/** @param {Strip[]} strips @returns {Table['ofRows']} */
 export function columnsOf(strips) {
   return strips.map(({ label, values, format }) => ({
     label,

@@ -3,7 +3,7 @@
  * masked position instead.
  */
 
-import { guessesIn, marker, wordsFor } from '../../plot/bars.js';
+import { guessesIn, marker, wordsFor, guessChart } from '../../plot/bars.js';
 import { filled, isMask, MASK } from '../../data/words.js';
 import { percent, bytesInWords, named, quoted } from '../../data/format.js';
 import {
@@ -15,7 +15,6 @@ import {
   weightsAt,
 } from '../../data/attention.js';
 import { queryOf } from '../../state/state.js';
-import { guessChart } from '../../plot/bars.js';
 import { entryOf } from '../entry.js';
 import { asksSampled, sampledGuesses, sliders, TERMS } from '../generate/drawing.js';
 import { isWritable } from '../../ui/generation.js';

@@ -5,11 +5,10 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { guessesIn, marker, nameOfGuess, wordsFor } from '../../plot/bars.js';
+import { guessesIn, marker, nameOfGuess, wordsFor, guessChart } from '../../plot/bars.js';
 import { percent, bytesInWords, named, nameOf, quoted, shortened } from '../../data/format.js';
 import { range } from '../../data/trace.js';
 import { predictingSide, tokensOf } from '../../data/attention.js';
-import { guessChart } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow } from '../../plot/figure.js';
 import { cell } from '../../plot/marks/cell.js';

@@ -94,7 +94,7 @@ test('the experts are those of each layer, with the weights of the chosen ones',
     grid.describe(0, 2),
     /In layer 1 the router gives expert 2 probability 0\.600 .* chosen, with weight 0\.700/,
   );
-  deepEqual(data[1].text, ['.70', '.30']);
+  deepEqual(data[1].text, ['.30', '.70']);
   equal(figures(PATH, {}, { isDense: true }).length, 2, 'a dense model has none');
 });
 
