@@ -24,7 +24,7 @@ import {
   watchSticky,
 } from './ui/page.js';
 import { createStage } from './ui/stage.js';
-import { lackOf, overviewAsk, request } from './views/entry.js';
+import { lackOf, overviewAsk, request } from './api/answers.js';
 import { loadView, VIEWS, viewsFor } from './views/registry.js';
 
 /**

@@ -8,12 +8,11 @@
  * all that it asks for is there.
  */
 
-import { answerFrom } from './api/answers.js';
+import { answerFrom, lackOf } from './api/answers.js';
 import { Problem } from './api/calls.js';
 import { openingIn, tileIn } from './data/presentation.js';
 import { encodingFromSafetensors, traceFromSafetensors } from './data/trace.js';
 import { deepEqual } from './state/state.js';
-import { lackOf } from './views/entry.js';
 import { VIEWS } from './views/registry.js';
 
 /**
@@ -70,7 +69,7 @@ export async function open(buffer) {
   }
   await import('./main.js');
 
-  /** @param {import('./views/entry.js').ViewEntry} view */
+  /** @param {import('./plot/figure.js').ViewEntry} view */
   function isHeld({ id, also }) {
     if (id === 'word') return card.analyses.includes('logit_attribution');
     const sites = (also?.(card) ?? []).every((pattern) => holds({ capture: [pattern] }));

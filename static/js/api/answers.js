@@ -147,3 +147,77 @@ async function watchPass(body, signal, onShare) {
     if (!asProblem(error).type?.endsWith(':trace-not-kept')) throw error;
   }
 }
+
+/**
+ * Globs for all attention weights of a model. A glob that names no site is an error of the request.
+ * @param {{kind?: string}} card
+ */
+export function weightSites({ kind }) {
+  const own = '*.self_attention.weights';
+  return kind === 'encoder-decoder' ? [own, '*.cross_attention.weights'] : [own];
+}
+
+/**
+ * The globs and analyses to request, so that each view has what it needs and nothing more.
+ * @param {{needs?: string[], also?: (card: Card) => string[]}[]} views
+ * @param {Card} card
+ * @returns {{capture: string[], analyses: string[]}}
+ */
+export function request(views, card) {
+  const needs = [
+    ...new Set(views.flatMap((view) => [...(view.needs ?? []), ...(view.also?.(card) ?? [])])),
+  ].filter((need) => hasPart(card, need));
+  const analyses = needs.filter(isAnalysis).map((need) => need.split('.')[1]);
+  const capture = needs.filter((need) => !isAnalysis(need));
+  return { capture, analyses: [...new Set(analyses)] };
+}
+
+/** @param {string} need */
+const isAnalysis = (need) => need.startsWith('analyses.');
+
+/**
+ * Whether a model has a site or an analysis, as far as its card tells: a short card has no sites, and
+ * nothing is known of a foreign model before its self-check.
+ * @param {Card} card
+ * @param {string} need a glob over sites, or `analyses.<id>.<array>`
+ */
+function hasPart({ analyses, sites, is_checked: isChecked = true }, need) {
+  if (!isChecked) return true;
+  if (isAnalysis(need)) return analyses?.includes(need.split('.')[1]) ?? true;
+  if (!sites) return true;
+  const pattern = need.split('*').map((part) => part.replace(/[.]/g, '\\.'));
+  const glob = new RegExp(`^${pattern.join('.*')}$`);
+  return sites.some(({ name }) => glob.test(name));
+}
+
+/**
+ * A sentence on the first thing that a view needs and a model lacks, with the reason on its card.
+ * @param {{title: string, needs?: string[]}} view
+ * @param {Card} card
+ * @returns {string} empty if it lacks nothing
+ */
+export function lackOf({ title, needs = [] }, card) {
+  const lacking = needs.find((need) => !hasPart(card, need));
+  if (lacking === undefined) return '';
+  const name = isAnalysis(lacking) ? lacking.split('.')[1] : lacking;
+  const [, reason = 'its self-check found no such tensor'] =
+    Object.entries(card.omitted ?? {}).find(([part]) => part.includes(name.replace(/^\*\./, ''))) ??
+    Object.entries(card.omitted ?? {})[0] ??
+    [];
+  return `“${title}” is not available for this model, which has no ${name.replace(/_/g, ' ')}: ${reason}.`;
+}
+
+/** The numbers of one answer that a server of default settings keeps beside a book's tokens. */
+export const MOST_NUMBERS = 7.2e6;
+
+/**
+ * The request for the maps of all heads, as fine as one answer holds: mean and maximum, at most 256
+ * bins a side.
+ * @param {Card} [card]
+ * @returns {Ask & {resolution: number}}
+ */
+export function overviewAsk({ kind, n_layers: layers, n_heads: heads } = /** @type {Card} */ ({})) {
+  const maps = 2 * (layers ?? 1) * (heads ?? 1) * (kind === 'encoder-decoder' ? 3 : 1);
+  const fits = [256, 192, 128, 96, 64, 48].find((bins) => maps * bins ** 2 <= MOST_NUMBERS);
+  return { capture: [], analyses: [], resolution: fits ?? 32 };
+}

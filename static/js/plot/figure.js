@@ -10,6 +10,7 @@ import { plotlyScale } from './colour.js';
 /**
  * @import { Writing } from '../api/generation.js'
  * @import { Answer } from '../api/request_cache.js'
+ * @import { Kind } from '../data/model_parts.js'
  * @import { Ask, Card, Matrix, Trace } from '../data/trace.js'
  * @import { Field, Patch, State } from '../state/state.js'
  * @import { Control } from '../ui/controls.js'
@@ -72,28 +73,37 @@ import { plotlyScale } from './colour.js';
 /** @typedef {{element: HTMLElement, show: (trace: Trace, state: ViewState) => void, state?: () => {generation: Writing}, leave?: () => void}} Overview */
 
 /**
- * @typedef {Object} View
+ * What the page knows of a view before it is opened.
+ * @typedef {Object} ViewEntry
  * @property {string} id
  * @property {string} title
  * @property {(card: Card) => string} [titleFor] if it depends on the model
+ * @property {Kind} of the parts of the map that open it
+ * @property {(card: Card) => boolean} [isOffered] only for models that have what it shows; absent: for all
+ * @property {string[]} [needs] globs over sites that every model has, or `analyses.<id>.<array>`
+ * @property {(card: Card) => string[]} [also] globs over sites that only some models have
+ * @property {Record<string, Field<any>>} [fields] its own part of the state
+ * @property {'heads'|'maps'|'generation'} [overview] the part of the view that is not a figure
+ */
+
+/**
+ * @typedef {Object} ViewCode
  * @property {string} help one sentence
  * @property {string[][]} terms pairs of a word and its meaning
  * @property {(trace: Trace, state: ViewState) => {help?: string, terms?: string[][], answer?: string[]}} [wording] texts that depend on the model; `answer`: sentences above the drawings, the first a headline
- * @property {string[]} needs globs over sites that every model has, or `analyses.<id>.<array>`
- * @property {(card: Card) => string[]} [also] globs over sites that only some models have
  * @property {(trace: Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
  * @property {(trace: Trace, state: ViewState) => string|undefined} [place] the open one
- * @property {Record<string, Field<any>>} [fields] its own part of the state, under unique names
  * @property {(trace: Trace, state: ViewState) => Record<string, Ask>} [asks] bodies of the further requests that this state needs, by name
  * @property {(trace: Trace, state: ViewState) => string[][]} [route] a path to draw on the map: its stops, each the ids of a part and of those that may stand for it
  * @property {(trace: Trace, state: ViewState) => Promise<void>|undefined} [prepare] loads modules that only some states need; undefined: nothing is left to load
  * @property {(trace: Trace, state: ViewState) => Control[]} [controls] its switches
- * @property {'heads'|'maps'|'generation'} [overview] the part of the view that is not a figure
  * @property {(handlers: Handlers) => Overview} [createOverview] builds that part
  * @property {Arrangement | ((trace: Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch}[]} [panels] several figures, each with state of its own
  * @property {(trace: Trace, state: ViewState) => Figure} figure
  */
+
+/** @typedef {ViewEntry & ViewCode} View */
 
 /**
  * Typography of the labels of an axis.

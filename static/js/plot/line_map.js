@@ -26,10 +26,9 @@ import { share, escapeForPlotly, shortened } from '../data/format.js';
  * @import { Matrix } from '../data/trace.js'
  * @import { Table } from './chart.js'
  * @import { Drawing, Frame, Layout, Palette, PlotlyTrace } from './figure.js'
- * @import { Hits } from './marks/mark.js'
+ * @import { Hits, Meaning } from './marks/mark.js'
  * @import { CellCursor, Grid, SentenceLink } from './grid.js'
  * @import { Line, Span } from './lines.js'
- * @import { Meaning } from './marks/mark.js'
  */
 
 /**

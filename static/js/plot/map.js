@@ -8,7 +8,7 @@ import { band } from './scales.js';
 
 /**
  * @import { Drawing, Frame } from './figure.js'
- * @import { Grid } from './grid.js'
+ * @import { CellCursor, Grid } from './grid.js'
  * @import { Datum } from './marks/cell.js'
  * @import { Meaning } from './marks/mark.js'
  */
@@ -30,6 +30,7 @@ import { band } from './scales.js';
  * @property {number} [cell] the height of a row, in pixels
  * @property {number} [marker] the column that a vertical line marks
  * @property {(row: number, column: number) => string} [say]
+ * @property {Partial<CellCursor>} [cursor]
  * @property {boolean} [hasBar]
  * @property {boolean} [hasColumnLabels]
  */
@@ -74,6 +75,7 @@ export function mapChart(mapped, frame) {
         row: mapped.cell ?? Math.max(ROW.least, Math.min(ROW.most, ROW.whole / rows.length)),
       },
       table: { columns: { title: titles.columns, labels: columns }, quantity },
+      cursor: mapped.cursor,
     },
     frame,
   );

@@ -21,7 +21,7 @@ import { button, createHelp, element, segment } from './dom.js';
  * @property {{id: any, title: string, help?: string}[]} [options] of a choice or of counts
  * @property {(string|null)[]} [colours] that the options of counts are drawn in
  * @property {string} [help]
- * @property {number} [least] of a number that is slid, or of an integer that is typed
+ * @property {number} [least] of a number that is slid, or of an integer that is typed, unless its field says it
  * @property {number} [most]
  * @property {number} [step]
  * @property {string} [shown] the number in words

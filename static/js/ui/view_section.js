@@ -10,7 +10,7 @@ import { createPanel } from './panel.js';
 
 /**
  * @import { Trace } from '../data/trace.js'
- * @import { Overview, PageState, View, ViewState } from '../plot/figure.js'
+ * @import { Overview, PageState, View, ViewEntry, ViewState } from '../plot/figure.js'
  * @import { Cell, Grid } from '../plot/grid.js'
  * @import { Patch } from '../state/state.js'
  */
@@ -29,7 +29,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  */
 
 /**
- * @param {{id: string, title: string, overview?: 'heads'|'maps'|'generation'}} entry of the view
+ * @param {Pick<ViewEntry, 'id'|'title'|'overview'|'fields'>} entry of the view
  * @param {Handlers} handlers
  */
 export function createViewSection(entry, handlers) {

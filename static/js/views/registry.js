@@ -1,54 +1,221 @@
 /**
- * The views of the page: each entry with `load`, which imports the view itself, once.
+ * The views of the page, in the order in which a part of the map lists them. An entry is what the
+ * page needs to know before a view is opened, and imports its code.
  *
- * To add a view: a folder with a module that exports `{ ...entryOf(id), help, terms, figure }`, the
- * pure function `figure(trace, state)` (`plot/figure.js` has the types), an entry in `entry.js`, its
- * import here, and a test in tests/js/views.
+ * To add a view: `views/<id>/<id>.js` exports `{ help, terms, figure }` with the pure function
+ * `figure(trace, state)` (`plot/figure.js` has the types), and an entry here; a test in tests/js/views.
  */
 
-import { ENTRIES } from './entry.js';
+import { weightSites } from '../api/answers.js';
+import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
+import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
 /**
  * @import { Kind } from '../data/model_parts.js'
  * @import { Card } from '../data/trace.js'
- * @import { View } from '../plot/figure.js'
- * @import { ViewEntry } from './entry.js'
+ * @import { Control } from '../ui/controls.js'
+ * @import { View, ViewCode, ViewEntry } from '../plot/figure.js'
  */
 
 /** @typedef {ViewEntry & {load: () => Promise<View>}} RegisteredView */
 
-/** @type {Record<string, () => Promise<View>>} */
-const LOADS = {
-  attention: async () => {
-    const { attention } = await import('./attention/attention.js');
-    const { createHeadsBlock } = await import('../ui/heads_block.js');
-    return { ...attention, createOverview: createHeadsBlock };
-  },
-  why: async () => (await import('./derivation/why.js')).why,
-  entropy: async () => (await import('./entropy/entropy.js')).entropy,
-  head: async () => (await import('./head/head.js')).head,
-  long: async () => {
-    const { long } = await import('./long/long.js');
-    const { smallMapsOf } = await import('./long/subject.js');
-    const { createMapHeads } = await import('../ui/map_heads.js');
-    return { ...long, createOverview: (handlers) => createMapHeads(handlers, smallMapsOf) };
-  },
-  positions: async () => (await import('./positions/positions.js')).positions,
-  experts: async () => (await import('./experts/experts.js')).experts,
-  stream: async () => (await import('./stream/stream.js')).stream,
-  next_token: async () => (await import('./next_token/next_token.js')).nextToken,
-  word: async () => (await import('./word/word.js')).word,
-  generate: async () => {
-    const { generate } = await import('./generate/generate.js');
-    const { createGeneration } = await import('../ui/generation.js');
-    return { ...generate, createOverview: createGeneration };
-  },
-  translate: async () => (await import('./translate/translate.js')).translate,
-  compare: async () => (await import('./compare/compare.js')).compare,
+const NEXT_TOKEN = ['analyses.next_token.ids', 'analyses.next_token.probabilities'];
+/** @type {Record<string, string[]>} */
+const POSITIONAL = {
+  sinusoidal: ['*.embedding.positional'],
+  learned: ['*.embedding.positional'],
+  rotary: ['*.layers.0.self_attention.rotated_queries', '*.layers.0.self_attention.queries'],
+  alibi: ['*.layers.0.self_attention.bias'],
+  relative: ['*.layers.0.self_attention.bias'],
 };
+const ROUTING = ['router_probs', 'expert_indices', 'expert_weights'];
 
-/** A saved page leaves out those that it has no answers for. */
-export const VIEWS = ENTRIES.map((entry) => ({ ...entry, load: LOADS[entry.id] }));
+/** @type {(ViewEntry & {load: () => Promise<ViewCode>})[]} */
+const ENTRIES = [
+  {
+    id: 'attention',
+    load: async () => (await import('./attention/attention.js')).attention,
+    title: 'Attention',
+    of: 'head',
+    needs: ['analyses.head_labels'],
+    also: weightSites,
+    fields: ATTENTION_FIELDS,
+    overview: 'heads',
+  },
+  {
+    id: 'why',
+    load: async () => (await import('./derivation/why.js')).why,
+    title: 'Why this cell',
+    of: 'head',
+    also: weightSites,
+    fields: { why_unscaled: flag(), why_temperature: number({ least: 0.2, most: 5, standard: 1 }) },
+  },
+  {
+    id: 'entropy',
+    load: async () => (await import('./entropy/entropy.js')).entropy,
+    title: 'Entropy',
+    of: 'head',
+    also: weightSites,
+  },
+  {
+    id: 'head',
+    load: async () => (await import('./head/head.js')).head,
+    title: 'This head',
+    of: 'head',
+    needs: ['analyses.head_labels'],
+    also: weightSites,
+  },
+  {
+    id: 'long',
+    load: async () => (await import('./long/long.js')).long,
+    title: 'Overview',
+    of: 'head',
+    fields: {
+      long_region: ofText(counts()),
+      long_cell: ofText(counts()),
+      long_pool: choice(['mean', 'max']),
+      long_show: choice(['map', 'blocks']),
+      long_block: ofText(count()),
+    },
+    overview: 'maps',
+  },
+  {
+    id: 'positions',
+    load: async () => (await import('./positions/positions.js')).positions,
+    title: 'Positions',
+    of: 'embedding',
+    also: ({ positional }) => POSITIONAL[positional] ?? [],
+    fields: {
+      positions_show: choice(['encoding', 'waves', 'rotation', 'schemes', 'twins']),
+      positions_dimensions: counts(),
+      positions_dimension: count(),
+      positions_pairs: counts(),
+      positions_shift: count(),
+      positions_layer: count(),
+      positions_scale: choice(['log', 'linear']),
+    },
+  },
+  {
+    id: 'experts',
+    load: async () => (await import('./experts/experts.js')).experts,
+    title: 'Experts',
+    of: 'expert',
+    isOffered: ({ moe }) => moe !== null,
+    also: ({ moe }) => (moe ? ROUTING.map((site) => `*.experts.${site}`) : []),
+    fields: { experts_show: choice(['routing', 'route', 'specialities']), experts_expert: count() },
+  },
+  {
+    id: 'stream',
+    load: async () => (await import('./stream/stream.js')).stream,
+    title: 'Stream',
+    of: 'stream',
+    fields: {
+      stream_show: choice(['lens', 'norms', 'writes', 'layer_norm']),
+      stream_layer: count(),
+    },
+  },
+  {
+    id: 'next_token',
+    load: async () => (await import('./next_token/next_token.js')).nextToken,
+    title: 'Next token',
+    of: 'logits',
+    titleFor: (card) => (card?.kind === 'encoder' ? 'What fits here' : 'Next token'),
+    needs: NEXT_TOKEN,
+    fields: {
+      next_token_temperature: number({ least: 0, most: 2, standard: 1 }),
+      next_token_top_k: number({ least: 0, most: 100, standard: 0 }),
+      next_token_top_p: number({ least: 0.05, most: 1, standard: 1 }),
+    },
+  },
+  {
+    id: 'word',
+    load: async () => (await import('./word/word.js')).word,
+    title: 'Why this word',
+    of: 'logits',
+    needs: NEXT_TOKEN,
+    fields: {
+      word_show: choice(['parts', 'path', 'patching', 'saliency']),
+      word_text: text(),
+      word_token: count(),
+      word_against: count(),
+    },
+  },
+  {
+    id: 'generate',
+    load: async () => (await import('./generate/generate.js')).generate,
+    title: 'Generate',
+    of: 'loop',
+    isOffered: ({ kind }) => kind === 'decoder',
+    needs: NEXT_TOKEN,
+    fields: {
+      generate_temperature: number({ least: 0, most: 2, standard: 0.8 }),
+      generate_top_k: number({ least: 0, most: 100, standard: 0 }),
+      generate_top_p: number({ least: 0.05, most: 1, standard: 0.9 }),
+      // JavaScript counts no further exactly; the server takes it too.
+      generate_seed: number({ least: 0, most: Number.MAX_SAFE_INTEGER, standard: 0 }),
+      generate_path: ofText(counts()),
+      generate_step: ofText(count()),
+    },
+    overview: 'generation',
+  },
+  {
+    id: 'translate',
+    load: async () => (await import('./translate/translate.js')).translate,
+    title: 'Translate',
+    of: 'bridge',
+    isOffered: ({ kind }) => kind === 'encoder-decoder',
+    fields: { translate_threshold: number({ least: 0, most: 0.5, standard: 0.05 }) },
+  },
+  {
+    id: 'compare',
+    load: async () => (await import('./compare/compare.js')).compare,
+    title: 'Compare',
+    of: 'model',
+    needs: NEXT_TOKEN,
+    also: weightSites,
+    fields: {
+      compare_with: choice(['edit', 'text', 'model']),
+      compare_text: text(),
+      compare_model: text(),
+      compare_edit: choice(['heads', 'experts', 'no_scaling', 'temperature', 'quantize']),
+      compare_heads: counts(),
+      compare_experts: counts(),
+      compare_temperature: number({ least: 0.1, most: 5, standard: 2 }),
+      compare_bits: number({ least: 2, most: 8, standard: 4 }),
+      compare_part: choice(['all', 'attention', 'feed_forward', 'embedding']),
+      compare_layer: count(),
+      compare_where: choice(['all', 'encoder', 'decoder', 'cross']),
+      compare_shown: choice(['open', 'most']),
+    },
+  },
+];
+
+/**
+ * A saved page leaves out those that it has no answers for.
+ * @type {RegisteredView[]}
+ */
+export const VIEWS = ENTRIES.map(({ load, ...entry }) => ({
+  ...entry,
+  load: async () => {
+    const code = await load();
+    return {
+      ...entry,
+      ...code,
+      controls:
+        code.controls &&
+        ((trace, state) => code.controls?.(trace, state).map(bounded(entry)) ?? []),
+    };
+  },
+}));
+
+/** The bounds of a number are those of its field unless the view names its own. @param {ViewEntry} entry @returns {(control: Control) => Control} */
+function bounded({ fields = {} }) {
+  return (control) => {
+    if (control.kind !== 'number' && control.kind !== 'integer') return control;
+    const { least, most } = fields[control.name ?? ''] ?? {};
+    return least === undefined ? control : { least, most, ...control };
+  };
+}
 
 /**
  * Import the code of a view.

@@ -114,7 +114,7 @@ const TRACES = {
 const STANDARDS = standardsOf(fieldsOf(VIEWS));
 /** Other settings of the views, one at a time. */
 function settingsOf({ fields }) {
-  const others = Object.entries(fields).flatMap(([name, { values = [], standard }]) => [
+  const others = Object.entries(fields ?? {}).flatMap(([name, { values = [], standard }]) => [
     ...values.filter((option) => option !== standard).map((option) => ({ [name]: option })),
     ...(typeof standard === 'boolean' ? [{ [name]: !standard }] : []),
   ]);

@@ -14,14 +14,19 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import '../browser.js';
-import { fetchAnswer, fetchModels, readyModel } from '../../../static/js/api/answers.js';
+import {
+  fetchAnswer,
+  fetchModels,
+  readyModel,
+  overviewAsk,
+  request,
+} from '../../../static/js/api/answers.js';
 import { createWriter, streamGeneration } from '../../../static/js/api/generation.js';
 import { bodyOf } from '../../../static/js/api/request_cache.js';
 import { viewState } from '../../../static/js/plot/figure.js';
 import { walk } from '../../../static/js/ui/plot.js';
 import { MAP } from '../../../static/js/data/model_parts.js';
 import { fieldsOf, normalized, standardsOf } from '../../../static/js/state/state.js';
-import { overviewAsk, request } from '../../../static/js/views/entry.js';
 import { VIEWS } from '../../../static/js/views/registry.js';
 import { answerFromRecord, keepRecord } from '../recorded.js';
 import { PALETTE } from '../sample.js';
@@ -82,7 +87,7 @@ const IDS = VIEWS.map(({ id }) => id);
 
 /** Settings of a view: its standard ones, other rows and heads, each value of a field, and some together. */
 function settingsOf({ id, fields }, other) {
-  const singles = Object.entries(fields).flatMap(([name, { values = [], standard }]) => [
+  const singles = Object.entries(fields ?? {}).flatMap(([name, { values = [], standard }]) => [
     ...values.filter((value) => value !== standard).map((value) => ({ [name]: value })),
     ...(typeof standard === 'boolean' ? [{ [name]: !standard }] : []),
   ]);

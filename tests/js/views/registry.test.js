@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, notEqual, ok, throws } from 'node:assert/strict';
+import { deepEqual, equal, match, notEqual, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAP } from '../../../static/js/data/model_parts.js';
 import { callOf } from '../../../static/js/data/request_code.js';
@@ -9,8 +9,8 @@ import {
   writeFragment,
 } from '../../../static/js/state/state.js';
 import { csvOf } from '../../../static/js/ui/exports.js';
-import { entryOf, lackOf, request } from '../../../static/js/views/entry.js';
-import { VIEWS } from '../../../static/js/views/registry.js';
+import { lackOf, request } from '../../../static/js/api/answers.js';
+import { loadView, VIEWS } from '../../../static/js/views/registry.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';
 import { assertContract, assertFits, WIDTHS } from './view_contract.js';
 
@@ -22,7 +22,16 @@ test('the registry loads each view, and a view keeps what its entry says of it',
     const view = await load();
     for (const [name, value] of Object.entries(entry)) equal(view[name], value);
   }
-  throws(() => entryOf('nothing'), /nothing/);
+  await rejects(loadView('nothing'), /nothing/);
+});
+
+test('the bounds of a number are those of its field', async () => {
+  const why = await loadView('why');
+  const asked = { ...FRAME, ...standardsOf(fieldsOf(VIEWS)), layer: 0, head: 0 };
+  const slider = why.controls(sampleTrace(), asked).find(({ kind }) => kind === 'number');
+  const { least, most } = why.fields[slider.name];
+  deepEqual([slider.least, slider.most], [least, most]);
+  ok(least < most);
 });
 
 for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {

@@ -20,14 +20,14 @@ import {
   tableOf,
 } from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
-import { entryOf } from '../entry.js';
 import { choice, numbered } from '../../ui/controls.js';
+import { createHeadsBlock } from '../../ui/heads_block.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Trace } from '../../data/trace.js'
  * @import { Theme } from '../../plot/colour.js'
- * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Switches } from '../../state/attention_switches.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Subject } from './subject.js'
@@ -117,9 +117,9 @@ async function loadLines() {
   ({ linesChart } = await import('../../plot/line_map.js'));
 }
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const attention = {
-  ...entryOf('attention'),
+  createOverview: createHeadsBlock,
   ...wordingFor('decoder'),
   wording: (trace, state) => {
     const setting = settingOf(trace, state);

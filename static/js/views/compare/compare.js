@@ -22,28 +22,25 @@ import {
   sidesOf,
   wishOf,
 } from './sides.js';
-import { entryOf } from '../entry.js';
 import { choice, headControls, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Card, Trace } from '../../data/trace.js'
- * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
 /** The sentence on the prediction does not depend on the width of its bars. */
 const ANY_WIDTH = 600;
-const { compare_temperature: TEMPERATURE, compare_bits: BITS } = entryOf('compare').fields;
 
 const KL = [
   'KL',
   'Kullback–Leibler divergence, Σ p·log₂(p/q): how far the model has moved from the one it began with',
 ];
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const compare = {
-  ...entryOf('compare'),
   help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. B − A is the change of the attention; the bars show that of the prediction.',
   terms: [
     ['A', 'the page’s own sentence and model, as they are'],
@@ -346,8 +343,6 @@ function ofKind({ kind, heads, experts, temperature, bits, part }, card) {
         name: 'compare_bits',
         label: 'Bits a weight',
         value: bits,
-        least: BITS.least,
-        most: BITS.most,
         step: 1,
         shown: String(bits),
       },
@@ -380,8 +375,6 @@ function ofKind({ kind, heads, experts, temperature, bits, part }, card) {
       name: 'compare_temperature',
       label: 'Temperature',
       value: temperature,
-      least: TEMPERATURE.least,
-      most: TEMPERATURE.most,
       step: 0.1,
       shown: temperature.toFixed(1),
     },

@@ -8,7 +8,7 @@ import { counted, shortened } from '../../data/format.js';
 import { hasTwoSides, headInWords, placeOf, weightsAt } from '../../data/attention.js';
 import { range } from '../../data/trace.js';
 import { sharedLength } from '../../data/words.js';
-import { request, weightSites } from '../entry.js';
+import { request, weightSites } from '../../api/answers.js';
 import { cardsOf, partnerOf, raterOf } from './models.js';
 
 /**

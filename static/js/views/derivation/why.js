@@ -12,7 +12,6 @@ import { cell as cells } from '../../plot/marks/cell.js';
 import { text } from '../../plot/marks/other.js';
 import { band } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
-import { entryOf } from '../entry.js';
 import { stepFigure } from './bar_rows.js';
 import { derive, differences, sitesOf, termsOf } from './derivation.js';
 import { productFormula } from './formulas.js';
@@ -22,18 +21,15 @@ import { choice, headControls, tokenOptions } from '../../ui/controls.js';
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Ask, Trace } from '../../data/trace.js'
- * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Datum } from '../../plot/marks/cell.js'
  * @import { Mark, Meaning } from '../../plot/marks/mark.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Subject } from './steps.js'
  */
 
-const { why_temperature: TEMPERATURE } = entryOf('why').fields;
-
-/** @type {View} */
+/** @type {ViewCode} */
 export const why = {
-  ...entryOf('why'),
   help: 'One attention weight derived step by step from its query and key, and its effect on the output.',
   terms: [
     ['query', 'the vector with which a token searches'],
@@ -202,8 +198,6 @@ function controls(trace, state) {
       name: 'why_temperature',
       label: 'Softmax temperature',
       value: state.why_temperature,
-      least: TEMPERATURE.least,
-      most: TEMPERATURE.most,
       step: 0.1,
       shown: signed(state.why_temperature, 1),
     },

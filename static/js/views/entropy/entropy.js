@@ -14,17 +14,15 @@ import { bar } from '../../plot/marks/bar.js';
 import { cell } from '../../plot/marks/cell.js';
 import { band, linear, tokenBand } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
-import { entryOf } from '../entry.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
- * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  */
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const entropy = {
-  ...entryOf('entropy'),
   help: 'A row of attention with one large weight has little entropy; one that is spread over n keys evenly has log₂ n bits. The first tokens have few keys to attend to.',
   terms: [
     ['entropy', '−Σ w·log₂ w over the weights of a row, in bits'],

@@ -152,6 +152,11 @@ function weightsMap(result, size) {
       say: (at, key) =>
         `“${queries[at]}” attends to “${keys[key]}”${printed ? `, printed as ${printed[at][key]}` : ''}`,
       cell: 42,
+      cursor: {
+        picked: { row, column },
+        chooseHint: 'Enter shows the cell’s arithmetic.',
+        choose: (at, key) => ({ picked: `${at}.${key}` }),
+      },
     },
     { ...size, width: least },
   );
@@ -162,12 +167,6 @@ function weightsMap(result, size) {
       ? 'The softmax of each row of scores. The text of this example prints other weights: both stand in the table of weights above.'
       : 'The softmax of each row of scores. Choose a cell to follow its arithmetic above.',
     ...drawn,
-    grid: {
-      ...drawn.grid,
-      picked: { row, column },
-      chooseHint: 'Enter shows the cell’s arithmetic.',
-      choose: (/** @type {number} */ at, /** @type {number} */ key) => ({ picked: `${at}.${key}` }),
-    },
   };
 }
 

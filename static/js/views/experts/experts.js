@@ -12,7 +12,6 @@ import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
 import { expertOf, stagesOf, choicesAt, pathOverlap, pathInWords } from './routing.js';
 import { kindsFigure, expertFigure } from './specialities.js';
-import { entryOf } from '../entry.js';
 import { share, named } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow } from '../../plot/figure.js';
@@ -24,7 +23,7 @@ import { choice, numbered } from '../../ui/controls.js';
 /**
  * @import { Side } from '../../data/attention.js'
  * @import { Ask, Token, Trace } from '../../data/trace.js'
- * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { State } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Share, Stage } from './routing.js'
@@ -83,9 +82,8 @@ const FIGURES = { routing: routingFigure, flow: flowFigure, ways: choicesFigure 
 /** @type {typeof FIGURES} */
 const SPECIALITIES = { kinds: kindsFigure, taken: expertFigure };
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const experts = {
-  ...entryOf('experts'),
   help: HELP.routing,
   terms: TERMS.routing,
   wording: (trace, { experts_show: show = 'routing' }) =>

@@ -7,11 +7,11 @@ import { percent, share, shortShare, named } from '../../data/format.js';
 import { matrixAt, matrixFrom, rowOf } from '../../data/trace.js';
 import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
+import { isNarrow } from '../../plot/figure.js';
 import { cell } from '../../plot/marks/cell.js';
 import { rect } from '../../plot/marks/other.js';
 import { band } from '../../plot/scales.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
-import { entryOf } from '../entry.js';
 import { routeInWords, routeNumber } from '../experts/routing.js';
 
 /**
@@ -46,7 +46,10 @@ export function routeChart(state, { reader, step, routed, call }) {
       ),
       marks: [
         cell(matrixFrom(routed.map(({ probabilities }) => [...probabilities])), {
-          ramp: { title: 'router probability · marked: chosen, with its weight', domain: [0, 1] },
+          ramp: {
+            title: `router probability · marked: chosen${isNarrow(state.width) ? '' : ', with its weight'}`,
+            domain: [0, 1],
+          },
           text: (at) => (weightOf(at) === undefined ? '' : shortShare(weightOf(at))),
           spot: (at) => weightOf(at) !== undefined,
           format: (probability) => share(probability, 4),
@@ -159,15 +162,12 @@ export const TERMS = [
 
 /** @param {Of} view @param {ViewState} state @returns {Control[]} */
 export function sliders(view, state) {
-  const { fields } = entryOf(view);
   /** @param {string} id @param {string} label @param {number} step @param {string} shown */
   const slider = (id, label, step, shown) => ({
     kind: 'number',
     name: id,
     label,
     value: state[id],
-    least: fields[id].least,
-    most: fields[id].most,
     step,
     shown,
   });

@@ -6,6 +6,7 @@
 import { modelName } from '../../api/calls.js';
 import {
   chosenStep,
+  createGeneration,
   isNatural,
   isWritable,
   rowOfStep,
@@ -24,27 +25,25 @@ import { counted, grouped, percent, share, named, tokenLabels } from '../../data
 import { isRating, weightsAt } from '../../data/attention.js';
 import { choosingModel } from '../../state/state.js';
 import { asksSampled, chanceInWords, routeChart, sliders, startFigure, TERMS } from './drawing.js';
-import { entryOf } from '../entry.js';
 import { headControls } from '../../ui/controls.js';
 
 /**
  * @import { Step, Writing } from '../../api/generation.js'
  * @import { Call } from '../../data/request_code.js'
  * @import { Token, Trace } from '../../data/trace.js'
- * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Guess } from '../../plot/bars.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
 const PATH = '/api/v1/generate';
-const { fields: FIELDS } = entryOf('generate');
 const WORDS = { event: 'being sampled' };
 const ROW_HEIGHT = 180;
 const MOST_TICKS = 4;
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const generate = {
-  ...entryOf('generate'),
+  createOverview: createGeneration,
   help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives, its attention row and its experts.',
   terms: [...TERMS, ['seed', 'the start of the random numbers: the same seed gives the same text']],
   arrangement: 'many',
@@ -68,14 +67,7 @@ function controls(trace, state) {
   const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
   return [
     ...sliders('generate', state),
-    {
-      kind: 'integer',
-      name: 'generate_seed',
-      label: 'Seed',
-      value: Math.floor(seed),
-      least: FIELDS.generate_seed.least,
-      most: FIELDS.generate_seed.most,
-    },
+    { kind: 'integer', name: 'generate_seed', label: 'Seed', value: Math.floor(seed) },
     ...(layers.length > 0 ? headControls(layers, trace, state) : []),
   ];
 }

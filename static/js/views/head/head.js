@@ -35,13 +35,12 @@ import { bar } from '../../plot/marks/bar.js';
 import { rule, text } from '../../plot/marks/other.js';
 import { band, linear } from '../../plot/scales.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
-import { entryOf } from '../entry.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Ask, Card, HeadProfile, HeadProfiles, NamedArray, Trace } from '../../data/trace.js'
- * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
@@ -55,9 +54,8 @@ const LONGEST_SENTENCE = 60;
 
 const PANELS = /** @type {const} */ (['profile', 'writes', 'seeks']);
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const head = {
-  ...entryOf('head'),
   help: 'The behaviour of this head over many sentences, and the tokens that its weights write and look for.',
   terms: [
     ['score', 'a mean attention weight, from 0 to 1'],

@@ -6,7 +6,7 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { grouped } from '../../data/format.js';
-import { entryOf, MOST_NUMBERS, overviewAsk } from '../entry.js';
+import { MOST_NUMBERS, overviewAsk } from '../../api/answers.js';
 import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure, statisticsOf } from './map.js';
 import {
@@ -25,18 +25,20 @@ import {
   tiledRegion,
   wholeShown,
   writtenOf,
+  smallMapsOf,
 } from './subject.js';
 import { choice } from '../../ui/controls.js';
+import { createMapHeads } from '../../ui/map_heads.js';
 
 /**
  * @import { Ask, Trace } from '../../data/trace.js'
- * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const long = {
-  ...entryOf('long'),
+  createOverview: (handlers) => createMapHeads(handlers, smallMapsOf),
   help: 'The map of the chosen head over the whole text, each cell the mean or maximum of a square of weights; zoomed in, single weights. The curves beside it are of the same queries.',
   terms: [
     ['mean of 64 × 64 tokens', 'the mean weight of 64 queries on 64 keys'],

@@ -12,7 +12,7 @@ import { isNarrow } from '../../plot/figure.js';
 import { cell } from '../../plot/marks/cell.js';
 import { profile, ruleAt } from '../../plot/marks/other.js';
 import { band, linear } from '../../plot/scales.js';
-import { overviewAsk } from '../entry.js';
+import { overviewAsk } from '../../api/answers.js';
 import {
   isPastTraining,
   LEAST,

@@ -15,13 +15,12 @@ import {
   weightsAt,
 } from '../../data/attention.js';
 import { queryOf } from '../../state/state.js';
-import { entryOf } from '../entry.js';
 import { asksSampled, sampledGuesses, sliders, TERMS } from '../generate/drawing.js';
 import { isWritable } from '../../ui/generation.js';
 
 /**
  * @import { Token, Trace } from '../../data/trace.js'
- * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { CellCursor } from '../../plot/grid.js'
  * @import { Guess, Words } from '../../plot/bars.js'
  * @import { Patch } from '../../state/state.js'
@@ -31,9 +30,8 @@ const SHOWN = 12;
 const PROBABILITY = [['probability', 'the share of 100 % the model gives this token']];
 const REQUEST = { capture: [], analyses: ['next_token'] };
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const nextToken = {
-  ...entryOf('next_token'),
   help: 'The model gives every token of its vocabulary a probability of following the chosen token; these are the likeliest.',
   terms: [...PROBABILITY, ...TERMS],
   wording,

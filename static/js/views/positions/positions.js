@@ -8,7 +8,6 @@ import { signed, tick, quoted } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { createMemo } from '../../state/state.js';
-import { entryOf } from '../entry.js';
 import { choice } from '../../ui/controls.js';
 import { schemeOf, WITHOUT_ENCODING } from './inside_attention.js';
 import { pairMap, positionBand, positionMap, reachOf, restOf, similarityOf } from './maps.js';
@@ -19,7 +18,7 @@ import { WAVES } from './waves.js';
 
 /**
  * @import { Ask, Card, Encoding, Matrix, NamedArray, Rotation, Trace } from '../../data/trace.js'
- * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Part, Subject } from './maps.js'
@@ -51,9 +50,8 @@ const OPTIONS = [
   },
 ];
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const positions = {
-  ...entryOf('positions'),
   help: 'Attention alone does not know the order of tokens, so a vector for each position is added to the embedding of its token.',
   terms: [
     [

@@ -14,14 +14,13 @@ import { cell } from '../../plot/marks/cell.js';
 import { line } from '../../plot/marks/line.js';
 import { band, linear, tokenBand } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { entryOf } from '../entry.js';
 import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { choice } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Card, Matrix, Trace } from '../../data/trace.js'
- * @import { Arrangement, Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Arrangement, Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Depth, Found, Step } from './depth.js'
  */
 
@@ -47,9 +46,8 @@ const OPTIONS = [
   { id: 'layer_norm', title: 'Layer norms', help: 'The inputs of the layer norms' },
 ];
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const stream = {
-  ...entryOf('stream'),
   help: 'Each row applies the model’s final unembedding to an earlier layer. The cell shows the likeliest next token, its colour the probability.',
   terms: [STREAM, LENS_TERM],
   asks: (trace, state) => partOf(state).asks(trace),

@@ -14,27 +14,24 @@ import { strongestOf } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/cell.js';
 import { band } from '../../plot/scales.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
-import { entryOf } from '../entry.js';
 
 /**
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
  * @import { Unit } from '../../data/words.js'
- * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Cell, CellCursor, SentenceLink } from '../../plot/grid.js'
  * @import { LinesChart } from '../../plot/line_map.js'
  * @import { Line } from '../../plot/lines.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
-const { translate_threshold: THRESHOLD } = entryOf('translate').fields;
 const TITLES = { rows: 'translation', columns: 'sentence' };
 const QUANTITY = 'alignment weight';
 /** Words are longer than tokens. */
 const LETTERS = { wide: 18, narrow: 11 };
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const translate = {
-  ...entryOf('translate'),
   help: 'Type a sentence to get its translation. Lines show the words of the sentence that the model attends to for each word of the translation. Type your own translation to see its alignment.',
   terms: [
     ['alignment', 'the word of the sentence that a word of the translation corresponds to'],
@@ -85,8 +82,6 @@ function controls(trace, { translate_threshold: threshold }) {
       value: threshold,
       step: 0.01,
       shown: threshold === 0 ? 'all' : share(threshold, 2),
-      least: THRESHOLD.least,
-      most: THRESHOLD.most,
     },
   ];
 }

@@ -16,7 +16,6 @@ import {
 } from '../../data/format.js';
 import { nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
-import { entryOf } from '../entry.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';
 import { cell } from '../../plot/marks/cell.js';
@@ -48,7 +47,7 @@ import {
 /**
  * @import { Side } from '../../data/attention.js'
  * @import { NamedArray, Token, Trace } from '../../data/trace.js'
- * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Datum } from '../../plot/marks/cell.js'
  * @import { Patch } from '../../state/state.js'
  * @import { Found, Part } from './parts.js'
@@ -83,9 +82,8 @@ const TERMS = {
   ],
 };
 
-/** @type {View} */
+/** @type {ViewCode} */
 export const word = {
-  ...entryOf('word'),
   help: 'Why the model expects this word rather than another: how much each part of it adds to the difference.',
   terms: [
     LOGIT,

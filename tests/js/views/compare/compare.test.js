@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
+import { VIEWS } from '../../../../static/js/views/registry.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
 import { partnersOf } from '../../../../static/js/views/compare/models.js';
 import { nameOfB } from '../../../../static/js/views/compare/sides.js';
@@ -54,7 +55,7 @@ const before = () => ({ trace: { tensors: { logits: logits(5, (id) => (id === 6 
 function stateOf(more = {}) {
   return {
     ...FRAME,
-    ...standardsOf(compare.fields),
+    ...standardsOf(VIEWS.find(({ id }) => id === 'compare').fields),
     cards: [CARD, OTHER],
     answers: { before: before(), after: { trace: traceB() } },
     ...more,

@@ -2,6 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlOf, callOf } from '../../../../static/js/data/request_code.js';
 import { standardsOf } from '../../../../static/js/state/state.js';
+import { VIEWS } from '../../../../static/js/views/registry.js';
 import { followedSteps, whyOver } from '../../../../static/js/ui/generation.js';
 import { numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
@@ -18,7 +19,12 @@ function stateWith(path, more = {}, options = {}) {
     problem: null,
     most: 256,
   };
-  return { ...standardsOf(generate.fields), generate_path: path, generation, ...more };
+  return {
+    ...standardsOf(VIEWS.find(({ id }) => id === 'generate').fields),
+    generate_path: path,
+    generation,
+    ...more,
+  };
 }
 
 const figures = (path, more, options) =>

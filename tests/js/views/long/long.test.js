@@ -19,7 +19,7 @@ import {
   zoomed,
 } from '../../../../static/js/views/long/subject.js';
 import { lossStrip, stripsOf } from '../../../../static/js/views/long/map.js';
-import { overviewAsk } from '../../../../static/js/views/entry.js';
+import { overviewAsk } from '../../../../static/js/api/answers.js';
 import { FRAME, sampleTrace } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
