@@ -5,7 +5,6 @@
  */
 
 import { LONG_VIEW } from '../state/store.js';
-import * as server from './answers.js';
 import {
   asProblem,
   cardOf,
@@ -16,7 +15,8 @@ import {
   NO_MODELS,
   refusalOf,
 } from './calls.js';
-import { bodyOf, createRequestCache } from './request_cache.js';
+import { bodyOf, createRequestCache } from './answers.js';
+import * as server from './answers.js';
 
 /**
  * @import { Ask, Card, Trace } from '../data/trace.js'

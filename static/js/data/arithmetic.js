@@ -19,16 +19,6 @@ import { highestIn, rowOf } from './trace.js';
  * @import { Matrix } from './trace.js'
  */
 
-/** @param {Matrix} matrix @returns {Matrix} rows as columns */
-export function transposed({ rows, columns, data }) {
-  const turned = new Float64Array(data.length);
-  for (let row = 0; row < rows; row += 1) {
-    for (let column = 0; column < columns; column += 1)
-      turned[column * rows + row] = data[row * columns + column];
-  }
-  return { rows: columns, columns: rows, data: turned };
-}
-
 /** @param {Matrix} matrix @returns {Cell} the cell with the largest absolute value */
 export function largestIn({ columns, data }) {
   const best = highestIn(data.map(Math.abs));

@@ -476,3 +476,13 @@ export function matrixFrom(lines) {
   const data = Float64Array.from(lines.flat(), (value) => value ?? NaN);
   return { rows: lines.length, columns: lines[0]?.length ?? 0, data };
 }
+
+/** @param {Matrix} matrix @returns {Matrix} rows as columns */
+export function transposed({ rows, columns, data }) {
+  const turned = new Float64Array(data.length);
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1)
+      turned[column * rows + row] = data[row * columns + column];
+  }
+  return { rows: columns, columns: rows, data: turned };
+}

@@ -11,9 +11,8 @@ import { css, diverging, sequential } from './colour.js';
 import { chart } from './chart.js';
 import { bar, endFor, endsFor } from './marks/bar.js';
 import { above, rule, text } from './marks/other.js';
-import { reader } from './marks/reader.js';
-import { band, linear, linearTicks } from './scales.js';
-import { isNarrow, labelWidth, roundTicks } from './figure.js';
+import { reader } from './marks/mark.js';
+import { band, linear, linearTicks, isNarrow, labelWidth, roundTicks } from './scales.js';
 
 /**
  * @import { Side } from '../data/attention.js'

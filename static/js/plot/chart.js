@@ -3,19 +3,17 @@
  * sentence read of it. No module outside plot/ names a key of Plotly's.
  */
 
-import { baseLayout } from './figure.js';
-import { legendFor, legendNotes } from './legend.js';
-import { gridOf } from './reading.js';
-import { coverOf, drawnPanes, onAxes, plotTitle, stackOf } from './panes.js';
-import { countOf, footOf, roomOf } from './room.js';
-import { axisOf, plainAxis } from './scales.js';
-import { squareRoom } from './square.js';
+import { gridOf } from './grid.js';
+import { countOf, footOf, roomOf, squareRoom } from './room.js';
+import { axisOf, plainAxis, labelWidth } from './scales.js';
+import { paperText } from './marks/mark.js';
+import { escapeForPlotly } from '../data/format.js';
 
 /**
- * @import { Drawing, Frame } from './figure.js'
+ * @import { Drawing, Frame, Palette } from './figure.js'
  * @import { CellCursor, Grid, NumberGrid, SentenceLink } from './grid.js'
- * @import { Mark, Plan } from './marks/mark.js'
- * @import { Pane, Stack } from './panes.js'
+ * @import { Drawn, Mark, Plan } from './marks/mark.js'
+ * @import { Panes, Stack } from './panes.js'
  * @import { Room, Size } from './room.js'
  * @import { Axis, Scale } from './scales.js'
  */
@@ -25,7 +23,7 @@ import { squareRoom } from './square.js';
  * @property {Scale} x
  * @property {Scale} y
  * @property {Mark<any>[]} marks the last is drawn on top; the cursor reads the first that has numbers
- * @property {Pane[]} [panes] in their order from the plot outwards
+ * @property {Panes} [panes]
  * @property {string} [title] of the plot without its panes
  * @property {boolean} [isSwapped] x runs down and y across, as on a narrow page
  * @property {Size & {isZoomable?: boolean}} [size] `isZoomable`: a part of a large map can be shown alone
@@ -37,23 +35,18 @@ import { squareRoom } from './square.js';
 
 /** @typedef {{rows?: {title: string, labels?: string[]}, columns?: {title: string, labels?: string[]}} & Pick<NumberGrid, 'quantity'> & Partial<Pick<NumberGrid, 'request'|'before'|'made'|'call'|'ofRows'|'writtenNote'>>} Table titles and labels are those of the scales unless given */
 
+/** @type {Stack} */
+const NO_PANES = { places: [], beside: 0, above: 0, below: 0, left: 0, head: 0, hasFoot: false };
+
 /** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'> & {height?: number}} frame @returns {Drawing & {grid: Grid}} */
 export function chart(spec, { width, palette, height = Infinity }) {
-  const {
-    y,
-    marks,
-    panes = [],
-    title = '',
-    isSwapped = false,
-    isCovered = false,
-    size = {},
-  } = spec;
+  const { y, marks, panes, title = '', isSwapped = false, isCovered = false, size = {} } = spec;
   const x = size.isSquare ? leaning(spec.x) : spec.x;
   const [across, down] = isSwapped ? [y, x] : [x, y];
-  const all = [...marks, ...panes.flatMap((pane) => pane.marks)];
+  const all = [...marks, ...(panes?.marks ?? [])];
   const ramps = all.flatMap(({ ramp }) => (ramp && ramp.legend !== 'none' ? [ramp] : []));
   const legend = legendFor(all, width);
-  const stack = stackOf(panes, { isSwapped, foot: footOf(across, width), width });
+  const stack = panes?.stack({ isSwapped, foot: footOf(across, width), width }) ?? NO_PANES;
   const room = (size.isSquare ? squareRoom : roomOf)(
     { across, down, ramps, legend, size, stack, edges: edgesOf(all), hasTitle: title !== '' },
     { width, height },
@@ -63,12 +56,13 @@ export function chart(spec, { width, palette, height = Infinity }) {
     height: room.inner.height + stack.above + stack.below,
   };
   const main = planOf({ x, y, marks, isSwapped, isCovered, palette, room, whole, width, stack });
-  const drawn = marks.map((mark) => (isCovered ? onAxes(mark.draw(main), main) : mark.draw(main)));
+  const onAxes = isCovered && panes ? panes.onAxes : (/** @type {Drawn} */ mark) => mark;
+  const drawn = marks.map((mark) => onAxes(mark.draw(main), main));
   const [drawnAcross, drawnDown] = isSwapped ? [main.y, main.x] : [main.x, main.y];
-  const others = drawnPanes(panes, stack, { main, whole, isCovered });
+  const others = panes?.draw(stack, { main, whole, isCovered }) ?? [];
   const parts = [...drawn, ...others.flatMap(({ drawn: of }) => of)];
   const labelled = labelledIn([x, y], [main.x, main.y]);
-  const cover = isCovered ? coverOf(stack, main, whole.height) : null;
+  const cover = isCovered && panes ? panes.cover(stack, main, whole.height) : null;
   return {
     data: [...(cover ? [cover.trace] : []), ...parts.flatMap(({ traces = [] }) => traces)],
     layout: {
@@ -103,7 +97,7 @@ export function chart(spec, { width, palette, height = Infinity }) {
  * The labels of the axis across go to the outer edge of the panes that share it.
  * @param {Scale} across
  * @param {Stack} stack
- * @param {ReturnType<typeof drawnPanes>} panes
+ * @param {ReturnType<Panes['draw']>} panes
  */
 function anchorIn(across, { places }, panes) {
   const side = across.kind === 'band' && across.side === 'top' ? 'above' : 'below';
@@ -193,4 +187,142 @@ function labelledIn(scales, axes) {
   return steps.size === 1
     ? `Every ${step}${suffix} label is shown.`
     : 'Some labels are left out to make room.';
+}
+
+/** The title of the plot itself, above its left end. @param {string} title @param {Plan} plan */
+function plotTitle(title, { domain, palette }) {
+  if (!title) return [];
+  const above = { x: 0, xanchor: 'left', y: domain.y[1], yanchor: 'bottom', yshift: 5 };
+  return [paperText(escapeForPlotly(title), palette.muted, above)];
+}
+
+/**
+ * @param {Palette} palette
+ * @param {{width: number, height: number, margin: {l: number, r: number, t: number, b: number}}} size
+ */
+export function baseLayout(palette, { width, height, margin }) {
+  return {
+    width,
+    height,
+    margin: { ...margin, pad: 4 },
+    paper_bgcolor: palette.surface,
+    plot_bgcolor: palette.surface,
+    font: { family: palette.font, size: 12, color: palette.ink },
+    hovermode: false,
+    dragmode: false,
+    showlegend: false,
+  };
+}
+
+/** @typedef {NonNullable<Mark<any>['names']>} Names */
+/** @typedef {{names: Names, isAtEnds: boolean, top: number, right: number}} Legend pixels above the plot and beside it */
+
+const LABEL = { size: 12, letters: 60 };
+const LINE = 15;
+const ROW = 17;
+/** Drawings no narrower than this have room for names at the ends of lines. */
+const ROOM_FOR_ENDS = 340;
+
+/**
+ * @param {Mark<any>[]} marks
+ * @param {number} width of the drawing
+ * @returns {Legend}
+ */
+export function legendFor(marks, width) {
+  const names = marks.flatMap((mark) => mark.names ?? []);
+  const isAtEnds =
+    width >= ROOM_FOR_ENDS && marks.every(({ namesAt = 'ends' }) => namesAt === 'ends');
+  if (names.length === 0) return { names, isAtEnds, top: 0, right: 0 };
+  if (!isAtEnds) return { names, isAtEnds, top: ROW * rowsOf(names, width).length, right: 0 };
+  const right =
+    labelWidth(
+      names.map(({ name }) => name),
+      LABEL,
+    ) + 10;
+  return { names, isAtEnds, top: 0, right };
+}
+
+/** @param {Legend} legend @param {Plan} plan @param {number} left margin */
+export function legendNotes({ names, isAtEnds }, plan, left) {
+  return isAtEnds ? endNames(names, plan) : rowNames(names, plan.width, left);
+}
+
+/** Names that would overlap are moved apart. @param {Names} names @param {Plan} plan */
+function endNames(
+  names,
+  {
+    y: {
+      at,
+      range: [bottom, top],
+    },
+    inner,
+  },
+) {
+  const perPixel = (top - bottom) / inner.height;
+  const ends = names
+    .map(({ name, colour, end }) => ({ name, colour, y: end === undefined ? bottom : at(end) }))
+    .map((one) => ({
+      ...one,
+      y: Number.isFinite(one.y) ? Math.max(bottom, Math.min(top, one.y)) : bottom,
+    }))
+    .sort((a, b) => a.y - b.y);
+  const heights = spread(
+    ends.map(({ y }) => (y - bottom) / perPixel),
+    LINE,
+    inner.height,
+  );
+  return ends.map(({ name, colour }, index) => ({
+    ...paperText(escapeForPlotly(name), colour, { x: 1, xanchor: 'left', xshift: 8 }),
+    yref: 'y',
+    y: bottom + heights[index] * perPixel,
+    yanchor: 'middle',
+  }));
+}
+
+/** @param {Names} names @param {number} width @param {number} left */
+function rowNames(names, width, left) {
+  return rowsOf(names, width).flatMap((row, index, rows) =>
+    row.map(({ text, colour, from }) =>
+      paperText(escapeForPlotly(text), colour, {
+        x: 0,
+        xanchor: 'left',
+        xshift: from - left,
+        y: 1,
+        yanchor: 'bottom',
+        yshift: 4 + ROW * (rows.length - 1 - index),
+      }),
+    ),
+  );
+}
+
+/** @param {Names} names @param {number} width */
+function rowsOf(names, width) {
+  /** @type {{text: string, colour: string, from: number}[][]} */
+  const rows = [];
+  let from = Infinity;
+  for (const { name, colour, isDashed, isSwatch } of names) {
+    const text = `${isSwatch ? '■' : isDashed ? '┄' : '—'} ${name}`;
+    const wide = labelWidth([text], LABEL) + 14;
+    if (from + wide > width) {
+      rows.push([]);
+      from = 8;
+    }
+    rows.at(-1)?.push({ text, colour, from });
+    from += wide;
+  }
+  return rows;
+}
+
+/**
+ * Moves ascending places apart, at least so far, within 0 and the end.
+ * @param {number[]} places
+ * @param {number} gap
+ * @param {number} end
+ */
+export function spread(places, gap, end) {
+  const moved = [...places];
+  for (let at = 1; at < moved.length; at += 1) moved[at] = Math.max(moved[at], moved[at - 1] + gap);
+  for (let at = moved.length - 1; at >= 0; at -= 1)
+    moved[at] = Math.min(moved[at], at === moved.length - 1 ? end : moved[at + 1] - gap);
+  return moved;
 }

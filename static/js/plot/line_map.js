@@ -6,19 +6,13 @@
  */
 
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
-import {
-  baseLayout,
-  colourBar,
-  colourBarTitle,
-  isNarrow,
-  labelWidth,
-  letteringFor,
-} from './figure.js';
-import { swatchNotes } from './legend.js';
+import { baseLayout } from './chart.js';
+import { colourBar, colourBarTitle, swatchNotes } from './room.js';
+import { isNarrow, labelWidth, letteringFor } from './scales.js';
 import { geometryOf, isLeft } from './line_hits.js';
 import { binned, LEAST_NUMBER, linesOf, NUMBER, numberPlaces } from './lines.js';
-import { reader } from './marks/reader.js';
-import { readOf } from './reading.js';
+import { reader } from './marks/mark.js';
+import { readOf } from './grid.js';
 import { extent } from '../data/trace.js';
 import { share, escapeForPlotly, shortened } from '../data/format.js';
 

@@ -2,15 +2,14 @@
 
 import { matrixFrom } from '../data/trace.js';
 import { chart } from './chart.js';
-import { cell } from './marks/cell.js';
+import { cell } from './marks/mark.js';
 import { ruleAt } from './marks/other.js';
 import { band } from './scales.js';
 
 /**
  * @import { Drawing, Frame } from './figure.js'
  * @import { CellCursor, Grid } from './grid.js'
- * @import { Datum } from './marks/cell.js'
- * @import { Meaning } from './marks/mark.js'
+ * @import { Datum, Meaning } from './marks/mark.js'
  */
 
 /** @typedef {Pick<Frame, 'width'|'height'|'palette'>} Size what a drawing may take, and its colours */

@@ -3,9 +3,9 @@
  */
 
 import { escapeForPlotly } from '../data/format.js';
-import { labelWidth, paperText } from './figure.js';
+import { labelWidth, axisOf, plainAxis } from './scales.js';
+import { paperText } from './marks/mark.js';
 import { countOf, leftOf } from './room.js';
-import { axisOf, plainAxis } from './scales.js';
 
 /**
  * @import { Drawn, Mark, Plan } from './marks/mark.js'
@@ -26,6 +26,24 @@ import { axisOf, plainAxis } from './scales.js';
  */
 
 /** @typedef {'beside'|'above'|'below'} PaneSide */
+
+/** @typedef {ReturnType<typeof panes>} Panes */
+
+/**
+ * Put panes next to the plot of a chart.
+ * @param {Pane[]} list in their order from the plot outwards
+ */
+export function panes(list) {
+  return {
+    marks: list.flatMap(({ marks }) => marks),
+    /** @param {{isSwapped: boolean, foot: number, width: number}} of */
+    stack: (of) => stackOf(list, of),
+    /** @param {Stack} stack @param {{main: Plan, whole: {width: number, height: number}, isCovered: boolean}} of */
+    draw: (stack, of) => drawnPanes(list, stack, of),
+    cover: coverOf,
+    onAxes,
+  };
+}
 
 /**
  * @typedef {Object} Stack the places of panes, in pixels from the plot outwards
@@ -54,7 +72,7 @@ function sideOf({ x, y, isAbove }, isSwapped) {
  * @param {{isSwapped: boolean, foot: number, width: number}} of `foot`: pixels that the labels of the axis across need below it
  * @returns {Stack}
  */
-export function stackOf(panes, { isSwapped, foot, width }) {
+function stackOf(panes, { isSwapped, foot, width }) {
   const end = { beside: 0, above: 0, below: 0 };
   let hasFoot = false;
   const places = panes.map((pane) => {
@@ -84,7 +102,7 @@ export function stackOf(panes, { isSwapped, foot, width }) {
  * @param {{main: Plan, whole: {width: number, height: number}, isCovered: boolean}} of
  * @returns {{drawn: Drawn[], axes: Record<string, Record<string, unknown>>, anchor: string|undefined, notes: Record<string, unknown>[]}[]} pane by pane; `anchor`: its axis, if labels of the plot go to its edge
  */
-export function drawnPanes(panes, stack, { main, whole, isCovered }) {
+function drawnPanes(panes, stack, { main, whole, isCovered }) {
   return panes.map((pane, at) => {
     const { side, from, to } = stack.places[at];
     const isBeside = side === 'beside';
@@ -177,13 +195,6 @@ function titleOf({ title, titleAt = 'above', pixels }, { domain, palette }, isBe
   return [paperText(text, palette.muted, { ...upright, ...above }, 10)];
 }
 
-/** The title of the plot itself, above its left end. @param {string} title @param {Plan} plan */
-export function plotTitle(title, { domain, palette }) {
-  if (!title) return [];
-  const above = { x: 0, xanchor: 'left', y: domain.y[1], yanchor: 'bottom', yshift: 5 };
-  return [paperText(escapeForPlotly(title), palette.muted, above)];
-}
-
 /**
  * An axis from 0 to 1 over the plot and the panes below it that share x, for a cursor over all of them.
  * Plotly keeps an axis only if something is drawn on it.
@@ -191,7 +202,7 @@ export function plotTitle(title, { domain, palette }) {
  * @param {Plan} main
  * @param {number} height of the whole
  */
-export function coverOf({ places, above }, main, height) {
+function coverOf({ places, above }, main, height) {
   const shared = places.filter(({ side, isApart }) => side === 'below' && !isApart);
   const down = above + main.inner.height + Math.max(0, ...shared.map(({ to }) => to));
   return {
@@ -213,7 +224,7 @@ export function coverOf({ places, above }, main, height) {
  * @param {Plan} plan
  * @returns {Drawn}
  */
-export function onAxes({ traces = [], shapes = [], notes = [] }, { names: { x, y } }) {
+function onAxes({ traces = [], shapes = [], notes = [] }, { names: { x, y } }) {
   /** @param {unknown} ref @param {string} name */
   const named = (ref, name) => (ref === undefined || ref === name[0] ? name : ref);
   /** @param {Record<string, unknown>} part */

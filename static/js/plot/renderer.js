@@ -3,7 +3,7 @@
  * cells of a drawing are. Only charts and this module know its keys.
  */
 
-import { ticks, ticksFor } from './figure.js';
+import { ticks, ticksFor } from './scales.js';
 import { deepEqual } from '../state/state.js';
 
 /**

@@ -421,3 +421,10 @@ function textIn(bytes) {
     return null;
   }
 }
+
+const HEIGHTS = { least: 320, most: 760, beside: 120 };
+
+/** The greatest height of a drawing that still fits on the screen. @param {number} windowHeight */
+export function plotHeight(windowHeight) {
+  return Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, windowHeight - HEIGHTS.beside));
+}

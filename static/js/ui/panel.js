@@ -3,7 +3,7 @@
  */
 
 import { messageOf } from '../api/calls.js';
-import { READING } from '../api/request_cache.js';
+import { READING } from '../api/answers.js';
 import { element, withSymbols } from './dom.js';
 import { createPlot } from './plot.js';
 

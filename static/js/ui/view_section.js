@@ -3,7 +3,7 @@
  */
 
 import { messageOf } from '../api/calls.js';
-import { viewState } from '../plot/figure.js';
+import { viewState } from '../state/state.js';
 import { createControls } from './controls.js';
 import { element, segment } from './dom.js';
 import { createPanel } from './panel.js';

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { bodyOf, createRequestCache, noticeOf } from '../../../static/js/api/request_cache.js';
+import { bodyOf, createRequestCache, noticeOf } from '../../../static/js/api/answers.js';
 import { Problem } from '../../../static/js/api/calls.js';
 
 const TRACE = { tensors: { logits: { data: [1, 2, 3] } } };

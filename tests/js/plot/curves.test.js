@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { curvesChart } from '../../../static/js/plot/curves.js';
-import { spread } from '../../../static/js/plot/legend.js';
+import { spread } from '../../../static/js/plot/chart.js';
 import { mapChart } from '../../../static/js/plot/map.js';
 import { PALETTE } from '../sample.js';
 

@@ -11,15 +11,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import '../browser.js';
 import { anatomyOf } from '../../../static/js/data/model_parts.js';
-import * as colour from '../../../static/js/plot/colour.js';
-import * as figure from '../../../static/js/plot/figure.js';
-import * as grids from '../../../static/js/plot/grid.js';
 import { signedBars } from '../../../static/js/plot/bars.js';
-import { spread } from '../../../static/js/plot/legend.js';
-import * as lineMap from '../../../static/js/plot/lines.js';
-import * as modelMap from '../../../static/js/plot/model_map.js';
-import * as renderer from '../../../static/js/plot/renderer.js';
-import * as publication from '../../../static/js/plot/publication.js';
+import { spread } from '../../../static/js/plot/chart.js';
 import { fieldsOf, standardsOf } from '../../../static/js/state/state.js';
 import { VIEWS } from '../../../static/js/views/registry.js';
 import { ARRAYS, resultOf } from '../views/experiments/results.js';
@@ -34,6 +27,15 @@ import {
   pairTrace,
   sampleTrace,
 } from '../sample.js';
+import * as colour from '../../../static/js/plot/colour.js';
+import { shortBarWidth } from '../../../static/js/plot/room.js';
+import * as scales from '../../../static/js/plot/scales.js';
+import { plotHeight } from '../../../static/js/ui/dom.js';
+import * as grids from '../../../static/js/plot/grid.js';
+import * as lineMap from '../../../static/js/plot/lines.js';
+import * as modelMap from '../../../static/js/plot/model_map.js';
+import * as renderer from '../../../static/js/plot/renderer.js';
+import * as publication from '../../../static/js/plot/publication.js';
 
 const FILE = new URL('drawings.json', import.meta.url);
 const DARK = { ...PALETTE, theme: 'dark', surface: '#000', ink: '#fff' };
@@ -287,18 +289,15 @@ add(
     [0, 0, 10, 1],
   ]
     .map(([first, last, pixels, least]) => [
-      figure.ticksFor(first, last, pixels, least),
-      figure.ticksFor(first, last, pixels, least, [first + 1]),
+      scales.ticksFor(first, last, pixels, least),
+      scales.ticksFor(first, last, pixels, least, [first + 1]),
     ])
-    .concat([1, 7, 0.3, 120].map((end) => figure.roundTicks(end, 5))),
+    .concat([1, 7, 0.3, 120].map((end) => scales.roundTicks(end, 5))),
 );
 add('sizes', [
-  [100, 500, 900, 2000].map(figure.plotHeight),
-  [300, 479, 480, 900].map((width) => [
-    figure.letteringFor(width),
-    figure.shortBarWidth('a title'),
-  ]),
-  figure.labelWidth(['abc', 'a longer label']),
+  [100, 500, 900, 2000].map(plotHeight),
+  [300, 479, 480, 900].map((width) => [scales.letteringFor(width), shortBarWidth('a title')]),
+  scales.labelWidth(['abc', 'a longer label']),
 ]);
 const area = {
   left: 10,

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { roundTicks, ticksFor } from '../../../static/js/plot/figure.js';
+import { roundTicks, ticksFor } from '../../../static/js/plot/scales.js';
 
 test('all labels where there is room for all', () => {
   deepEqual(ticksFor(0, 4, 100, 15), [0, 1, 2, 3, 4]);

@@ -20,13 +20,12 @@ import {
   readyModel,
   overviewAsk,
   request,
+  bodyOf,
 } from '../../../static/js/api/answers.js';
 import { createWriter, streamGeneration } from '../../../static/js/api/generation.js';
-import { bodyOf } from '../../../static/js/api/request_cache.js';
-import { viewState } from '../../../static/js/plot/figure.js';
+import { viewState, fieldsOf, normalized, standardsOf } from '../../../static/js/state/state.js';
 import { walk } from '../../../static/js/ui/plot.js';
 import { MAP } from '../../../static/js/data/model_parts.js';
-import { fieldsOf, normalized, standardsOf } from '../../../static/js/state/state.js';
 import { VIEWS } from '../../../static/js/views/registry.js';
 import { answerFromRecord, keepRecord } from '../recorded.js';
 import { PALETTE } from '../sample.js';

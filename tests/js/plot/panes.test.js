@@ -1,10 +1,10 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { chart } from '../../../static/js/plot/chart.js';
+import { panes } from '../../../static/js/plot/panes.js';
 import { bar } from '../../../static/js/plot/marks/bar.js';
-import { cell } from '../../../static/js/plot/marks/cell.js';
+import { cell, reader } from '../../../static/js/plot/marks/mark.js';
 import { ruleAt } from '../../../static/js/plot/marks/other.js';
-import { reader } from '../../../static/js/plot/marks/reader.js';
 import { band, linear, pixels } from '../../../static/js/plot/scales.js';
 import { near, PALETTE } from '../sample.js';
 
@@ -16,13 +16,13 @@ const below = {
   marks: [bar([1, 2, 3], { isUpright: true, length: Number, fill: '#000' })],
 };
 
-function drawn(panes, { width = 600, ...spec } = {}) {
+function drawn(list, { width = 600, ...spec } = {}) {
   return chart(
     {
       x: band(['a', 'b', 'c'], { side: 'top' }),
       y: band(['d', 'e']),
       marks: [cell(MATRIX, { ramp: RAMP })],
-      panes,
+      panes: panes(list),
       table: { quantity: 'weight' },
       ...spec,
     },
@@ -105,11 +105,11 @@ test('a cover is one axis over the plot and the panes that share x', () => {
     hits: () => ({ box: () => null, at: () => null }),
   });
   const marks = [read, cell(MATRIX, { ramp: { ...RAMP, legend: 'none' } })];
-  const panes = [
+  const list = [
     { ...below, pixels: 40 },
     { x: pixels([0, 9]), y: pixels([0, 1]), marks: right.marks, pixels: 30 },
   ];
-  const { data, layout } = drawn(panes, { marks, isCovered: true });
+  const { data, layout } = drawn(list, { marks, isCovered: true });
   const [from, to] = span(layout, 'yaxis');
   near(from, span(layout, 'yaxis2')[0]);
   near(to, span(layout, 'yaxis3')[1]);
@@ -134,13 +134,13 @@ test('titles are next to their panes, upright where a pane is narrow', () => {
 
 test('a square map keeps the room of its panes free', () => {
   const height = 500;
-  const at = (panes) =>
+  const at = (list) =>
     chart(
       {
         x: band(['a', 'b', 'c']),
         y: band(['d', 'e']),
         marks: [cell(MATRIX, { ramp: RAMP })],
-        panes,
+        panes: panes(list),
         size: { isSquare: true },
         table: { quantity: 'weight' },
       },

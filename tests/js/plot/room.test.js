@@ -1,8 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { chart } from '../../../static/js/plot/chart.js';
-import { cell } from '../../../static/js/plot/marks/cell.js';
-import { reader } from '../../../static/js/plot/marks/reader.js';
+import { cell, reader } from '../../../static/js/plot/marks/mark.js';
 import { band, pixels } from '../../../static/js/plot/scales.js';
 import { near, PALETTE } from '../sample.js';
 

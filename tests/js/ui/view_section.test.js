@@ -18,7 +18,7 @@ import {
   settled,
   texts,
 } from '../browser.js';
-import { READING } from '../../../static/js/api/request_cache.js';
+import { READING } from '../../../static/js/api/answers.js';
 import { createViewSection } from '../../../static/js/ui/view_section.js';
 import { name, row } from '../../../static/js/ui/formula.js';
 import { FRAME, sampleTrace } from '../sample.js';

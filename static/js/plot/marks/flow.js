@@ -4,7 +4,7 @@
  */
 
 import { escapeForPlotly, shortened } from '../../data/format.js';
-import { isNarrow, labelWidth, letteringFor, ticksFor } from '../figure.js';
+import { isNarrow, labelWidth, letteringFor, ticksFor } from '../scales.js';
 import { SILENT } from './mark.js';
 
 /**

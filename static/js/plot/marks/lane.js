@@ -5,8 +5,8 @@
 
 import { escapeForPlotly, tick } from '../../data/format.js';
 import { translucent } from '../colour.js';
-import { labelWidth, paperText } from '../figure.js';
-import { SILENT } from './mark.js';
+import { labelWidth } from '../scales.js';
+import { paperText, SILENT } from './mark.js';
 
 /**
  * @import { Palette } from '../figure.js'

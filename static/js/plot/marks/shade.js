@@ -1,7 +1,7 @@
 /** Shaded areas behind all other marks, each with words if it has room for them. */
 
 import { escapeForPlotly } from '../../data/format.js';
-import { labelWidth } from '../figure.js';
+import { labelWidth } from '../scales.js';
 
 /** @import { Mark } from './mark.js' */
 

@@ -5,8 +5,7 @@
 
 import { experimentPath } from '../../api/experiments.js';
 import { advice, isWorthRetrying, messageOf } from '../../api/calls.js';
-import { plotHeight } from '../../plot/figure.js';
-import { button, element, palette, withSymbols } from '../dom.js';
+import { plotHeight, button, element, palette, withSymbols } from '../dom.js';
 import { createPanel } from '../panel.js';
 import { written } from '../../data/experiment.js';
 import { decimal, asSentence } from '../../data/format.js';

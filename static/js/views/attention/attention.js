@@ -2,7 +2,7 @@
  * Attention: the weights of one head by query and key, its scores, or several heads combined.
  */
 
-import { noticeOf, READING } from '../../api/request_cache.js';
+import { noticeOf, READING } from '../../api/answers.js';
 import { counted, percent, capitalised, quoted } from '../../data/format.js';
 import { ATTENTIONS, hasTwoSides, tokensOf } from '../../data/attention.js';
 import { asksRoles, rolesOf } from '../../data/head_insight.js';

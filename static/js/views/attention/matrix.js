@@ -9,8 +9,7 @@ import { columnOf, highestIn, rowOf, valueIn } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
 import { chart } from '../../plot/chart.js';
 import { headColour } from '../../plot/colour.js';
-import { cell } from '../../plot/marks/cell.js';
-import { reader } from '../../plot/marks/reader.js';
+import { cell, reader } from '../../plot/marks/mark.js';
 import { band, linearTicks } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 

@@ -10,7 +10,7 @@ import { differenceMade } from '../../data/request_code.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
 import { chart } from '../../plot/chart.js';
 import { strongestOf } from '../../plot/lines.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';
@@ -23,8 +23,7 @@ import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
  * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
- * @import { Datum } from '../../plot/marks/cell.js'
- * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Datum, Meaning } from '../../plot/marks/mark.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Match } from './match.js'
  * @import { MappedSide, Side } from './sides.js'

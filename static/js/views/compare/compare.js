@@ -3,7 +3,7 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { percent, signed } from '../../data/format.js';
 import { range } from '../../data/trace.js';
 import { ATTENTIONS, isRating, placeOf, weightsAt } from '../../data/attention.js';

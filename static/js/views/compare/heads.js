@@ -9,7 +9,7 @@ import { decimal, percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { movedMade } from '../../data/request_code.js';
 import { chart } from '../../plot/chart.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { createMemo } from '../../state/state.js';
 import { matchOf } from './match.js';
@@ -21,8 +21,7 @@ import { isMapped, NO_ATTENTION, showing, sidesOf } from './sides.js';
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
  * @import { CellCursor } from '../../plot/grid.js'
- * @import { Datum } from '../../plot/marks/cell.js'
- * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Datum, Meaning } from '../../plot/marks/mark.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Patch } from '../../state/state.js'
  * @import { MappedSide, Side } from './sides.js'

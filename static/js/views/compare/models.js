@@ -9,7 +9,7 @@ import { isRating } from '../../data/attention.js';
 import { alone, unitLabels } from '../../data/words.js';
 import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 
 /**

@@ -11,7 +11,7 @@ import { matrixAt, rowOf } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
-import { reader } from '../../plot/marks/reader.js';
+import { reader } from '../../plot/marks/mark.js';
 import { queryOf } from '../../state/state.js';
 import { counterpart, matchOf } from './match.js';
 

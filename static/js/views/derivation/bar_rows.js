@@ -8,7 +8,7 @@ import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
 import { rule, text } from '../../plot/marks/other.js';
-import { reader } from '../../plot/marks/reader.js';
+import { reader } from '../../plot/marks/mark.js';
 import { shade } from '../../plot/marks/shade.js';
 import { band } from '../../plot/scales.js';
 import { hiddenReason } from './derivation.js';

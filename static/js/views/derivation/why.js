@@ -3,12 +3,12 @@
  * query × key in every dimension for all keys of the query.
  */
 
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { ATTENTIONS, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { decimal, share, signed, small, named, quoted, tokenLabels } from '../../data/format.js';
 import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
-import { cell as cells } from '../../plot/marks/cell.js';
+import { cell as cells } from '../../plot/marks/mark.js';
 import { text } from '../../plot/marks/other.js';
 import { band } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
@@ -22,8 +22,7 @@ import { choice, headControls, tokenOptions } from '../../ui/controls.js';
  * @import { Place } from '../../data/attention.js'
  * @import { Ask, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Datum } from '../../plot/marks/cell.js'
- * @import { Mark, Meaning } from '../../plot/marks/mark.js'
+ * @import { Datum, Mark, Meaning } from '../../plot/marks/mark.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Subject } from './steps.js'
  */

@@ -9,11 +9,11 @@ import { decimal, named } from '../../data/format.js';
 import { matrixAt, range, rowOf } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
-import { isNarrow } from '../../plot/figure.js';
+import { isNarrow, band, linear, tokenBand } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
-import { cell } from '../../plot/marks/cell.js';
-import { band, linear, tokenBand } from '../../plot/scales.js';
+import { cell } from '../../plot/marks/mark.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
+import { panes } from '../../plot/panes.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
@@ -111,7 +111,7 @@ function figure(trace, state) {
             }),
           }),
         ],
-        panes: [meansPane(means, most, state)],
+        panes: panes([meansPane(means, most, state)]),
         table: {
           rows: { title: 'layer', labels: layers.map((layer) => `layer ${layer}`) },
           columns: { title: 'query' },

@@ -7,7 +7,7 @@ import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { rect, text } from '../../plot/marks/other.js';
 import { band } from '../../plot/scales.js';
 

@@ -4,7 +4,7 @@ import { numbersIn } from '../../data/experiment.js';
 import { amount, grouped, share } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
 import { warm } from '../../plot/curves.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { line } from '../../plot/marks/line.js';
 import { band, linear, log } from '../../plot/scales.js';
 import { matrixFrom } from '../../data/trace.js';

@@ -4,7 +4,7 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { layersWith, matrixFrom } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
@@ -14,10 +14,9 @@ import { expertOf, stagesOf, choicesAt, pathOverlap, pathInWords } from './routi
 import { kindsFigure, expertFigure } from './specialities.js';
 import { share, named } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
-import { isNarrow } from '../../plot/figure.js';
-import { cell } from '../../plot/marks/cell.js';
+import { isNarrow, band, tokenBand } from '../../plot/scales.js';
+import { cell } from '../../plot/marks/mark.js';
 import { ruleAt } from '../../plot/marks/other.js';
-import { band, tokenBand } from '../../plot/scales.js';
 import { choice, numbered } from '../../ui/controls.js';
 
 /**

@@ -13,12 +13,12 @@ import {
 } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
-import { isNarrow } from '../../plot/figure.js';
+import { isNarrow, band, linear, tokenBand } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { rect, ruleAt, text } from '../../plot/marks/other.js';
-import { band, linear, tokenBand } from '../../plot/scales.js';
 import { choicesInWords, pathOverlap, routeInWords, routeNumber, tintOf } from './routing.js';
+import { panes } from '../../plot/panes.js';
 
 /**
  * @import { Trace } from '../../data/trace.js'
@@ -57,7 +57,7 @@ export function routingFigure(trace, state, scene) {
         ),
         isSwapped: narrow,
         marks: [mapOf(scene, stage, narrow), outlinesOf(routing)],
-        panes: [loadPane(routing, state, narrow), entropyPane(routing, state, narrow)],
+        panes: panes([loadPane(routing, state, narrow), entropyPane(routing, state, narrow)]),
         size: narrow ? {} : { row: expertHeight(load.length) },
         table: {
           rows: {

@@ -1,8 +1,8 @@
 /** The routing of a mixture of experts, from the arrays of its layers. */
 
-import { entropyOf, transposed } from '../../data/arithmetic.js';
+import { entropyOf } from '../../data/arithmetic.js';
+import { transposed, layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
 import { share, shortShare, named } from '../../data/format.js';
-import { layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
 
 /**
  * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'

@@ -9,7 +9,7 @@ import { matrixFrom } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { ruleAt } from '../../plot/marks/other.js';
 import { band, linear } from '../../plot/scales.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';

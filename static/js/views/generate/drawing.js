@@ -7,10 +7,9 @@ import { percent, share, shortShare, named } from '../../data/format.js';
 import { matrixAt, matrixFrom, rowOf } from '../../data/trace.js';
 import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
-import { isNarrow } from '../../plot/figure.js';
-import { cell } from '../../plot/marks/cell.js';
+import { isNarrow, band } from '../../plot/scales.js';
+import { cell } from '../../plot/marks/mark.js';
 import { rect } from '../../plot/marks/other.js';
-import { band } from '../../plot/scales.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
 import { routeInWords, routeNumber } from '../experts/routing.js';
 

@@ -16,9 +16,8 @@ import {
 import { guessChart, nameOfGuess } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
-import { roundTicks } from '../../plot/figure.js';
+import { roundTicks, band, linear } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
-import { band, linear } from '../../plot/scales.js';
 import { chainSteps } from '../../data/arithmetic.js';
 import { highestIn } from '../../data/trace.js';
 import { counted, grouped, percent, share, named, tokenLabels } from '../../data/format.js';

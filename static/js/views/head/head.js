@@ -5,7 +5,7 @@
  */
 
 import { cardPath } from '../../api/calls.js';
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import {
   ATTENTIONS,
   headInWords,
@@ -30,10 +30,9 @@ import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
-import { isNarrow } from '../../plot/figure.js';
+import { isNarrow, band, linear } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
 import { rule, text } from '../../plot/marks/other.js';
-import { band, linear } from '../../plot/scales.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 

@@ -10,14 +10,13 @@ import { amount, decimal, grouped, percent, small, quoted } from '../../data/for
 import { isCausal, matrixFrom } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
 import { translucent } from '../../plot/colour.js';
-import { isNarrow } from '../../plot/figure.js';
+import { isNarrow, band, linear, pixels } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell, reader } from '../../plot/marks/mark.js';
 import { line } from '../../plot/marks/line.js';
 import { rect, text } from '../../plot/marks/other.js';
-import { reader } from '../../plot/marks/reader.js';
-import { band, linear, pixels } from '../../plot/scales.js';
 import { name, op, power, row, sub } from '../../ui/formula.js';
+import { panes } from '../../plot/panes.js';
 
 /**
  * @import { NamedArray, Token, Trace } from '../../data/trace.js'
@@ -317,7 +316,7 @@ function drawn(steps, { attention, query, texts, state }, size, memory) {
           width: 2,
         }),
       ],
-      panes: [...ofSteps(steps, size, state), memoryPane(memory, state)],
+      panes: panes([...ofSteps(steps, size, state), memoryPane(memory, state)]),
       isCovered: true,
       size: {
         row: Math.max(SQUARE.least, Math.min(SQUARE.most, nRows * SQUARE.row)) / nRows,

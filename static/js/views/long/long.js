@@ -4,9 +4,8 @@
  * keys it kept.
  */
 
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf, MOST_NUMBERS, overviewAsk } from '../../api/answers.js';
 import { grouped } from '../../data/format.js';
-import { MOST_NUMBERS, overviewAsk } from '../../api/answers.js';
 import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure, statisticsOf } from './map.js';
 import {

@@ -8,10 +8,9 @@ import { tilePath } from '../../api/calls.js';
 import { amount, grouped, share, percent, positionLabels, quoted } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
 import { sequential } from '../../plot/colour.js';
-import { isNarrow } from '../../plot/figure.js';
-import { cell } from '../../plot/marks/cell.js';
+import { isNarrow, band, linear } from '../../plot/scales.js';
+import { cell } from '../../plot/marks/mark.js';
 import { profile, ruleAt } from '../../plot/marks/other.js';
-import { band, linear } from '../../plot/scales.js';
 import { overviewAsk } from '../../api/answers.js';
 import {
   isPastTraining,
@@ -22,14 +21,14 @@ import {
   textsOf,
   writtenOf,
 } from './subject.js';
+import { panes } from '../../plot/panes.js';
 
 /**
  * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
  * @import { Box, Cell, CellCursor } from '../../plot/grid.js'
- * @import { Datum } from '../../plot/marks/cell.js'
- * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Datum, Meaning } from '../../plot/marks/mark.js'
  * @import { Pane } from '../../plot/panes.js'
  * @import { Part, Region, Shown } from './subject.js'
  */
@@ -104,7 +103,7 @@ export function mapFigure(subject) {
           ...(down === null ? [] : [ruleAt(down, { of: 'y', ...trainedLine })]),
           ...(across === null ? [] : [ruleAt(across, trainedLine)]),
         ],
-        panes: panesOf(strips, state),
+        panes: panes(panesOf(strips, state)),
         size: { isSquare: true },
         table: {
           rows: { title: 'query' },

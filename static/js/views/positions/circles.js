@@ -5,10 +5,9 @@
 
 import { chart } from '../../plot/chart.js';
 import { translucent } from '../../plot/colour.js';
-import { isNarrow } from '../../plot/figure.js';
+import { isNarrow, pixels } from '../../plot/scales.js';
 import { dot, path, text } from '../../plot/marks/other.js';
-import { reader } from '../../plot/marks/reader.js';
-import { pixels } from '../../plot/scales.js';
+import { reader } from '../../plot/marks/mark.js';
 
 /**
  * @import { Chart } from '../../plot/chart.js'

@@ -5,7 +5,7 @@
 import { amount, positionLabels, quoted, signed, tick } from '../../data/format.js';
 import { extent, range } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 
@@ -15,8 +15,7 @@ import { choosing, queryOf } from '../../state/state.js';
  * @import { Chart } from '../../plot/chart.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
- * @import { Datum } from '../../plot/marks/cell.js'
- * @import { Meaning } from '../../plot/marks/mark.js'
+ * @import { Datum, Meaning } from '../../plot/marks/mark.js'
  * @import { Band, Ramp } from '../../plot/scales.js'
  * @import { Control } from '../../ui/controls.js'
  */

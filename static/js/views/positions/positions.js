@@ -3,7 +3,7 @@
  * positions. For schemes that add none: their effect inside attention.
  */
 
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { signed, tick, quoted } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { matrixAt, rowOf } from '../../data/trace.js';

@@ -7,8 +7,7 @@
 import { anglesOf, blocksOf, checked, turned, wavesOf } from '../../data/arithmetic.js';
 import { amount, counted, signed, small, speedFacts, quoted } from '../../data/format.js';
 import { matrixAt, range, rowOf } from '../../data/trace.js';
-import { isNarrow } from '../../plot/figure.js';
-import { band } from '../../plot/scales.js';
+import { isNarrow, band } from '../../plot/scales.js';
 import { choosingModel, queryOf } from '../../state/state.js';
 import { circlesChart } from './circles.js';
 import { dimensionMap } from './maps.js';

@@ -4,7 +4,7 @@
  */
 
 import { positionalPath, modelName } from '../../api/calls.js';
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { positionLabels, quoted, signed, tick } from '../../data/format.js';
 import { matrixAt, range } from '../../data/trace.js';
 import { choice, numbered } from '../../ui/controls.js';

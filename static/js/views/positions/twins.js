@@ -4,7 +4,7 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { amount, counted, grouped, share, tick, capitalised } from '../../data/format.js';
 import { matrixAt, range, rowOf } from '../../data/trace.js';
 import { css, sequential } from '../../plot/colour.js';
@@ -14,7 +14,7 @@ import { choice, numbered } from '../../ui/controls.js';
 import { COLUMN_SPACE, stripsChart } from './line_plots.js';
 
 /**
- * @import { Answer } from '../../api/request_cache.js'
+ * @import { Answer } from '../../api/answers.js'
  * @import { Card, Matrix, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'

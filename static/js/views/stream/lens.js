@@ -4,16 +4,15 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { guessesIn, marker, nameOfGuess, wordsFor, guessChart } from '../../plot/bars.js';
 import { percent, bytesInWords, named, nameOf, quoted, shortened } from '../../data/format.js';
 import { range } from '../../data/trace.js';
 import { predictingSide, tokensOf } from '../../data/attention.js';
 import { chart } from '../../plot/chart.js';
-import { isNarrow } from '../../plot/figure.js';
-import { cell } from '../../plot/marks/cell.js';
+import { isNarrow, band } from '../../plot/scales.js';
+import { cell } from '../../plot/marks/mark.js';
 import { rule, text } from '../../plot/marks/other.js';
-import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 
 /**

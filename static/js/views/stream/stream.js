@@ -4,15 +4,14 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { amount, signed, capitalised, named } from '../../data/format.js';
 import { columnOf, extent, valueIn } from '../../data/trace.js';
-import { isNarrow } from '../../plot/figure.js';
+import { isNarrow, band, linear, tokenBand } from '../../plot/scales.js';
 import { chart } from '../../plot/chart.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { line } from '../../plot/marks/line.js';
-import { band, linear, tokenBand } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';

@@ -3,7 +3,7 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { tokensOf } from '../../data/attention.js';
 import { counted, share } from '../../data/format.js';
 import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
@@ -11,7 +11,7 @@ import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../
 import { chart } from '../../plot/chart.js';
 import { linesChart } from '../../plot/line_map.js';
 import { strongestOf } from '../../plot/lines.js';
-import { cell } from '../../plot/marks/cell.js';
+import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 

@@ -3,7 +3,7 @@
  * head, expert and source token.
  */
 
-import { noticeOf } from '../../api/request_cache.js';
+import { noticeOf } from '../../api/answers.js';
 import { hasTwoSides, predictingSide, tokensOf, sideOf } from '../../data/attention.js';
 import {
   amount,
@@ -17,9 +17,8 @@ import {
 import { nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
-import { isNarrow } from '../../plot/figure.js';
-import { cell } from '../../plot/marks/cell.js';
-import { band } from '../../plot/scales.js';
+import { isNarrow, band } from '../../plot/scales.js';
+import { cell } from '../../plot/marks/mark.js';
 import {
   differenceOf,
   expertsOf,
@@ -48,7 +47,7 @@ import {
  * @import { Side } from '../../data/attention.js'
  * @import { NamedArray, Token, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Datum } from '../../plot/marks/cell.js'
+ * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Patch } from '../../state/state.js'
  * @import { Found, Part } from './parts.js'
  */

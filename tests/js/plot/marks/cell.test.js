@@ -4,7 +4,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { chart } from '../../../../static/js/plot/chart.js';
-import { cell } from '../../../../static/js/plot/marks/cell.js';
+import { cell } from '../../../../static/js/plot/marks/mark.js';
 import { band } from '../../../../static/js/plot/scales.js';
 import { PALETTE } from '../../sample.js';
 

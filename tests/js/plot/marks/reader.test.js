@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import { chart } from '../../../../static/js/plot/chart.js';
-import { reader } from '../../../../static/js/plot/marks/reader.js';
+import { reader } from '../../../../static/js/plot/marks/mark.js';
 import { pixels } from '../../../../static/js/plot/scales.js';
 import { PALETTE } from '../../sample.js';
 
