@@ -8,7 +8,7 @@ import { fetchExperiment } from './api/experiments.js';
 import { asSentence } from './data/format.js';
 import { button, watchTheme, element, partOf } from './ui/dom.js';
 import { createExperiment } from './ui/experiment/experiment.js';
-import { askForKey, createSkip } from './ui/page.js';
+import { createSkip } from './ui/page.js';
 
 /** @import { ExperimentView } from './data/experiment.js' */
 
@@ -52,7 +52,7 @@ const notice = byId('notice');
 const tabs = createTabs(byId('tabs'), ENTRIES, { onChoose: choose, onNear: prepared });
 
 watchTheme(byId('theme'), () => opened.get(current)?.redraw());
-askWhenRefused(askForKey);
+askWhenRefused(async (hadKey) => (await import('./ui/dialogs.js')).askForKey(hadKey));
 createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('tabs'));
 window.addEventListener('popstate', follow);
 new ResizeObserver(([{ contentRect }]) => {

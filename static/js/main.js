@@ -9,10 +9,9 @@ import { MAP } from './data/model_parts.js';
 import { wordsAfter } from './data/words.js';
 import { createMemo, fieldsOf } from './state/state.js';
 import { createAddress, createStore, LONG_VIEW } from './state/store.js';
-import { createComposer, showCard } from './ui/composer.js';
+import { createComposer } from './ui/composer.js';
 import { partOf, watchTheme } from './ui/dom.js';
 import {
-  askForKey,
   createKeys,
   createLater,
   createPageStatus,
@@ -22,6 +21,7 @@ import {
   markTour,
   readInWords,
   watchSticky,
+  whenSeen,
 } from './ui/page.js';
 import { createStage } from './ui/stage.js';
 import { lackOf, overviewAsk, request } from './api/answers.js';
@@ -37,6 +37,7 @@ const FIELDS = fieldsOf(VIEWS);
 const VIEW_IDS = VIEWS.map(({ id }) => id);
 /** The card below the page is written again only where it changed. */
 const ofCard = createMemo();
+let isCardSeen = false;
 
 const store = createStore({
   fields: FIELDS,
@@ -147,7 +148,12 @@ createLater(byId('present'), async () => {
   return createPresentation(announce);
 });
 watchSticky(byId('sentence'));
-askWhenRefused(askForKey);
+whenSeen(byId('card'), () => {
+  isCardSeen = true;
+  reader.wantCard();
+  showFacts();
+});
+askWhenRefused(async (hadKey) => (await import('./ui/dialogs.js')).askForKey(hadKey));
 createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('text'));
 window.addEventListener('popstate', () => (store.restore() ? reader.read() : stage.show()));
 watchWidth(byId('main'), stage.show);
@@ -184,8 +190,10 @@ function cancel() {
   byId('text').focus();
 }
 
-/** Shows the facts about the model, when they changed. */
-function showFacts() {
+/** Shows the facts about the model, when they changed and are in sight. */
+async function showFacts() {
+  if (!isCardSeen) return;
+  const { showCard } = await import('./ui/model_card.js');
   const card = reader.fullCard();
   if (card) ofCard([card], () => showCard(byId('card'), card));
 }

@@ -2,7 +2,17 @@
 
 import { equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { all, find, labelled, layOut, press, settled, showTemplate, type } from './browser.js';
+import {
+  all,
+  find,
+  labelled,
+  layOut,
+  press,
+  settled,
+  showTemplate,
+  type,
+  observers,
+} from './browser.js';
 import { answerFrom } from '../../static/js/api/answers.js';
 import { headLabels, sampleTrace, TEXT, TOKENS } from './sample.js';
 
@@ -73,6 +83,16 @@ test('a link to what the model does not have opens what it has', () => {
   equal(all('#chips .chip').length, TOKENS.length);
   match(find('#status').textContent, /5 of 64 tokens, 2 ms/);
   equal(find('#text').value, TEXT);
+  equal(find('#card').textContent, '', 'nothing is loaded for what is out of sight');
+});
+
+test('the facts of the model are shown once they are in sight', async () => {
+  const { call } = observers.IntersectionObserver.find(({ node }) => node?.id === 'card');
+  call([{ isIntersecting: false }]);
+  await arrive();
+  equal(find('#card').textContent, '');
+  call([{ isIntersecting: true }]);
+  await settled(300);
   match(find('#card').textContent, /Tiny/);
 });
 

@@ -62,6 +62,9 @@ export function createReader({ store, asks, retrier, told, from = server }) {
   let controller = new AbortController();
   /** The text of the last file; if it is too long for the other views, the overview opens. */
   let fileText = '';
+  let isCardWanted = false;
+  /** @type {Record<string, Ask>} */
+  let lastBodies = {};
   const answers = createRequestCache({
     fetch: (body, signal) => from.fetchAnswer(catalogue, body, signal, told.onShare),
     onArrival: told.onAnswer,
@@ -222,13 +225,15 @@ export function createReader({ store, asks, retrier, told, from = server }) {
   }
 
   /**
-   * Answers by name. The card of the model in use stays wanted, but nothing is held up for it.
+   * Answers by name. Once the full card of the model in use is wanted, it stays so, but nothing is
+   * held up for it.
    * @param {Record<string, Ask>} bodies
    */
   function want(bodies) {
+    lastBodies = bodies;
     const { ofPage: _, ...wanted } = answers.want({
       ...bodies,
-      ...(card && { ofPage: { card: card.id } }),
+      ...(card && isCardWanted && { ofPage: { card: card.id } }),
     });
     return wanted;
   }
@@ -255,13 +260,19 @@ export function createReader({ store, asks, retrier, told, from = server }) {
       return trace === null || isBehind;
     },
 
+    /** From now on the full card of the model in use is wanted. */
+    wantCard() {
+      if (isCardWanted) return;
+      isCardWanted = true;
+      if (trace) want(lastBodies);
+    },
+
     /**
-     * The card of the model in use: in short until the full one arrives, which is on its way together
-     * with the trace. That of a foreign model was read when it was loaded: an answer from before
-     * knows less.
+     * The card of the model in use: in short until the full one is wanted and arrives. That of a
+     * foreign model was read when it was loaded: an answer from before knows less.
      */
     fullCard() {
-      if (!card || card.sites) return card;
+      if (!card || card.sites || !isCardWanted) return card;
       return answers.find({ card: card.id }).trace?.card ?? card;
     },
 

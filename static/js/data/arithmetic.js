@@ -13,10 +13,11 @@
  */
 
 import { highestIn, rowOf } from './trace.js';
+import { amount, counted, grouped } from './format.js';
 
 /**
  * @import { Cell } from '../plot/grid.js'
- * @import { Matrix } from './trace.js'
+ * @import { Matrix, Rotation } from './trace.js'
  */
 
 /** @param {Matrix} matrix @returns {Cell} the cell with the largest absolute value */
@@ -232,4 +233,22 @@ function valueOfSide(side) {
     .split('+')
     .map((term) => term.split('*').reduce((product, factor) => product * Number(factor), 1))
     .reduce((sum, term) => sum + term, 0);
+}
+
+/**
+ * The formula of a rotation's speeds, and what the config of the model does to them.
+ * @param {Rotation} rotation
+ * @returns {string[][]} names and values
+ */
+export function speedFacts({ base, speeds, factor, scaling, n_tokens: length = 0 }) {
+  if (!base) return [];
+  const speed = `${grouped(base)}^(−i/${speeds.length}) radians per position`;
+  const { rope_type: kind, ...settings } = scaling;
+  const told = Object.entries(settings).map(([name, value]) => `${name} ${String(value)}`);
+  return [
+    ['Speed of pair i', kind ? `from ${speed}, scaled` : speed],
+    ...(kind ? [['Scaling', [String(kind), ...told].join(', ')]] : []),
+    ...(factor === 1 ? [] : [['Factor of the rotated numbers', amount(factor)]]),
+    ...(length === 0 ? [] : [['Read for a text of', counted(length, 'token')]]),
+  ];
 }

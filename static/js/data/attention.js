@@ -6,7 +6,7 @@
  */
 
 import { counted, share, capitalised } from './format.js';
-import { isCausal, layersWith } from './trace.js';
+import { layersWith } from './trace.js';
 
 /** @import { NamedArray, Token, Trace } from './trace.js' */
 
@@ -343,14 +343,6 @@ function strongest(layers, index) {
   return best;
 }
 
-/**
- * The meaning of a score, and the number of queries it covers.
- * @param {{help: string, queries: number}} pattern
- */
-export function helpOf({ help, queries }) {
-  return `${help}; here over ${queries === 1 ? '1 query' : `${queries} queries`}`;
-}
-
 /** A title without the word “token”, for narrow spaces. @param {Pick<Label, 'title'>|null} label */
 export function bareTitle(label) {
   return label?.title.replace(/ token$/, '') ?? '';
@@ -428,27 +420,4 @@ function inText({ label, score }) {
 function rankOf(id) {
   const rank = Object.keys(TITLES).indexOf(id);
   return rank < 0 ? Infinity : rank;
-}
-
-/**
- * The heads that link two tokens: all heads of a place, ranked by their weight from one to the other.
- * @param {Trace} trace
- * @param {Place} place
- * @param {number} query
- * @param {number} key
- * @returns {{layer: number, head: number, weight: number}[]} the highest weight first; empty if the key is masked
- */
-export function rankedByPair(trace, place, query, key) {
-  return weightsAt(place, trace)
-    .flatMap(({ layer, site }) => {
-      if (isCausal(site) && key > query) return [];
-      const { shape, data, scale } = trace.tensors[site];
-      const [nHeads, nQueries, nKeys] = shape;
-      return Array.from({ length: nHeads }, (_, head) => ({
-        layer,
-        head,
-        weight: data[(head * nQueries + query) * nKeys + key] * scale,
-      }));
-    })
-    .sort((a, b) => b.weight - a.weight);
 }

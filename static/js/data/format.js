@@ -83,28 +83,6 @@ export function percent(value, digits = 1) {
 }
 
 /**
- * A number as it is, in as few digits as give it back: nine are enough for any float32.
- * @param {number} value
- * @returns {string} `0.1` for the float32 next to it, which is 0.10000000149011612
- */
-export function exact(value) {
-  if (Math.fround(value) !== value) return String(value);
-  for (let digits = 1; digits < 9; digits += 1) {
-    const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return String(short);
-  }
-  return String(Number(value.toPrecision(9)));
-}
-
-/** @param {number} count @returns {string} `7.4 million`, `950 thousand` */
-export function rounded(count) {
-  if (count >= 1e9) return `${(count / 1e9).toFixed(1)} billion`;
-  if (count >= 1e6) return `${(count / 1e6).toFixed(1)} million`;
-  if (count >= 1e4) return `${Math.round(count / 1e3)} thousand`;
-  return grouped(count);
-}
-
-/**
  * @param {number} count a whole number
  * @returns {string} `1,803`
  */
@@ -130,24 +108,6 @@ export function small(difference) {
 /** A number of bytes in the unit that suits it. @param {number} bytes */
 export function inBytes(bytes) {
   return bytes >= 1e8 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
-}
-
-/**
- * The formula of a rotation's speeds, and what the config of the model does to them.
- * @param {Rotation} rotation
- * @returns {string[][]} names and values
- */
-export function speedFacts({ base, speeds, factor, scaling, n_tokens: length = 0 }) {
-  if (!base) return [];
-  const speed = `${grouped(base)}^(−i/${speeds.length}) radians per position`;
-  const { rope_type: kind, ...settings } = scaling;
-  const told = Object.entries(settings).map(([name, value]) => `${name} ${String(value)}`);
-  return [
-    ['Speed of pair i', kind ? `from ${speed}, scaled` : speed],
-    ...(kind ? [['Scaling', [String(kind), ...told].join(', ')]] : []),
-    ...(factor === 1 ? [] : [['Factor of the rotated numbers', amount(factor)]]),
-    ...(length === 0 ? [] : [['Read for a text of', counted(length, 'token')]]),
-  ];
 }
 
 const NAMED = new Map([
@@ -231,19 +191,6 @@ export function quotedLine(text) {
   const line = visibleLine(text);
   return /["“”]/.test(line) ? `‘${line}’` : `“${line}”`;
 }
-
-/**
- * The first words of a text as a part of a file's name: `doctor-mouse-sat-down`.
- * @param {string} text
- * @returns {string} empty if the text has no letters
- */
-export function slugOf(text) {
-  const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
-  return words.slice(0, SLUG_WORDS).join('-').slice(0, LONGEST_SLUG).replace(/-$/, '');
-}
-
-const LONGEST_SLUG = 60;
-const SLUG_WORDS = 6;
 
 /**
  * A token's name on an axis: `it`; a token of spaces alone keeps them visible, a piece of a character

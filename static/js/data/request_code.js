@@ -3,7 +3,7 @@
  * drawn numbers from the answer.
  */
 
-import { withoutNulls } from './trace.js';
+import { withoutNulls } from '../api/answers.js';
 
 /**
  * @import { Grid } from '../plot/grid.js'

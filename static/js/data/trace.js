@@ -170,17 +170,6 @@ import { partsOf } from './format.js';
 
 /** @typedef {{scheme: string, model: string|null, length: number, tensors: Record<string, NamedArray>}} Encoding of positions, without a text */
 
-/**
- * A body without the members that say nothing.
- * @param {Record<string, any>} body
- * @returns {Record<string, any>}
- */
-export function withoutNulls(body) {
-  return Object.fromEntries(
-    Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
-  );
-}
-
 const ANALYSIS_PREFIX = 'analyses.';
 
 /**

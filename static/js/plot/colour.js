@@ -3,6 +3,9 @@
  * in greyscale and with colour blindness. OKLab: https://bottosson.github.io/posts/oklab/
  */
 
+/**
+ * @import { HeadPicture, Look, Placed, Row } from '../ui/heads.js'
+ */
 /** @typedef {'light'|'dark'} Theme */
 /** @typedef {[number, number, number]} Triple */
 
@@ -307,4 +310,72 @@ export function peak({ data, offset, rows, columns, scale }) {
   let most = 0;
   for (let at = offset; at < offset + rows * columns; at += 1) if (data[at] > most) most = data[at];
   return most * scale;
+}
+
+/** The least width of a mark, in pixels. */
+const LEAST_MARK = 7;
+
+/**
+ * All maps into one picture, and that onto the canvas at once.
+ * @param {{canvas: HTMLCanvasElement, frame: HTMLElement, cells: HTMLElement[][], rows: Row[], pictureOf: (head: Row['heads'][number]) => HeadPicture|undefined}} drawn
+ * @param {Look} look
+ */
+export function paintHeads({ canvas, frame, cells, rows, pictureOf }, look) {
+  const { size, range, theme, ratio } = look;
+  const box = frame.getBoundingClientRect();
+  const width = Math.max(1, Math.round(box.width * ratio));
+  const height = Math.max(1, Math.round(box.height * ratio));
+  const side = Math.round(size * ratio);
+  const image = new ImageData(width, height);
+  const sheet = { pixels: new Uint32Array(image.data.buffer), width };
+  const inks = inksOf(sequential(theme));
+  /** @param {number} place @param {number} most */
+  const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
+  /** @type {Placed[]} */
+  const squares = [];
+  rows.forEach(({ heads }, row) =>
+    heads.forEach((head, column) => {
+      const picture = pictureOf(head);
+      if (!picture) return;
+      const { left, top } = cells[row][column].getBoundingClientRect();
+      const square = {
+        left: within(left - box.left, width),
+        top: within(top - box.top, height),
+        size: side,
+      };
+      squares.push({ ...square, picture });
+      if (side <= Math.min(width, height))
+        paintInto(
+          sheet,
+          square,
+          { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 },
+          inks,
+        );
+    }),
+  );
+  Object.assign(canvas, { width, height });
+  Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
+  const context = canvas.getContext('2d');
+  context?.putImageData(image, 0, 0);
+  if (context && look.key >= 0) for (const square of squares) mark(context, square, look);
+}
+
+/**
+ * A frame around one cell, large enough to be seen, light on dark.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Placed} square
+ * @param {Look} look
+ */
+function mark(context, { left, top, size, picture }, { query, key, beam, ratio }) {
+  const [across, down] = [size / picture.columns, size / picture.rows];
+  const reach = Math.max(LEAST_MARK * ratio, across + 2 * ratio, down + 2 * ratio);
+  const [x, y] = [left + (key + 0.5) * across, top + (query + 0.5) * down];
+  for (const [colour, width] of /** @type {const} */ ([
+    ['#fff', 3],
+    [beam, 1.5],
+  ])) {
+    context.strokeStyle = colour;
+    context.lineWidth = width * ratio;
+    context.strokeRect(x - reach / 2, y - reach / 2, reach, reach);
+  }
 }

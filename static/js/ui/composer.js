@@ -4,9 +4,9 @@
  */
 
 import { messageOf, modelName } from '../api/calls.js';
-import { counted, grouped, inBytes, percent, rounded, share, shortShare } from '../data/format.js';
+import { grouped, share, shortShare } from '../data/format.js';
 import { MASK } from '../data/words.js';
-import { button, chooseFile, element, partOf, readTextFile } from './dom.js';
+import { button, element, partOf } from './dom.js';
 
 /** @import { Card, Example, Token, Trace } from '../data/trace.js' */
 
@@ -18,7 +18,7 @@ const NARROW = '(max-width: 40rem)';
 const STALE =
   'The sentence has changed since you wrote this translation; the model still reads yours.';
 
-const ADD_COMMAND = 'headlight add org/name';
+export const ADD_COMMAND = 'headlight add org/name';
 
 /** The menu's groups, in this order. */
 const KINDS = [
@@ -97,7 +97,9 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   /** @param {Promise<File>} choosing a text file; one that cannot be read changes nothing */
   async function take(choosing) {
     try {
-      const text = await readTextFile(await choosing);
+      const file = await choosing;
+      const { readTextFile } = await import('./text_file.js');
+      const text = await readTextFile(file);
       box.value = text;
       onFile(text);
       note.textContent = '';
@@ -319,109 +321,14 @@ export function claimInWords(claim) {
  * @param {Card} card
  * @returns {string} empty for a model of this project
  */
-function exactness({ checks }) {
+export function exactness({ checks }) {
   const far = checks?.weights;
   if (far === undefined) return '';
   return `${far === 0 ? '0.0' : far.toExponential(1)} from Hugging Face’s own attention`;
 }
 
-/** @param {HTMLElement} host @param {Card} card */
-export function showCard(host, card) {
-  host.replaceChildren(
-    element('h2', {}, `The model: ${modelName(card)}`),
-    element(
-      'dl',
-      { class: 'facts' },
-      ...factsOf(card).flatMap(([name, value]) => [
-        element('dt', {}, name),
-        element('dd', {}, value),
-      ]),
-    ),
-    element(
-      'p',
-      { class: 'card-link' },
-      'Add a model of your own with ',
-      element('code', {}, ADD_COMMAND),
-      ' or ',
-      element('code', {}, 'headlight add ./folder'),
-      ', then reload this page.',
-    ),
-    element(
-      'p',
-      { class: 'card-link' },
-      element('a', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'Full model card'),
-    ),
-  );
-}
-
 /** @type {import('../data/trace.js').Normalization} */
-const NOTHING_CHANGED = { replacements: [], lowers_capitals: false };
-
-/** @param {Card} card */
-function factsOf(card) {
-  return [
-    [
-      'Kind',
-      `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, ${reachOf(card)}`,
-    ],
-    ['Positions', card.is_checked === false ? '' : card.positional],
-    ['Keys and values', sharingOf(card)],
-    ['Experts', expertsOf(card.moe)],
-    ['Reads', readingOf(card.normalization)],
-    ['Architecture', card.architecture === 'headlight' ? '' : (card.architecture ?? '')],
-    ['Self-check', exactness(card)],
-    ['Not available', omittedOf(card)],
-    ['Trained on', listed(card.trained_on)],
-    ['Training text', corpusOf(card.corpus)],
-    ['Measured', metricsOf(card.metrics)],
-    ['Licence', card.licence],
-    ['Attribution', listed(card.attribution)],
-    ['Revision', card.revision],
-  ].filter(([, value]) => value);
-}
-
-/** A part that every layer lacks is listed once. @param {Card} card */
-function omittedOf({ omitted = {}, n_layers: count }) {
-  const entries = Object.entries(omitted);
-  /** @param {string} part */
-  const asAny = (part) => part.replace(/\.layers\.\d+\./, '.layers.*.');
-  const lines = entries.map(([part, reason]) => {
-    const alike = entries.filter(([other, why]) => why === reason && asAny(other) === asAny(part));
-    return `${alike.length === count ? asAny(part) : part}: ${reason}`;
-  });
-  return [...new Set(lines)].join('; ');
-}
-
-/** @param {Card} card */
-function reachOf({ is_endless: isEndless, max_tokens: most, longest_text: longest = 0 }) {
-  if (isEndless) return 'texts of any length';
-  const long = longest > most ? ', in Overview up to ' + counted(longest, 'token') : '';
-  return `up to ${counted(most, 'token')}${long}`;
-}
-
-/** @param {Card} card */
-function layersOf({ kind, n_layers: count }) {
-  return kind === 'encoder-decoder'
-    ? `${count} + ${counted(count, 'layer')}`
-    : counted(count, 'layer');
-}
-
-/** Only where heads share them. @param {Card} card */
-function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
-  return shared === heads ? '' : `${shared} for ${counted(heads, 'head')} of queries`;
-}
-
-/**
- * The visible characters that the tokenizer reads as others; spaces among them do not show.
- *
- * @param {import('../data/trace.js').Normalization} [normalization]
- */
-function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) {
-  const read = replacements
-    .filter(({ characters }) => characters.trim())
-    .map(({ characters, text }) => `${[...characters].join(' ')} as ${text}`);
-  return [...read, ...(lowers ? ['a text in capitals as small letters'] : [])].join('; ');
-}
+export const NOTHING_CHANGED = { replacements: [], lowers_capitals: false };
 
 const MOST_SPELLED = 3;
 
@@ -450,72 +357,13 @@ export function readInText(
   return read.length > 0 ? `reads ${read.join(', ')}` : '';
 }
 
-/** The reasons for which documents would be dropped, in words. */
-/** @type {Record<string, string>} */
-const REASONS = {
-  exact_duplicate: 'exact duplicates',
-  near_duplicate: 'near-duplicates',
-  low_quality: 'of low quality',
-};
-
-/**
- * The size of the training text, the documents in it that a cleaning would drop, and its topics.
- *
- * @param {Record<string, any>} [corpus]
- */
-export function corpusOf({ by, before, dropped, topics } = {}) {
-  if (!before) return '';
-  const found = Object.entries(dropped ?? {}).map(
-    ([kind, count]) => `${rounded(count)} ${REASONS[kind] ?? kind}`,
-  );
-  const largest = Object.entries(topics ?? {})
-    .sort(([, one], [, other]) => other - one)
-    .slice(0, 4)
-    .map(([words, share]) => `${words.replaceAll(' ', ', ')} (${percent(share)})`);
-  return [
-    `${counted(before.documents, by ?? 'document')}, ${inBytes(before.bytes)}, ${rounded(before.words)} words`,
-    found.length ? `among them ${found.join(', ')}` : 'no duplicates found',
-    largest.length ? `largest topics: ${largest.join('; ')}` : '',
-  ]
-    .filter(Boolean)
-    .join('; ');
-}
-
-/** @param {string[]|undefined} lines */
-function listed(lines) {
-  return [lines ?? []].flat().join('; ');
-}
-
-/** @param {{n_experts: number, top_k: number, layers: number[]}|null} moe */
-function expertsOf(moe) {
-  if (!moe) return 'none: the model is dense';
-  // Which layers have them, and the positions, only the self-check of a foreign model finds.
-  const where = moe.layers.length > 0 ? ` in layers ${moe.layers.join(', ')}` : '';
-  return `${moe.n_experts}${where}; the router chooses ${moe.top_k} for each token`;
-}
-
-/** Sizes of the measured data, which are not results. */
-const AMOUNTS = ['tokens', 'bytes', 'masked_words', 'rows', 'trained_tokens'];
-
-/** Of figures that come in groups, the one that counts, and what to call it. */
-/** @type {Record<string, [string, (found: any) => unknown]>} */
-const HEADLINES = {
-  bleu: ['BLEU', (found) => found.text],
-  alignment: ['error rate of the head that aligns words best', (found) => found.head?.error_rate],
-  bits_per_token: ['bits per token', (found) => found.inside_trained_length ?? found],
-};
-
-/** @param {any} found a figure, or a group of them with one weight */
-const weightIn = (found) => found?.weight ?? found;
-
-/** Single numbers, the weights of heads, and headlines; whole tables belong to the card's file. */
-function metricsOf(metrics = {}) {
-  return Object.entries(metrics)
-    .filter(([name]) => !AMOUNTS.includes(name))
-    .flatMap(([name, value]) => {
-      const [title, read] = HEADLINES[name] ?? [name.replace(/_/g, ' '), weightIn];
-      const figure = read(value);
-      return typeof figure === 'number' ? [`${title} ${Number(figure.toPrecision(3))}`] : [];
-    })
-    .join(' · ');
+/** Opens the browser's dialog. @returns {Promise<File>} never settled if none is chosen */
+export function chooseFile() {
+  const input = element('input', { type: 'file', accept: 'text/*,.txt,.md' });
+  return new Promise((resolve) => {
+    input.addEventListener('change', () => {
+      if (input.files?.[0]) resolve(input.files[0]);
+    });
+    input.click();
+  });
 }

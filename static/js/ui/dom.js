@@ -2,7 +2,6 @@
  * The browser: building elements, placing boxes, copying, saving and reading files, and the theme's colours.
  */
 
-import { inBytes } from '../data/format.js';
 import { levelOf } from '../plot/colour.js';
 
 /**
@@ -98,74 +97,6 @@ export function partOf(host, selector, kind) {
 }
 
 /** @typedef {{left: number, top: number, width: number, height: number}} Box */
-
-const GAP = 12;
-const EDGE = 8;
-
-/**
- * Places a card beside its target: right, left, below or above, wherever it fits; otherwise at the
- * bottom of the screen.
- * @param {Box} target
- * @param {{width: number, height: number}} card
- * @param {{width: number, height: number}} screen
- * @returns {{left: number, top: number}}
- */
-export function placeBeside(target, card, screen) {
-  /** @param {number} value @param {number} most */
-  const within = (value, most) => Math.max(EDGE, Math.min(value, most - EDGE));
-  const top = within(target.top, screen.height - card.height);
-  const left = within(target.left, screen.width - card.width);
-  const places = [
-    { left: target.left + target.width + GAP, top },
-    { left: target.left - GAP - card.width, top },
-    { left, top: target.top + target.height + GAP },
-    { left, top: target.top - GAP - card.height },
-  ];
-  /** @param {{left: number, top: number}} place */
-  const fits = (place) =>
-    place.left >= EDGE &&
-    place.top >= EDGE &&
-    place.left + card.width <= screen.width - EDGE &&
-    place.top + card.height <= screen.height - EDGE;
-  return (
-    places.find(fits) ?? {
-      left: within(screen.width, screen.width - card.width),
-      top: within(screen.height, screen.height - card.height),
-    }
-  );
-}
-
-/**
- * @param {string} text
- * @throws {Error} which says what to do
- */
-export async function copy(text) {
-  if (navigator.clipboard) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return;
-    } catch {
-      // The older way may still be open.
-    }
-  }
-  if (!copyBySelection(text))
-    throw new Error(
-      'the browser does not let this page copy; open it over HTTPS or at localhost, or save a file instead',
-    );
-}
-
-/** @param {string} text */
-function copyBySelection(text) {
-  const focused = /** @type {HTMLElement} */ (document.activeElement);
-  const box = element('textarea', { class: 'unseen', 'aria-hidden': 'true', readonly: true });
-  box.value = text;
-  document.body.append(box);
-  box.select();
-  const isDone = document.execCommand('copy');
-  box.remove();
-  focused?.focus();
-  return isDone;
-}
 
 /** @param {Blob} blob @param {string} name @returns {string} what to say about it */
 export function save(blob, name) {
@@ -324,107 +255,45 @@ export function createHelp(title) {
   };
 }
 
-/** Pixels of a saved picture for one of the page, and the margin around it. */
-const PICTURE = { scale: 2, margin: 8 };
-
-/**
- * Saves a part of the page as a PNG: its canvases, and words as they stand on it.
- * @param {HTMLElement} part
- * @param {string} words a selector
- * @param {string} name of the file
- * @param {(message: string) => void} announce
- */
-export async function savePicture(part, words, name, announce) {
-  try {
-    announce(save(await pictureOf(part, words), name));
-  } catch (error) {
-    announce(`Export failed: ${/** @type {Error} */ (error).message}.`);
-  }
-}
-
-/** @param {HTMLElement} part @param {string} words @returns {Promise<Blob>} */
-function pictureOf(part, words) {
-  const { scale, margin } = PICTURE;
-  const box = part.getBoundingClientRect();
-  const [width, height] = [box.width, box.height].map((side) =>
-    Math.ceil((side + 2 * margin) * scale),
-  );
-  const picture = element('canvas', { width, height });
-  const context = picture.getContext('2d');
-  if (!context) throw new Error('this browser paints no pictures');
-  context.fillStyle = palette().surface;
-  context.fillRect(0, 0, width, height);
-  context.scale(scale, scale);
-  context.translate(margin - box.left, margin - box.top);
-  context.imageSmoothingEnabled = false;
-  for (const canvas of part.querySelectorAll('canvas')) {
-    const place = canvas.getBoundingClientRect();
-    if (place.width > 0)
-      context.drawImage(canvas, place.left, place.top, place.width, place.height);
-  }
-  for (const node of part.querySelectorAll(words)) write(context, node);
-  return new Promise((resolve, reject) => {
-    const tooLarge = 'the picture is too large for this browser; save a single head instead';
-    picture.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(tooLarge))));
-  });
-}
-
-/** A word as it stands on the page. @param {CanvasRenderingContext2D} context @param {Element} node */
-function write(context, node) {
-  const words = node.textContent.trim();
-  const range = document.createRange();
-  range.selectNodeContents(node);
-  const { left, top, width, height } = range.getBoundingClientRect();
-  if (words === '' || width === 0) return;
-  const { color, fontSize, fontWeight, fontFamily } = getComputedStyle(node);
-  context.fillStyle = color;
-  context.font = `${fontWeight} ${fontSize} ${fontFamily}`;
-  context.textBaseline = 'middle';
-  context.fillText(words, left, top + height / 2);
-}
-
-/** More than any server of this kind reads by default, in bytes. */
-const LARGEST_FILE = 4e6;
-
-/** Opens the browser's dialog. @returns {Promise<File>} never settled if none is chosen */
-export function chooseFile() {
-  const input = element('input', { type: 'file', accept: 'text/*,.txt,.md' });
-  return new Promise((resolve) => {
-    input.addEventListener('change', () => {
-      if (input.files?.[0]) resolve(input.files[0]);
-    });
-    input.click();
-  });
-}
-
-/**
- * @param {Pick<File, 'name'|'size'|'arrayBuffer'>} file
- * @returns {Promise<string>}
- * @throws {Error} a sentence: it is too large, empty, or not text
- */
-export async function readTextFile(file) {
-  const { name, size } = file;
-  if (size > LARGEST_FILE)
-    throw new Error(`${name} has ${inBytes(size)}; a file may have ${inBytes(LARGEST_FILE)}.`);
-  const text = textIn(await file.arrayBuffer());
-  if (text === null) throw new Error(`${name} is not text in UTF-8.`);
-  if (text.trim() === '') throw new Error(`${name} is empty.`);
-  return text;
-}
-
-/** @param {ArrayBuffer} bytes @returns {string|null} null: they are not text in UTF-8 */
-function textIn(bytes) {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return text.includes('\0') ? null : text.replace(/\r\n?/g, '\n');
-  } catch {
-    return null;
-  }
-}
-
 const HEIGHTS = { least: 320, most: 760, beside: 120 };
 
 /** The greatest height of a drawing that still fits on the screen. @param {number} windowHeight */
 export function plotHeight(windowHeight) {
   return Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, windowHeight - HEIGHTS.beside));
+}
+
+const GAP = 12;
+const EDGE = 8;
+
+/**
+ * Places a card beside its target: right, left, below or above, wherever it fits; otherwise at the
+ * bottom of the screen.
+ * @param {Box} target
+ * @param {{width: number, height: number}} card
+ * @param {{width: number, height: number}} screen
+ * @returns {{left: number, top: number}}
+ */
+export function placeBeside(target, card, screen) {
+  /** @param {number} value @param {number} most */
+  const within = (value, most) => Math.max(EDGE, Math.min(value, most - EDGE));
+  const top = within(target.top, screen.height - card.height);
+  const left = within(target.left, screen.width - card.width);
+  const places = [
+    { left: target.left + target.width + GAP, top },
+    { left: target.left - GAP - card.width, top },
+    { left, top: target.top + target.height + GAP },
+    { left, top: target.top - GAP - card.height },
+  ];
+  /** @param {{left: number, top: number}} place */
+  const fits = (place) =>
+    place.left >= EDGE &&
+    place.top >= EDGE &&
+    place.left + card.width <= screen.width - EDGE &&
+    place.top + card.height <= screen.height - EDGE;
+  return (
+    places.find(fits) ?? {
+      left: within(screen.width, screen.width - card.width),
+      top: within(screen.height, screen.height - card.height),
+    }
+  );
 }

@@ -4,21 +4,13 @@
  */
 
 import { BASE, call, fetchSafetensors } from '../api/calls.js';
-import {
-  counted,
-  exact,
-  inBytes,
-  escapeForPlotly,
-  shortened,
-  slugOf,
-  visibleLine,
-} from '../data/format.js';
+import { counted, inBytes, escapeForPlotly, shortened, visibleLine } from '../data/format.js';
 import { openingElement, openingOf, tileElement } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
-import { withoutNulls } from '../data/trace.js';
+import { withoutNulls } from '../api/answers.js';
 import { captionOf, selfTelling } from '../plot/publication.js';
 import { plotlyAddress } from '../plot/renderer.js';
-import { copy, palette, save } from './dom.js';
+import { palette, save, element } from './dom.js';
 
 /**
  * @import { Card, Trace } from '../data/trace.js'
@@ -389,4 +381,63 @@ function field(text) {
   const isNumber = text.trim() !== '' && Number.isFinite(Number(text));
   const safe = /^[=+\-@\t\r]/.test(text) && !isNumber ? `\t${text}` : text;
   return /[",\r\n\t]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+}
+
+/**
+ * @param {string} text
+ * @throws {Error} which says what to do
+ */
+export async function copy(text) {
+  if (navigator.clipboard) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return;
+    } catch {
+      // The older way may still be open.
+    }
+  }
+  if (!copyBySelection(text))
+    throw new Error(
+      'the browser does not let this page copy; open it over HTTPS or at localhost, or save a file instead',
+    );
+}
+
+/** @param {string} text */
+function copyBySelection(text) {
+  const focused = /** @type {HTMLElement} */ (document.activeElement);
+  const box = element('textarea', { class: 'unseen', 'aria-hidden': 'true', readonly: true });
+  box.value = text;
+  document.body.append(box);
+  box.select();
+  const isDone = document.execCommand('copy');
+  box.remove();
+  focused?.focus();
+  return isDone;
+}
+
+/**
+ * The first words of a text as a part of a file's name: `doctor-mouse-sat-down`.
+ * @param {string} text
+ * @returns {string} empty if the text has no letters
+ */
+export function slugOf(text) {
+  const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+  return words.slice(0, SLUG_WORDS).join('-').slice(0, LONGEST_SLUG).replace(/-$/, '');
+}
+
+const LONGEST_SLUG = 60;
+const SLUG_WORDS = 6;
+
+/**
+ * A number as it is, in as few digits as give it back: nine are enough for any float32.
+ * @param {number} value
+ * @returns {string} `0.1` for the float32 next to it, which is 0.10000000149011612
+ */
+export function exact(value) {
+  if (Math.fround(value) !== value) return String(value);
+  for (let digits = 1; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return String(short);
+  }
+  return String(Number(value.toPrecision(9)));
 }

@@ -16,7 +16,7 @@ import {
 } from '../data/attention.js';
 import { share, shortShare } from '../data/format.js';
 import { isCausal } from '../data/trace.js';
-import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
+import { peak, paintHeads } from '../plot/colour.js';
 import { walk } from './plot.js';
 import { element } from './dom.js';
 
@@ -157,7 +157,8 @@ export function createHeads({ onChoose }) {
       };
       if (isSame(look, painted)) return;
       fit(frame, size, nColumns);
-      paint({ canvas, frame, cells, rows, pictures }, look);
+      const pictureOf = (/** @type {LabelledHead} */ head) => pictures.get(keyOf(head));
+      paintHeads({ canvas, frame, cells, rows, pictureOf }, look);
       painted = look;
     },
   };
@@ -404,9 +405,6 @@ function fit(frame, size, nColumns) {
   frame.style.setProperty('--heads', String(nColumns));
 }
 
-/** The least width of a mark, in pixels. */
-const LEAST_MARK = 7;
-
 /** @param {{layer: number, head: number}} of */
 const keyOf = ({ layer, head }) => `${layer} ${head}`;
 
@@ -437,69 +435,4 @@ function picturesOf(trace, place) {
     }
   }
   return found;
-}
-
-/**
- * All maps into one picture, and that onto the canvas at once.
- * @param {{canvas: HTMLCanvasElement, frame: HTMLElement, cells: HTMLElement[][], rows: Row[], pictures: Pictures}} drawn
- * @param {Look} look
- */
-function paint({ canvas, frame, cells, rows, pictures }, look) {
-  const { size, range, theme, ratio } = look;
-  const box = frame.getBoundingClientRect();
-  const width = Math.max(1, Math.round(box.width * ratio));
-  const height = Math.max(1, Math.round(box.height * ratio));
-  const side = Math.round(size * ratio);
-  const image = new ImageData(width, height);
-  const sheet = { pixels: new Uint32Array(image.data.buffer), width };
-  const inks = inksOf(sequential(theme));
-  /** @param {number} place @param {number} most */
-  const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
-  /** @type {Placed[]} */
-  const squares = [];
-  rows.forEach(({ heads }, row) =>
-    heads.forEach((head, column) => {
-      const picture = pictures.get(keyOf(head));
-      if (!picture) return;
-      const { left, top } = cells[row][column].getBoundingClientRect();
-      const square = {
-        left: within(left - box.left, width),
-        top: within(top - box.top, height),
-        size: side,
-      };
-      squares.push({ ...square, picture });
-      if (side <= Math.min(width, height))
-        paintInto(
-          sheet,
-          square,
-          { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 },
-          inks,
-        );
-    }),
-  );
-  Object.assign(canvas, { width, height });
-  Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
-  const context = canvas.getContext('2d');
-  context?.putImageData(image, 0, 0);
-  if (context && look.key >= 0) for (const square of squares) mark(context, square, look);
-}
-
-/**
- * A frame around one cell, large enough to be seen, light on dark.
- * @param {CanvasRenderingContext2D} context
- * @param {Placed} square
- * @param {Look} look
- */
-function mark(context, { left, top, size, picture }, { query, key, beam, ratio }) {
-  const [across, down] = [size / picture.columns, size / picture.rows];
-  const reach = Math.max(LEAST_MARK * ratio, across + 2 * ratio, down + 2 * ratio);
-  const [x, y] = [left + (key + 0.5) * across, top + (query + 0.5) * down];
-  for (const [colour, width] of /** @type {const} */ ([
-    ['#fff', 3],
-    [beam, 1.5],
-  ])) {
-    context.strokeStyle = colour;
-    context.lineWidth = width * ratio;
-    context.strokeRect(x - reach / 2, y - reach / 2, reach, reach);
-  }
 }

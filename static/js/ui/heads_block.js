@@ -4,19 +4,19 @@
  */
 
 import {
-  helpOf,
   labelsExplained,
   placeOf,
   strongestHeads,
   tokensOf,
   labelledHeads,
-  rankedByPair,
+  weightsAt,
 } from '../data/attention.js';
 import { share, capitalised, named, positionLabels } from '../data/format.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
 import { queryOf, choosing } from '../state/state.js';
-import { button, createHelp, element, partOf, savePicture, segment } from './dom.js';
+import { button, createHelp, element, partOf, segment } from './dom.js';
 import { createHeads } from './heads.js';
+import { isCausal } from '../data/trace.js';
 
 /**
  * @import { Place } from '../data/attention.js'
@@ -70,8 +70,13 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       parts: options.map(([, title, meaning]) => [title, meaning]),
     })),
   ]);
-  const savePng = () =>
-    savePicture(partOf(block, '.heads', HTMLElement), WORDS, 'headlight-all-heads.png', announce);
+  const savePng = async () =>
+    (await import('./picture.js')).savePicture(
+      partOf(block, '.heads', HTMLElement),
+      WORDS,
+      'headlight-all-heads.png',
+      announce,
+    );
   const png = button('PNG', savePng, {
     class: 'heads-png',
     title: 'Save the maps of all heads as an image',
@@ -332,4 +337,35 @@ function countSaid(all) {
 /** @param {string} title @param {number} index */
 function optionOf(title, index) {
   return element('option', { value: String(index) }, title);
+}
+
+/**
+ * The meaning of a score, and the number of queries it covers.
+ * @param {{help: string, queries: number}} pattern
+ */
+export function helpOf({ help, queries }) {
+  return `${help}; here over ${queries === 1 ? '1 query' : `${queries} queries`}`;
+}
+
+/**
+ * The heads that link two tokens: all heads of a place, ranked by their weight from one to the other.
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {number} query
+ * @param {number} key
+ * @returns {{layer: number, head: number, weight: number}[]} the highest weight first; empty if the key is masked
+ */
+export function rankedByPair(trace, place, query, key) {
+  return weightsAt(place, trace)
+    .flatMap(({ layer, site }) => {
+      if (isCausal(site) && key > query) return [];
+      const { shape, data, scale } = trace.tensors[site];
+      const [nHeads, nQueries, nKeys] = shape;
+      return Array.from({ length: nHeads }, (_, head) => ({
+        layer,
+        head,
+        weight: data[(head * nQueries + query) * nKeys + key] * scale,
+      }));
+    })
+    .sort((a, b) => b.weight - a.weight);
 }

@@ -6,7 +6,7 @@
 import { ceilingOf } from '../data/arithmetic.js';
 import { sequential } from '../plot/colour.js';
 import { walk } from './plot.js';
-import { button, element, palette, paintValues, savePicture } from './dom.js';
+import { button, element, palette, paintValues } from './dom.js';
 
 /**
  * @import { Trace } from '../data/trace.js'
@@ -61,7 +61,13 @@ export function shrunk({ data, offset, rows, columns, scale, isCausal }, side) {
 export function createMapHeads({ onState, onSight, announce }, mapsOf) {
   const body = element('div', { class: 'map-heads-body' });
   const caption = element('p', { class: 'heads-caption' });
-  const savePng = () => savePicture(body, '.map-heads-layer', 'headlight-all-heads.png', announce);
+  const savePng = async () =>
+    (await import('./picture.js')).savePicture(
+      body,
+      '.map-heads-layer',
+      'headlight-all-heads.png',
+      announce,
+    );
   const png = button('PNG', savePng, {
     class: 'heads-png',
     title: 'Save the maps of all heads as an image',

@@ -354,10 +354,15 @@ test('a foreign model that is loaded already is not looked up again', async () =
   equal(told('onCatalogue').length, 1);
 });
 
-test('the full card is fetched for a model whose card is short', async () => {
+test('the full card of a model whose card is short is fetched once it is wanted', async () => {
   const { calls, reader, told } = await opened({ model: 'foreign' });
   equal(reader.fullCard(), reader.card);
   const full = { ...FOREIGN, sites: [] };
+  ok(
+    !calls.some(({ body }) => body?.card === 'foreign'),
+    'it is not asked for before it is wanted',
+  );
+  reader.wantCard();
   calls.find(({ body }) => body.card === 'foreign').resolve({ card: full });
   await settled();
   ok(told('onAnswer').length > 0);

@@ -16,14 +16,14 @@ import { highestIn } from '../../../static/js/data/trace.js';
 import {
   amount,
   counted,
-  exact,
   percent,
-  rounded,
   share,
   signed,
   small,
   tick,
 } from '../../../static/js/data/format.js';
+import { exact } from '../../../static/js/ui/exports.js';
+import { rounded } from '../../../static/js/ui/model_card.js';
 import { near } from '../sample.js';
 
 test('an amount has the digits that count', () => {

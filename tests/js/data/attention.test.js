@@ -11,10 +11,10 @@ import {
   placesOf,
   predictingSide,
   profileInWords,
-  rankedByPair,
   sideOf,
   stackOf,
 } from '../../../static/js/data/attention.js';
+import { rankedByPair } from '../../../static/js/ui/heads_block.js';
 import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
 
 test('a model has the places whose weights its trace holds', () => {

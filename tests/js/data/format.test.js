@@ -9,9 +9,9 @@ import {
   partsOf,
   quoted,
   shortened,
-  slugOf,
   visible,
 } from '../../../static/js/data/format.js';
+import { slugOf } from '../../../static/js/ui/exports.js';
 
 test('invisible characters are shown by a symbol, a name or their code point', () => {
   equal(visible(' it'), '·it');

@@ -2,7 +2,8 @@
 
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
-import { helpOf, placeOf, strongestHeads } from '../../../static/js/data/attention.js';
+import { helpOf } from '../../../static/js/ui/heads_block.js';
+import { placeOf, strongestHeads } from '../../../static/js/data/attention.js';
 import { headToOpen } from '../../../static/js/data/head_insight.js';
 import { headLabels, sampleTrace, tensor } from '../sample.js';
 

@@ -2,8 +2,13 @@
 
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
-import { ceilingOf, frequencies, pairsOf, wavesOf } from '../../../static/js/data/arithmetic.js';
-import { speedFacts } from '../../../static/js/data/format.js';
+import {
+  ceilingOf,
+  frequencies,
+  pairsOf,
+  wavesOf,
+  speedFacts,
+} from '../../../static/js/data/arithmetic.js';
 
 const [ROWS, WIDTH] = [9, 8];
 

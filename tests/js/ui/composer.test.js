@@ -15,13 +15,8 @@ import {
   texts,
   type,
 } from '../browser.js';
-import {
-  claimInWords,
-  corpusOf,
-  createComposer,
-  readInText,
-  showCard,
-} from '../../../static/js/ui/composer.js';
+import { claimInWords, createComposer, readInText } from '../../../static/js/ui/composer.js';
+import { corpusOf, showCard } from '../../../static/js/ui/model_card.js';
 import { readInWords } from '../../../static/js/ui/page.js';
 
 const CORPUS = {

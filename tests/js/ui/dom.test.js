@@ -15,6 +15,10 @@ import {
   settled,
   texts,
 } from '../browser.js';
+import { savePicture } from '../../../static/js/ui/picture.js';
+import { chooseFile } from '../../../static/js/ui/composer.js';
+import { readTextFile } from '../../../static/js/ui/text_file.js';
+import { copy } from '../../../static/js/ui/exports.js';
 import * as dom from '../../../static/js/ui/dom.js';
 
 beforeEach(() => blank());
@@ -122,19 +126,19 @@ test('a text is copied by the clipboard, by selection, or with a way out', async
     copied.push([command, document.activeElement.value ?? '', document.activeElement.tagName]);
     return true;
   };
-  await dom.copy('a');
+  await copy('a');
   deepEqual(copied.splice(0), ['a']);
   clipboard.writeText = () => Promise.reject(new Error('no'));
   const focused = document.body.appendChild(dom.element('input'));
   focused.focus();
-  await dom.copy('b');
+  await copy('b');
   equal(copied.splice(0)[0][0], 'copy');
   equal(document.activeElement, focused);
   equal(find('textarea'), null);
   document.execCommand = () => false;
-  await rejects(dom.copy('c'), /does not let/);
+  await rejects(copy('c'), /does not let/);
   Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true });
-  await rejects(dom.copy('c'), /does not let/);
+  await rejects(copy('c'), /does not let/);
 });
 
 test('a file is saved under its name', async () => {
@@ -238,7 +242,7 @@ test('a picture holds the canvases and the words of a part', async () => {
   layOut(blankWord, { left: 30, top: 60, width: 20, height: 10 });
   ok(hidden);
   const said = [];
-  await dom.savePicture(part, 'b', 'all.png', (message) => said.push(message));
+  await savePicture(part, 'b', 'all.png', (message) => said.push(message));
   equal(saved.at(-1).name, 'all.png');
   match(said[0], /all\.png/);
   const [picture, calls] = [...painted].at(-1);
@@ -255,11 +259,11 @@ test('a picture holds the canvases and the words of a part', async () => {
   equal(given('fillStyle').length, 2);
   const { toBlob } = window.HTMLCanvasElement.prototype;
   window.HTMLCanvasElement.prototype.toBlob = (done) => done(null);
-  await dom.savePicture(part, 'b', 'all.png', (message) => said.push(message));
+  await savePicture(part, 'b', 'all.png', (message) => said.push(message));
   match(said[1], /failed.*too large/);
   const { getContext } = window.HTMLCanvasElement.prototype;
   window.HTMLCanvasElement.prototype.getContext = () => null;
-  await dom.savePicture(part, 'b', 'all.png', (message) => said.push(message));
+  await savePicture(part, 'b', 'all.png', (message) => said.push(message));
   match(said[2], /failed.*no pictures/);
   Object.assign(window.HTMLCanvasElement.prototype, { toBlob, getContext });
 });
@@ -271,7 +275,7 @@ test('the browser’s dialog hands on the chosen file, and none if none is chose
     input = this;
   };
   let chosen = null;
-  dom.chooseFile().then((file) => (chosen = file));
+  chooseFile().then((file) => (chosen = file));
   equal(input.type, 'file');
   send(input, 'change');
   await settled();
@@ -289,12 +293,12 @@ const fileOf = (content, size) => {
 };
 
 test('a file is read if it is text of a fair size', async () => {
-  equal(await dom.readTextFile(fileOf('a\r\nb\rc\nd')), 'a\nb\nc\nd');
-  equal(await dom.readTextFile(fileOf('a', 4e6)), 'a');
-  await rejects(dom.readTextFile(fileOf('a', 4e6 + 1)), /a\.txt has 4/);
-  await rejects(dom.readTextFile(fileOf(' \n')), /empty/);
-  await rejects(dom.readTextFile(fileOf('a\0')), /not text/);
-  await rejects(dom.readTextFile(fileOf(Uint8Array.of(0xff, 0xfe))), /not text/);
+  equal(await readTextFile(fileOf('a\r\nb\rc\nd')), 'a\nb\nc\nd');
+  equal(await readTextFile(fileOf('a', 4e6)), 'a');
+  await rejects(readTextFile(fileOf('a', 4e6 + 1)), /a\.txt has 4/);
+  await rejects(readTextFile(fileOf(' \n')), /empty/);
+  await rejects(readTextFile(fileOf('a\0')), /not text/);
+  await rejects(readTextFile(fileOf(Uint8Array.of(0xff, 0xfe))), /not text/);
 });
 
 test('a name with an index is set as a symbol', () => {
@@ -315,7 +319,7 @@ test('what is copied by selection is hidden, and opens no keyboard', async () =>
     seen.push([value, readOnly, isHidden, selectionEnd - selectionStart]);
     return true;
   };
-  await dom.copy('two words');
+  await copy('two words');
   deepEqual(seen, [['two words', true, 'true', 9]]);
   equal(find('textarea'), null);
 });

@@ -17,8 +17,8 @@ import {
   type,
 } from '../browser.js';
 import { Problem } from '../../../static/js/api/calls.js';
+import { askForKey } from '../../../static/js/ui/dialogs.js';
 import {
-  askForKey,
   createKeys,
   createLater,
   createPageStatus,
@@ -316,7 +316,13 @@ test('the links are a menu on a phone, which closes behind what is chosen', () =
   equal(links.popover ?? null, null);
 });
 
-test('letters are keys of the page, unless something is typed or they are off', () => {
+/** The dialogs are loaded when one opens. */
+async function loaded() {
+  await import('../../../static/js/ui/dialogs.js');
+  await null;
+}
+
+test('letters are keys of the page, unless something is typed or they are off', async () => {
   localStorage.clear();
   createKeys(byId('keys'), handlers);
   const after = (key, members, target = document.body) => {
@@ -342,11 +348,13 @@ test('letters are keys of the page, unless something is typed or they are off', 
   byId('main').addEventListener('keydown', (event) => event.preventDefault(), { once: true });
   deepEqual(after('h', {}, byId('main')), [false]);
   press(document.body, '?');
+  await loaded();
   const dialog = find('dialog.keys');
   ok(dialog.open);
   ok(all('kbd', dialog).length > 10);
   deepEqual(after('h'), [true]);
   byId('keys').click();
+  await loaded();
   dialog.close();
   const box = find('input[type="checkbox"]', dialog);
   ok(box.checked);
@@ -354,6 +362,7 @@ test('letters are keys of the page, unless something is typed or they are off', 
   deepEqual(after('h'), [true]);
   equal(localStorage.length, 1);
   byId('keys').click();
+  await loaded();
   equal(all('dialog.keys').length, 1);
   ok(dialog.open);
   dialog.close();
@@ -364,6 +373,7 @@ test('letters are keys of the page, unless something is typed or they are off', 
   createKeys(byId('keys'), { onStep: () => calls.push(['second']) });
   deepEqual(after('h'), [true]);
   byId('keys').click();
+  await loaded();
   ok(!find('dialog.keys input').checked);
 });
 

@@ -18,7 +18,8 @@ import { element, palette, withSymbols } from '../dom.js';
 import { painted } from '../../plot/renderer.js';
 import { spokenPowers, withPowers } from '../formula.js';
 import { createForm } from './form.js';
-import { createPictures, createProblem, createScrubber, createTables } from './results.js';
+import { createPictures, createProblem, createScrubber } from './results.js';
+import { createTables } from './tables.js';
 
 /**
  * @import { RunState } from '../../api/experiments.js'

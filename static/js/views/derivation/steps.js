@@ -4,16 +4,8 @@
  */
 
 import { highestIn } from '../../data/trace.js';
-import {
-  counted,
-  decimal,
-  share,
-  small,
-  speedFacts,
-  enumerated,
-  named,
-  quoted,
-} from '../../data/format.js';
+import { counted, decimal, share, small, enumerated, named, quoted } from '../../data/format.js';
+import { speedFacts } from '../../data/arithmetic.js';
 import { differences, hiddenReason, lengthOf, shareOf } from './derivation.js';
 import {
   outputFormula,

@@ -4,8 +4,8 @@
  * pair of dimensions is a point on a circle: where it starts, its arc, and where it ends.
  */
 
-import { anglesOf, blocksOf, checked, turned, wavesOf } from '../../data/arithmetic.js';
-import { amount, counted, signed, small, speedFacts, quoted } from '../../data/format.js';
+import { anglesOf, blocksOf, checked, turned, wavesOf, speedFacts } from '../../data/arithmetic.js';
+import { amount, counted, signed, small, quoted } from '../../data/format.js';
 import { matrixAt, range, rowOf } from '../../data/trace.js';
 import { isNarrow, band } from '../../plot/scales.js';
 import { choosingModel, queryOf } from '../../state/state.js';

@@ -4,21 +4,9 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { hasTwoSides, predictingSide, tokensOf, sideOf } from '../../data/attention.js';
-import {
-  amount,
-  percent,
-  signed,
-  capitalised,
-  enumerated,
-  named,
-  tokenLabels,
-} from '../../data/format.js';
+import { hasTwoSides, predictingSide, tokensOf } from '../../data/attention.js';
+import { percent, signed, capitalised, enumerated, named } from '../../data/format.js';
 import { nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
-import { chart } from '../../plot/chart.js';
-import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
-import { isNarrow, band } from '../../plot/scales.js';
-import { cell } from '../../plot/marks/mark.js';
 import {
   differenceOf,
   expertsOf,
@@ -42,6 +30,7 @@ import {
   requestOf,
   showOf,
 } from './subject.js';
+import { patchingInWords, patchingFigure } from './patching.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
@@ -392,162 +381,4 @@ function marksOf(trace, { position }, { token, side }) {
 /** A bar of a head opens the head. @param {Part} part @returns {Patch} */
 function opening({ layer, head, where }) {
   return head === undefined ? {} : { view: 'attention', layer, head, ...(where && { where }) };
-}
-
-/** @type {Record<string, string>} */
-const PATCHED_TITLES = {
-  residual: 'Stream before each layer',
-  self_attention: 'Attention',
-  cross_attention: 'Cross-attention',
-};
-
-/** Which activation of the second sentence is put in. @type {Record<string, string>} */
-const PATCHED_HELP = {
-  residual: 'The stream of one token before one layer.',
-  self_attention: 'The output of the attention of one layer at one token.',
-  cross_attention: 'The output of the cross-attention of one layer at one token.',
-};
-/** The change of a logit difference below which its shares say little. */
-const SMALL_CHANGE = 0.5;
-/** The change below which a share has one digit. */
-const COARSE_CHANGE = 1e-2;
-
-/**
- * The change that is shared out, and the places whose stream carries most of it.
- * @param {Trace} trace
- * @param {Found} found
- * @returns {string[]}
- */
-export function patchingInWords(trace, found) {
-  const [own, other] = found.differences.data;
-  const [token, against] = [found.token, found.against].map(({ text }) => nameOfGuess(text));
-  const headline = `The logit of “${token}” minus that of “${against}” is ${withSign(own)} here and ${withSign(other)} with the second sentence.`;
-  if (Math.abs(other - own) < SMALL_CHANGE)
-    return [
-      headline,
-      'That is a small change, so its shares say little: choose two words that the sentences decide between.',
-    ];
-  const name = Object.keys(found).findLast(
-    (one) => one.endsWith('.residual') && found[one].axes?.[0] === 'layer',
-  );
-  if (!name) return [headline];
-  const tokens = tokensOf(trace, sideOf(name.startsWith('encoder') ? 'encoder' : 'decoder', trace));
-  const of = hasTwoSides(trace) ? `${name.split('.')[0]} ` : '';
-  const shares = matrixAt(found[name]);
-  const [first, last] = [0, shares.rows - 1].map((layer) => {
-    const row = rowOf(shares, layer);
-    const at = row.indexOf(Math.max(...row));
-    return `before ${of}layer ${layer} by the stream at ${named(tokens, at)} (${percentOf(row[at], other - own)})`;
-  });
-  return [headline, `Most of the change is carried ${first}, and ${last}.`];
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state with the panel’s `chart`, the name of the array
- * @param {Found} found
- * @returns {Figure}
- */
-export function patchingFigure(trace, state, found) {
-  const name = found[state.chart]
-    ? state.chart
-    : Object.keys(found).find((one) => found[one]?.axes?.[0] === 'layer');
-  const [stack, part, heads] = name.split('.');
-  const side = sideOf(stack === 'encoder' ? 'encoder' : 'decoder', trace);
-  const array = found[name];
-  const numbered = Array.from({ length: array.shape[1] }, (_, head) => ({
-    ...trace.tokens[0],
-    text: `h${head}`,
-    part: null,
-  }));
-  const before = hasTwoSides(trace) ? `${capitalised(stack)}: ` : '';
-  const title = `${before}${PATCHED_TITLES[part] ?? part}${heads ? ', by head' : ''}`;
-  return {
-    title,
-    help: heads ? 'The output of one head, at every token.' : PATCHED_HELP[part],
-    summary: `${title}: the share of the change that each layer and ${heads ? 'head' : 'position'} carries.`,
-    ...sharesFigure(array, heads ? numbered : tokensOf(trace, side), state, {
-      side,
-      title,
-      request: requestOf(trace, state),
-      change: found.differences.data[1] - found.differences.data[0],
-      where: part === 'cross_attention' ? 'cross' : hasTwoSides(trace) ? stack : '',
-    }),
-  };
-}
-
-/**
- * A map of shares, layers by positions or by heads.
- * @param {NamedArray} array
- * @param {Token[]} columns
- * @param {Frame} state
- * @param {{side: Side, title: string, request: Record<string, any>, where: string, change: number}} of
- */
-function sharesFigure(array, columns, state, { side, title, request, where, change }) {
-  const [rows, count] = array.shape;
-  const isOfHeads = array.axes[1] === 'head';
-  const labels = tokenLabels(columns);
-  const matrix = { rows, columns: count, data: Float64Array.from(array.data) };
-  const layers = Array.from({ length: rows }, (_, layer) => `layer ${layer}`);
-  /** @param {number} column */
-  const nameOf = (column) => (isOfHeads ? `head ${column}` : labels[column]);
-  /** @param {Datum} datum */
-  const say = ({ row, column, value }) =>
-    `${title}, layer ${row}, ${isOfHeads ? '' : 'token '}${nameOf(column)}: it carries ${percentOf(value, change)} of what the other sentence changes`;
-  const best = highestIn(matrix.data);
-  const start = { row: Math.floor(best / count), column: best % count };
-  const most = Math.max(1, ...matrix.data.map(Math.abs));
-  return chart(
-    {
-      x: band(labels, { side: 'top', isSlanted: true }),
-      y: band(layers, { side: 'top', isSlanted: true, letters: 19 }),
-      isSwapped: isNarrow(state.width),
-      marks: [
-        cell(matrix, {
-          ramp: {
-            title: '% of the change',
-            domain: [-most, most],
-            isDiverging: true,
-            write: (value) => amount(100 * value),
-          },
-          text: ({ value }) => String(Math.round(100 * value) || 0).replace('-', '−'),
-          format: (value) => percentOf(value, change),
-          name: ({ row, column }) => `layer ${row}, ${nameOf(column)}`,
-          say,
-          tokens: ({ column }) => (isOfHeads ? {} : { key: column }),
-          ...(isOfHeads && {
-            choose: ({ row, column }) => ({
-              view: 'attention',
-              layer: row,
-              head: column,
-              ...(where && { where }),
-            }),
-          }),
-        }),
-      ],
-      table: {
-        rows: { title: 'layer', labels: layers },
-        columns: { title: isOfHeads ? 'head' : 'token', labels },
-        quantity: 'share of the change in the logit difference',
-        request,
-      },
-      sentence: {
-        sides: { rows: side, columns: side },
-        rest: { readout: say({ ...start, value: matrix.data[best] }) },
-      },
-      cursor: { start, ...(isOfHeads && { chooseHint: 'Enter opens the head' }) },
-    },
-    state,
-  );
-}
-
-/**
- * A share of the change in tens of percent if rounding reaches the next digit.
- * @param {number} share
- * @param {number} change that is shared out
- * @returns {string} `97 %`, `−12 %`
- */
-function percentOf(share, change) {
-  const step = Math.abs(change) < COARSE_CHANGE ? 10 : 1;
-  return `${signed(step * Math.round((100 * share) / step), 0)} %`;
 }

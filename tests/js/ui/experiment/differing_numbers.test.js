@@ -3,7 +3,7 @@
 import { deepEqual } from 'node:assert/strict';
 import { test } from 'node:test';
 import { blank, texts } from '../../browser.js';
-import { createTables } from '../../../../static/js/ui/experiment/results.js';
+import { createTables } from '../../../../static/js/ui/experiment/tables.js';
 
 /** The notes below the numbers of one row. */
 function notesOf(values, others) {

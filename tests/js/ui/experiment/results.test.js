@@ -21,8 +21,8 @@ import {
   createPictures,
   createProblem,
   createScrubber,
-  createTables,
 } from '../../../../static/js/ui/experiment/results.js';
+import { createTables } from '../../../../static/js/ui/experiment/tables.js';
 
 const { handlers, take } = recorder(
   'onChoose',
