@@ -18,7 +18,8 @@ import { VIEWS } from './views/registry.js';
 /**
  * @import { Catalogue } from './api/calls.js'
  * @import { HeldTile } from './data/presentation.js'
- * @import { Ask, Card, NamedArray, Trace } from './data/trace.js'
+ * @import { Ask, NamedArray, Trace } from './data/trace.js'
+ * @import { Card } from './data/card.js'
  * @import { View, ViewState } from './plot/figure.js'
  * @import { Grid } from './plot/grid.js'
  * @import { Control } from './ui/controls.js'

@@ -19,7 +19,8 @@ import {
 } from './calls.js';
 
 /**
- * @import { Ask, Card, PositionalAsk, Token, Encoding, Trace } from '../data/trace.js'
+ * @import { Ask, PositionalAsk, Token, Encoding, Trace } from '../data/trace.js'
+ * @import { Card } from '../data/card.js'
  * @import { Catalogue } from './calls.js'
  */
 

@@ -7,7 +7,8 @@ import { grouped } from '../data/format.js';
 import { choosingModel } from '../state/state.js';
 
 /**
- * @import { Card, PositionalAsk } from '../data/trace.js'
+ * @import { Card } from '../data/card.js'
+ * @import { PositionalAsk } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 

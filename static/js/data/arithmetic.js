@@ -17,7 +17,8 @@ import { amount, counted, grouped } from './format.js';
 
 /**
  * @import { Cell } from '../plot/grid.js'
- * @import { Matrix, Rotation } from './trace.js'
+ * @import { Matrix } from './trace.js'
+ * @import { Rotation } from './card.js'
  */
 
 /** @param {Matrix} matrix @returns {Cell} the cell with the largest absolute value */

@@ -4,7 +4,8 @@
  * show what is invisible, hold no markup, and name pieces of a character by their character.
  */
 
-/** @import { Rotation, Token } from './trace.js' */
+/** @import { Rotation } from './card.js'
+ * @import { Token } from './trace.js' */
 
 const MINUS = '−';
 

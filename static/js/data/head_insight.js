@@ -10,7 +10,8 @@ import { isMask } from './words.js';
 
 /**
  * @import { Place, Side } from './attention.js'
- * @import { Card, Matrix, Token, Trace } from './trace.js'
+ * @import { Card } from './card.js'
+ * @import { Matrix, Token, Trace } from './trace.js'
  * @import { ViewState } from '../plot/figure.js'
  */
 

@@ -19,7 +19,8 @@ import { matrixAt } from './trace.js';
 import { isMask } from './words.js';
 
 /**
- * @import { Card, NamedArray, Token, Trace } from './trace.js'
+ * @import { Card } from './card.js'
+ * @import { NamedArray, Token, Trace } from './trace.js'
  * @import { Patch, State } from '../state/state.js'
  */
 

@@ -7,7 +7,8 @@ import { withoutNulls } from '../api/answers.js';
 
 /**
  * @import { Grid } from '../plot/grid.js'
- * @import { Ask, Card, Edit, Trace } from './trace.js'
+ * @import { Ask, Edit, Trace } from './trace.js'
+ * @import { Card } from './card.js'
  * @import { Unit } from './words.js'
  */
 

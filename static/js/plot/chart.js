@@ -4,8 +4,8 @@
  */
 
 import { gridOf } from './grid.js';
-import { countOf, footOf, roomOf, squareRoom } from './room.js';
-import { axisOf, plainAxis, labelWidth } from './scales.js';
+import { countOf, axisOf, plainAxis, labelWidth } from './scales.js';
+import { footOf, roomOf, squareRoom } from './room.js';
 import { paperText } from './marks/mark.js';
 import { escapeForPlotly } from '../data/format.js';
 

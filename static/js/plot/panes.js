@@ -3,9 +3,8 @@
  */
 
 import { escapeForPlotly } from '../data/format.js';
-import { labelWidth, axisOf, plainAxis } from './scales.js';
+import { labelWidth, axisOf, plainAxis, countOf, leftOf } from './scales.js';
 import { paperText } from './marks/mark.js';
-import { countOf, leftOf } from './room.js';
 
 /**
  * @import { Drawn, Mark, Plan } from './marks/mark.js'

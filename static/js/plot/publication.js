@@ -9,7 +9,8 @@ import { escapeForPlotly, quotedLine, shortened } from '../data/format.js';
 import { css, levelOf, LEVELS, sequential } from './colour.js';
 
 /**
- * @import { Card, Trace } from '../data/trace.js'
+ * @import { Card } from '../data/card.js'
+ * @import { Trace } from '../data/trace.js'
  * @import { DrawnFigure, Figure, Layout } from './figure.js'
  * @import { Box, Grid } from './grid.js'
  */

@@ -4,7 +4,17 @@
  */
 
 import { amount, escapeForPlotly, tick } from '../data/format.js';
-import { isNarrow, labelWidth, labelRoom, leanOf, letteringOf, turnOf, SLANT } from './scales.js';
+import {
+  isNarrow,
+  labelWidth,
+  labelRoom,
+  leanOf,
+  letteringOf,
+  turnOf,
+  SLANT,
+  leftOf,
+  countOf,
+} from './scales.js';
 import { paperText } from './marks/mark.js';
 
 /**
@@ -40,11 +50,6 @@ import { paperText } from './marks/mark.js';
 const BAR = { room: 40, below: 18 };
 const HEIGHT = { wide: 306, roomy: 218, narrow: 174 };
 const WIDE = 640;
-
-/** @param {Scale} scale */
-export function countOf(scale) {
-  return scale.kind === 'band' ? scale.labels.length : 1;
-}
 
 /** @param {Parts} parts @param {Pick<Frame, 'width'|'height'>} frame @returns {Room} */
 export function roomOf(parts, { width: available, height }) {
@@ -103,14 +108,6 @@ function headOf(across, width, hasTitle) {
   return (
     labelRoom(across, width) + (turnOf(across, width) ? 18 : 14) + (across.title ? 20 : 0) + title
   );
-}
-
-/** @param {Scale} down @param {number} width @returns {number} pixels to the left of the plot */
-export function leftOf(down, width) {
-  if (down.kind === 'pixels') return 0;
-  if (down.kind !== 'band') return down.title ? 56 : 40;
-  if (!down.title && !down.labels.some(Boolean)) return 8;
-  return labelWidth(down.labels, letteringOf(down, width)) + 14 + (down.title ? 20 : 0);
 }
 
 /** @param {Scale} across @param {number} width @returns {number} pixels below the plot */
@@ -219,9 +216,9 @@ export function colourBar(palette, orientation) {
     xpad: 0,
     ypad: 0,
   };
-  const beside = { x: 1.02, xanchor: 'left', y: 0.5, yanchor: 'middle' };
-  const below = { x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', ypad: 8 };
-  return { ...shared, ...(orientation === 'v' ? beside : below) };
+  return orientation === 'v'
+    ? { ...shared, x: 1.02, xanchor: 'left', y: 0.5, yanchor: 'middle' }
+    : { ...shared, x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', ypad: 8 };
 }
 
 const SHORT_BAR = 110;

@@ -16,7 +16,8 @@ import {
 } from './state.js';
 
 /**
- * @import { Card, Example, Trace } from '../data/trace.js'
+ * @import { Card, Example } from '../data/card.js'
+ * @import { Trace } from '../data/trace.js'
  * @import { Field, Patch, State } from './state.js'
  */
 

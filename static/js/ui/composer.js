@@ -8,7 +8,8 @@ import { grouped, share, shortShare } from '../data/format.js';
 import { MASK } from '../data/words.js';
 import { button, element, partOf } from './dom.js';
 
-/** @import { Card, Example, Token, Trace } from '../data/trace.js' */
+/** @import { Card, Example } from '../data/card.js'
+ * @import { Token, Trace } from '../data/trace.js' */
 
 const PAUSE = 250;
 /** Characters up to which the box shows the whole text: two lines, or one of a phone. */
@@ -307,7 +308,7 @@ function exampleButton(example, onExample) {
 }
 
 /**
- * @param {import('../data/trace.js').Claim|null} [claim]
+ * @param {import('../data/card.js').Claim|null} [claim]
  * @returns {string} empty if an example claims nothing that was measured
  */
 export function claimInWords(claim) {
@@ -327,7 +328,7 @@ export function exactness({ checks }) {
   return `${far === 0 ? '0.0' : far.toExponential(1)} from Hugging Face’s own attention`;
 }
 
-/** @type {import('../data/trace.js').Normalization} */
+/** @type {import('../data/card.js').Normalization} */
 export const NOTHING_CHANGED = { replacements: [], lowers_capitals: false };
 
 const MOST_SPELLED = 3;
@@ -336,7 +337,7 @@ const MOST_SPELLED = 3;
  * The characters of a text that the tokenizer reads as others, and those that it spells in bytes.
  *
  * @param {{text: string, tokens?: Pick<Token, 'part'>[]}} read
- * @param {import('../data/trace.js').Normalization} [normalization]
+ * @param {import('../data/card.js').Normalization} [normalization]
  * @returns {string} empty if it reads the text as it is
  */
 export function readInText(

@@ -13,7 +13,8 @@ import { plotlyAddress } from '../plot/renderer.js';
 import { palette, save, element } from './dom.js';
 
 /**
- * @import { Card, Trace } from '../data/trace.js'
+ * @import { Card } from '../data/card.js'
+ * @import { Trace } from '../data/trace.js'
  * @import { DrawnFigure, Palette } from '../plot/figure.js'
  * @import { Grid } from '../plot/grid.js'
  * @import { Subject } from './panel.js'

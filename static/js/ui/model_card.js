@@ -5,7 +5,7 @@ import { counted, inBytes, percent, grouped } from '../data/format.js';
 import { element } from './dom.js';
 import { ADD_COMMAND, exactness, NOTHING_CHANGED } from './composer.js';
 
-/** @import { Card } from '../data/trace.js' */
+/** @import { Card } from '../data/card.js' */
 
 /** @param {HTMLElement} host @param {Card} card */
 export function showCard(host, card) {
@@ -93,7 +93,7 @@ function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
 /**
  * The visible characters that the tokenizer reads as others; spaces among them do not show.
  *
- * @param {import('../data/trace.js').Normalization} [normalization]
+ * @param {import('../data/card.js').Normalization} [normalization]
  */
 function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) {
   const read = replacements

@@ -13,7 +13,8 @@ import { element } from './dom.js';
 
 /**
  * @import { Anatomy, Kind, Part, Reading } from '../data/model_parts.js'
- * @import { Card, Trace } from '../data/trace.js'
+ * @import { Card } from '../data/card.js'
+ * @import { Trace } from '../data/trace.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Theme } from '../plot/colour.js'
  * @import { MapLayout, Open, Placed } from '../plot/model_map.js'

@@ -8,7 +8,8 @@ import { button, element, keep, kept, partOf } from './dom.js';
 
 /**
  * @import { Problem } from '../api/calls.js'
- * @import { Card, Trace } from '../data/trace.js'
+ * @import { Card } from '../data/card.js'
+ * @import { Trace } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 

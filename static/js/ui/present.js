@@ -14,6 +14,8 @@ import {
 } from '../data/presentation.js';
 import { button, element, save } from './dom.js';
 import { CELLS } from './plot.js';
+import { createCovers, plots, plotOf, coverOf } from './covers.js';
+import * as storage from './dom.js';
 
 /**
  * @import { Cover, Place, Slide } from '../data/presentation.js'
@@ -22,8 +24,6 @@ import { CELLS } from './plot.js';
 const KEPT = 'headlight.presentation';
 const FILE = 'headlight-presentation.json';
 const NARROW = '(max-width: 40rem)';
-/** Milliseconds between two looks at where a covered cell is: a drawing arrives and is resized. */
-const LOOK = 150;
 
 /** @param {(message: string) => void} announce */
 export function createPresentation(announce) {
@@ -347,56 +347,6 @@ function isOwn(target, key) {
   return target.matches('textarea, select, input, .plot:focus-visible');
 }
 
-/**
- * Covers over cells of the drawings on the page, placed again as these arrive and change.
- * @param {() => Cover[]} wanted
- * @param {(cover: Cover) => void} onPress
- * @param {() => void} [onLook] called at every look
- */
-function createCovers(wanted, onPress, onLook) {
-  /** @type {HTMLElement[]} */
-  const shown = [];
-  const timer = setInterval(place, LOOK);
-  const page = document.documentElement;
-
-  function place() {
-    onLook?.();
-    const covers = wanted();
-    const all = plots();
-    const boxes = covers.map((cover) => {
-      const plot = all[cover.panel];
-      return { cover, plot, box: plot && CELLS.get(plot)?.box(cover) };
-    });
-    page.classList.toggle('is-covered', covers.length > 0);
-    page.classList.toggle(
-      'is-covering',
-      boxes.some(({ box }) => !box),
-    );
-    const seen = boxes.filter(({ box }) => box);
-    while (shown.length > seen.length) shown.pop()?.remove();
-    seen.forEach(({ cover, plot, box }, index) => {
-      const one = (shown[index] ??= button('?', () => {}, { class: 'cover' }));
-      one.setAttribute('aria-label', 'Covered: press to reveal');
-      one.onclick = () => onPress(cover);
-      for (const [name, pixels] of Object.entries(box ?? {}))
-        one.style.setProperty(name, `${pixels}px`);
-      if (one.parentElement !== plot) plot.append(one);
-    });
-  }
-  place();
-
-  return {
-    place,
-    /** @param {Cover} cover */
-    describe: (cover) => CELLS.get(plots()[cover.panel])?.describe(cover) ?? '',
-    remove() {
-      clearInterval(timer);
-      for (const old of shown) old.remove();
-      page.classList.remove('is-covered', 'is-covering');
-    },
-  };
-}
-
 /** The part of a screen that one step down scrolls by. */
 const STEP = 0.75;
 
@@ -410,21 +360,6 @@ function hasMoreBelow(bar) {
 /** @param {HTMLElement} bar @param {1|-1} direction */
 function scrollOn(bar, direction) {
   window.scrollBy(0, direction * STEP * (window.innerHeight - bar.offsetHeight));
-}
-
-/** @returns {Element[]} the drawings of the open view */
-function plots() {
-  return [...document.querySelectorAll('.view:not([hidden]) .panels .plot')];
-}
-
-/** @param {EventTarget|null} target */
-function plotOf(target) {
-  return target instanceof Element ? target.closest('.plot') : null;
-}
-
-/** @param {EventTarget|null} target */
-function coverOf(target) {
-  return target instanceof Element ? target.closest('.cover') : null;
 }
 
 function nameOfView() {
@@ -451,18 +386,13 @@ export function kept() {
   const opening = openingIn(document);
   if (opening) return opening.slides;
   try {
-    return read(localStorage.getItem(KEPT) ?? '');
+    return read(storage.kept(KEPT) ?? '');
   } catch {
-    return []; // nothing was kept, or storage is forbidden
+    return []; // nothing was kept
   }
 }
 
 /** @param {Slide[]} slides */
 function keep(slides) {
-  if (openingIn(document)) return;
-  try {
-    localStorage.setItem(KEPT, written(slides));
-  } catch {
-    // The list then lasts until the page is left; it can be exported.
-  }
+  if (!openingIn(document)) storage.keep(KEPT, written(slides));
 }

@@ -12,7 +12,7 @@ import { choice, count, counts, flag, number, ofText, text } from '../state/stat
 
 /**
  * @import { Kind } from '../data/model_parts.js'
- * @import { Card } from '../data/trace.js'
+ * @import { Card } from '../data/card.js'
  * @import { Control } from '../ui/controls.js'
  * @import { View, ViewCode, ViewEntry } from '../plot/figure.js'
  */

@@ -1,5 +1,7 @@
 """A Hugging Face checkpoint on the page: chosen, loaded, drawn, with its badge."""
 
+from playwright.sync_api import expect
+
 from tests.browser.foreign_server import TEXT, check_view, foreign_reader
 
 foreign = foreign_reader(["mixtral"])
@@ -15,7 +17,9 @@ def test_a_chosen_model_is_loaded_shows_how_exact_it_is_and_is_drawn(foreign):
     badge.wait_for(state="visible")
     assert badge.text_content() == "0.0 from Hugging Face’s own attention"
     foreign.wait_until_plotted()
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
     for fact in ("MixtralForCausalLM", "Positionsrotary", "4 in layers 0"):
-        assert fact in page.locator("#card").text_content()
+        expect(page.locator("#card")).to_contain_text(fact)
+    page.evaluate("scrollTo(0, 0)")
     for view in ("attention", "experts"):
         check_view(foreign, "mixtral", view)

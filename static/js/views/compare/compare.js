@@ -26,7 +26,8 @@ import { choice, headControls, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
- * @import { Card, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
+ * @import { Trace } from '../../data/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */

@@ -17,7 +17,8 @@ import { partnersOf } from './models.js';
 import { isMapped, NO_ATTENTION, showing, sidesOf } from './sides.js';
 
 /**
- * @import { Card, Matrix, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
+ * @import { Matrix, NamedArray, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
  * @import { CellCursor } from '../../plot/grid.js'

@@ -13,7 +13,8 @@ import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 
 /**
- * @import { Card, RunPicture, Trace } from '../../data/trace.js'
+ * @import { Card, RunPicture } from '../../data/card.js'
+ * @import { Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  */
 

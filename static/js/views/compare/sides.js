@@ -13,7 +13,8 @@ import { cardsOf, partnerOf, raterOf } from './models.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
- * @import { Ask, Card, Edit, Trace } from '../../data/trace.js'
+ * @import { Ask, Edit, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
  */

@@ -8,7 +8,8 @@ import { counted } from '../../data/format.js';
 import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 
 /**
- * @import { Card, Matrix, SoftmaxTerms, Trace } from '../../data/trace.js'
+ * @import { Card, SoftmaxTerms } from '../../data/card.js'
+ * @import { Matrix, Trace } from '../../data/trace.js'
  */
 
 /**

@@ -15,7 +15,8 @@ import { band, linear } from '../../plot/scales.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**
- * @import { ExpertTokens, Token, Trace } from '../../data/trace.js'
+ * @import { ExpertTokens } from '../../data/card.js'
+ * @import { Token, Trace } from '../../data/trace.js'
  * @import { Figure, Frame } from '../../plot/figure.js'
  * @import { Scene } from './experts.js'
  * @import { Routing } from './routing.js'

@@ -38,7 +38,8 @@ import { choice, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
- * @import { Ask, Card, HeadProfile, HeadProfiles, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Ask, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Card, HeadProfile, HeadProfiles } from '../../data/card.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */

@@ -9,7 +9,8 @@ import { matrixAt, withoutFuture } from '../../data/trace.js';
 import { pairMap, positionBand, positionMap, reachOf, restOf } from './maps.js';
 
 /**
- * @import { Matrix, NamedArray, Rotation, Token, Trace } from '../../data/trace.js'
+ * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { Rotation } from '../../data/card.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Mapped, Subject } from './maps.js'

@@ -17,7 +17,8 @@ import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 
 /**
- * @import { Ask, Card, Encoding, Matrix, NamedArray, Rotation, Trace } from '../../data/trace.js'
+ * @import { Ask, Encoding, Matrix, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Card, Rotation } from '../../data/card.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Control } from '../../ui/controls.js'

@@ -16,7 +16,8 @@ import { chosenPairs, pairsControl } from './waves.js';
 
 /**
  * @import { Pairs } from '../../data/arithmetic.js'
- * @import { Matrix, Rotation, Trace } from '../../data/trace.js'
+ * @import { Matrix, Trace } from '../../data/trace.js'
+ * @import { Rotation } from '../../data/card.js'
  * @import { Chart } from '../../plot/chart.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Meaning } from '../../plot/marks/mark.js'

@@ -12,7 +12,8 @@ import { biasScale } from './inside_attention.js';
 import { dimensionMap, pairMap, positionBand, reachOf } from './maps.js';
 
 /**
- * @import { Ask, Card, NamedArray, PositionalAsk, Trace } from '../../data/trace.js'
+ * @import { Ask, NamedArray, PositionalAsk, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Part, Said, Subject } from './maps.js'

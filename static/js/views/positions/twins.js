@@ -15,7 +15,8 @@ import { COLUMN_SPACE, stripsChart } from './line_plots.js';
 
 /**
  * @import { Answer } from '../../api/answers.js'
- * @import { Card, Matrix, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
+ * @import { Matrix, Trace } from '../../data/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Part, Subject } from './maps.js'

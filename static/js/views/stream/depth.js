@@ -2,7 +2,8 @@
  * The residual stream by depth, one row per step through the model.
  */
 
-/** @import { Card, Matrix, NamedArray } from '../../data/trace.js' */
+/** @import { Card } from '../../data/card.js'
+ * @import { Matrix, NamedArray } from '../../data/trace.js' */
 
 /** @typedef {Record<string, NamedArray>} Found what `residual_stream` gives */
 

@@ -16,7 +16,8 @@ import { rule, text } from '../../plot/marks/other.js';
 import { choosing, queryOf } from '../../state/state.js';
 
 /**
- * @import { Ask, Card, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Ask, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  */
 

@@ -18,7 +18,8 @@ import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { choice } from '../../ui/controls.js';
 
 /**
- * @import { Ask, Card, Matrix, Trace } from '../../data/trace.js'
+ * @import { Ask, Matrix, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
  * @import { Arrangement, Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Depth, Found, Step } from './depth.js'
  */

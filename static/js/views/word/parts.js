@@ -7,7 +7,8 @@ import { percent, named, nameOf } from '../../data/format.js';
 import { withSign } from '../../plot/bars.js';
 
 /**
- * @import { Card, NamedArray, Token } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
+ * @import { NamedArray, Token } from '../../data/trace.js'
  * @import { Bar } from '../../plot/bars.js'
  */
 
