@@ -4,7 +4,7 @@
  */
 
 import { grouped, asSentence } from '../data/format.js';
-import { encodingFromSafetensors, traceFromSafetensors } from '../data/trace.js';
+import { encodingFromSafetensors, traceFromSafetensors, withoutNulls } from '../data/trace.js';
 import {
   asProblem,
   BASE,
@@ -383,15 +383,4 @@ export function noticeOf(answer) {
   // The view that asked needs no name of the analysis.
   if (type?.endsWith(':nothing-to-analyse')) return asSentence(detail.replace(/^\w+: /, ''));
   return detail ? `${title}. ${asSentence(detail)}` : `${title}.`;
-}
-
-/**
- * A body without the members that say nothing.
- * @param {Record<string, any>} body
- * @returns {Record<string, any>}
- */
-export function withoutNulls(body) {
-  return Object.fromEntries(
-    Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
-  );
 }

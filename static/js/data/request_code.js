@@ -3,7 +3,7 @@
  * drawn numbers from the answer.
  */
 
-import { withoutNulls } from '../api/answers.js';
+import { withoutNulls } from './trace.js';
 
 /**
  * @import { Grid } from '../plot/grid.js'

@@ -385,3 +385,14 @@ export function transposed({ rows, columns, data }) {
   }
   return { rows: columns, columns: rows, data: turned };
 }
+
+/**
+ * A body without the members that say nothing.
+ * @param {Record<string, any>} body
+ * @returns {Record<string, any>}
+ */
+export function withoutNulls(body) {
+  return Object.fromEntries(
+    Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
+  );
+}

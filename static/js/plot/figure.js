@@ -72,7 +72,7 @@ export {};
 /** @typedef {{element: HTMLElement, show: (trace: Trace, state: ViewState) => void, state?: () => {generation: Writing}, leave?: () => void}} Overview */
 
 /**
- * What the page knows of a view before it is opened.
+ * A view as the page knows it before it is opened.
  * @typedef {Object} ViewEntry
  * @property {string} id
  * @property {string} title

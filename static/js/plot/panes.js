@@ -218,7 +218,7 @@ function coverOf({ places, above }, main, height) {
 }
 
 /**
- * What a mark draws, on the axes of its pane.
+ * The traces of a mark, on the axes of its pane.
  * @param {Drawn} drawn
  * @param {Plan} plan
  * @returns {Drawn}

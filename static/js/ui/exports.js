@@ -7,7 +7,7 @@ import { BASE, call, fetchSafetensors } from '../api/calls.js';
 import { counted, inBytes, escapeForPlotly, shortened, visibleLine } from '../data/format.js';
 import { openingElement, openingOf, tileElement } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
-import { withoutNulls } from '../api/answers.js';
+import { withoutNulls } from '../data/trace.js';
 import { captionOf, selfTelling } from '../plot/publication.js';
 import { plotlyAddress } from '../plot/renderer.js';
 import { palette, save, element } from './dom.js';

@@ -119,7 +119,7 @@ function sinkOf({ data, scale }) {
 }
 
 /**
- * What is asked for: the row and the numbers next to it.
+ * The request: the row and the numbers next to it.
  * @param {string} attention
  * @param {number} query
  * @param {number} head

@@ -204,7 +204,7 @@ function meaningOf({ trace, state, pool, shown }, strips) {
   return meaning;
 }
 
-/** What a key changes of the region. @param {Pick<Subject, 'trace'|'state'|'shown'>} subject */
+/** The change of the region by a key. @param {Pick<Subject, 'trace'|'state'|'shown'>} subject */
 function movesOf({ trace, state, shown: { region, rows, columns } }) {
   const size = sizeOf(trace, state);
   /** @type {(key: string, at: Cell|null) => {long_region: number[]}|null} */

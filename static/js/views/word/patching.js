@@ -1,4 +1,4 @@
-/** What a changed text does to the logit, part by part: patching and saliency, as shares of a change. */
+/** The effect of a changed text on the logit, part by part: patching and saliency, as shares of a change. */
 
 import { named, tokenLabels, capitalised, signed, amount } from '../../data/format.js';
 import { tokensOf, sideOf, hasTwoSides } from '../../data/attention.js';
