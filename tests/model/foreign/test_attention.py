@@ -5,7 +5,11 @@ import torch
 
 from headlight.model.attention import kernels
 from headlight.model.foreign.attention import terms_of
+from headlight.model.foreign.loading import quiet
+from headlight.model.foreign.model import serve_module
+from headlight.model.interventions import HeadAblation
 from headlight.model.observation import Watch, watching
+from tests.tiny_checkpoints import make_model
 
 TEXT = [5, 9, 200, 17, 33, 8]
 
@@ -80,3 +84,13 @@ def test_terms_are_those_that_the_file_hands_over():
     assert terms.visible(0, (0, 2), (1, 4)).tolist() == [[True, False, False], [True, True, True]]
     assert terms.bias is not None
     assert terms.bias(slice(1, 3), (1, 3), (0, 4)).equal(bias[0, 1:3, 1:3, :4])
+
+
+def test_an_edited_context_lies_in_memory_as_the_file_expects_it():
+    with quiet():
+        model = serve_module(make_model("jetmoe"), "causal", "jetmoe")  # it takes a view of it
+    off = HeadAblation(heads=(1,), layer=0)
+    site = "decoder.layers.0.self_attention.context"
+    found = model.read([TEXT], None, sites=["logits", site], interventions=[off])
+    assert not found[site][:, 1].any()
+    assert found["logits"].isfinite().all()
