@@ -43,10 +43,7 @@ class Intervention:
     Attributes:
         stage: interventions of a lower stage act first; those of the last, `SITES`, in their order.
         shares_pass: whether texts of different lengths can be rows of one pass.
-        is_bounded: whether no value of its fields makes a model compute numbers that are not
-            finite.
-        needs_every_key: whether a step of generation must read the whole text, because a sliding
-            cache holds its last keys only.
+        is_bounded: whether no value of its fields makes numbers that are not finite.
     """
 
     SITES: ClassVar[int] = 100
@@ -56,7 +53,7 @@ class Intervention:
 
     @property
     def needs_every_key(self) -> bool:
-        """See the class."""
+        """Whether a step of generation reads the whole text; a sliding cache lacks keys."""
         return False
 
     @property

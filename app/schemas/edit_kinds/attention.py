@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from headlight.model.intervention import Intervention
 from headlight.schemas.edit_kinds.form import AttentionEdit
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
@@ -15,27 +14,17 @@ LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 class NoScalingRequest(AttentionEdit):
     """Do not divide the products of queries and keys by √d_head."""
 
+    asks = "headlight.model.interventions:NoScaling"
     kind: Literal["no_scaling"]
-
-    def intervention(self) -> Intervention:
-        """As `EditForm.intervention`."""
-        from headlight.model.interventions import NoScaling
-
-        return NoScaling(layer=self.layer, where=self.where)
 
 
 class TemperatureRequest(AttentionEdit):
     """Divide the attention scores by a temperature before the softmax."""
 
+    asks = "headlight.model.interventions:Temperature"
     kind: Literal["temperature"]
     value: float = Field(
         ge=LEAST_TEMPERATURE,
         le=MOST_TEMPERATURE,
         description="1 changes nothing; a higher value evens rows out, a lower one sharpens them.",
     )
-
-    def intervention(self) -> Intervention:
-        """As `EditForm.intervention`."""
-        from headlight.model.interventions import Temperature
-
-        return Temperature(value=self.value, layer=self.layer, where=self.where)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NamedTuple, Self
+from pkgutil import resolve_name
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -55,17 +56,26 @@ class Taken(NamedTuple):
 class EditForm(Request):
     """A kind of edit: its fields, ``kind`` among them, and the intervention that it asks for.
 
-    ``is_ordered``: whether its place in the list of edits has an effect.
+    ``asks`` is the place of the intervention, ``module:class``, whose arguments are the fields:
+    PyTorch is not loaded where edits are only described. ``is_ordered``: whether the place of an
+    edit in a list has an effect.
     """
 
+    asks: ClassVar[str]
     is_ordered: ClassVar[bool] = False
 
     def intervention(self) -> Intervention:
-        """Return the intervention; 0 stands for the values of another trace.
+        """Return the intervention; 0 stands for the values of another trace."""
+        intervention: Intervention = resolve_name(self.asks)(**self.arguments())
+        return intervention
 
-        It is imported here, as PyTorch is not loaded where edits are only described.
-        """
-        raise NotImplementedError
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the intervention: the fields that are given."""
+        given = {name: value for name, value in self if name != "kind" and value is not None}
+        return {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+        }
 
     def taken(self) -> Taken | None:
         """Return the site and the trace that it takes values from; None: it has its own."""

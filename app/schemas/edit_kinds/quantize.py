@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from headlight.model.intervention import Intervention
 from headlight.schemas.edit_kinds.form import MAX_GLOBS, EditForm, Glob
 
 LEAST_BITS, MOST_BITS = 2, 8
@@ -15,6 +14,7 @@ LEAST_BITS, MOST_BITS = 2, 8
 class QuantizeRequest(EditForm):
     """Compute with weights rounded to 2^bits values, as a quantized copy of the model would."""
 
+    asks = "headlight.model.quantization:Quantization"
     kind: Literal["quantize"]
     bits: int = Field(ge=LEAST_BITS, le=MOST_BITS, description="The bits of each weight.")
     parts: Annotated[list[Glob], Field(min_length=1, max_length=MAX_GLOBS)] | None = Field(
@@ -26,9 +26,3 @@ class QuantizeRequest(EditForm):
     per: Literal["channel", "tensor"] = Field(
         "channel", description="A scale and zero point for each row of a matrix, or for all of it."
     )
-
-    def intervention(self) -> Intervention:
-        """As `EditForm.intervention`."""
-        from headlight.model.quantization import Quantization
-
-        return Quantization(bits=self.bits, parts=tuple(self.parts or ()), per=self.per)

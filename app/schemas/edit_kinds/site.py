@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from headlight.model.intervention import Intervention
 from headlight.schemas.edit_kinds.form import (
     EditForm,
     Glob,
@@ -56,6 +55,7 @@ Values = Annotated[
 
 
 class _SiteRequest(EditForm):
+    asks = "headlight.model.site_edit:SiteEdit"
     is_ordered = True
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
@@ -67,12 +67,16 @@ class _SiteRequest(EditForm):
         "that the site has; if omitted, every position.",
     )
 
-    def _edit(self, kind: Literal["set", "add", "scale", "mean"], **how: Any) -> Intervention:
-        from headlight.model.site_edit import SiteEdit
+    def arguments(self) -> dict[str, Any]:
+        """As `EditForm.arguments`, with the kind, and with 0 for values that are taken."""
+        given = {**super().arguments(), "kind": dict(self)["kind"]}
+        is_taken = given.pop("source", None) is not None
+        return given | ({"kind": "set", "value": 0} if is_taken else {})
 
-        heads = None if self.heads is None else tuple(self.heads)
-        positions = None if self.positions is None else tuple(self.positions)
-        return SiteEdit(kind=kind, site=self.site, heads=heads, positions=positions, **how)
+    def taken(self) -> Taken | None:
+        """As `EditForm.taken`."""
+        source: SourceRequest | None = getattr(self, "source", None)
+        return Taken(self.site, source) if source else None
 
 
 _BROADCAST = (
@@ -96,28 +100,12 @@ class SetRequest(_SiteRequest):
             raise PydanticCustomError("value", "send either value or from")
         return self
 
-    def intervention(self) -> Intervention:
-        """As `EditForm.intervention`."""
-        return self._edit("set", value=0 if self.value is None else self.value)
-
-    def taken(self) -> Taken | None:
-        """As `EditForm.taken`."""
-        return Taken(self.site, self.source) if self.source else None
-
 
 class PatchRequest(_SiteRequest):
     """Set the tensor of a site to its values in another pass: activation patching."""
 
     kind: Literal["patch"]
     source: SourceRequest = Field(alias="from", description="The text or trace to take them from.")
-
-    def intervention(self) -> Intervention:
-        """As `EditForm.intervention`."""
-        return self._edit("set", value=0)
-
-    def taken(self) -> Taken | None:
-        """As `EditForm.taken`."""
-        return Taken(self.site, self.source)
 
 
 class AddRequest(_SiteRequest):
@@ -126,20 +114,12 @@ class AddRequest(_SiteRequest):
     kind: Literal["add"]
     value: Values = Field(description=_BROADCAST)
 
-    def intervention(self) -> Intervention:
-        """As `EditForm.intervention`."""
-        return self._edit("add", value=self.value)
-
 
 class ScaleRequest(_SiteRequest):
     """Multiply the tensor of a site by values; masked numbers stay masked."""
 
     kind: Literal["scale"]
     value: Values = Field(description=_BROADCAST)
-
-    def intervention(self) -> Intervention:
-        """As `EditForm.intervention`."""
-        return self._edit("scale", value=self.value)
 
 
 class MeanRequest(_SiteRequest):
@@ -151,7 +131,3 @@ class MeanRequest(_SiteRequest):
 
     kind: Literal["mean"]
     over: Literal["positions", "heads"] = "positions"
-
-    def intervention(self) -> Intervention:
-        """As `EditForm.intervention`."""
-        return self._edit("mean", over=self.over)

@@ -32,11 +32,9 @@ class Sharpening(PlacedIntervention):
 class SharpenRequest(AttentionEdit):
     """Sharpen attention."""
 
+    asks = f"{__name__}:Sharpening"
     kind: Literal["sharpen"]
     factor: float
-
-    def intervention(self):
-        return Sharpening(factor=self.factor, layer=self.layer, where=self.where)
 '''
 USE = """
 import json, sys
