@@ -24,8 +24,8 @@ def normalise(
 ) -> Float[np.ndarray, "*rows n"]:
     """Non-negative amounts divided by their sum along an axis; zeros if the sum is 0."""
     sums = amounts.sum(axis=axis, keepdims=True)
-    found: Float[np.ndarray, "*rows n"] = amounts / np.where(sums > 0, sums, 1)
-    return found
+    shares: Float[np.ndarray, "*rows n"] = amounts / np.where(sums > 0, sums, 1)
+    return shares
 
 
 def entropy(probabilities: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*rows"]:
@@ -45,5 +45,5 @@ def top_k(
     if k < 1:
         raise ValueError(f"top ({k}) must be at least 1")
     k = min(k, numbers.shape[-1])
-    found = torch.from_numpy(np.require(numbers, requirements=["C", "W"])).topk(k)
-    return found.indices.numpy(), found.values.numpy()
+    greatest = torch.from_numpy(np.require(numbers, requirements=["C", "W"])).topk(k)
+    return greatest.indices.numpy(), greatest.values.numpy()

@@ -29,12 +29,12 @@ def layers_of(trace: Trace, part: str) -> dict[str, Layers]:
     Raises:
         KeyError: the trace holds that part of no layer.
     """
-    found: dict[str, Layers] = {stack: {} for stack in STACKS}
+    by_stack: dict[str, Layers] = {stack: {} for stack in STACKS}
     for site, array in trace.tensors.items():
         match = _SITE.fullmatch(site)
         if match and match[3] == part:
-            found[match[1]][int(match[2])] = array.data
-    stacks = {stack: dict(sorted(layers.items())) for stack, layers in found.items() if layers}
+            by_stack[match[1]][int(match[2])] = array.data
+    stacks = {stack: dict(sorted(layers.items())) for stack, layers in by_stack.items() if layers}
     if not stacks:
         raise KeyError(f"the trace holds no '*.layers.*.{part}'; capture it")
     return stacks
@@ -134,14 +134,14 @@ def attentions_of(trace: Trace, *kinds: str) -> list[Attention]:
         KeyError: the trace holds no weights of these kinds.
     """
     wanted = kinds or ATTENTIONS
-    found: list[Attention] = []
+    attentions: list[Attention] = []
     for kind in wanted:
         try:
             stacks = layers_of(trace, f"{kind}.weights")
         except KeyError:
             continue
         for stack, layers in stacks.items():
-            found += [
+            attentions += [
                 Attention(
                     stack,
                     layer,
@@ -151,7 +151,9 @@ def attentions_of(trace: Trace, *kinds: str) -> list[Attention]:
                 )
                 for layer, weights in layers.items()
             ]
-    if not found:
+    if not attentions:
         sites = " or ".join(f"'*.{kind}.weights'" for kind in wanted)
         raise KeyError(f"the trace holds no {sites}; capture it")
-    return sorted(found, key=lambda one: (STACKS.index(one.stack), one.layer))
+    return sorted(
+        attentions, key=lambda attention: (STACKS.index(attention.stack), attention.layer)
+    )

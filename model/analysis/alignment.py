@@ -55,13 +55,16 @@ def alignment(
     """
     attentions = attentions_of(trace, "cross_attention")
     target_tokens, tokens = attentions[0].tokens(trace)
-    chosen = [attentions[n] for n in _indices(layers, [one.layer for one in attentions], "layer")]
-    weights = np.mean([_mean_head(one, trace.heads, heads) for one in chosen], axis=0)
-    found = word_links(weights, tokens, target_tokens, shift, threshold)
+    chosen = [
+        attentions[n]
+        for n in _indices(layers, [attention.layer for attention in attentions], "layer")
+    ]
+    weights = np.mean([_mean_head(attention, trace.heads, heads) for attention in chosen], axis=0)
+    aligned = word_links(weights, tokens, target_tokens, shift, threshold)
     axes = ("target_word", "source_word")
     return {
-        "weights": NamedArray(axes, found.weights.astype(np.float32)),
-        "links": NamedArray(axes, found.links.astype(np.int32)),
+        "weights": NamedArray(axes, aligned.weights.astype(np.float32)),
+        "links": NamedArray(axes, aligned.links.astype(np.int32)),
     }
 
 
@@ -140,8 +143,8 @@ def _check(
         )
     if threshold is not None and not 0 <= threshold < 1:
         raise ValueError(f"threshold ({threshold}) must lie in [0, 1)")
-    for side, read in (("source", tokens), ("target", target_tokens)):
-        if all(token.is_special or token.word is None for token in read):
+    for side, side_tokens in (("source", tokens), ("target", target_tokens)):
+        if all(token.is_special or token.word is None for token in side_tokens):
             raise ValueError(f"the {side} has no words to align")
     if shift and not target_tokens[0].is_special:
         raise ValueError(f"no row predicts the first token {target_tokens[0].text!r}; use shift 0")

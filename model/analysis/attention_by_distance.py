@@ -23,16 +23,16 @@ def attention_by_distance(trace: Trace) -> dict[str, NamedArray]:
     Raises:
         KeyError: the trace has no self-attention weights.
     """
-    found: dict[str, NamedArray] = {}
+    arrays: dict[str, NamedArray] = {}
     for attention in attentions_of(trace, "self_attention"):
         means = mean_by_distance(attention.weights, attention.visible)
         n_tokens = means.shape[1] // 2 + 1
         first = 0 if attention.is_causal else 1 - n_tokens
         distances = np.arange(first, n_tokens, dtype=np.int32)
         kept = means[:, distances + n_tokens - 1].astype(np.float32)
-        found[attention.path] = NamedArray(("head", "distance"), kept)
-        found[f"{attention.stack}.distances"] = NamedArray(("distance",), distances)
-    return found
+        arrays[attention.path] = NamedArray(("head", "distance"), kept)
+        arrays[f"{attention.stack}.distances"] = NamedArray(("distance",), distances)
+    return arrays
 
 
 def mean_by_distance(

@@ -86,11 +86,13 @@ class EditedPasses:
             logits = captured["logits"][:, difference.position].double()
             probability = logits.softmax(dim=-1)[:, tokens[0]]
             apart = logits[:, tokens[0]] - logits[:, tokens[1]]
-            found: Float[np.ndarray, "row 2"] = torch.stack([apart, probability], 1).cpu().numpy()
-            return found
+            outcomes: Float[np.ndarray, "row 2"] = (
+                torch.stack([apart, probability], 1).cpu().numpy()
+            )
+            return outcomes
 
-        found = self.read(rows, ["logits"], read)
-        return Predictions(found[:, 0], found[:, 1])
+        outcomes = self.read(rows, ["logits"], read)
+        return Predictions(outcomes[:, 0], outcomes[:, 1])
 
     def of_other_text(self, text: str, target: str | None, sites: Sequence[str]) -> Trace:
         """Return the trace of another text, with these sites and the same interventions.
@@ -118,7 +120,7 @@ class EditedPasses:
             raise TooManyPasses(actual, self.max_tokens)
         ids = [token.id for token in self.trace.tokens]
         targets = [token.id for token in self.trace.target_tokens or ()]
-        found = []
+        parts = []
         for part in self._parts(rows):
             check()
             captured = self.checkpoint.read(
@@ -127,8 +129,8 @@ class EditedPasses:
                 sites=sites,
                 interventions=(*self.interventions, *_by_site(part)),
             )
-            found.append(take(captured))
-        return np.concatenate(found)
+            parts.append(take(captured))
+        return np.concatenate(parts)
 
     def _parts(self, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         logits = self.n_tokens * self.checkpoint.config.vocab_size

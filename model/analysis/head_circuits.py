@@ -84,22 +84,22 @@ def head_circuits(
     last = after[stack][max(after[stack])][-1].astype(np.float64)
     exits = exit_of(stack, last, list(range(config.vocab_size))).directions
     reader = _Reader(weights, config)
-    found = HeadCircuits({})
+    result = HeadCircuits({})
     for facts in _attentions(trace):
         check()
         circuits = _Circuits(facts, trace, reader)
         circuits.require_fewer_than(MAX_PRODUCTS)
-        found.arrays.update(_ranked(f"{facts.path}.sought", "scores", circuits.sought(top)))
+        result.arrays.update(_ranked(f"{facts.path}.sought", "scores", circuits.sought(top)))
         if facts.path.split(".")[0] != stack:
-            found.omitted[f"{facts.path}.written"] = (
+            result.omitted[f"{facts.path}.written"] = (
                 "it writes to the encoder, whose stream is not unembedded"
             )
             continue
-        found.arrays.update(
+        result.arrays.update(
             _ranked(f"{facts.path}.written", "logits", circuits.written(exits, top))
         )
-        found.arrays[f"{facts.path}.copying"] = NamedArray(("head",), circuits.copying(exits))
-    return found
+        result.arrays[f"{facts.path}.copying"] = NamedArray(("head",), circuits.copying(exits))
+    return result
 
 
 def _attentions(trace: Trace) -> Iterator[AttentionFacts]:
@@ -172,12 +172,12 @@ class _Circuits:
         w_q, b_q = self._by_head("Q"), self.reader.bias(f"{self.facts.path}.b_Q")
         w_k, b_k = self._by_head("K"), self.reader.bias(f"{self.facts.path}.b_K")
         unique, places = np.unique(self.queries, return_inverse=True)
-        found = []
+        ranked = []
         for index, head in enumerate(self.heads):
             queries = self.readers[unique] @ w_q[index] + _of_head(b_q, head)
             keys = self.read @ w_k[index] + _of_head(b_k, head)
-            found.append(_top(self.facts.scale * queries @ keys.T, top, places))
-        return found
+            ranked.append(_top(self.facts.scale * queries @ keys.T, top, places))
+        return ranked
 
     def written(self, exits: Vectors, top: int) -> list[_Top]:
         w_v, w_o = self._by_head("V"), self._by_head("O")
@@ -191,11 +191,11 @@ class _Circuits:
         """Return the eigenvalues of W_O·Uᵀ·x·W_V, d_head by d_head, which x·W_V·W_O·Uᵀ shares."""
         w_v, w_o = self._by_head("V"), self._by_head("O")
         through = exits.T @ self.read
-        found = np.zeros(len(self.heads), np.float32)
+        ratios = np.zeros(len(self.heads), np.float32)
         for index in range(len(self.heads)):
             values = np.linalg.eigvals(w_o[index] @ through @ w_v[index])
-            found[index] = values.sum().real / max(float(np.abs(values).sum()), 1e-12)
-        return found
+            ratios[index] = values.sum().real / max(float(np.abs(values).sum()), 1e-12)
+        return ratios
 
     def _by_head(self, letter: str) -> Float[np.ndarray, "head rows columns"]:
         return self.reader.weight(f"{self.facts.path}.W_{letter}")[self.heads]

@@ -96,18 +96,18 @@ def head_labels(trace: Trace) -> dict[str, NamedArray]:
         ValueError: it has no target for a cross-attention, or the numbers of tokens and weights
             differ.
     """
-    found: dict[str, NamedArray] = {}
+    arrays: dict[str, NamedArray] = {}
     for attention in attentions_of(trace):
         queries, keys = attention.tokens(trace)
         scores = score_heads(attention, queries, keys)
         values = np.stack([scores[label].values for label in SCORES], axis=1)
         counts = np.array([scores[label].n_queries for label in SCORES], dtype=np.int32)
         labels = np.array([_label(row, counts) for row in values], dtype=np.int32)
-        found[f"{attention.path}.label"] = NamedArray(("head",), labels)
+        arrays[f"{attention.path}.label"] = NamedArray(("head",), labels)
         scored = NamedArray(("head", "label"), values.astype(np.float32))
-        found[f"{attention.path}.label_scores"] = scored
-        found[f"{attention.path}.label_queries"] = NamedArray(("label",), counts)
-    return found
+        arrays[f"{attention.path}.label_scores"] = scored
+        arrays[f"{attention.path}.label_queries"] = NamedArray(("label",), counts)
+    return arrays
 
 
 def score_heads(

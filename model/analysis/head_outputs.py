@@ -67,7 +67,7 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
         KeyError: the trace has no context, or the projection of one is missing.
         ValueError: the projection has other heads than the trace.
     """
-    found: dict[str, NamedArray] = {}
+    arrays: dict[str, NamedArray] = {}
     for path, contexts, projection in contexts_and_projections(trace, parameters):
         # One head at a time: (head, query, d_model) of a long text is far larger than the norms.
         gain = gain_of(path, trace)
@@ -75,8 +75,8 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
             np.linalg.norm(context.astype(np.float64) @ weights * gain, axis=-1)
             for context, weights in zip(contexts, projection, strict=True)
         ]
-        found[path] = NamedArray(("head", "query"), np.stack(norms).astype(np.float32))
-    return found
+        arrays[path] = NamedArray(("head", "query"), np.stack(norms).astype(np.float32))
+    return arrays
 
 
 def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
@@ -99,7 +99,7 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
         KeyError: the trace has no weights, or lacks the values or the projection of one.
         ValueError: the projection has other heads than the trace.
     """
-    found: dict[str, NamedArray] = {}
+    arrays: dict[str, NamedArray] = {}
     for attention in attentions_of(trace):
         values = _values_of(attention.path, trace)
         written = values @ projection_of(attention.path, parameters, trace.heads, len(values))
@@ -107,8 +107,8 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
         gain = np.broadcast_to(gain, (len(gain), written.shape[-1]))
         norms = np.sqrt(np.einsum("hkd,qd->hqk", written**2, gain**2))
         weighted = attention.weights * norms
-        found[attention.path] = NamedArray(("head", "query", "key"), weighted.astype(np.float32))
-    return found
+        arrays[attention.path] = NamedArray(("head", "query", "key"), weighted.astype(np.float32))
+    return arrays
 
 
 def gain_of(path: str, trace: Trace) -> Float[np.ndarray, "query d_model"]:

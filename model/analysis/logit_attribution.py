@@ -88,18 +88,22 @@ def choose_difference(
     logits = trace["logits"]
     n_positions, n_ids = logits.shape
     if position is None:
-        read = trace.target_tokens or trace.tokens
-        masks = [at for at, one in enumerate(read) if mask_id is not None and one.id == mask_id]
+        tokens = trace.target_tokens or trace.tokens
+        masks = [
+            at for at, shown in enumerate(tokens) if mask_id is not None and shown.id == mask_id
+        ]
         position = masks[0] if masks else n_positions - 1
     if not 0 <= position < n_positions:
         raise ValueError(f"there is no position {position}; the last is {n_positions - 1}")
-    for one in (token, against):
-        if one is not None and not 0 <= one < n_ids:
-            raise ValueError(f"there is no token {one}; the ids are 0 to {n_ids - 1}")
+    for token_id in (token, against):
+        if token_id is not None and not 0 <= token_id < n_ids:
+            raise ValueError(f"there is no token {token_id}; the ids are 0 to {n_ids - 1}")
     likeliest = np.argsort(-logits[position].astype(np.float64), kind="stable")
-    order = [int(one) for one in likeliest[:2]]
-    token = next(one for one in order if one != against) if token is None else token
-    against = next(one for one in order if one != token) if against is None else against
+    order = [int(token_id) for token_id in likeliest[:2]]
+    token = next(token_id for token_id in order if token_id != against) if token is None else token
+    against = (
+        next(token_id for token_id in order if token_id != token) if against is None else against
+    )
     if token == against:
         raise ValueError(f"token and against are both {token}; a difference needs two tokens")
     return LogitDifference(position=position, token=token, against=against)
@@ -171,10 +175,12 @@ class _Attributor:
         self.n_layers = max(after) + 1
         last = after[self.n_layers - 1][self.query].astype(np.float64)
         tokens = [difference.token, difference.against]
-        found = exit_of(stack, last, tokens)
-        self.direction: Vector = (found.directions[0] - found.directions[1]).astype(np.float64)
-        self.reach = found.reach
-        self.bias = float(found.offsets[0] - found.offsets[1])
+        linear_exit = exit_of(stack, last, tokens)
+        self.direction: Vector = (linear_exit.directions[0] - linear_exit.directions[1]).astype(
+            np.float64
+        )
+        self.reach = linear_exit.reach
+        self.bias = float(linear_exit.offsets[0] - linear_exit.offsets[1])
         self.logits = trace["logits"][self.query, tokens].astype(np.float64)
         self.omitted: dict[str, str] = {}
 
@@ -228,7 +234,7 @@ class _Attributor:
         path = f"{self.stack}.embedding"
         if not is_sum:
             return {"embedding": float(self._along(entering, path))}
-        tokens, positional = (float(self._along(one, path)) for one in held)
+        tokens, positional = (float(self._along(vector, path)) for vector in held)
         return {"embedding.tokens": tokens, "embedding.positional": positional}
 
     def _attention(self, kind: str) -> dict[str, Float[np.ndarray, ...]]:
@@ -251,23 +257,23 @@ class _Attributor:
             projection = projection_of(path, self.parameters, self.trace.heads, n_heads)
             gain = gain_of(path, self.trace)
             gain = gain[self.query if len(gain) > 1 else 0]
-            read = projection @ (self._direction_at(path) * gain)  # head d_head
-            heads[layer] = (contexts[layer] * read).sum(axis=-1)
+            directions = projection @ (self._direction_at(path) * gain)  # head d_head
+            heads[layer] = (contexts[layer] * directions).sum(axis=-1)
             output = self.trace[f"{path}.output"][self.query]
             rest[layer] = float(self._along(output, path)) - heads[layer].sum()
             if f"{path}.weights" in self.trace and f"{path}.values" in self.trace:
                 weights = self.trace[f"{path}.weights"][:, self.query].astype(np.float64)
                 values = self.trace[f"{path}.values"].astype(np.float64)
-                keys[layer] = weights * np.einsum("hkd,hd->hk", values, read)
-        found = {f"{kind}.heads": heads, f"{kind}.rest": rest}
+                keys[layer] = weights * np.einsum("hkd,hd->hk", values, directions)
+        arrays = {f"{kind}.heads": heads, f"{kind}.rest": rest}
         if len(keys) < len(paths):
             self.omitted[f"{kind}.keys"] = "the model does not offer its weights or its values"
-            return found
-        n_keys = max(one.shape[1] for one in keys.values())
+            return arrays
+        n_keys = max(array.shape[1] for array in keys.values())
         by_key = np.zeros((self.n_layers, n_heads, n_keys))
         for layer, each in keys.items():
             by_key[layer] = each
-        return {**found, f"{kind}.keys": by_key}
+        return {**arrays, f"{kind}.keys": by_key}
 
     def _feed_forward(self, n_experts: int) -> dict[str, Float[np.ndarray, ...]]:
         whole, experts = np.zeros(self.n_layers), np.zeros((self.n_layers, n_experts))

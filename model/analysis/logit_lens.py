@@ -60,11 +60,11 @@ def logit_lens(
     """
     stack, layers = list(layers_of(trace, PART).items())[-1]
     require_all_layers(layers, stack, PART)
-    found = [_predictions(stack, stream, exits, top, tokens) for stream in layers.values()]
-    read = {name: np.stack([each[name] for each in found]) for name in found[0]}
-    if "chosen_ids" in read:
-        read["chosen_ids"] = read["chosen_ids"][0]
-    return {name: NamedArray(axes_of(name, array), array) for name, array in read.items()}
+    by_layer = [_predictions(stack, stream, exits, top, tokens) for stream in layers.values()]
+    arrays = {name: np.stack([each[name] for each in by_layer]) for name in by_layer[0]}
+    if "chosen_ids" in arrays:
+        arrays["chosen_ids"] = arrays["chosen_ids"][0]
+    return {name: NamedArray(axes_of(name, array), array) for name, array in arrays.items()}
 
 
 def last_prediction(
@@ -89,8 +89,8 @@ def last_prediction(
     """
     stack, layers = list(layers_of(trace, PART).items())[-1]
     ids = following_ids(trace) if following else None
-    read = _predictions(stack, layers[max(layers)], exits, top, tokens, ids)
-    return {name: NamedArray(axes_of(name, array), array) for name, array in read.items()}
+    arrays = _predictions(stack, layers[max(layers)], exits, top, tokens, ids)
+    return {name: NamedArray(axes_of(name, array), array) for name, array in arrays.items()}
 
 
 def _predictions(
@@ -103,14 +103,14 @@ def _predictions(
 ) -> dict[str, NDArray[np.generic]]:
     """Return the likeliest and the chosen tokens of one stream, a part of it at a time."""
     parts = (stream[start : start + CHUNK_ROWS] for start in range(0, len(stream), CHUNK_ROWS))
-    found: dict[str, list[NDArray[np.generic]]] = {}
+    by_name: dict[str, list[NDArray[np.generic]]] = {}
     for number, logits in enumerate(exits(stack, parts)):
         rest = None if following is None else following[number * CHUNK_ROWS :]
         for name, array in predictions(logits, top, tokens, rest).items():
-            found.setdefault(name, []).append(array)
+            by_name.setdefault(name, []).append(array)
     return {
         name: arrays[0] if name == "chosen_ids" else np.concatenate(arrays)
-        for name, arrays in found.items()
+        for name, arrays in by_name.items()
     }
 
 

@@ -46,10 +46,10 @@ def next_token(
         ValueError: top is less than 1, or there is no such token.
     """
     logits = trace.tensors["logits"].data
-    found = predictions(logits, top, tokens, following_ids(trace) if following else None)
+    arrays = predictions(logits, top, tokens, following_ids(trace) if following else None)
     if sampling is not None:
-        found["sampled"] = _of_being_sampled(logits, found["ids"], sampling)
-    return {name: NamedArray(axes_of(name, array), array) for name, array in found.items()}
+        arrays["sampled"] = _of_being_sampled(logits, arrays["ids"], sampling)
+    return {name: NamedArray(axes_of(name, array), array) for name, array in arrays.items()}
 
 
 def predictions(
@@ -70,15 +70,15 @@ def predictions(
     normaliser = log_sum_exp(logits)
 
     def probabilities(some: NDArray[Any], rows: slice = slice(None)) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = np.exp(some - normaliser[rows]).astype(np.float32)
-        return found
+        shares: NDArray[np.float32] = np.exp(some - normaliser[rows]).astype(np.float32)
+        return shares
 
     ids, greatest = top_k(logits, top)
-    found = {"ids": ids.astype(np.int32), "probabilities": probabilities(greatest)}
+    arrays = {"ids": ids.astype(np.int32), "probabilities": probabilities(greatest)}
     if tokens:
         chosen = logits[:, list(tokens)]
         ranks = [1 + (logits > logits[:, token, None]).sum(axis=-1) for token in tokens]
-        found |= {
+        arrays |= {
             "chosen_ids": np.array(tokens, np.int32),
             "chosen_logits": chosen.astype(np.float32),
             "chosen_probabilities": probabilities(chosen),
@@ -87,8 +87,8 @@ def predictions(
     if following is not None:
         rows = np.arange(min(len(following), len(logits)))
         had = logits[rows, following[: len(rows)]]
-        found["following"] = probabilities(had[:, None], slice(len(rows)))[:, 0]
-    return found
+        arrays["following"] = probabilities(had[:, None], slice(len(rows)))[:, 0]
+    return arrays
 
 
 def axes_of(name: str, array: NDArray[Any]) -> tuple[str, ...]:

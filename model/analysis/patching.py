@@ -64,16 +64,16 @@ def patching(
         TooManyPasses, Cancelled: as `EditedPasses.predict`.
     """
     trace = passes.trace
-    for what, own, other in (
+    for what, tokens, source_tokens in (
         ("", trace.tokens, source.tokens),
         ("target ", trace.target_tokens or (), source.target_tokens or ()),
     ):
-        if len(own) != len(other):
+        if len(tokens) != len(source_tokens):
             raise ValueError(
                 f"the {what}texts must have the same number of tokens: "
-                f"the first has {len(own)}, the second {len(other)}"
+                f"the first has {len(tokens)}, the second {len(source_tokens)}"
             )
-    differences = [difference.in_trace(one) for one in (trace, source)]
+    differences = [difference.in_trace(side) for side in (trace, source)]
     whole = differences[1] - differences[0]
     if abs(whole) < LEAST_DIFFERENCE:
         raise ValueError(
@@ -84,8 +84,10 @@ def patching(
     if not maps:
         raise ValueError(f"the model has none of the parts {', '.join(parts)}")
     if cells:
-        found = passes.predict([[cell.edit] for cell in cells], difference).differences
-        for cell, patched in zip(cells, found, strict=True):
+        patched_differences = passes.predict(
+            [[cell.edit] for cell in cells], difference
+        ).differences
+        for cell, patched in zip(cells, patched_differences, strict=True):
             maps[cell.map][cell.row, cell.column] = (patched - differences[0]) / whole
     arrays = {"differences": NamedArray(("text",), np.array(differences, np.float32))}
     for name, data in maps.items():
@@ -112,35 +114,36 @@ def _cells(
                 site = f"{stack}.layers.{layer}.{ending}"
                 if site not in trace or site not in source:
                     continue
-                own, other = trace[site], source[site]
+                array, source_array = trace[site], source[site]
                 if part == "heads":
-                    n_heads = len(other)
+                    n_heads = len(source_array)
                     maps.setdefault(name, np.zeros((shape[0], n_heads)))
                     cells += [
                         _Cell(name, layer, head, SiteEdit.patch(source, site, heads=[head]))
                         for head in range(n_heads)
-                        if len(own) != n_heads or not np.array_equal(own[head], other[head])
+                        if len(array) != n_heads
+                        or not np.array_equal(array[head], source_array[head])
                     ]
                     continue
                 maps.setdefault(name, np.zeros(shape))
                 cells += [
                     _Cell(name, layer, at, SiteEdit.patch(source, site, positions=[at]))
                     for at in range(end)
-                    if not np.array_equal(own[at], other[at])
+                    if not np.array_equal(array[at], source_array[at])
                 ]
     return maps, cells
 
 
 def _sites(stack: str, parts: Sequence[Part]) -> list[tuple[Part, str, str]]:
     """Each part with the name of its map and the ending of its sites."""
-    found: list[tuple[Part, str, str]] = []
+    sites: list[tuple[Part, str, str]] = []
     for part in dict.fromkeys(parts):
         if part == "residual":
-            found.append((part, f"{stack}.residual", "residual.before"))
+            sites.append((part, f"{stack}.residual", "residual.before"))
         elif part == "attention":
-            found += [(part, f"{stack}.{kind}", f"{kind}.output") for kind in ATTENTIONS]
+            sites += [(part, f"{stack}.{kind}", f"{kind}.output") for kind in ATTENTIONS]
         elif part == "feed_forward":
-            found += [(part, f"{stack}.feed_forward", f"{kind}.output") for kind in FEED_FORWARDS]
+            sites += [(part, f"{stack}.feed_forward", f"{kind}.output") for kind in FEED_FORWARDS]
         else:
-            found += [(part, f"{stack}.{kind}.heads", f"{kind}.context") for kind in ATTENTIONS]
-    return found
+            sites += [(part, f"{stack}.{kind}.heads", f"{kind}.context") for kind in ATTENTIONS]
+    return sites

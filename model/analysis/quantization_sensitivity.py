@@ -104,8 +104,8 @@ def _log_probabilities(
 ) -> Float[np.ndarray, "query vocab"]:
     """Return the binary logarithms of the probabilities."""
     # PyTorch's kernel makes one pass over each row, in place of four.
-    found = torch.from_numpy(logits.astype(np.float64)).log_softmax(dim=-1)
-    return found.div_(math.log(2)).numpy()
+    log_probs = torch.from_numpy(logits.astype(np.float64)).log_softmax(dim=-1)
+    return log_probs.div_(math.log(2)).numpy()
 
 
 def _loss(

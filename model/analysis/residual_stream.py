@@ -74,35 +74,35 @@ def residual_stream(
     """
     require_known("norm", norm, tuple(_STATISTICS))
     require_known("norm_place", norm_place, ("pre", "both", "post", "output"))
-    found: dict[str, NamedArray] = {}
+    arrays: dict[str, NamedArray] = {}
     for stack, layers in layers_of(trace, "residual.before").items():
         require_all_layers(layers, stack, "residual.before")
         by_layer = [_layer(trace, f"{stack}.layers.{layer}", norm, norm_place) for layer in layers]
         for name in by_layer[0]:
             rows = np.stack([each[name] for each in by_layer])
-            found[f"{stack}.{name}"] = float_array(rows, "layer", "query")
+            arrays[f"{stack}.{name}"] = float_array(rows, "layer", "query")
         if norm_place != "post":
             last = _vectors(trace, f"{stack}.layers.{max(layers)}.residual.after")
             for statistic, row in _STATISTICS[norm](last).items():
-                found[f"{stack}.{statistic}.norm"] = float_array(row, "query")
-    return found
+                arrays[f"{stack}.{statistic}.norm"] = float_array(row, "query")
+    return arrays
 
 
 def _layer(trace: Trace, path: str, norm: str, norm_place: str) -> Named:
-    found: Named = {}
+    arrays: Named = {}
     for place in PLACES:
         if place != "between" or f"{path}.residual.{place}" in trace.tensors:
             stream = _vectors(trace, f"{path}.residual.{place}")
-            found[f"residual_norm.{place}"] = np.linalg.norm(stream, axis=-1)
+            arrays[f"residual_norm.{place}"] = np.linalg.norm(stream, axis=-1)
     for write in _writes(trace, path):
-        found[f"written_norm.{write.part}"] = np.linalg.norm(write.written, axis=-1)
-        found[f"cosine.{write.part}"] = cosine(write.stream, write.written)
+        arrays[f"written_norm.{write.part}"] = np.linalg.norm(write.written, axis=-1)
+        arrays[f"cosine.{write.part}"] = cosine(write.stream, write.written)
         if norm_place == "output":
             continue
         entering = write.stream + write.written if norm_place == "post" else write.stream
         for statistic, row in _STATISTICS[norm](entering).items():
-            found[f"{statistic}.{write.norm}"] = row
-    return found
+            arrays[f"{statistic}.{write.norm}"] = row
+    return arrays
 
 
 def _writes(trace: Trace, path: str) -> Iterator[_Write]:
@@ -125,8 +125,8 @@ def cosine(
     """Return the cosine of the angle between vectors; 0 if either is the zero vector."""
     lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
     products = (first * second).sum(axis=-1)
-    found: Float[np.ndarray, "*rows"] = products / np.where(lengths > 0, lengths, 1)
-    return found.clip(-1, 1)
+    cosines: Float[np.ndarray, "*rows"] = products / np.where(lengths > 0, lengths, 1)
+    return cosines.clip(-1, 1)
 
 
 def _layer_norm_statistics(x: Vectors) -> Named:

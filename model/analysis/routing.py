@@ -44,7 +44,7 @@ def routing(trace: Trace) -> dict[str, NamedArray]:
         KeyError: the trace has no router probabilities, as a dense model has none.
         ValueError: it lacks the chosen experts of a layer.
     """
-    found: dict[str, NamedArray] = {}
+    arrays: dict[str, NamedArray] = {}
     indices = layers_of(trace, INDICES)
     for stack, probs in layers_of(trace, PROBS).items():
         if missing := sorted(set(probs) - set(indices.get(stack, {}))):
@@ -52,8 +52,8 @@ def routing(trace: Trace) -> dict[str, NamedArray]:
                 f"the trace lacks {stack}.layers.{missing[0]}.{INDICES}; capture '*.{INDICES}'"
             )
         summary = _summarise(probs, indices[stack])
-        found |= {f"{stack}.{name}": array for name, array in summary.items()}
-    return found
+        arrays |= {f"{stack}.{name}": array for name, array in summary.items()}
+    return arrays
 
 
 def _summarise(all_probs: Layers, all_indices: Layers) -> dict[str, NamedArray]:

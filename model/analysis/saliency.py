@@ -47,8 +47,8 @@ def saliency(passes: EditedPasses, difference: LogitDifference) -> dict[str, Nam
         tokens=(difference.token, difference.against),
         interventions=passes.interventions,
     )
-    own = difference.in_trace(trace)
-    found: dict[str, NamedArray] = {}
+    unedited = difference.in_trace(trace)
+    arrays: dict[str, NamedArray] = {}
     for stack in stacks:
         site = f"{stack}.{SITE}"
         vectors = trace[site].astype(np.float64)
@@ -57,10 +57,10 @@ def saliency(passes: EditedPasses, difference: LogitDifference) -> dict[str, Nam
             [SiteEdit(kind="set", site=site, value=0.0, positions=(at,))]
             for at in range(len(tokens_of(trace, stack)))
         ]
-        erased = own - passes.predict(rows, difference).differences
+        erased = unedited - passes.predict(rows, difference).differences
         for name, data in (
             ("gradient_times_input", (vectors * slopes).sum(axis=-1)),
             ("erasure", erased),
         ):
-            found[f"{stack}.{name}"] = NamedArray(("position",), data.astype(np.float32))
-    return found
+            arrays[f"{stack}.{name}"] = NamedArray(("position",), data.astype(np.float32))
+    return arrays

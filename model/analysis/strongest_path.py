@@ -106,9 +106,9 @@ class _Search:
         candidates = self._writers()
         if not candidates:
             raise ValueError("no head writes directly for this token rather than the other")
-        rows = [[_silenced(one)] for one in candidates]
-        found = self.passes.predict([[], *rows], self.at)
-        differences, probabilities = found
+        rows = [[_silenced(writer)] for writer in candidates]
+        predictions = self.passes.predict([[], *rows], self.at)
+        differences, probabilities = predictions
         best = 1 + int(np.argmin(differences[1:]))
         last = candidates[best - 1]
         edges = [
@@ -136,17 +136,17 @@ class _Search:
 
     def _writers(self) -> list[HeadAt]:
         """Return the heads that write for the token, the strongest first."""
-        found: list[tuple[float, HeadAt]] = []
+        ranked: list[tuple[float, HeadAt]] = []
         for kind in ("self_attention", "cross_attention"):
             if f"{kind}.heads" not in self.arrays:
                 continue
             for (layer, head), value in np.ndenumerate(self.arrays[f"{kind}.heads"].data):
                 path = f"{self.stack}.layers.{layer}.{kind}"
                 if value > 0 and f"{path}.weights" in self.trace:
-                    one = HeadAt(path=path, head=int(head), position=self.at.position)
-                    found.append((float(value), one))
-        found.sort(key=lambda pair: -pair[0])
-        return [one for _, one in found[:MOST_LAST_HEADS]]
+                    writer = HeadAt(path=path, head=int(head), position=self.at.position)
+                    ranked.append((float(value), writer))
+        ranked.sort(key=lambda pair: -pair[0])
+        return [writer for _, writer in ranked[:MOST_LAST_HEADS]]
 
     def _keys(self, reader: HeadAt) -> list[int]:
         """Return the keys from which the last head takes most, for or against."""
@@ -170,10 +170,10 @@ class _Search:
 
         def take(captured: Mapping[str, Tensor]) -> Float[np.ndarray, "row d_head"]:
             rows = captured[site][:, reader.head, reader.position]
-            found: Float[np.ndarray, "row d_head"] = rows.double().cpu().numpy()
-            return found
+            vectors: Float[np.ndarray, "row d_head"] = rows.double().cpu().numpy()
+            return vectors
 
-        rows: list[Row] = [[], *([_silenced(one)] for one in candidates)]
+        rows: list[Row] = [[], *([_silenced(writer)] for writer in candidates)]
         contexts = self.passes.read(rows, [site], take)
         changes = np.linalg.norm(contexts[1:] - contexts[0], axis=-1)
         chosen = np.argsort(-changes, kind="stable")[:MOST_EARLIER_HEADS]
@@ -181,21 +181,21 @@ class _Search:
             SiteEdit(
                 kind="set",
                 site=site,
-                value=contexts[1 + one].astype(np.float32),
+                value=contexts[1 + index].astype(np.float32),
                 heads=(reader.head,),
                 positions=(reader.position,),
             )
-            for one in chosen
+            for index in chosen
         ]
-        found = self.passes.predict([[edit] for edit in edits], self.at)
-        best = int(np.argmin(found.differences))
-        if whole - found.differences[best] < LEAST_SHARE * lost:
+        predictions = self.passes.predict([[edit] for edit in edits], self.at)
+        best = int(np.argmin(predictions.differences))
+        if whole - predictions.differences[best] < LEAST_SHARE * lost:
             return None
         return Edge(
             reader=reader,
             head=candidates[chosen[best]],
-            difference=float(found.differences[best]),
-            probability=float(found.probabilities[best]),
+            difference=float(predictions.differences[best]),
+            probability=float(predictions.probabilities[best]),
         )
 
     def _earlier(self, reader: HeadAt) -> list[HeadAt]:
@@ -204,7 +204,7 @@ class _Search:
         places = {(self.stack, reader.position)}
         key_stack = "encoder" if kind == "cross_attention" else self.stack
         places |= {(key_stack, key) for key in self._keys(reader)}
-        found = []
+        candidates = []
         for stack, position in sorted(places):
             for site, array in self.trace.tensors.items():
                 parts = site.split(".")
@@ -213,11 +213,11 @@ class _Search:
                 is_before = stack != self.stack or int(parts[2]) < int(number)
                 if is_before and f"{site.removesuffix('.context')}.weights" in self.trace:
                     path = site.removesuffix(".context")
-                    found += [
+                    candidates += [
                         HeadAt(path=path, head=head, position=position)
                         for head in range(len(array.data))
                     ]
-        return found
+        return candidates
 
     def _token(self, reader: HeadAt) -> Edge:
         """Return the key without which the prediction falls most."""

@@ -29,15 +29,15 @@ BOUNDARIES = ("<s>", "</s>")
 
 def named(arrays):
     """Arrays by site, each with the axes that the end of its site's name stands for."""
-    found = {}
+    by_name = {}
     for site, values in arrays.items():
         data = np.asarray(values)
         data = data.astype(np.float32 if data.dtype.kind == "f" else np.int32)
         longest_first = sorted(AXES, key=len, reverse=True)
-        found[site] = NamedArray(
+        by_name[site] = NamedArray(
             AXES[next(end for end in longest_first if site.endswith(end))], data
         )
-    return found
+    return by_name
 
 
 @pytest.fixture(scope="session")
@@ -133,7 +133,7 @@ def parameters_of():
     """Return a model's weights as analyses take them; W_O is cut by heads."""
 
     def named_parameters(model):
-        found = {}
+        by_name = {}
         for name, parameter in model.named_parameters():
             if (end := next((end for end in AXES if name.endswith(end)), None)) is None:
                 continue
@@ -141,8 +141,8 @@ def parameters_of():
             if end.startswith("output_projection"):
                 data = data.T.unflatten(0, (model.config.n_heads, -1))
             if len(AXES[end]) == data.ndim:
-                found[name] = NamedArray(AXES[end], data.numpy())
-        return found
+                by_name[name] = NamedArray(AXES[end], data.numpy())
+        return by_name
 
     return named_parameters
 

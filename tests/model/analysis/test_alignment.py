@@ -18,18 +18,18 @@ WEIGHTS = np.array(
 
 
 def test_rows_that_read_a_word_by_hand(make_tokens):
-    found = word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET))
+    linked = word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET))
     # the: le .5, chat .1 + .1. cat: le (.1 + .3)/2, chat (.4 + .3 + .1 + .2)/2.
     expected = [[0.5 / 0.7, 0.2 / 0.7], [0.2 / 0.7, 0.5 / 0.7]]
-    np.testing.assert_allclose(found.weights, expected)
-    assert found.links.tolist() == [[True, False], [False, True]]
+    np.testing.assert_allclose(linked.weights, expected)
+    assert linked.links.tolist() == [[True, False], [False, True]]
 
 
 def test_rows_that_predict_a_word_by_hand(make_tokens):
-    found = word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET), shift=1)
+    linked = word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET), shift=1)
     # the, from the row of <s>: le .1, chat .2. cat, from those of the and c: le .3, chat .45.
-    np.testing.assert_allclose(found.weights, [[1 / 3, 2 / 3], [0.4, 0.6]])
-    assert found.links.tolist() == [[False, True], [False, True]]
+    np.testing.assert_allclose(linked.weights, [[1 / 3, 2 / 3], [0.4, 0.6]])
+    assert linked.links.tolist() == [[False, True], [False, True]]
 
 
 def test_a_threshold_asks_both_words(make_tokens):
@@ -46,20 +46,20 @@ def test_a_threshold_asks_both_words(make_tokens):
 
 
 def test_a_word_that_looks_at_special_tokens_only_is_linked_to_none(make_tokens):
-    found = word_links(np.array([[1.0, 0, 0]]), make_tokens("<s> un deux"), make_tokens("one"))
-    assert found.weights.tolist() == [[0, 0]]
-    assert not found.links.any()
+    linked = word_links(np.array([[1.0, 0, 0]]), make_tokens("<s> un deux"), make_tokens("one"))
+    assert linked.weights.tolist() == [[0, 0]]
+    assert not linked.links.any()
 
 
 def test_all_layers_and_heads_are_averaged(make_trace, make_tokens, random_weights):
     weights = [np.asarray(random_weights(3, 4, 5, seed=seed)) for seed in range(2)]
     arrays = {SITE.format(layer): heads for layer, heads in enumerate(weights)}
-    found = alignment(make_trace(arrays, SOURCE, target=TARGET))
+    result = alignment(make_trace(arrays, SOURCE, target=TARGET))
     expected = word_links(np.mean(weights, axis=(0, 1)), make_tokens(SOURCE), make_tokens(TARGET))
-    assert found["weights"].axes == found["links"].axes == ("target_word", "source_word")
-    np.testing.assert_allclose(found["weights"].data, expected.weights, rtol=1e-5)
-    assert found["links"].data.tolist() == expected.links.astype(int).tolist()
-    assert found["links"].data.dtype == np.int32
+    assert result["weights"].axes == result["links"].axes == ("target_word", "source_word")
+    np.testing.assert_allclose(result["weights"].data, expected.weights, rtol=1e-5)
+    assert result["links"].data.tolist() == expected.links.astype(int).tolist()
+    assert result["links"].data.dtype == np.int32
 
 
 def test_chosen_heads_of_a_layer_are_those_of_the_model(make_trace, make_tokens, random_weights):
@@ -67,12 +67,12 @@ def test_chosen_heads_of_a_layer_are_those_of_the_model(make_trace, make_tokens,
     arrays = {SITE.format(layer): heads for layer, heads in enumerate(weights)}
     # The trace holds heads 5 and 2, in this order.
     trace = make_trace(arrays, SOURCE, target=TARGET, heads=(5, 2))
-    found = alignment(trace, layers=[1], heads=[2], shift=1, threshold=0.5)
+    result = alignment(trace, layers=[1], heads=[2], shift=1, threshold=0.5)
     expected = word_links(
         weights[1][1], make_tokens(SOURCE), make_tokens(TARGET), shift=1, threshold=0.5
     )
-    np.testing.assert_allclose(found["weights"].data, expected.weights, rtol=1e-5)
-    assert found["links"].data.tolist() == expected.links.astype(int).tolist()
+    np.testing.assert_allclose(result["weights"].data, expected.weights, rtol=1e-5)
+    assert result["links"].data.tolist() == expected.links.astype(int).tolist()
 
 
 @pytest.mark.parametrize("chosen", [{"layers": [4]}, {"heads": [3]}, {"heads": []}])

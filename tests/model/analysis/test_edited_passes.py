@@ -41,18 +41,18 @@ def subject(make_checkpoint):
     return make
 
 
-def difference_of(found, at):
-    row = found["logits"][at.position].astype(float)
+def difference_of(traced, at):
+    row = traced["logits"][at.position].astype(float)
     return row[at.token] - row[at.against]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_patching_is_each_edit_run_by_itself(subject, kind):
     checkpoint, read, at = subject(kind)
-    own, other = read(IDS), read(OTHER)
-    found = patching(EditedPasses(checkpoint, own), other, at, EVERY)
-    start, end = difference_of(own, at), difference_of(other, at)
-    np.testing.assert_allclose(found["differences"].data, [start, end], atol=1e-5)
+    traced, source = read(IDS), read(OTHER)
+    arrays = patching(EditedPasses(checkpoint, traced), source, at, EVERY)
+    start, end = difference_of(traced, at), difference_of(source, at)
+    np.testing.assert_allclose(arrays["differences"].data, [start, end], atol=1e-5)
     stack = "encoder" if kind != "decoder" else "decoder"
     context = f"{stack}.layers.1.self_attention.context"
     for name, site, part in (
@@ -61,18 +61,18 @@ def test_patching_is_each_edit_run_by_itself(subject, kind):
         (f"{stack}.feed_forward", f"{stack}.layers.1.experts.output", {"positions": [1]}),
         (f"{stack}.self_attention.heads", context, {"heads": [1]}),
     ):
-        patched = read(IDS, [SiteEdit.patch(other, site, **part)])
+        patched = read(IDS, [SiteEdit.patch(source, site, **part)])
         expected = (difference_of(patched, at) - start) / (end - start)
         layer = int(site.split(".")[2])
-        assert found[name].data[layer, 1] == pytest.approx(expected, abs=1e-3), name
+        assert arrays[name].data[layer, 1] == pytest.approx(expected, abs=1e-3), name
 
 
 def test_the_changed_embedding_carries_everything_and_the_future_nothing(subject):
     checkpoint, read, at = subject("decoder")
-    found = patching(EditedPasses(checkpoint, read(IDS)), read(OTHER), at, ["residual"])
-    assert set(found) == {"differences", "decoder.residual"}
-    np.testing.assert_allclose(found["decoder.residual"].data[0], [0, 1, 0, 0, 0], atol=1e-4)
-    assert found["decoder.residual"].data[:, 4].tolist() == [0, 0]
+    arrays = patching(EditedPasses(checkpoint, read(IDS)), read(OTHER), at, ["residual"])
+    assert set(arrays) == {"differences", "decoder.residual"}
+    np.testing.assert_allclose(arrays["decoder.residual"].data[0], [0, 1, 0, 0, 0], atol=1e-4)
+    assert arrays["decoder.residual"].data[:, 4].tolist() == [0, 0]
 
 
 def test_texts_that_cannot_be_patched_are_refused(subject):
@@ -91,9 +91,9 @@ def test_rows_of_a_batch_keep_the_interventions_of_the_trace(subject):
         kind="scale", site="decoder.layers.1.residual.before", value=2.0, positions=(3,)
     )
     passes = EditedPasses(checkpoint, read(IDS, off), off)
-    found = passes.predict([[], [edit], []], at)
+    outcomes = passes.predict([[], [edit], []], at)
     alone = [difference_of(read(IDS, edits), at) for edits in (off, (*off, edit), off)]
-    np.testing.assert_allclose(found.differences, alone, atol=1e-5)
+    np.testing.assert_allclose(outcomes.differences, alone, atol=1e-5)
     assert abs(alone[0] - alone[1]) > 1e-3
 
 
@@ -111,14 +111,14 @@ def test_too_many_passes_are_refused_and_a_cancelled_analysis_stops(subject):
 @pytest.mark.parametrize("kind", KINDS)
 def test_saliency_is_the_slope_and_the_erasure_of_the_input(subject, kind):
     checkpoint, read, at = subject(kind)
-    own = read(IDS)
-    found = saliency(EditedPasses(checkpoint, own), at)
-    for stack in [one for one in ("encoder", "decoder") if f"{one}.erasure" in found]:
+    traced = read(IDS)
+    arrays = saliency(EditedPasses(checkpoint, traced), at)
+    for stack in [name for name in ("encoder", "decoder") if f"{name}.erasure" in arrays]:
         site = f"{stack}.layers.0.residual.before"
         for position in range(3):
             erased = SiteEdit(kind="set", site=site, value=0.0, positions=(position,))
-            lost = difference_of(own, at) - difference_of(read(IDS, [erased]), at)
-            assert found[f"{stack}.erasure"].data[position] == pytest.approx(lost, abs=1e-4)
+            lost = difference_of(traced, at) - difference_of(read(IDS, [erased]), at)
+            assert arrays[f"{stack}.erasure"].data[position] == pytest.approx(lost, abs=1e-4)
             up, down = (
                 difference_of(
                     read(IDS, [SiteEdit(kind="scale", site=site, value=by, positions=(position,))]),
@@ -126,26 +126,26 @@ def test_saliency_is_the_slope_and_the_erasure_of_the_input(subject, kind):
                 )
                 for by in (1.02, 0.98)
             )
-            slope = found[f"{stack}.gradient_times_input"].data[position]
+            slope = arrays[f"{stack}.gradient_times_input"].data[position]
             assert slope == pytest.approx((up - down) / 0.04, abs=0.02)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_edge_of_the_path_is_the_pass_without_it(subject, kind):
     checkpoint, read, at = subject(kind)
-    own = read(IDS)
+    traced = read(IDS)
     weights = {
         site.removesuffix(".context") + ".output_projection.weight": checkpoint.output_weights(
             site.removesuffix(".context")
         )
-        for site in own
+        for site in traced
         if site.endswith(".context")
     }
-    parts = logit_attribution(own, checkpoint.linear_exit, weights, at)
-    found = strongest_path(EditedPasses(checkpoint, own), parts, at)
-    row = torch.tensor(own["logits"][at.position]).softmax(-1)
-    assert found.probability == pytest.approx(float(row[at.token]), rel=1e-4)
-    last, *_, token = found.edges
+    parts = logit_attribution(traced, checkpoint.linear_exit, weights, at)
+    strongest = strongest_path(EditedPasses(checkpoint, traced), parts, at)
+    row = torch.tensor(traced["logits"][at.position]).softmax(-1)
+    assert strongest.probability == pytest.approx(float(row[at.token]), rel=1e-4)
+    last, *_, token = strongest.edges
     silenced = SiteEdit(
         kind="set",
         site=f"{last.head.path}.context",
@@ -154,9 +154,9 @@ def test_each_edge_of_the_path_is_the_pass_without_it(subject, kind):
         positions=(at.position,),
     )
     assert last.difference == pytest.approx(difference_of(read(IDS, [silenced]), at), abs=1e-4)
-    assert last.difference == pytest.approx(found.ablations.data.min(), abs=1e-5)
+    assert last.difference == pytest.approx(strongest.ablations.data.min(), abs=1e-5)
     reader = token.reader
-    seen = own[f"{reader.path}.weights"][reader.head, reader.position].copy()
+    seen = traced[f"{reader.path}.weights"][reader.head, reader.position].copy()
     seen[token.token] = 0
     blind = SiteEdit(
         kind="set",
@@ -166,8 +166,8 @@ def test_each_edge_of_the_path_is_the_pass_without_it(subject, kind):
         positions=(reader.position,),
     )
     assert token.difference == pytest.approx(difference_of(read(IDS, [blind]), at), abs=1e-4)
-    if len(found.edges) == 3:
-        middle = found.edges[1]
+    if len(strongest.edges) == 3:
+        middle = strongest.edges[1]
         assert middle.reader == last.head
         assert token.reader == middle.head
         off = SiteEdit(

@@ -23,8 +23,8 @@ VARIANTS = [
 
 def tokens_of(ids):
     return tuple(
-        Token(id=one, text=str(one), start=at, end=at + 1, word=at, is_special=False)
-        for at, one in enumerate(ids)
+        Token(id=token_id, text=str(token_id), start=at, end=at + 1, word=at, is_special=False)
+        for at, token_id in enumerate(ids)
     )
 
 
@@ -51,19 +51,19 @@ def circuits(make_model, read, parameters_of, checkpoint_of):
             target_tokens=tokens_of(TARGET) if is_pair else None,
             attentions=attentions,
         )
-        found = head_circuits(
+        result = head_circuits(
             trace, checkpoint.weights(), checkpoint.linear_exit, config, top or config.vocab_size
         )
         at = replace(AT, position=len(TARGET if is_pair else ids) - 1)
         parts = logit_attribution(trace, checkpoint.linear_exit, parameters_of(model), at)
-        return trace, found, parts
+        return trace, result, parts
 
     return run
 
 
-def by_token(found, name, unit):
+def by_token(result, name, unit):
     """(head, position, token): the values of every token of the vocabulary."""
-    ids, values = (found.arrays[f"{name}_{end}"].data for end in ("ids", unit))
+    ids, values = (result.arrays[f"{name}_{end}"].data for end in ("ids", unit))
     table = np.empty(values.shape)
     np.put_along_axis(table, ids, values, axis=-1)
     return table
@@ -71,20 +71,20 @@ def by_token(found, name, unit):
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
 def test_in_the_first_layer_scores_and_contributions_are_those_of_the_pass(circuits, changes):
-    trace, found, parts = circuits(**changes)
+    trace, result, parts = circuits(**changes)
     stack = "encoder" if changes.get("kind") == "encoder" else "decoder"
     path = f"{stack}.layers.0.self_attention"
     is_pair = changes.get("kind") == "encoder-decoder"
     ids = TARGET if is_pair else IDS
-    sought = by_token(found, f"{path}.sought", "scores")[:, :, ids]
+    sought = by_token(result, f"{path}.sought", "scores")[:, :, ids]
     scores = trace[f"{path}.scores"]
     seen = np.isfinite(scores)
     np.testing.assert_allclose(sought[seen], scores[seen], rtol=0, atol=1e-5)
-    written = by_token(found, f"{path}.written", "logits")
+    written = by_token(result, f"{path}.written", "logits")
     last = trace[f"{path}.weights"][:, -1]
     made = last * (written[..., AT.token] - written[..., AT.against])
     np.testing.assert_allclose(parts.arrays["self_attention.keys"].data[0], made, rtol=0, atol=1e-5)
-    assert found.omitted.keys() == (
+    assert result.omitted.keys() == (
         {f"encoder.layers.{layer}.self_attention.written" for layer in (0, 1)} if is_pair else set()
     )
 
@@ -103,11 +103,11 @@ def test_heads_ranks_and_copying_are_those_of_the_whole_matrix(circuits):
 
 
 def test_copying_is_that_of_the_eigenvalues_of_the_whole_circuit(circuits):
-    _, found, _ = circuits(ids=range(40), vocab_size=40, max_tokens=40, **BARE)
+    _, result, _ = circuits(ids=range(40), vocab_size=40, max_tokens=40, **BARE)
     path = "decoder.layers.1.self_attention"
     for matrix, copying in zip(
-        by_token(found, f"{path}.written", "logits"),
-        found.arrays[f"{path}.copying"].data,
+        by_token(result, f"{path}.written", "logits"),
+        result.arrays[f"{path}.copying"].data,
         strict=True,
     ):
         values = np.linalg.eigvals(matrix)

@@ -13,15 +13,15 @@ CROSS = "decoder.layers.0.cross_attention"
 ROUNDS = "<s> a b c d a b c d a b c d"
 
 
-def scores_of(found, path, head=0):
+def scores_of(arrays, path, head=0):
     """Return the scores of a head that are defined."""
-    counts = found[f"{path}.label_queries"].data
-    values = found[f"{path}.label_scores"].data[head]
+    counts = arrays[f"{path}.label_queries"].data
+    values = arrays[f"{path}.label_scores"].data[head]
     return {label: values[n].item() for n, label in enumerate(SCORES) if counts[n]}
 
 
-def labels_of(found, path):
-    return [LABELS[number] for number in found[f"{path}.label"].data]
+def labels_of(arrays, path):
+    return [LABELS[number] for number in arrays[f"{path}.label"].data]
 
 
 def looking_at(n_tokens, key_of):
@@ -46,8 +46,8 @@ def test_a_causal_head_by_hand(make_trace):
         [0.1, 0.2, 0.4, 0.1, 0.2, 0],  # a
         [0.5, 0.1, 0.1, 0.1, 0.1, 0.1],  # d
     ]
-    found = head_labels(make_trace({f"{DECODER}.weights": [weights]}, "<s> a b c a d"))
-    scores = scores_of(found, DECODER)
+    arrays = head_labels(make_trace({f"{DECODER}.weights": [weights]}, "<s> a b c a d"))
+    scores = scores_of(arrays, DECODER)
     assert scores.pop("narrow") == pytest.approx(1 - scores.pop("broad"), abs=1e-6)
     assert 0 <= scores.pop("positional") <= 1
     assert scores == pytest.approx(
@@ -59,7 +59,7 @@ def test_a_causal_head_by_hand(make_trace):
             "induction": 0.4,  # the second a's, on what came after the first
         }
     )
-    counts = dict(zip(SCORES, found[f"{DECODER}.label_queries"].data.tolist(), strict=True))
+    counts = dict(zip(SCORES, arrays[f"{DECODER}.label_queries"].data.tolist(), strict=True))
     assert counts == {
         "previous": 4,
         "next": 0,
@@ -87,51 +87,51 @@ def test_heads_get_the_labels_that_they_were_made_for(make_trace, random_weights
         "narrow": looking_at(n_tokens, lambda query: min(query, 2)),
         "mixed": np.asarray(random_weights(1, n_tokens, n_tokens, is_causal=True))[0],
     }
-    found = head_labels(make_trace({f"{DECODER}.weights": list(heads.values())}, ROUNDS))
-    assert labels_of(found, DECODER) == list(heads)
+    arrays = head_labels(make_trace({f"{DECODER}.weights": list(heads.values())}, ROUNDS))
+    assert labels_of(arrays, DECODER) == list(heads)
 
 
 def test_a_head_that_copies_where_it_can_and_rests_elsewhere_is_an_induction_head(make_trace):
     text = "<s> a b c d e f g h a b c"
     copies = looking_at(12, lambda query: query - 7 if query > 8 else 0)
-    found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
-    scores = scores_of(found, DECODER)
+    arrays = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
+    scores = scores_of(arrays, DECODER)
     assert scores["sink"] == pytest.approx(7 / 10)  # the first query sees too few keys
     assert scores["induction"] == 1
-    assert labels_of(found, DECODER) == ["induction"]
+    assert labels_of(arrays, DECODER) == ["induction"]
 
 
 def test_a_chance_repetition_makes_no_induction_head(make_trace):
     text = "<s> a b c d a b"
     copies = looking_at(7, lambda query: query - 3 if query > 4 else 0)
-    found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
-    assert scores_of(found, DECODER)["induction"] == 1
-    assert found[f"{DECODER}.label_queries"].data[SCORES.index("induction")] < MIN_QUERIES
-    assert labels_of(found, DECODER) == ["sink"]
+    arrays = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
+    assert scores_of(arrays, DECODER)["induction"] == 1
+    assert arrays[f"{DECODER}.label_queries"].data[SCORES.index("induction")] < MIN_QUERIES
+    assert labels_of(arrays, DECODER) == ["sink"]
 
 
 def test_the_previous_token_is_no_induction(make_trace):
     # In "a b a b" the token after the earlier a is also the previous one.
-    found = head_labels(make_trace({f"{DECODER}.weights": [even(5)]}, "<s> a b a b"))
-    assert "induction" not in scores_of(found, DECODER)
+    arrays = head_labels(make_trace({f"{DECODER}.weights": [even(5)]}, "<s> a b a b"))
+    assert "induction" not in scores_of(arrays, DECODER)
 
 
 def test_a_positional_score_by_hand(make_trace):
     weights = [[1.0, 0, 0], [0.2, 0.8, 0], [0.1, 0.3, 0.6]]
-    found = head_labels(make_trace({f"{DECODER}.weights": [weights]}, "<s> a b"))
+    arrays = head_labels(make_trace({f"{DECODER}.weights": [weights]}, "<s> a b"))
     # Five cells at three distances, whose means are .7, .25 and .1; even would be 1/2 and 1/3.
     unexplained = 2 * 0.1**2 + 2 * 0.05**2
     varied = 2 * 0.3**2 + (7 / 30) ** 2 + (1 / 30) ** 2 + (8 / 30) ** 2
     expected = 1 - (unexplained / (5 - 3)) / (varied / 5)
-    assert scores_of(found, DECODER)["positional"] == pytest.approx(expected, abs=1e-6)
+    assert scores_of(arrays, DECODER)["positional"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_broad_is_entropy_over_its_maximum(make_trace):
     weights = [[[1.0, 0, 0], [0.25, 0.75, 0], [0.5, 0.25, 0.25]]]
-    found = head_labels(make_trace({f"{DECODER}.weights": weights}, "<s> a b"))
+    arrays = head_labels(make_trace({f"{DECODER}.weights": weights}, "<s> a b"))
     # h(¼) of one bit, and 1.5 bits of log₂ 3; the first row has no choice.
     expected = (0.811278 + 1.5 / math.log2(3)) / 2
-    assert scores_of(found, DECODER)["broad"] == pytest.approx(expected, abs=1e-6)
+    assert scores_of(arrays, DECODER)["broad"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_two_way_text_has_a_sink_at_either_end(make_trace):
@@ -143,8 +143,8 @@ def test_a_two_way_text_has_a_sink_at_either_end(make_trace):
         ("<s> a b c </s>", (0.7 + 1 + 0.3) / 3),
         ("<s> a b c d", 0.3),
     ]:
-        found = head_labels(make_trace({f"{ENCODER}.weights": [ends]}, text))
-        assert scores_of(found, ENCODER)["sink"] == pytest.approx(expected)
+        arrays = head_labels(make_trace({f"{ENCODER}.weights": [ends]}, text))
+        assert scores_of(arrays, ENCODER)["sink"] == pytest.approx(expected)
 
 
 def test_a_mask_at_the_end_is_no_sink(make_trace):
@@ -170,12 +170,12 @@ def test_cross_attention_along_the_diagonal_is_monotonic(make_trace):
     sink[:, 5] = 1
     heads = [diagonal, diagonal[::-1], sink, flat, (diagonal + sink) / 2]
     trace = make_trace({f"{CROSS}.weights": heads}, "<s> a b c d </s>", target="<s> e f g h")
-    found = head_labels(trace)
-    monotonic = [scores_of(found, CROSS, head)["monotonic"] for head in range(5)]
+    arrays = head_labels(trace)
+    monotonic = [scores_of(arrays, CROSS, head)["monotonic"] for head in range(5)]
     # Backwards it is 0, not negative; half of the weight on the end leaves half of the score.
     assert monotonic == pytest.approx([1, 0, 0, 0, 0.5], abs=1e-6)
-    assert set(scores_of(found, CROSS)) == {"monotonic", "sink", "broad", "narrow"}
-    assert labels_of(found, CROSS) == ["monotonic", "narrow", "sink", "broad", "monotonic"]
+    assert set(scores_of(arrays, CROSS)) == {"monotonic", "sink", "broad", "narrow"}
+    assert labels_of(arrays, CROSS) == ["monotonic", "narrow", "sink", "broad", "monotonic"]
 
 
 @pytest.mark.parametrize("text", ["<s>", "<s> a", "<s> a a", ROUNDS])
@@ -190,11 +190,11 @@ def test_every_score_is_a_finite_number_between_0_and_1(make_trace, random_weigh
         text,
         target=text,
     )
-    found = head_labels(trace)
+    arrays = head_labels(trace)
     for path in (ENCODER, DECODER, CROSS):
-        values = found[f"{path}.label_scores"].data
+        values = arrays[f"{path}.label_scores"].data
         assert ((values >= 0) & (values <= 1)).all()
-        assert not values[:, found[f"{path}.label_queries"].data == 0].any()
+        assert not values[:, arrays[f"{path}.label_queries"].data == 0].any()
 
 
 def test_cross_attention_without_a_target_is_an_error(make_trace):

@@ -24,10 +24,10 @@ def parameters(make_parameters):
 
 
 def test_two_heads_by_hand(make_trace, parameters):
-    found = head_outputs(make_trace({f"{PATH}.context": CONTEXT}), parameters)
-    assert list(found) == [PATH]
-    assert found[PATH].axes == ("head", "query", "d_model")
-    assert found[PATH].data.tolist() == BY_HAND
+    arrays = head_outputs(make_trace({f"{PATH}.context": CONTEXT}), parameters)
+    assert list(arrays) == [PATH]
+    assert arrays[PATH].axes == ("head", "query", "d_model")
+    assert arrays[PATH].data.tolist() == BY_HAND
 
 
 @pytest.mark.parametrize("has_bias", [False, True])
@@ -37,9 +37,9 @@ def test_the_heads_and_the_bias_add_up_to_the_output(
 ):
     model = make_model(kind=kind, n_kv_heads=2, attention_bias=has_bias)
     trace = read(model, [5, 6, 7, 8], *([[9, 10, 11]] if kind == "encoder-decoder" else []))
-    found = head_outputs(trace, parameters_of(model))
-    assert len(found) == {"decoder": 2, "encoder": 2, "encoder-decoder": 6}[kind]
-    for path, written in found.items():
+    arrays = head_outputs(trace, parameters_of(model))
+    assert len(arrays) == {"decoder": 2, "encoder": 2, "encoder-decoder": 6}[kind]
+    for path, written in arrays.items():
         bias = model.get_submodule(f"{path}.output_projection").bias
         added = 0 if bias is None else bias.detach().numpy()
         output = trace.tensors[f"{path}.output"].data
@@ -51,9 +51,9 @@ def test_the_norms_are_the_lengths_of_what_the_heads_write(make_model, read, par
     model = make_model(kind=kind, n_kv_heads=2)
     trace = read(model, [5, 6, 7, 8], *([[9, 10, 11]] if kind == "encoder-decoder" else []))
     written = head_outputs(trace, parameters_of(model))
-    found = head_norms(trace, parameters_of(model))
-    assert set(found) == set(written)
-    for path, norms in found.items():
+    arrays = head_norms(trace, parameters_of(model))
+    assert set(arrays) == set(written)
+    for path, norms in arrays.items():
         assert norms.axes == ("head", "query")
         lengths = np.linalg.norm(written[path].data, axis=-1)
         np.testing.assert_allclose(norms.data, lengths, rtol=1e-5)
@@ -64,10 +64,10 @@ def test_the_norms_are_the_lengths_of_what_the_heads_write(make_model, read, par
 
 def test_two_value_weighted_heads_by_hand(make_trace, parameters):
     trace = make_trace({f"{PATH}.weights": [WEIGHTS, WEIGHTS], f"{PATH}.values": VALUES})
-    found = value_weighted(trace, parameters)
-    assert list(found) == [PATH]
-    assert found[PATH].axes == ("head", "query", "key")
-    assert found[PATH].data.tolist() == WEIGHTED
+    arrays = value_weighted(trace, parameters)
+    assert list(arrays) == [PATH]
+    assert arrays[PATH].axes == ("head", "query", "key")
+    assert arrays[PATH].data.tolist() == WEIGHTED
 
 
 @pytest.mark.parametrize("heads", [None, (3, 0)])
@@ -77,10 +77,10 @@ def test_value_weighted_norms_are_those_of_what_adds_up_to_the_output(
 ):
     model = make_model(kind=kind, n_kv_heads=2, moe=None)
     inputs = ([5, 6, 7, 8], *([[9, 10, 11]] if kind == "encoder-decoder" else []))
-    found = value_weighted(read(model, *inputs, heads=heads), parameters_of(model))
-    assert len(found) == {"decoder": 2, "encoder": 2, "encoder-decoder": 6}[kind]
+    arrays = value_weighted(read(model, *inputs, heads=heads), parameters_of(model))
+    assert len(arrays) == {"decoder": 2, "encoder": 2, "encoder-decoder": 6}[kind]
     everything = read(model, *inputs).tensors
-    for path, norms in found.items():
+    for path, norms in arrays.items():
         written = _written(everything, path, model)
         output = everything[f"{path}.output"].data
         np.testing.assert_allclose(written.sum(dim=(0, 2)), output, atol=1e-5)

@@ -30,7 +30,7 @@ def attribute(make_model, read, parameters_of, checkpoint_of):
         trace = read(model, IDS, *inputs, heads=heads)
         exit_of = checkpoint_of(model).linear_exit
         moe = model.config.moe
-        found = logit_attribution(
+        arrays = logit_attribution(
             trace,
             exit_of,
             parameters_of(model),
@@ -38,7 +38,7 @@ def attribute(make_model, read, parameters_of, checkpoint_of):
             n_experts=moe.n_experts if moe else 0,
             norm_place=model.config.norm_place,
         )
-        return model, trace, found
+        return model, trace, arrays
 
     return run
 
@@ -47,9 +47,9 @@ def frozen(model, trace, stream):
     """Return the logit difference of a stream, with the final norm's scale held."""
     stack = "encoder" if model.config.kind == "encoder" else "decoder"
     norm = model.get_submodule(stack).norm
-    own = torch.tensor(trace[f"{stack}.layers.1.residual.after"][AT.position]).double()
+    vector = torch.tensor(trace[f"{stack}.layers.1.residual.after"][AT.position]).double()
     is_centred = hasattr(norm, "shift")
-    size = (own.var(correction=0) if is_centred else own.square().mean()) + norm.epsilon
+    size = (vector.var(correction=0) if is_centred else vector.square().mean()) + norm.epsilon
     x = stream - stream.mean() if is_centred else stream
     x = x / size.sqrt() * norm.scale.double() + (norm.shift.double() if is_centred else 0)
     return x @ (model.vectors[AT.token] - model.vectors[AT.against]).double()
@@ -57,13 +57,13 @@ def frozen(model, trace, stream):
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
 def test_the_parts_sum_to_the_difference_without_a_remainder(attribute, changes):
-    _, trace, found = attribute(**changes)
+    _, trace, arrays = attribute(**changes)
     logits = trace["logits"][AT.position]
-    parts = dict(zip(found.parts, found.arrays["parts"].data, strict=True))
+    parts = dict(zip(arrays.parts, arrays.arrays["parts"].data, strict=True))
     assert sum(parts.values()) == pytest.approx(logits[AT.token] - logits[AT.against], abs=1e-5)
     assert abs(parts["remainder"]) < 1e-5
-    assert found.omitted == {}
-    data = {name: array.data for name, array in found.arrays.items()}
+    assert arrays.omitted == {}
+    data = {name: array.data for name, array in arrays.arrays.items()}
     for kind in ("self_attention", "cross_attention"):
         if f"{kind}.heads" in data:
             heads = data[f"{kind}.heads"]
@@ -77,45 +77,45 @@ def test_the_parts_sum_to_the_difference_without_a_remainder(attribute, changes)
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
 def test_a_part_is_what_its_removal_takes_away(attribute, changes):
     with torch.no_grad():
-        model, trace, found = attribute(**changes)
+        model, trace, arrays = attribute(**changes)
         stack = "encoder" if model.config.kind == "encoder" else "decoder"
-        own = torch.tensor(trace[f"{stack}.layers.1.residual.after"][AT.position]).double()
-        whole = frozen(model, trace, own)
+        stream = torch.tensor(trace[f"{stack}.layers.1.residual.after"][AT.position]).double()
+        whole = frozen(model, trace, stream)
         for layer in range(2):
             path = f"{stack}.layers.{layer}.self_attention"
             projection = model.get_submodule(path).output_projection.weight.double()
             for head in range(4):
                 context = torch.zeros(4, 8, dtype=torch.float64)
                 context[head] = torch.tensor(trace[f"{path}.context"][head, AT.position])
-                removed = frozen(model, trace, own - projection @ context.flatten())
-                lost = found.arrays["self_attention.heads"].data[layer, head]
+                removed = frozen(model, trace, stream - projection @ context.flatten())
+                lost = arrays.arrays["self_attention.heads"].data[layer, head]
                 assert lost == pytest.approx(float(whole - removed), abs=1e-5)
         written = torch.tensor(trace[f"{stack}.layers.1.experts.output"][AT.position])
-        lost = float(whole - frozen(model, trace, own - written))
-        assert found.arrays["feed_forward"].data[1] == pytest.approx(lost, abs=1e-5)
+        lost = float(whole - frozen(model, trace, stream - written))
+        assert arrays.arrays["feed_forward"].data[1] == pytest.approx(lost, abs=1e-5)
 
 
 @pytest.mark.parametrize("changes", VARIANTS[:4], ids=str)
 def test_the_direction_is_the_gradient_with_the_scale_frozen(attribute, changes):
-    model, trace, found = attribute(**changes)
+    model, trace, arrays = attribute(**changes)
     stack = "encoder" if model.config.kind == "encoder" else "decoder"
-    own = torch.tensor(trace[f"{stack}.layers.1.residual.after"][AT.position]).double()
-    own.requires_grad_()
-    (gradient,) = torch.autograd.grad(frozen(model, trace, own), own)
+    stream = torch.tensor(trace[f"{stack}.layers.1.residual.after"][AT.position]).double()
+    stream.requires_grad_()
+    (gradient,) = torch.autograd.grad(frozen(model, trace, stream), stream)
     for layer, part in enumerate(("feed_forward", "experts")):
         written = trace[f"{stack}.layers.{layer}.{part}.output"][AT.position]
         expected = float(gradient @ torch.tensor(written).double())
-        assert found.arrays["feed_forward"].data[layer] == pytest.approx(expected, abs=1e-5)
+        assert arrays.arrays["feed_forward"].data[layer] == pytest.approx(expected, abs=1e-5)
 
 
 def test_heads_that_were_not_captured_count_as_the_rest(attribute):
     _, _, whole = attribute()
-    _, _, found = attribute(heads=(2,))
-    every, one = (each.arrays["self_attention.heads"].data for each in (whole, found))
-    np.testing.assert_allclose(one[:, 0], every[:, 2], atol=1e-6)
-    rest = found.arrays["self_attention.rest"].data
+    _, _, partial = attribute(heads=(2,))
+    every, captured = (each.arrays["self_attention.heads"].data for each in (whole, partial))
+    np.testing.assert_allclose(captured[:, 0], every[:, 2], atol=1e-6)
+    rest = partial.arrays["self_attention.rest"].data
     np.testing.assert_allclose(rest, every.sum(axis=1) - every[:, 2], atol=1e-5)
-    np.testing.assert_allclose(found.arrays["parts"].data, whole.arrays["parts"].data, atol=1e-5)
+    np.testing.assert_allclose(partial.arrays["parts"].data, whole.arrays["parts"].data, atol=1e-5)
 
 
 def test_what_the_model_does_not_offer_is_told_and_stays_in_the_remainder(
@@ -124,14 +124,14 @@ def test_what_the_model_does_not_offer_is_told_and_stays_in_the_remainder(
     model = make_model()
     trace = read(model, IDS)
     hidden = ("experts.output", "feed_forward.output", ".values", "expert_outputs")
-    tensors = {site: one for site, one in trace.tensors.items() if not site.endswith(hidden)}
+    tensors = {site: array for site, array in trace.tensors.items() if not site.endswith(hidden)}
     object.__setattr__(trace, "tensors", tensors)
     exit_of = checkpoint_of(model).linear_exit
-    found = logit_attribution(trace, exit_of, parameters_of(model), AT, n_experts=4)
-    assert set(found.omitted) == {"feed_forward", "self_attention.keys", "remainder"}
-    assert abs(found.arrays["parts"].data[-1]) > 1e-3
+    attribution = logit_attribution(trace, exit_of, parameters_of(model), AT, n_experts=4)
+    assert set(attribution.omitted) == {"feed_forward", "self_attention.keys", "remainder"}
+    assert abs(attribution.arrays["parts"].data[-1]) > 1e-3
     difference = trace["logits"][2, 17] - trace["logits"][2, 4]
-    assert found.arrays["parts"].data.sum() == pytest.approx(difference, abs=1e-5)
+    assert attribution.arrays["parts"].data.sum() == pytest.approx(difference, abs=1e-5)
 
 
 def test_a_post_norm_model_is_refused(attribute):

@@ -26,14 +26,14 @@ def test_the_last_layer_gives_what_the_model_predicts(make_model, read, paramete
     model = make_model(n_layers=3, **changes)
     target = [[9, 10, 11]] if changes.get("kind") == "encoder-decoder" else []
     trace = read(model, [5, 6, 7, 8], *target)
-    found = logit_lens(trace, norm_and_unembedding(parameters_of(model)), top=7)
+    arrays = logit_lens(trace, norm_and_unembedding(parameters_of(model)), top=7)
     expected = next_token(trace, top=7)
-    assert found["ids"].data.shape[0] == 3
-    assert found["ids"].data[-1].tolist() == expected["ids"].data.tolist()
+    assert arrays["ids"].data.shape[0] == 3
+    assert arrays["ids"].data[-1].tolist() == expected["ids"].data.tolist()
     np.testing.assert_allclose(
-        found["probabilities"].data[-1], expected["probabilities"].data, rtol=1e-4
+        arrays["probabilities"].data[-1], expected["probabilities"].data, rtol=1e-4
     )
-    assert found["ids"].data[0].tolist() != expected["ids"].data.tolist()
+    assert arrays["ids"].data[0].tolist() != expected["ids"].data.tolist()
 
 
 def test_the_norms_epsilon_is_the_models(make_model, read, parameters_of):
@@ -51,10 +51,12 @@ def test_the_norms_epsilon_is_the_models(make_model, read, parameters_of):
 
 def test_without_a_norm_by_hand(make_trace, make_parameters):
     streams = {SITE.format(0): np.log([[0.3, 0.7]]), SITE.format(1): np.log([[0.9, 0.1]])}
-    found = logit_lens(make_trace(streams), norm_and_unembedding(make_parameters(VECTORS)))
-    assert found["ids"].axes == found["probabilities"].axes == ("layer", "query", "rank")
-    assert found["ids"].data.tolist() == [[[1, 0]], [[0, 1]]]
-    np.testing.assert_allclose(found["probabilities"].data, [[[0.7, 0.3]], [[0.9, 0.1]]], rtol=1e-6)
+    arrays = logit_lens(make_trace(streams), norm_and_unembedding(make_parameters(VECTORS)))
+    assert arrays["ids"].axes == arrays["probabilities"].axes == ("layer", "query", "rank")
+    assert arrays["ids"].data.tolist() == [[[1, 0]], [[0, 1]]]
+    np.testing.assert_allclose(
+        arrays["probabilities"].data, [[[0.7, 0.3]], [[0.9, 0.1]]], rtol=1e-6
+    )
 
 
 def test_a_missing_embedding_is_an_error(make_trace):

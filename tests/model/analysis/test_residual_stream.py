@@ -34,18 +34,18 @@ READS = pytest.mark.parametrize("changes", CHANGES, ids=str)
 def test_norms_and_cosines_are_pytorchs(make_model, read, changes):
     model = make_model(n_layers=3, **changes)
     trace = read(model, [5, 6, 7, 8], *target_of(changes))
-    found = residual_stream(trace, norm=model.config.norm, norm_place=model.config.norm_place)
+    arrays = residual_stream(trace, norm=model.config.norm, norm_place=model.config.norm_place)
     held = {site: torch.tensor(array.data) for site, array in trace.tensors.items()}
     for site in (site for site in held if ".residual." in site):
         stack, _, layer, _, place = site.split(".")
-        close(found[f"{stack}.residual_norm.{place}"].data[int(layer)], held[site].norm(dim=-1))
+        close(arrays[f"{stack}.residual_norm.{place}"].data[int(layer)], held[site].norm(dim=-1))
     for site in (site for site in held if ".layers." in site and site.endswith(".output")):
         stack, _, layer, part, _ = site.split(".")
         stream = held[f"{stack}.layers.{layer}.residual.{place_before(part)}"]
         part = "feed_forward" if part == "experts" else part
         cosines = F.cosine_similarity(stream, held[site], dim=-1)
-        close(found[f"{stack}.written_norm.{part}"].data[int(layer)], held[site].norm(dim=-1))
-        close(found[f"{stack}.cosine.{part}"].data[int(layer)], cosines)
+        close(arrays[f"{stack}.written_norm.{part}"].data[int(layer)], held[site].norm(dim=-1))
+        close(arrays[f"{stack}.cosine.{part}"].data[int(layer)], cosines)
 
 
 @READS
@@ -58,17 +58,17 @@ def test_the_statistics_are_of_what_enters_the_models_own_norms(make_model, read
                 lambda _, inputs, name=name: entered.update({name: inputs[0][0].double()})
             )
     trace = read(model, [5, 6, 7, 8], *target_of(changes))
-    found = residual_stream(trace, norm=model.config.norm, norm_place=model.config.norm_place)
+    arrays = residual_stream(trace, norm=model.config.norm, norm_place=model.config.norm_place)
     if model.config.norm_place == "post":
         entered = {name: x for name, x in entered.items() if ".layers." in name}
     assert len(entered) >= 4
     for name, x in entered.items():
         stack, *layer, norm = name.replace("layers.", "").split(".")
         for statistic, row in statistics(x, model.config.norm).items():
-            seen = found[f"{stack}.{statistic}.{norm}"].data
+            seen = arrays[f"{stack}.{statistic}.{norm}"].data
             close(seen[int(layer[0])] if layer else seen, row)
     last = [name for name in entered if ".layers." not in name]
-    assert len({name for name in found if name.endswith(".norm")}) == len(last) * (
+    assert len({name for name in arrays if name.endswith(".norm")}) == len(last) * (
         1 if model.config.norm == "rms_norm" else 2
     )
 
@@ -89,8 +89,8 @@ def place_before(part):
     return "between" if part == "cross_attention" else "middle"
 
 
-def close(found, expected):
-    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-6)
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected.numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_a_write_of_no_length_has_no_direction():

@@ -13,13 +13,13 @@ TEXT = "The cat chased the mouse."
 def test_contributions_sum_to_the_reward_of_the_text(make_checkpoint):
     rater = make_checkpoint(has_reward=True)
     trace = tracing.trace(rater, TEXT, capture=["reward"])
-    found = reward(trace)
+    arrays = reward(trace)
     ids = torch.tensor([[token.id for token in trace.tokens]])
     rewards = rater.model(ids).reward[0].detach().numpy()
-    np.testing.assert_allclose(found["rewards"].data, rewards, atol=1e-5)
-    np.testing.assert_allclose(found["contributions"].data.cumsum(), rewards, atol=1e-5)
-    assert found["contributions"].data[0] == pytest.approx(rewards[0], abs=1e-5)
-    assert found["rewards"].axes == found["contributions"].axes == ("query",)
+    np.testing.assert_allclose(arrays["rewards"].data, rewards, atol=1e-5)
+    np.testing.assert_allclose(arrays["contributions"].data.cumsum(), rewards, atol=1e-5)
+    assert arrays["contributions"].data[0] == pytest.approx(rewards[0], abs=1e-5)
+    assert arrays["rewards"].axes == arrays["contributions"].axes == ("query",)
 
 
 def test_other_models_have_no_reward(make_checkpoint):

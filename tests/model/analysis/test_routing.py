@@ -35,8 +35,8 @@ def by_hand(make_trace):
 
 
 def test_one_layer_by_hand(by_hand):
-    found = routing(by_hand)
-    assert found["decoder.layers"].data.tolist() == [1, 3]
+    arrays = routing(by_hand)
+    assert arrays["decoder.layers"].data.tolist() == [1, 3]
     expected = {
         "load": [0.75, 0.25],
         "mean_probability": [0.65, 0.35],
@@ -46,7 +46,7 @@ def test_one_layer_by_hand(by_hand):
         "balance_loss": 2 * (0.75 * 0.65 + 0.25 * 0.35),
     }
     for name, value in expected.items():
-        np.testing.assert_allclose(found[f"decoder.{name}"].data[0], value, rtol=1e-5)
+        np.testing.assert_allclose(arrays[f"decoder.{name}"].data[0], value, rtol=1e-5)
 
 
 def test_layers_whose_experts_only_have_other_numbers_agree(by_hand):
@@ -63,12 +63,12 @@ def test_the_top_choice_is_found_wherever_it_is_listed():
 def test_the_balance_loss_is_that_of_training_on_one_block(make_model, read):
     model = make_model(moe=ExpertsConfig(n_experts=4, top_k=2, layers=(0, 1)))
     trace = read(model, [5, 6, 7, 8, 9])
-    found = routing(trace)
+    arrays = routing(trace)
     for layer in (0, 1):
         probs = torch.tensor(trace.tensors[PROBS.format("decoder", layer)].data)
         indices = torch.tensor(trace.tensors[INDICES.format("decoder", layer)].data)
         loss = load_balance_loss(probs, indices).item()
-        assert found["decoder.balance_loss"].data[layer] == pytest.approx(loss, rel=1e-5)
+        assert arrays["decoder.balance_loss"].data[layer] == pytest.approx(loss, rel=1e-5)
 
 
 def test_missing_choices_are_an_error(make_trace):
@@ -105,8 +105,8 @@ def mutual_information(first, second):
 )
 def test_chance_is_the_mean_over_every_shuffle(first, second):
     shuffles = [mutual_information(first, other) for other in itertools.permutations(second)]
-    found = expected_mutual_information(np.bincount(first), np.bincount(second))
-    assert found == pytest.approx(sum(shuffles) / len(shuffles))
+    chance = expected_mutual_information(np.bincount(first), np.bincount(second))
+    assert chance == pytest.approx(sum(shuffles) / len(shuffles))
 
 
 def test_two_halves_across_each_other_by_hand():
