@@ -215,8 +215,8 @@ class Deduplicator:
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         if (same := self._kept.equal(digest)) is not None:
             return Duplicate(same, 1.0, None)
-        if found := self._closest(text, sketch):
-            return found
+        if duplicate := self._closest(text, sketch):
+            return duplicate
         self._kept.add(place, digest, sketch.hashvalues)
         return None
 
@@ -288,8 +288,8 @@ class KeptDocuments:
             "ORDER BY number",
             (json.dumps(self._keys(hashes)),),
         )
-        for path, *numbers, found in rows:
-            yield Place(Path(path), *numbers), np.frombuffer(found, np.uint32)
+        for path, *numbers, packed in rows:
+            yield Place(Path(path), *numbers), np.frombuffer(packed, np.uint32)
 
     def _keys(self, hashes: UInt32[np.ndarray, " hash"]) -> list[int]:
         """64 bits of each band, which differ between the bands."""

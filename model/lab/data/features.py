@@ -55,9 +55,9 @@ class Text:
 
 
 def _syllables(word: str) -> int:
-    found = len(_VOWELS.findall(word))
+    count = len(_VOWELS.findall(word))
     is_silent = word.endswith("e") and not word.endswith(("le", "ee"))
-    return max(1, found - is_silent)
+    return max(1, count - is_silent)
 
 
 def _type_token_ratio(text: Text) -> float:

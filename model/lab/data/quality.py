@@ -110,10 +110,10 @@ def read_classifier(path: Path = SHIPPED) -> Classifier:
         ValueError: the file is missing or is not that of a classifier with these features.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        members = json.loads(path.read_text(encoding="utf-8"))
         parameters: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
-            for name, value in found.items()
+            for name, value in members.items()
         }
         classifier = Classifier(**parameters)
     except OSError as error:

@@ -224,7 +224,7 @@ def card_figures(figures: Mapping[str, Any], command: str) -> dict[str, Any]:
         command: the command that made the report.
     """
     estimate = figures["dedup"]["estimate"] or {}
-    found = {
+    summary = {
         "command": command,
         "by": figures["by"],
         "before": figures["before"],
@@ -233,8 +233,8 @@ def card_figures(figures: Mapping[str, Any], command: str) -> dict[str, Any]:
         "jaccard_estimate": {name: estimate.get(name) for name in ("pairs", "error", "bound")},
     }
     if (topics := figures.get("topics")) is None:
-        return found
-    return found | {
+        return summary
+    return summary | {
         "diversity": topics["diversity"],
         "corpus_diversity": topics["corpus_diversity"],
         "topics_per_document": topics["topics_per_document"],

@@ -62,17 +62,17 @@ def ablation_costs(
         raise CorpusError("the text has no word of one token to hide; give a longer one")
 
     def bits(interventions: Sequence[Intervention] = ()) -> float:
-        nats = sum(_nats(checkpoint, one, interventions) for one in predicted)
+        nats = sum(_nats(checkpoint, batch, interventions) for batch in predicted)
         return nats / math.log(2) / n_bytes
 
     whole = bits()
     costs = {}
-    for path, one in facts.items():
+    for path, attention in facts.items():
         stack, _, layer, kind = path.split(".")
         where = _PLACES[stack, kind]
         costs[path] = [
             bits([HeadAblation(heads=(head,), layer=int(layer), where=where)]) - whole
-            for head in range(one.n_heads)
+            for head in range(attention.n_heads)
         ]
     return whole, costs
 
@@ -84,15 +84,19 @@ def _predicted(
     kind = checkpoint.config.kind
     rows = []
     n_bytes = 0
-    for number, read in enumerate(inputs):
+    for number, model_input in enumerate(inputs):
         if kind == "encoder":
-            hidden = _with_blank(checkpoint, read, number)
+            hidden = _with_blank(checkpoint, model_input, number)
             if hidden is None:
                 continue
-            read, places, tokens = hidden
+            model_input, places, tokens = hidden
         else:
-            all_tokens = read.target_tokens if read.target_tokens is not None else read.tokens
-            begin = read.text.index(question_end) + len(question_end)
+            all_tokens = (
+                model_input.target_tokens
+                if model_input.target_tokens is not None
+                else model_input.tokens
+            )
+            begin = model_input.text.index(question_end) + len(question_end)
             places = [
                 place - 1
                 for place, token in enumerate(all_tokens)
@@ -100,8 +104,8 @@ def _predicted(
             ]
             tokens = [all_tokens[place + 1] for place in places]
         n_bytes += len("".join(token.text for token in tokens).encode())
-        rows.append((read, places, [token.id for token in tokens]))
-    chosen = [read for read, _, _ in rows]
+        rows.append((model_input, places, [token.id for token in tokens]))
+    chosen = [model_input for model_input, _, _ in rows]
     predicted = [
         _Predicted(*(list(column) for column in zip(*(rows[n] for n in numbers), strict=True)))
         for numbers in passes(chosen)
@@ -110,22 +114,22 @@ def _predicted(
 
 
 def _with_blank(
-    checkpoint: Served, read: ModelInput, number: int
+    checkpoint: Served, model_input: ModelInput, number: int
 ) -> tuple[ModelInput, list[int], list[Token]] | None:
     """Return a sentence with one of its words hidden; None if no word is a single token."""
     mask = checkpoint.tokenizer.mask_id
     if mask is None:
         raise ValueError(f"the vocabulary of '{checkpoint.id}' has no mask token")
-    words = [token.word for token in read.tokens]
+    words = [token.word for token in model_input.tokens]
     whole = [
         place
-        for place, token in enumerate(read.tokens)
+        for place, token in enumerate(model_input.tokens)
         if token.word is not None and words.count(token.word) == 1 and token.text.strip().isalpha()
     ]
     if not whole:
         return None
     place = whole[number % len(whole)]
-    hidden = read.tokens[place]
+    hidden = model_input.tokens[place]
     blank = Token(
         id=mask,
         text=hidden.text,
@@ -134,23 +138,27 @@ def _with_blank(
         word=hidden.word,
         is_special=True,
     )
-    tokens = (*read.tokens[:place], blank, *read.tokens[place + 1 :])
-    return ModelInput(read.text, tokens), [place], [hidden]
+    tokens = (*model_input.tokens[:place], blank, *model_input.tokens[place + 1 :])
+    return ModelInput(model_input.text, tokens), [place], [hidden]
 
 
 def _nats(
     checkpoint: Served, predicted: _Predicted, interventions: Sequence[Intervention]
 ) -> float:
-    targets = [_ids(read.target_tokens) for read in predicted.inputs if read.target_tokens]
+    targets = [
+        _ids(model_input.target_tokens)
+        for model_input in predicted.inputs
+        if model_input.target_tokens
+    ]
     captured = checkpoint.read(
-        [_ids(read.tokens) for read in predicted.inputs],
+        [_ids(model_input.tokens) for model_input in predicted.inputs],
         targets or None,
         sites=["logits"],
         interventions=interventions,
     )
     rows = [row for row, places in enumerate(predicted.places) for _ in places]
     places = [place for places in predicted.places for place in places]
-    ids = torch.tensor([one for ids in predicted.ids for one in ids])
+    ids = torch.tensor([token_id for ids in predicted.ids for token_id in ids])
     logits: Tensor = captured["logits"][rows, places].float().cpu()
     return float(torch.nn.functional.cross_entropy(logits, ids, reduction="sum"))
 

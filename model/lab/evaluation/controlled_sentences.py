@@ -91,7 +91,7 @@ def subject_sentences() -> list[ControlledSentence]:
 
     The subject is the farther noun in one frame and the nearer one in the other. 360 sentences.
     """
-    found = []
+    sentences = []
     for place, (subject, other) in enumerate(permutations(NOUNS, 2)):
         preposition = PREPOSITIONS[place % len(PREPOSITIONS)]
         for frame, number in product(SUBJECT_FRAMES, (0, 1)):
@@ -100,7 +100,7 @@ def subject_sentences() -> list[ControlledSentence]:
                 "other": other[1 - number],
                 "verb": ("was", "were")[number],
             }
-            found.append(
+            sentences.append(
                 _filled(
                     frame.replace("{preposition}", preposition).replace(
                         "{Preposition}", preposition.capitalize()
@@ -111,7 +111,7 @@ def subject_sentences() -> list[ControlledSentence]:
                     other="other",
                 )
             )
-    return found
+    return sentences
 
 
 def antecedent_sentences() -> list[ControlledSentence]:
@@ -119,12 +119,12 @@ def antecedent_sentences() -> list[ControlledSentence]:
 
     Both orders and both pronouns of each pair, in each frame: 432 sentences.
     """
-    found = []
+    sentences = []
     for (frame, pronouns), man, woman in product(ANTECEDENT_FRAMES, MEN, WOMEN):
         for is_man_first, of_woman in product((True, False), (0, 1)):
             first, second = (man, woman) if is_man_first else (woman, man)
             is_first_right = is_man_first != bool(of_woman)
-            found.append(
+            sentences.append(
                 _filled(
                     frame,
                     {"first": first, "second": second, "pronoun": pronouns[of_woman]},
@@ -133,7 +133,7 @@ def antecedent_sentences() -> list[ControlledSentence]:
                     other="second" if is_first_right else "first",
                 )
             )
-    return found
+    return sentences
 
 
 def _filled(

@@ -78,7 +78,7 @@ def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[s
     Raises:
         ValueError: an example names a claim that is not known.
     """
-    found = {}
+    figures = {}
     for title, example in checkpoint.description.card.examples.items():
         if isinstance(example, Example) and example.claim is not None:
             if example.claim not in MEASURES:
@@ -87,13 +87,13 @@ def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[s
                     f"known are {', '.join(MEASURES)}"
                 )
             score, control, n = MEASURES[example.claim](checkpoint, example, documents)
-            found[title] = {
+            figures[title] = {
                 "claim": example.claim,
                 "score": score,
                 "control": control,
                 "sentences": n,
             }
-    return found
+    return figures
 
 
 def holds(measured: Mapping[str, Any]) -> bool:
@@ -203,12 +203,12 @@ def _alignment(
 ) -> tuple[float, float, int]:
     gold = read_gold(ENGLISH_FRENCH_GOLD)
     assert example.layer is not None
-    found = aligner(checkpoint, gold, layer=example.layer, head=example.head, shift=0)
+    chosen = aligner(checkpoint, gold, layer=example.layer, head=example.head, shift=0)
     diagonal: list[set[Link]] = []
     for pair in gold:
         n_english, n_french = len(pair.english_words), len(pair.french_words)
         diagonal.append({(n * n_english // n_french, n) for n in range(n_french)})
-    return found.score.precision, alignment_error_rate(diagonal, gold).precision, len(gold)
+    return chosen.score.precision, alignment_error_rate(diagonal, gold).precision, len(gold)
 
 
 def _name(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[float, float, int]:
@@ -216,20 +216,20 @@ def _name(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[f
     scores, controls = [], []
     for english, french in NAMED:
         for name in NAMES:
-            found = trace(checkpoint, english.format(name), french.format(name), capture=[site])
-            assert found.target_tokens is not None
+            traced = trace(checkpoint, english.format(name), french.format(name), capture=[site])
+            assert traced.target_tokens is not None
             of_name = [
                 [
                     place
                     for place, token in enumerate(tokens)
                     if token.start < end and token.end > start
                 ]
-                for tokens, text in ((found.tokens, english), (found.target_tokens, french))
+                for tokens, text in ((traced.tokens, english), (traced.target_tokens, french))
                 for start, end in [(text.index("{}"), text.index("{}") + len(name))]
             ]
-            weights = found[site][example.head][np.ix_(of_name[1], of_name[0])]
+            weights = traced[site][example.head][np.ix_(of_name[1], of_name[0])]
             scores.append(weights.sum(axis=1).mean())
-            controls.append(len(of_name[0]) / len(found.tokens))
+            controls.append(len(of_name[0]) / len(traced.tokens))
     return float(np.mean(scores)), float(np.mean(controls)), len(scores)
 
 
@@ -316,8 +316,8 @@ def _verb_beside(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple
 
 
 def _verb_across(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
-    found = agreement_figures(checkpoint)["agreement"]
-    return found["other_number"], 0.5, int(found["sentences"])
+    agreement = agreement_figures(checkpoint)["agreement"]
+    return agreement["other_number"], 0.5, int(agreement["sentences"])
 
 
 def _next_word(

@@ -122,11 +122,11 @@ def joined(
         kept = {name for name, needed in _NEEDED.items() if not getattr(evidence, needed)}
     else:
         kept = set(known)
-    found = {name: value for name, value in known.items() if name in kept} | dict(measured)
+    figures = {name: value for name, value in known.items() if name in kept} | dict(measured)
     others = known.get("robustness", {}).get(_OTHERS)
     if others and not evidence.other and "robustness" in measured:
-        found["robustness"] = {**measured["robustness"], _OTHERS: others}
-    return found
+        figures["robustness"] = {**measured["robustness"], _OTHERS: others}
+    return figures
 
 
 def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]) -> dict[str, Any]:
@@ -159,8 +159,8 @@ def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[st
     """
     if not evidence.corpus or not figures_of(checkpoint).counts_expert_tokens:
         return {}
-    found = expert_tokens(checkpoint, read_documents(evidence.corpus))
-    return {"text": [path.name for path in evidence.corpus], **rounded(found)}
+    experts = expert_tokens(checkpoint, read_documents(evidence.corpus))
+    return {"text": [path.name for path in evidence.corpus], **rounded(experts)}
 
 
 def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -178,8 +178,8 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     if figures is None:
         figures = by_recipe.measure(checkpoint, Evidence(text=(SAMPLE,)))
     figures = rounded(figures)
-    if found := measure_examples(checkpoint, read_documents((SAMPLE,))):
-        figures["examples"] = rounded(found)
+    if examples := measure_examples(checkpoint, read_documents((SAMPLE,))):
+        figures["examples"] = rounded(examples)
     return figures
 
 

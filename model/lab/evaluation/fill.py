@@ -90,10 +90,13 @@ def filled_blanks(checkpoint: Checkpoint) -> dict[str, Any]:
         with torch.inference_mode():
             probabilities = checkpoint.model(ids).logits[0, place].softmax(dim=-1).cpu()
         best = probabilities.topk(N_GUESSES)
-        found = [checkpoint.tokenizer.decode([token]).strip() for token in best.indices.tolist()]
-        n_fitting += found[0] in words.split()
+        likeliest = [
+            checkpoint.tokenizer.decode([token]).strip() for token in best.indices.tolist()
+        ]
+        n_fitting += likeliest[0] in words.split()
         guesses[sentence] = ", ".join(
-            f"{word} {share:.2f}" for word, share in zip(found, best.values.tolist(), strict=True)
+            f"{word} {share:.2f}"
+            for word, share in zip(likeliest, best.values.tolist(), strict=True)
         )
     return {"fitting": n_fitting / len(entries), "guesses": guesses}
 

@@ -49,7 +49,7 @@ LEAST_TOKENS, MOST_TOKENS = 8, 48
 N_STRONGEST = 10
 N_TRIED = 3  # as many sentences are cut into tokens for each that is read
 SEGMENT, N_RANDOM_ROWS = 24, 16
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 
 
 @dataclass
@@ -102,11 +102,14 @@ def profile_heads(
     """
     inputs = sentences_of(checkpoint, documents, n_sentences)
     facts = {
-        one.path: one
-        for one in checkpoint.description.attentions
-        if any(site.name == f"{one.path}.weights" for site in checkpoint.description.sites)
+        described.path: described
+        for described in checkpoint.description.attentions
+        if any(site.name == f"{described.path}.weights" for site in checkpoint.description.sites)
     }
-    sums = {path: _Sums(strongest=[{} for _ in range(one.n_heads)]) for path, one in facts.items()}
+    sums = {
+        path: _Sums(strongest=[{} for _ in range(described.n_heads)])
+        for path, described in facts.items()
+    }
     spec = PassSpec(tuple(f"{path}.weights" for path in facts))
     for numbers in passes(inputs):
         traces = run_batch(checkpoint, spec, [inputs[number] for number in numbers])
@@ -140,24 +143,24 @@ def sentences_of(
         CorpusError: there is none.
     """
     limit = min(MOST_TOKENS, checkpoint.config.max_tokens - 1)
-    found = []
+    inputs = []
     for source, target in _evenly(list(_split(documents)), N_TRIED * n_sentences):
         try:
-            read = tokenize(checkpoint, source, target)
+            model_input = tokenize(checkpoint, source, target)
         except ValueError:
             continue  # blank, or too long for the model
-        longest = max(len(read.tokens), len(read.target_tokens or ()))
-        if len(read.tokens) >= LEAST_TOKENS and longest <= limit:
-            found.append(read)
-    if not found:
+        longest = max(len(model_input.tokens), len(model_input.target_tokens or ()))
+        if len(model_input.tokens) >= LEAST_TOKENS and longest <= limit:
+            inputs.append(model_input)
+    if not inputs:
         raise CorpusError(f"the text has no sentence of {LEAST_TOKENS} to {limit} tokens")
-    return _evenly(found, n_sentences)
+    return _evenly(inputs, n_sentences)
 
 
-def _evenly(found: list[Found], n: int) -> list[Found]:
+def _evenly(items: list[Item], n: int) -> list[Item]:
     """At most `n` of a list, evenly spread over it."""
-    n = min(n, len(found))
-    return [found[number * len(found) // n] for number in range(n)]
+    n = min(n, len(items))
+    return [items[number * len(items) // n] for number in range(n)]
 
 
 def _split(documents: Sequence[str | SentencePair]) -> Iterator[tuple[str, str | None]]:
@@ -208,23 +211,23 @@ def key_sets(
     of_first_word = is_first_word & is_other
     if not attention.is_cross:  # inside its first word, a token attends to its own word
         of_first_word = of_first_word & ~is_first_word[:, None]
-    found = {
+    masks = {
         "first_token": (key == 0) & is_other,
         "first_word": of_first_word,
         "punctuation": np.array([_is_punctuation(token) for token in keys]) & is_other,
     }
-    found["sink"] = found["first_token"] | of_first_word | (is_last_boundary & is_other)
+    masks["sink"] = masks["first_token"] | of_first_word | (is_last_boundary & is_other)
     if attention.is_cross:
-        return found
+        return masks
     ids = np.array([token.id for token in keys])
     follows_same = np.zeros((len(keys), len(keys)), dtype=bool)
     follows_same[:, 1:] = ids[:, None] == ids[:-1]
-    found |= {
+    masks |= {
         "previous": key == query - 1,
         "current": key == query,
         "induction": follows_same & (key < query - 1),
     }
-    return found if attention.is_causal else found | {"next": key == query + 1}
+    return masks if attention.is_causal else masks | {"next": key == query + 1}
 
 
 def _is_punctuation(token: Token) -> bool:
@@ -273,7 +276,9 @@ def _add_repetitions(
     checkpoint: Served, facts: Mapping[str, AttentionFacts], sums: Mapping[str, _Sums]
 ) -> None:
     causal = [
-        path for path, one in facts.items() if one.is_causal and path.endswith("self_attention")
+        path
+        for path, attention in facts.items()
+        if attention.is_causal and path.endswith("self_attention")
     ]
     if checkpoint.config.kind != "decoder" or not causal:
         return
@@ -293,7 +298,9 @@ def repetition_scores(
     tokenizer = checkpoint.tokenizer
     start = [token.id for token in tokenizer.encode("a") if not token.is_typed][:1]
     segment = min(SEGMENT, (checkpoint.config.max_tokens - len(start)) // 2)
-    ordinary = [one for one in range(tokenizer.vocab_size) if not tokenizer.is_special(one)]
+    ordinary = [
+        token_id for token_id in range(tokenizer.vocab_size) if not tokenizer.is_special(token_id)
+    ]
     generator = torch.Generator().manual_seed(0)
     drawn = torch.randint(len(ordinary), (N_RANDOM_ROWS, segment), generator=generator)
     rows = [start + 2 * [ordinary[place] for place in row] for row in drawn.tolist()]
@@ -326,7 +333,9 @@ def controlled_weights(
         part = [inputs[number] for number in numbers]
         if checkpoint.config.kind == "encoder-decoder":  # its encoder alone is asked
             start = tuple(checkpoint.tokenizer.encode_target("a"))[:1]
-            part = [ModelInput(one.text, one.tokens, "", start) for one in part]
+            part = [
+                ModelInput(model_input.text, model_input.tokens, "", start) for model_input in part
+            ]
         for number, trace in zip(numbers, run_batch(checkpoint, spec, part), strict=True):
             sentence = sentences[number]
             query, *_ = _tokens_at(trace.tokens, sentence.query)
@@ -375,7 +384,7 @@ def _profile(
     return {
         "revision": checkpoint.description.revision,
         "sentences": len(inputs),
-        "tokens": sum(read.n_tokens for read in inputs),
+        "tokens": sum(model_input.n_tokens for model_input in inputs),
         "attentions": attentions,
         "examples": [
             {"text": inputs[number].text, "target": inputs[number].target or ""} for number in shown
@@ -390,7 +399,9 @@ def _head(sums: _Sums, head: int, cost: float, shown: dict[int, int]) -> dict[st
     scores = {
         name: {"score": score, "control": control} for name, (score, control) in means.items()
     }
-    strongest = sorted(sums.strongest[head].values(), key=lambda one: -one["weight"])[:N_STRONGEST]
+    strongest = sorted(sums.strongest[head].values(), key=lambda place: -place["weight"])[
+        :N_STRONGEST
+    ]
     return {
         "labels": labels_of(scores),
         "scores": scores,
@@ -398,6 +409,7 @@ def _head(sums: _Sums, head: int, cost: float, shown: dict[int, int]) -> dict[st
         "distance": distance,
         "cost": cost,
         "strongest": [
-            {**one, "sentence": shown.setdefault(one["sentence"], len(shown))} for one in strongest
+            {**place, "sentence": shown.setdefault(place["sentence"], len(shown))}
+            for place in strongest
         ],
     }

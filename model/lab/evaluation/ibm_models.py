@@ -98,17 +98,19 @@ def diagonal_links(
     Returns:
         The links of each gold pair.
     """
-    pairs = [(_lower(split_words(one)), _lower(split_words(other))) for one, other in sentences]
-    turned = [(other, one) for one, other in pairs]
+    pairs = [
+        (_lower(split_words(english)), _lower(split_words(french))) for english, french in sentences
+    ]
+    turned = [(french, english) for english, french in pairs]
     to_french = DiagonalModel.train(pairs, N_ITERATIONS)
     to_english = DiagonalModel.train(turned, N_ITERATIONS)
-    found = []
+    links = []
     for pair in gold:
         english, french = _lower(pair.english_words), _lower(pair.french_words)
         forward = to_french.align(english, french)
-        backward = {(one, other) for other, one in to_english.align(french, english)}
-        found.append(backward.intersection(forward))
-    return found
+        backward = {(source, target) for target, source in to_english.align(french, english)}
+        links.append(backward.intersection(forward))
+    return links
 
 
 def _lower(words: Iterable[str]) -> Words:
@@ -148,14 +150,15 @@ class DiagonalModel:
             if all(ids):
                 by_shape[len(source), len(target)].append(ids)
         n_targets = len(target_ids)
-        keys = {shape: _keys(found, n_targets) for shape, found in by_shape.items()}
+        keys = {shape: _keys(group, n_targets) for shape, group in by_shape.items()}
         known, flat = np.unique(
-            np.concatenate([found.ravel() for found in keys.values()]), return_inverse=True
+            np.concatenate([keys_of_shape.ravel() for keys_of_shape in keys.values()]),
+            return_inverse=True,
         )
-        ends = np.cumsum([found.size for found in keys.values()])
+        ends = np.cumsum([keys_of_shape.size for keys_of_shape in keys.values()])
         places = {
-            shape: part.reshape(found.shape).astype(np.int32)
-            for (shape, found), part in zip(
+            shape: part.reshape(keys_of_shape.shape).astype(np.int32)
+            for (shape, keys_of_shape), part in zip(
                 keys.items(), np.split(flat.ravel(), ends[:-1]), strict=True
             )
         }
@@ -174,8 +177,8 @@ class DiagonalModel:
         for place, word in enumerate(target):
             known = self.target_ids.get(word, -1)
             scores = [
-                prior[place, index] * self._probability(one, known)
-                for index, one in enumerate(sources)
+                prior[place, index] * self._probability(source_id, known)
+                for index, source_id in enumerate(sources)
             ]
             best = int(np.argmax(scores))
             if best:
@@ -250,8 +253,8 @@ def _distances(n_source: int, n_target: int) -> Float[np.ndarray, "target source
 
 
 def _digamma(values: Float[np.ndarray, " value"]) -> Float[np.ndarray, " value"]:
-    found: Float[np.ndarray, " value"] = torch.special.digamma(torch.from_numpy(values)).numpy()
-    return found
+    digammas: Float[np.ndarray, " value"] = torch.special.digamma(torch.from_numpy(values)).numpy()
+    return digammas
 
 
 def _keys(

@@ -116,7 +116,7 @@ def _pseudo_log_likelihoods(
                 masked.append(
                     ([*ids[:place], mask, *ids[place + 1 :]], place, token.id, number),
                 )
-    masked.sort(key=lambda one: len(one[0]))
+    masked.sort(key=lambda item: len(item[0]))
     scores = [0.0] * len(sentences)
     for first in range(0, len(masked), batch_rows):
         rows, places, hidden, numbers = zip(*masked[first : first + batch_rows], strict=True)
@@ -129,8 +129,8 @@ def _pseudo_log_likelihoods(
             logits = checkpoint.model(
                 padded.to(checkpoint.device), is_token=is_token.to(checkpoint.device)
             ).logits
-            found = logits[torch.arange(len(rows)), list(places)].log_softmax(dim=-1).cpu()
-        of_hidden = found[torch.arange(len(rows)), list(hidden)].tolist()
+            log_probs = logits[torch.arange(len(rows)), list(places)].log_softmax(dim=-1).cpu()
+        of_hidden = log_probs[torch.arange(len(rows)), list(hidden)].tolist()
         for number, score in zip(numbers, of_hidden, strict=True):
             scores[number] += score
     return scores
@@ -163,8 +163,8 @@ def grammar_pairs() -> list[MinimalPair]:
     draw = random.Random(0)
     made = []
     for paradigm, twins in _PARADIGMS.items():
-        found = list(dict.fromkeys(twins()))
-        chosen = draw.sample(found, min(PAIRS_OF_PARADIGM, len(found)))
+        distinct = list(dict.fromkeys(twins()))
+        chosen = draw.sample(distinct, min(PAIRS_OF_PARADIGM, len(distinct)))
         made += [MinimalPair(paradigm, good, bad) for good, bad in chosen]
     return made
 

@@ -172,7 +172,7 @@ def count_taken(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> dict[
     moe, tokenizer = checkpoint.config.moe, checkpoint.tokenizer
     assert moe is not None
     kinds_of = TokenKinds.of(tokenizer)
-    found: dict[str, Taken] = {}
+    by_layer: dict[str, Taken] = {}
     for chunk in rows.split(BATCH_ROWS):
         ids = prepend(tokenizer.start_id, chunk)
         with torch.inference_mode(), checkpoint.model.capture([f"*{INDICES}"]) as captured:
@@ -180,10 +180,10 @@ def count_taken(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> dict[
         kinds = kinds_of(ids[:, :-1], chunk).flatten()
         for site, indices in captured.items():
             layer = site.removesuffix(INDICES)
-            before = found.get(layer) or _nothing(tokenizer.vocab_size, moe.n_experts)
+            before = by_layer.get(layer) or _nothing(tokenizer.vocab_size, moe.n_experts)
             chosen = indices[:, 1:].flatten(0, 1).cpu()
-            found[layer] = _more(before, chunk.flatten(), kinds, chosen)
-    return found
+            by_layer[layer] = _more(before, chunk.flatten(), kinds, chosen)
+    return by_layer
 
 
 def lower_end(taken: Int[Tensor, " token"], of: Int[Tensor, " token"]) -> Float[Tensor, " token"]:

@@ -75,7 +75,7 @@ def compare(first: Checkpoint, second: Checkpoint, documents: Sequence[str]) -> 
     if first.tokenizer.to_json() != second.tokenizer.to_json():
         raise ValueError(f"{first.id} and {second.id} have different tokenizers")
     rows = _rows(documents, first)
-    logits, maps = zip(*(_read(one, rows) for one in (first, second)), strict=True)
+    logits, maps = zip(*(_read(checkpoint, rows) for checkpoint in (first, second)), strict=True)
     return {
         "id": second.id,
         "next_token": _distance(*logits),
@@ -179,8 +179,8 @@ def head_correlations(
     if not first or [maps.shape[1:] for maps in first] != [maps.shape[1:] for maps in second]:
         raise ValueError("both models must read the same texts, cut into the same tokens")
     rows, columns = (_standardised(maps) for maps in (first, second))
-    found: Float[np.ndarray, "head_of_first head_of_second"] = rows @ columns.T
-    return found.clip(-1, 1)
+    correlations: Float[np.ndarray, "head_of_first head_of_second"] = rows @ columns.T
+    return correlations.clip(-1, 1)
 
 
 def match_heads(correlations: Float[np.ndarray, "first second"]) -> list[HeadPair]:
@@ -197,8 +197,8 @@ def match_heads(correlations: Float[np.ndarray, "first second"]) -> list[HeadPai
 
     firsts, seconds = linear_sum_assignment(correlations, maximize=True)
     return [
-        HeadPair(int(one), int(other), float(correlations[one, other]))
-        for one, other in zip(firsts, seconds, strict=True)
+        HeadPair(int(row), int(column), float(correlations[row, column]))
+        for row, column in zip(firsts, seconds, strict=True)
     ]
 
 
@@ -245,13 +245,13 @@ def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -
             rewards = batch.to(checkpoint.device).predict(checkpoint.model).reward
         assert rewards is not None
         differences.append((rewards[:, 0] - rewards[:, 1]).cpu())
-    found = torch.cat(differences).double().numpy()
-    is_a = np.array([one.preferred == "a" for one in comparisons])
+    margins = torch.cat(differences).double().numpy()
+    is_a = np.array([comparison.preferred == "a" for comparison in comparisons])
     return {
         "comparisons": len(comparisons),
-        "accuracy": float((found > 0).mean()),
-        "bits": float(np.logaddexp(0, -found).mean()) / math.log(2),
-        "calibration": calibration(1 / (1 + np.exp(np.where(is_a, -found, found))), is_a),
+        "accuracy": float((margins > 0).mean()),
+        "bits": float(np.logaddexp(0, -margins).mean()) / math.log(2),
+        "calibration": calibration(1 / (1 + np.exp(np.where(is_a, -margins, margins))), is_a),
     }
 
 
@@ -302,10 +302,13 @@ def _samples(
     after: Checkpoint, before: Checkpoint, rater: Checkpoint, prompts: Int[Tensor, "row token"]
 ) -> dict[str, Any]:
     tokenizer = after.tokenizer
-    sampled = {name: _sample(one, prompts) for name, one in (("before", before), ("after", after))}
-    rewards = {name: rewards_of(rater.model, one) for name, one in sampled.items()}
+    sampled = {
+        name: _sample(model, prompts) for name, model in (("before", before), ("after", after))
+    }
+    rewards = {name: rewards_of(rater.model, samples) for name, samples in sampled.items()}
     texts = {
-        name: [tokenizer.decode(ids) for ids in one.written()] for name, one in sampled.items()
+        name: [tokenizer.decode(ids) for ids in samples.written()]
+        for name, samples in sampled.items()
     }
     rules = {name: np.mean([*map(rule_score, answers)]).item() for name, answers in texts.items()}
     spread = rewards["before"].std().item()

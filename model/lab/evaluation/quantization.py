@@ -48,15 +48,15 @@ def evaluate(
         wanted.append(StoredQuantization(bits=number))
         if number == MOST_BITS and checkpoint.device.type == "cpu":
             wanted.append(StoredQuantization(bits=number, activations="dynamic"))
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     copies: dict[str, Checkpoint] = {}
     for quantization in wanted:
         name = _name(quantization)
         copies[name], n_bytes = _quantized(checkpoint, quantization)
-        found[name] = {**measure(copies[name]), "file_bytes": n_bytes}
+        figures[name] = {**measure(copies[name]), "file_bytes": n_bytes}
     for name, speed in _speeds(copies).items():
-        found[name]["tokens_per_cpu_second"] = speed
-    return found
+        figures[name]["tokens_per_cpu_second"] = speed
+    return figures
 
 
 def _name(quantization: StoredQuantization | None) -> str:

@@ -102,7 +102,7 @@ def robustness(checkpoint: Checkpoint) -> dict[str, Any]:
     return {
         "figure": "right",
         "forms": {
-            name: _right(checkpoint, [form(one.first, one.second) for one in test])
+            name: _right(checkpoint, [form(problem.first, problem.second) for problem in test])
             for name, form in forms.items()
         },
         "length": {name: _right(checkpoint, problems) for name, problems in sizes.items()},
@@ -137,8 +137,8 @@ def _solve(checkpoint: Checkpoint, asked: Sequence[Problem], seed: int | None = 
 
 
 def _share(marks: Any) -> float:
-    found = [*marks]
-    share: float = sum(found) / len(found)
+    marked = [*marks]
+    share: float = sum(marked) / len(marked)
     return share
 
 
@@ -160,12 +160,12 @@ def majority_right(asked: Sequence[Problem], votes: Sequence[Sequence[Marking]])
 
 
 def _by_length(lengths: Sequence[int], marked: Sequence[Marking]) -> dict[str, dict[str, Any]]:
-    found: dict[int, list[bool]] = {}
+    by_length: dict[int, list[bool]] = {}
     for length, marking in sorted(zip(lengths, marked, strict=True), key=lambda pair: pair[0]):
-        found.setdefault(length, []).append(marking.is_right)
+        by_length.setdefault(length, []).append(marking.is_right)
     return {
         f"tokens_{length}": {"right": _share(marks), "chains": len(marks)}
-        for length, marks in found.items()
+        for length, marks in by_length.items()
     }
 
 
@@ -282,10 +282,10 @@ def digit_weights(
         rows = torch.tensor([ids], device=checkpoint.device)
         with torch.inference_mode(), checkpoint.model.capture([WEIGHTS]) as captured:
             checkpoint.model(rows)
-        weights = torch.cat([found.float().cpu() for found in captured.values()])
+        weights = torch.cat([of_layer.float().cpu() for of_layer in captured.values()])
         for role, reading in readings(problem):
-            found = weights[:, :, reading.query, sorted(reading.keys)].sum(-1)
-            totals[role] = totals.get(role, torch.zeros_like(found)) + found
+            on_digits = weights[:, :, reading.query, sorted(reading.keys)].sum(-1)
+            totals[role] = totals.get(role, torch.zeros_like(on_digits)) + on_digits
             counts[role] += 1
             evenly[role] += len(reading.keys) / (reading.query + 1)
     return {role: (totals[role] / counts[role], evenly[role] / counts[role]) for role in ROLES}

@@ -99,12 +99,12 @@ def robustness(
     }
     for name, typed in FORMS.items():
         with suppress(CorpusError):  # a word in capitals may have several tokens, for instance
-            form = [typed(one) for one in written]
+            form = [typed(text) for text in written]
             figures["forms"][name] = measured(checkpoint, form, _size(written))
     if others:
-        read = {name: beginning(texts) for name, texts in others.items()}
+        excerpts = {name: beginning(texts) for name, texts in others.items()}
         figures["other_texts"] = {
-            name: measured(checkpoint, texts, _size(texts)) for name, texts in read.items()
+            name: measured(checkpoint, texts, _size(texts)) for name, texts in excerpts.items()
         }
     if not is_encoder:
         names = names_twice(checkpoint)
@@ -133,13 +133,13 @@ def _size(documents: Sequence[str]) -> int:
 
 
 def _bits(checkpoint: Checkpoint, documents: Sequence[str], n_bytes: int) -> float:
-    found = bits_per_byte(checkpoint, documents)
-    return found["bits_per_byte"] * found["bytes"] / n_bytes
+    figures = bits_per_byte(checkpoint, documents)
+    return figures["bits_per_byte"] * figures["bytes"] / n_bytes
 
 
 def _accuracy(checkpoint: Checkpoint, documents: Sequence[str], _n_bytes: int) -> float:
-    found = fill.evaluate(checkpoint, documents, n_blanks=N_BLANKS)
-    accuracy: float = found["masked_word_accuracy"]
+    figures = fill.evaluate(checkpoint, documents, n_blanks=N_BLANKS)
+    accuracy: float = figures["masked_word_accuracy"]
     return accuracy
 
 
@@ -160,12 +160,16 @@ def _by_paragraph(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str,
     paragraphs = [line for line in lines(documents) if line.strip()]
     sizes = [len(ids) for ids in checkpoint.tokenizer.encode_ids(paragraphs)]
     limit = checkpoint.config.max_tokens
-    found = {}
+    accuracies = {}
     for first, until in _spans(limit):
-        part = [one for one, size in zip(paragraphs, sizes, strict=True) if first <= size <= until]
+        part = [
+            paragraph
+            for paragraph, size in zip(paragraphs, sizes, strict=True)
+            if first <= size <= until
+        ]
         if part:
-            found[_span(first, limit)] = _accuracy(checkpoint, part, 0)
-    return found
+            accuracies[_span(first, limit)] = _accuracy(checkpoint, part, 0)
+    return accuracies
 
 
 def _spans(length: int) -> list[tuple[int, int]]:
@@ -186,7 +190,7 @@ def names_twice(checkpoint: Checkpoint) -> dict[str, dict[str, float]]:
         For ``known`` and for ``rare`` names, which are of other languages, ``first`` and
         ``second``: the mean bits of a name over `TWICE`; empty if a text exceeds the context.
     """
-    found = {}
+    means = {}
     for kind, names in (("known", KNOWN_NAMES), ("rare", NAMES)):
         filled = [(name, template.format(name, name)) for name in names for template in TWICE]
         texts = [checkpoint.tokenizer.encode(text) for _, text in filled]
@@ -201,8 +205,8 @@ def names_twice(checkpoint: Checkpoint) -> dict[str, dict[str, float]]:
             places = (first, text.index(name, first + len(name)))
             costs.append([_cost(tokens[1:], row, begin, begin + len(name)) for begin in places])
         first, second = np.mean(costs, axis=0).tolist()
-        found[kind] = {"first": first, "second": second}
-    return found
+        means[kind] = {"first": first, "second": second}
+    return means
 
 
 def _cost(tokens: Sequence[Token], bits: Float[Tensor, " token"], begin: int, end: int) -> float:

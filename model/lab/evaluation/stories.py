@@ -79,16 +79,16 @@ def evaluate(
         figures["induction_head_on_words"] = _named(of_words)
         figures["copy_accuracy_on_words"] = copying_words
     if checkpoint.config.moe is not None:
-        found = {f"layer_{n}": layer for n, layer in routing(checkpoint, rows).items()}
+        by_layer = {f"layer_{n}": layer for n, layer in routing(checkpoint, rows).items()}
         figures["expert_load_entropy"] = {
-            name: load_entropy(layer.load) for name, layer in found.items()
+            name: load_entropy(layer.load) for name, layer in by_layer.items()
         }
         figures["smallest_expert_share"] = {
-            name: float(layer.load.min()) for name, layer in found.items()
+            name: float(layer.load.min()) for name, layer in by_layer.items()
         }
         figures["first_choice_decided_by_token"] = {
             name: layer.decided_by_token
-            for name, layer in found.items()
+            for name, layer in by_layer.items()
             if not math.isnan(layer.decided_by_token)  # of a short text, in which no token repeats
         }
     if pairs:
@@ -102,7 +102,7 @@ def continuations(checkpoint: Checkpoint) -> dict[str, str]:
     Openings that fill the model's context are left out.
     """
     tokenizer, limit = checkpoint.tokenizer, checkpoint.config.max_tokens
-    found = {}
+    texts = {}
     for seed, opening in enumerate(read_lines(OPENINGS)):
         begun = [token.id for token in tokenizer.encode(opening)]
         if len(begun) >= limit:
@@ -116,8 +116,8 @@ def continuations(checkpoint: Checkpoint) -> dict[str, str]:
             stop_id=tokenizer.end_id,
         )
         ids = [token.id for token in written if token.id != tokenizer.end_id]
-        found[opening] = tokenizer.decode(ids)
-    return found
+        texts[opening] = tokenizer.decode(ids)
+    return texts
 
 
 def sampling_figures(
@@ -142,9 +142,9 @@ def sampling_figures(
     """
     tokenizer = checkpoint.tokenizer
     counts = Counter(word for text in corpus for word in _words(text))
-    read = [tokenizer.encode(line) for text in documents for line in text.splitlines()]
+    encoded = [tokenizer.encode(line) for text in documents for line in text.splitlines()]
     n_needed = N_GIVEN + N_COMPARED
-    rows = [[token.id for token in line if not token.is_special] for line in read]
+    rows = [[token.id for token in line if not token.is_special] for line in encoded]
     rows = [row for row in rows if len(row) >= n_needed]
     rows = rows[:: max(1, len(rows) // N_PARAGRAPHS)][:N_PARAGRAPHS]
     if not rows or checkpoint.config.max_tokens <= n_needed:

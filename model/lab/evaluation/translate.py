@@ -185,11 +185,11 @@ def _again(checkpoint: Checkpoint, gold: Sequence[GoldPair], chosen: Aligner) ->
     return aligner(checkpoint, gold, layer=chosen.layer, head=chosen.head, shift=chosen.shift)
 
 
-def _placed(found: Aligner) -> dict[str, Any]:
-    place = {"layer": found.layer, "head": found.head, "shift": found.shift}
-    if found.head is None:
+def _placed(chosen: Aligner) -> dict[str, Any]:
+    place = {"layer": chosen.layer, "head": chosen.head, "shift": chosen.shift}
+    if chosen.head is None:
         del place["head"]
-    return place | _named(found.score)
+    return place | _named(chosen.score)
 
 
 def _named(score: AlignmentScore) -> dict[str, float]:
@@ -229,8 +229,8 @@ def bleu(
         [known[number] if number < len(known) else None for known in references.values()]
         for number in range(most)
     ]
-    found = translations(checkpoint, [typed(source) for source in references])
-    score: float = sacrebleu.corpus_bleu(found, streams, lowercase=is_case_blind).score
+    hypotheses = translations(checkpoint, [typed(source) for source in references])
+    score: float = sacrebleu.corpus_bleu(hypotheses, streams, lowercase=is_case_blind).score
     return score
 
 
@@ -249,7 +249,7 @@ def translations(
     tokenizer = checkpoint.tokenizer
     ids = [[tokenizer.start_id, *pieces] for pieces in tokenizer.encode_ids(sources)]
     order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
-    found = [""] * len(ids)
+    texts = [""] * len(ids)
     for first in range(0, len(order), batch_rows):
         numbers = order[first : first + batch_rows]
         targets = translate(
@@ -259,8 +259,8 @@ def translations(
             end_id=tokenizer.end_id,
         )
         for number, target in zip(numbers, targets, strict=True):
-            found[number] = tokenizer.decode(target)
-    return found
+            texts[number] = tokenizer.decode(target)
+    return texts
 
 
 # --- typed text -----------------------------------------------------------------------------------
@@ -326,8 +326,8 @@ def unseen_names(trained_on: Sequence[SentencePair]) -> list[str]:
 def names_kept(checkpoint: Checkpoint, names: Sequence[str]) -> float:
     """Compute the share of names in `TEMPLATES` that the translation keeps letter by letter."""
     typed = [(name, template.format(name)) for name in names for template in TEMPLATES]
-    found = translations(checkpoint, [text for _, text in typed])
-    kept = [name in WORD.findall(text) for (name, _), text in zip(typed, found, strict=True)]
+    translated = translations(checkpoint, [text for _, text in typed])
+    kept = [name in WORD.findall(text) for (name, _), text in zip(typed, translated, strict=True)]
     return sum(kept) / len(kept)
 
 
@@ -343,9 +343,9 @@ def length_ratios(
         For each group of sources with as many words as `LENGTHS` says, ``sources`` and ``ratio``.
     """
     references = references_of([pair for pair in pairs if len(pair.source.split()) <= MAX_WORDS])
-    found = translations(checkpoint, list(references))
+    translated = translations(checkpoint, list(references))
     groups: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for (source, known), text in zip(references.items(), found, strict=True):
+    for (source, known), text in zip(references.items(), translated, strict=True):
         group = max(begin for begin in LENGTHS if begin <= max(1, len(source.split())))
         expected = sum(len(reference.split()) for reference in known) / len(known)
         groups[group].append((len(text.split()), expected))

@@ -254,24 +254,24 @@ def best_head(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> Aligner:
     """Find the head with the lowest error rate on the gold, with its own targets as input."""
     reads = _read_all(checkpoint, gold)
     n_layers, n_heads = reads[0].weights.shape[:2]
-    found = [
+    aligners = [
         aligner(checkpoint, gold, layer=layer, head=head, shift=shift, reads=reads)
         for layer in range(n_layers)
         for head in range(n_heads)
         for shift in (0, 1)
     ]
-    return min(found, key=lambda one: one.score.error_rate)
+    return min(aligners, key=lambda candidate: candidate.score.error_rate)
 
 
 def best_layer(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> Aligner:
     """Find the layer whose mean over its heads has the lowest error rate on the gold."""
     reads = _read_all(checkpoint, gold)
-    found = [
+    aligners = [
         aligner(checkpoint, gold, layer=layer, head=None, shift=shift, reads=reads)
         for layer in range(len(reads[0].weights))
         for shift in (0, 1)
     ]
-    return min(found, key=lambda one: one.score.error_rate)
+    return min(aligners, key=lambda candidate: candidate.score.error_rate)
 
 
 def aligner(
@@ -301,7 +301,7 @@ def aligner(
         return chosen
 
     reads = _read_all(checkpoint, gold) if reads is None else reads
-    links = [_links_of(read, mix, shift) for read in reads]
+    links = [_links_of(reading, mix, shift) for reading in reads]
     return Aligner(layer, head, shift, alignment_error_rate(links, gold))
 
 
@@ -315,12 +315,16 @@ def _read_all(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> list[_Read]:
     return reads
 
 
-def _links_of(read: _Read, mix: Mix, shift: int) -> set[Link]:
+def _links_of(reading: _Read, mix: Mix, shift: int) -> set[Link]:
     """Translate the links between the tokenizer's words into links between the gold's words."""
-    found = word_links(mix(read.weights), read.tokens, read.target_tokens, shift).links
-    english = _places(read.tokens, word_spans(read.pair.english, read.pair.english_words))
-    french = _places(read.target_tokens, word_spans(read.pair.french, read.pair.french_words))
-    return {(english[key], french[query]) for query, key in zip(*np.nonzero(found), strict=True)}
+    is_linked = word_links(mix(reading.weights), reading.tokens, reading.target_tokens, shift).links
+    english = _places(reading.tokens, word_spans(reading.pair.english, reading.pair.english_words))
+    french = _places(
+        reading.target_tokens, word_spans(reading.pair.french, reading.pair.french_words)
+    )
+    return {
+        (english[key], french[query]) for query, key in zip(*np.nonzero(is_linked), strict=True)
+    }
 
 
 def _places(tokens: Sequence[Token], spans: Sequence[tuple[int, int]]) -> dict[int, int]:

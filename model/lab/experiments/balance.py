@@ -192,8 +192,8 @@ def _frame(
     runs: list[Run], tested: Tokens, parameters: Balance, step: int
 ) -> dict[str, np.ndarray]:
     """Return the loads on tokens that are not trained on."""
-    found = [_loads(*each.routing(tested), tested.cluster.flatten(), parameters) for each in runs]
-    frame = {name: np.stack([each[name] for each in found])[:, None] for name in found[0]}
+    loads = [_loads(*each.routing(tested), tested.cluster.flatten(), parameters) for each in runs]
+    frame = {name: np.stack([each[name] for each in loads])[:, None] for name in loads[0]}
     return {"frame": np.array([step]), **frame}
 
 

@@ -144,9 +144,9 @@ def _check_shapes(parameters: ByHand) -> None:
             if name == "context"
             else (n_keys, "keys")
         )
-        if rows is not None and (found := (len(rows), len(rows[0]))) != (n_queries, n_columns):
+        if rows is not None and (shape := (len(rows), len(rows[0]))) != (n_queries, n_columns):
             raise ValueError(
-                f"{name}: {found[0]} rows of {found[1]}, but {n_queries} queries and {n_columns} "
+                f"{name}: {shape[0]} rows of {shape[1]}, but {n_queries} queries and {n_columns} "
                 f"{what} need as many rows and columns"
             )
     if parameters.tokens is not None and len(parameters.tokens) != n_keys:

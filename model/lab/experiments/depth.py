@@ -76,11 +76,11 @@ def run(parameters: Depth) -> Iterator[Arrays]:
     shape = (parameters.n_tokens, parameters.d_model)
     x = torch.randn(1, *shape, generator=generator, dtype=torch.float64)
     readout = torch.randn(shape, generator=generator, dtype=torch.float64)
-    found = [_measure(layers, x, readout, variant) for variant in VARIANTS]
+    measured = [_measure(layers, x, readout, variant) for variant in VARIANTS]
     yield {
         "variant": np.array(VARIANTS),
         "layer": np.arange(parameters.n_layers),
-        **{name: np.stack([each[name] for each in found]) for name in found[0]},
+        **{name: np.stack([each[name] for each in measured]) for name in measured[0]},
     }
 
 

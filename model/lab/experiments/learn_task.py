@@ -142,18 +142,20 @@ class Task(NamedTuple):
         n_symbols = len(self.vocabulary) - 1
         if self.name == "induction":
             return self._draw_queries(rng, n_rows, n_symbols)
-        read = rng.integers(0, n_symbols, (n_rows, self.n_read))
-        answers = {"copy": read, "reverse": read[:, ::-1], "sort": np.sort(read, axis=1)}[self.name]
-        return np.concatenate([read, np.full_like(read, n_symbols)], axis=1), answers.copy()
+        symbols = rng.integers(0, n_symbols, (n_rows, self.n_read))
+        answers = {"copy": symbols, "reverse": symbols[:, ::-1], "sort": np.sort(symbols, axis=1)}[
+            self.name
+        ]
+        return np.concatenate([symbols, np.full_like(symbols, n_symbols)], axis=1), answers.copy()
 
     def _draw_queries(
         self, rng: np.random.Generator, n_rows: int, n_symbols: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        read = rng.permuted(np.tile(np.arange(n_symbols), (n_rows, 1)), axis=1)[:, : self.n_read]
+        symbols = rng.permuted(np.tile(np.arange(n_symbols), (n_rows, 1)), axis=1)[:, : self.n_read]
         places = rng.integers(0, self.n_read - 1, (n_rows, self.n_answers))
-        queries = np.take_along_axis(read, places, axis=1)
-        answers = np.take_along_axis(read, places + 1, axis=1)
-        return np.concatenate([read, queries], axis=1), answers
+        queries = np.take_along_axis(symbols, places, axis=1)
+        answers = np.take_along_axis(symbols, places + 1, axis=1)
+        return np.concatenate([symbols, queries], axis=1), answers
 
     def _draw_sums(self, rng: np.random.Generator, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         n_digits = self.n_answers - 1
@@ -164,8 +166,8 @@ class Task(NamedTuple):
         )
         plus, blank = (np.full((n_rows, 1), self.vocabulary.index(sign)) for sign in (PLUS, BLANK))
         blanks = blank.repeat(self.n_answers, axis=1)
-        read = np.concatenate([first[:, 1:], plus, second[:, 1:], blanks], axis=1)
-        return read, total
+        symbols = np.concatenate([first[:, 1:], plus, second[:, 1:], blanks], axis=1)
+        return symbols, total
 
 
 def make_task(parameters: LearnTask) -> Task:

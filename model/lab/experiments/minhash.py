@@ -66,7 +66,7 @@ def run(parameters: MinHash) -> Iterator[Arrays]:
         for text in (parameters.first, parameters.second)
     ]
     union = sorted(sets[0] | sets[1])
-    is_in = np.array([[each in one for each in union] for one in sets])
+    is_in = np.array([[each in members for each in union] for members in sets])
     hashes = shingle_hashes(union, parameters.n_hashes, parameters.seed)
     signatures = np.stack([hashes[row].min(axis=0) for row in is_in])
     # The index of each minimum in the union; equal minima are minima of one shingle.
@@ -102,7 +102,7 @@ def _pieces(text: str, unit: str) -> list[str]:
 
 
 def shingle_hashes(
-    found: list[str], n_hashes: int, seed: int
+    texts: list[str], n_hashes: int, seed: int
 ) -> UInt64[np.ndarray, "shingle hash"]:
     """64-bit hashes of every shingle by independent functions.
 
@@ -113,8 +113,8 @@ def shingle_hashes(
     for first in range(0, n_hashes, HASHES_PER_DIGEST):
         check()
         key = f"{seed} {first}".encode()
-        joined = b"".join(hashlib.blake2b(each.encode(), key=key).digest() for each in found)
-        digests.append(np.frombuffer(joined, "<u8").reshape(len(found), HASHES_PER_DIGEST))
+        joined = b"".join(hashlib.blake2b(each.encode(), key=key).digest() for each in texts)
+        digests.append(np.frombuffer(joined, "<u8").reshape(len(texts), HASHES_PER_DIGEST))
     return np.concatenate(digests, axis=1)[:, :n_hashes]
 
 

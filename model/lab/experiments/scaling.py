@@ -60,7 +60,7 @@ def run(parameters: Scaling) -> Iterator[Arrays]:
         "width": widths,
         "scaled": np.array(["no", "yes"]),
         **{
-            name: np.stack([found[name] for found in measured], axis=-1)
+            name: np.stack([arrays[name] for arrays in measured], axis=-1)
             for name in ("variance", "entropy", "greatest_weight", "gradient", "example")
         },
         "expected_variance": np.stack(
@@ -117,13 +117,13 @@ def _products(
     rng = np.random.default_rng(parameters.seed)
     n_keys, deviation = parameters.n_keys, parameters.deviation
     starts = np.concatenate([[0], widths[:-1]])
-    found = []
+    products = []
     for _ in range(parameters.n_samples):
         check()
         query = rng.normal(0, deviation, parameters.width)
         keys = rng.normal(0, deviation, (n_keys, parameters.width))
-        found.append(np.add.reduceat(keys * query, starts, axis=1).cumsum(axis=1))
-    return np.stack(found, axis=1).transpose(2, 1, 0)
+        products.append(np.add.reduceat(keys * query, starts, axis=1).cumsum(axis=1))
+    return np.stack(products, axis=1).transpose(2, 1, 0)
 
 
 def cost(parameters: Scaling) -> Cost:

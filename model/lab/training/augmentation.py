@@ -109,8 +109,8 @@ class Augmentation:
         source, target = pair
         for name in self._names.intersection(WORD.findall(source), WORD.findall(target)):
             place = re.compile(rf"\b{name}\b")
-            found = place.search(target)
-            if found is None or BEFORE_PLACES.search(target[: found.start()]):
+            match = place.search(target)
+            if match is None or BEFORE_PLACES.search(target[: match.start()]):
                 continue
             new = _name(draw, begins_with_vowel=name[0] in VOWELS)
             source, target = place.sub(new, source), place.sub(new, target)
@@ -165,8 +165,8 @@ class Augmentation:
 
     def _lower_first(self, text: str) -> str:
         """Write the first word with a small letter if the corpus mostly does so elsewhere."""
-        found = WORD.match(text)
-        if found is None or found[0].lower() not in self._common:
+        match = WORD.match(text)
+        if match is None or match[0].lower() not in self._common:
             return text
         return text[0].lower() + text[1:]
 

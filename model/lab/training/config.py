@@ -242,13 +242,13 @@ def check(settings: Mapping[str, Any], recipe: Recipe) -> Settings:
         loop=(LoopConfig, ...),
     )
     try:
-        found = form.model_validate_json(json.dumps(settings, default=str))
+        checked = form.model_validate_json(json.dumps(settings, default=str))
     except ValidationError as error:
         problems = error.errors(include_url=False)
         raise ValueError("; ".join(_sentence(problem, recipe) for problem in problems)) from error
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"the settings are not plain data: {error}") from error
-    return Settings(**{part: getattr(found, part) for part in PARTS})
+    return Settings(**{part: getattr(checked, part) for part in PARTS})
 
 
 def _sentence(problem: Mapping[str, Any], recipe: Recipe) -> str:

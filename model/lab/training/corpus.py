@@ -287,12 +287,12 @@ def read_members(path: Path, names: Sequence[str]) -> list[tuple[str, ...]]:
     Raises:
         CorpusError: as `read_lines`, or a line is not such an object.
     """
-    found = (
+    objects = (
         parse_line(line, names, f"{path}, line {number}")
         for number, line in enumerate(read_lines(path), start=1)
         if line.strip()
     )
-    return [tuple(members[name] for name in names) for members in found]
+    return [tuple(members[name] for name in names) for members in objects]
 
 
 def parse_line(line: str, names: Sequence[str], where: str) -> dict[str, Any]:
@@ -307,21 +307,21 @@ def parse_line(line: str, names: Sequence[str], where: str) -> dict[str, Any]:
         CorpusError: the line is not such an object.
     """
     try:
-        found = json.loads(line.rstrip())
+        members = json.loads(line.rstrip())
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at column {error.colno}"
         raise CorpusError(f"{where} is not JSON: {problem}; write one object a line") from error
     except (ValueError, RecursionError) as error:  # a number too long, or nesting too deep
         raise CorpusError(f"{where} cannot be decoded: {error}; write a simpler object") from error
-    if not isinstance(found, dict):
+    if not isinstance(members, dict):
         raise CorpusError(f"{where} is not a JSON object; write it as {_example(names)}")
-    return found | {name: _member(found, name, names, where) for name in names}
+    return members | {name: _member(members, name, names, where) for name in names}
 
 
-def _member(found: dict[str, Any], name: str, names: Sequence[str], where: str) -> str:
-    if name not in found:
+def _member(members: dict[str, Any], name: str, names: Sequence[str], where: str) -> str:
+    if name not in members:
         raise CorpusError(f"{where} has no member {name!r}; write it as {_example(names)}")
-    value = found[name]
+    value = members[name]
     if not isinstance(value, str):
         raise CorpusError(f"{where}: the member {name!r} is not a string; write text in quotes")
     if not value.strip():

@@ -98,11 +98,11 @@ def sample_continuations(
     """
     if temperature < 0:
         raise ValueError(f"temperature ({temperature}) must be at least 0")
-    cache, ids, read = model.new_cache(), prompts, prompts
+    cache, ids, inputs = model.new_cache(), prompts, prompts
     has_ended = torch.zeros(len(prompts), dtype=torch.bool, device=prompts.device)
     log_probs, is_sampled = [], []
     for _ in range(n_tokens):
-        logits = model.decode(read, cache=cache).logits[:, -1].float()
+        logits = model.decode(inputs, cache=cache).logits[:, -1].float()
         if temperature == 0:
             policy = logits.log_softmax(-1)
             drawn = policy.argmax(-1)
@@ -113,8 +113,8 @@ def sample_continuations(
         log_probs.append(policy.gather(1, drawn[:, None])[:, 0])
         is_sampled.append(~has_ended)
         has_ended = has_ended | (drawn == stop_id)
-        read = drawn[:, None]
-        ids = torch.cat([ids, read], dim=1)
+        inputs = drawn[:, None]
+        ids = torch.cat([ids, inputs], dim=1)
         if bool(has_ended.all()):
             break
     return Continuations(
@@ -157,7 +157,7 @@ def sample_tree(
         to `n_samples` for each prompt.
     """
     device, n_prompt = prompts.device, prompts.shape[1]
-    cache, read = model.new_cache(), prompts
+    cache, inputs = model.new_cache(), prompts
     # The living rows: their prompt, count, ids and log-probabilities so far.
     owner = torch.arange(len(prompts), device=device)
     counts = torch.full_like(owner, n_samples)
@@ -165,7 +165,7 @@ def sample_tree(
     ended: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     for number in range(n_tokens):
         # 1. Draw a token for each sample, and find the different ones of each row.
-        policy = model.decode(read, cache=cache).logits[:, -1].float() / temperature
+        policy = model.decode(inputs, cache=cache).logits[:, -1].float() / temperature
         policy = policy.log_softmax(-1)
         parents = torch.arange(len(policy), device=device).repeat_interleave(counts)
         drawn = _draw(policy, parents, generator)
@@ -187,7 +187,7 @@ def sample_tree(
         ):
             for layer in cache:
                 layer.self_attention.select(kept)
-        read = ids[:, -1:]
+        inputs = ids[:, -1:]
     width = ended[-1][2].shape[1]
     order = torch.cat([each[0] for each in ended]).argsort(stable=True)
     lengths = torch.cat([torch.full_like(each[0], each[3].shape[1]) for each in ended])[order]
@@ -222,8 +222,8 @@ def _draw(
         len(parents), generator=generator, device=policy.device, dtype=torch.float64
     )
     # right=True: a token without probability is not drawn, even by a chance of 0.
-    found = torch.searchsorted(ladder.flatten(), parents + chances, right=True)
-    return (found - parents * n_vocab).clamp(max=n_vocab - 1)
+    cells = torch.searchsorted(ladder.flatten(), parents + chances, right=True)
+    return (cells - parents * n_vocab).clamp(max=n_vocab - 1)
 
 
 def log_probs_of(
@@ -270,8 +270,8 @@ def shared_log_probs(model: Transformer, sampled: Continuations, *, temperature:
     first, rest = ((each.float() / temperature).log_softmax(-1) for each in (first, rest))
     inside = first[:, :-1].gather(2, beginnings[:, n_prompt:, None])[..., 0]
     rest = torch.cat([first[parents, -1:], rest], dim=1)
-    found = rest.gather(2, sampled.ids[:, cut:, None])[..., 0]
-    return torch.cat([inside[parents], found], dim=1)
+    drawn = rest.gather(2, sampled.ids[:, cut:, None])[..., 0]
+    return torch.cat([inside[parents], drawn], dim=1)
 
 
 def group_advantages(
@@ -330,8 +330,8 @@ class ValueHead:
         features = _with_one(x).flatten(0, 1)
         weighted = features * weights.view(-1, 1)
         targets = rewards[:, None].expand(weights.shape).flatten()
-        for name, found in (("gram", weighted.T @ features), ("moment", weighted.T @ targets)):
-            self.tensors[name].mul_(MEMORY).add_(found)
+        for name, product in (("gram", weighted.T @ features), ("moment", weighted.T @ targets)):
+            self.tensors[name].mul_(MEMORY).add_(product)
 
 
 def _with_one(x: Tensor) -> Tensor:

@@ -66,27 +66,29 @@ def read_comparisons(paths: Sequence[Path]) -> list[Comparison]:
     Raises:
         CorpusError: a file is unusable, or a line is not a comparison.
     """
-    found = []
+    comparisons = []
     for path in paths:
         for number, line in enumerate(read_lines(path), start=1):
             if line.strip():
-                found.append(_comparison(line, f"{path}, line {number}"))
-    return found
+                comparisons.append(_comparison(line, f"{path}, line {number}"))
+    return comparisons
 
 
 def _comparison(line: str, where: str) -> Comparison:
     members = parse_line(line, _MEMBERS, where)
-    found = Comparison(*(members[name] for name in _MEMBERS))
-    if found.preferred not in ("a", "b"):
-        raise CorpusError(f"{where}: preferred is {found.preferred!r}; it must be a or b")
-    if found.a == found.b:
+    comparison = Comparison(*(members[name] for name in _MEMBERS))
+    if comparison.preferred not in ("a", "b"):
+        raise CorpusError(f"{where}: preferred is {comparison.preferred!r}; it must be a or b")
+    if comparison.a == comparison.b:
         raise CorpusError(f"{where}: both answers are equal; remove the line")
-    return found
+    return comparison
 
 
 def write_comparisons(path: Path, comparisons: Sequence[Comparison]) -> None:
     """Write comparisons as JSON lines, atomically."""
-    written = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in comparisons]
+    written = [
+        json.dumps(asdict(comparison), ensure_ascii=False) + "\n" for comparison in comparisons
+    ]
     write_atomically(path, lambda partial: partial.write_text("".join(written), encoding="utf-8"))
 
 
@@ -247,7 +249,11 @@ def encode_comparisons(
     Raises:
         CorpusError: one is longer than `max_tokens`.
     """
-    sides = [one.prompt + answer for one in comparisons for answer in (one.better, one.worse)]
+    sides = [
+        comparison.prompt + answer
+        for comparison in comparisons
+        for answer in (comparison.better, comparison.worse)
+    ]
     rows = [[tokenizer.start_id, *ids] for ids in tokenizer.encode_ids(sides)]
     for number, row in enumerate(rows):
         if len(row) > max_tokens:

@@ -381,14 +381,16 @@ class ReasoningLoop(Loop):
         """Update the weights once; return the loss and the KL divergence, 0 if not asked for."""
         rows = self.rows
         self.model.zero_grad()
-        found = shared_log_probs(self.model, sampled, temperature=rows.temperature)
+        log_probs = shared_log_probs(self.model, sampled, temperature=rows.temperature)
         weights = sampled.weights
-        loss = policy_loss(found, sampled.log_probs, advantages, weights, clip=rows.clip or None)
+        loss = policy_loss(
+            log_probs, sampled.log_probs, advantages, weights, clip=rows.clip or None
+        )
         kl = loss.new_zeros(())
         if self.reference is not None:
             with torch.no_grad():
                 before = shared_log_probs(self.reference, sampled, temperature=rows.temperature)
-            kl = kl_to_reference(found, before, weights)
+            kl = kl_to_reference(log_probs, before, weights)
         (loss + rows.kl * kl).backward()
         self._descend()
         return loss.item(), kl.item()

@@ -56,8 +56,8 @@ def divide(
         CorpusError: one of the two is empty.
     """
     parts: tuple[list[Comparison], list[Comparison]] = ([], [])
-    for one in comparisons:
-        parts[is_held_out(one.prompt, held_out)].append(one)
+    for comparison in comparisons:
+        parts[is_held_out(comparison.prompt, held_out)].append(comparison)
     if not all(parts):
         raise CorpusError(
             f"of {len(comparisons)} comparisons {len(parts[1])} are held out; training needs some "
@@ -122,7 +122,11 @@ def _batches(
 
 
 def _texts(comparisons: Sequence[Comparison]) -> Iterable[str]:
-    return (one.prompt + answer for one in comparisons for answer in (one.a, one.b))
+    return (
+        comparison.prompt + answer
+        for comparison in comparisons
+        for answer in (comparison.a, comparison.b)
+    )
 
 
 RECIPE = Recipe(

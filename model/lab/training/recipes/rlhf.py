@@ -190,8 +190,8 @@ class RlhfLoop(Loop):
         self.rows = batches.config
         self.rater = reward_model(self.rows.reward, batches.tokenizer).model
         self.reference = load_checkpoint(Path(self.rows.reference)).model
-        for one in (self.rater, self.reference):
-            one.to(model.vectors.device)
+        for frozen in (self.rater, self.reference):
+            frozen.to(model.vectors.device)
         self.stop_id = line_end(batches.tokenizer)
 
     def less_memory(self) -> str:
@@ -264,14 +264,14 @@ def reward_model(folder: str, tokenizer: Tokenizer) -> Checkpoint:
     """
     if not folder:
         raise ValueError("the recipe 'rlhf' needs a reward model; name it with --reward")
-    found = load_checkpoint(Path(folder))
-    if not found.config.has_reward:
+    rater = load_checkpoint(Path(folder))
+    if not rater.config.has_reward:
         raise ValueError(
-            f"{found.id} is not a reward model; --reward takes a model of the recipe 'reward'"
+            f"{rater.id} is not a reward model; --reward takes a model of the recipe 'reward'"
         )
-    if found.tokenizer.to_json() != tokenizer.to_json():
-        raise ValueError(f"the reward model {found.id} has another tokenizer than the policy")
-    return found
+    if rater.tokenizer.to_json() != tokenizer.to_json():
+        raise ValueError(f"the reward model {rater.id} has another tokenizer than the policy")
+    return rater
 
 
 def _batches(

@@ -107,15 +107,15 @@ class StoriesConfig:
 
     def steps_without_text(self, steps: int) -> list[range]:
         """Return the steps of a run, counted from 1, that read no row of text."""
-        found: list[range] = []
+        ranges: list[range] = []
         first = 1
         for number, stage in enumerate(self.stages, start=1):
             end = steps + 1 if number == len(self.stages) else min(first + stage.steps, steps + 1)
             if not stage.text and first < end:
-                begin = found.pop().start if found and found[-1].stop == first else first
-                found.append(range(begin, end))
+                begin = ranges.pop().start if ranges and ranges[-1].stop == first else first
+                ranges.append(range(begin, end))
             first = end
-        return found
+        return ranges
 
 
 class StoriesBatches:

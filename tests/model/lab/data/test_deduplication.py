@@ -46,7 +46,9 @@ def corpus_of(texts, path):
 
 def judged(path, **options):
     deduplicator = Deduplicator(**options)
-    return deduplicator, [found for _, found in deduplicator.judge(stream_documents([path]))]
+    return deduplicator, [
+        duplicate for _, duplicate in deduplicator.judge(stream_documents([path]))
+    ]
 
 
 def test_shingles_are_those_of_the_experiment():
@@ -75,16 +77,16 @@ def test_a_long_text_is_hashed_in_pieces_without_a_difference(monkeypatch):
 
 def test_the_error_of_the_estimate_is_the_bound_of_theory():
     rng = random.Random(0)
-    found = measure_error([story(rng, 30) for _ in range(50)], seed=1)
-    figures = found.to_dict()
+    error = measure_error([story(rng, 30) for _ in range(50)], seed=1)
+    figures = error.to_dict()
     assert figures["pairs"] == 1_000
     assert figures["error"] == pytest.approx(figures["bound"], rel=0.1)
     assert abs(figures["bias"]) < 0.005
     assert figures["within_two_bounds"] > 0.93
     assert sum(tenth["pairs"] for tenth in figures["by_tenth"]) == 1_000
     assert {tenth["from"] for tenth in figures["by_tenth"]} >= {n / 10 for n in range(2, 10)}
-    bound = np.sqrt(found.jaccard * (1 - found.jaccard) / 128)
-    assert np.array_equal(found.bound, bound)
+    bound = np.sqrt(error.jaccard * (1 - error.jaccard) / 128)
+    assert np.array_equal(error.bound, bound)
 
 
 def test_planted_near_duplicates_are_found(tmp_path):
@@ -100,12 +102,12 @@ def test_planted_near_duplicates_are_found(tmp_path):
     has_duplicate = {b for (_, b), close in is_close.items() if close}
     assert len(has_duplicate) > 75
     assert sum(0.6 < value < 0.8 for value in likeness) > 10  # near misses are planted too
-    _, found = judged(corpus_of(texts, tmp_path / "texts.jsonl"))
-    dropped = {number for number, duplicate in enumerate(found) if duplicate}
+    _, duplicates = judged(corpus_of(texts, tmp_path / "texts.jsonl"))
+    dropped = {number for number, duplicate in enumerate(duplicates) if duplicate}
     assert len(dropped & has_duplicate) >= 0.99 * len(dropped)
     assert len(dropped & has_duplicate) >= 0.95 * len(has_duplicate)
     for number in dropped:
-        place, exact, estimate = found[number]
+        place, exact, estimate = duplicates[number]
         assert exact == jaccard(sets[number], sets[place.line - 1]) >= 0.8
         assert abs(estimate - exact) < 0.2
 
@@ -119,11 +121,11 @@ def test_the_index_on_disk_names_the_candidates_of_datasketch(tmp_path):
     n_candidates = 0
     for number, text in enumerate(texts):
         sketch = signature(text, seed=0)
-        found = list(index.candidates(sketch.hashvalues))
-        assert [place.line for place, _ in found] == sorted(reference.query(sketch))
-        for place, hashes in found:
+        candidates = list(index.candidates(sketch.hashvalues))
+        assert [place.line for place, _ in candidates] == sorted(reference.query(sketch))
+        for place, hashes in candidates:
             assert hashes.tolist() == signature(texts[place.line], seed=0).hashvalues.tolist()
-        n_candidates += len(found)
+        n_candidates += len(candidates)
         reference.insert(number, sketch)
         index.add(Place(tmp_path, 1, 2, number), text.encode(), sketch.hashvalues)
         assert index.equal(text.encode()) == Place(tmp_path, 1, 2, number)
@@ -146,9 +148,9 @@ def test_a_full_disk_is_an_error_that_names_the_way_out(tmp_path):
 def test_a_text_that_differs_in_spaces_and_capitals_is_an_exact_duplicate(tmp_path):
     texts = ["Once upon a time.", "Something else.", "once  UPON\na time."]
     path = corpus_of(texts, tmp_path / "texts.jsonl")
-    _, found = judged(path)
-    assert found[:2] == [None, None]
-    assert found[2].to_dict() == {"kind": "exact_duplicate", "of": f"{path}:1"}
+    _, duplicates = judged(path)
+    assert duplicates[:2] == [None, None]
+    assert duplicates[2].to_dict() == {"kind": "exact_duplicate", "of": f"{path}:1"}
 
 
 def test_a_dropped_document_drops_no_other(tmp_path):
@@ -161,18 +163,20 @@ def test_a_dropped_document_drops_no_other(tmp_path):
     assert jaccard(sets[0], sets[1]) > 0.83
     assert jaccard(sets[1], sets[2]) > 0.83
     assert jaccard(sets[0], sets[2]) < 0.82
-    _, found = judged(corpus_of([first, second, third], tmp_path / "texts.jsonl"), threshold=0.82)
-    assert [duplicate is None for duplicate in found] == [True, False, True]
+    _, duplicates = judged(
+        corpus_of([first, second, third], tmp_path / "texts.jsonl"), threshold=0.82
+    )
+    assert [duplicate is None for duplicate in duplicates] == [True, False, True]
 
 
 def test_threads_change_nothing(tmp_path):
     rng = random.Random(4)
     texts = [story(rng, 40) for _ in range(30)] * 2
     path = corpus_of(texts, tmp_path / "texts.jsonl")
-    alone = [found for _, found in Deduplicator().judge(stream_documents([path]), 1)]
-    threaded = [found for _, found in Deduplicator().judge(stream_documents([path]), 3)]
+    alone = [duplicate for _, duplicate in Deduplicator().judge(stream_documents([path]), 1)]
+    threaded = [duplicate for _, duplicate in Deduplicator().judge(stream_documents([path]), 3)]
     assert alone == threaded
-    assert sum(found is not None for found in alone) == 30
+    assert sum(duplicate is not None for duplicate in alone) == 30
 
 
 @pytest.mark.parametrize("threshold", [0, -1, 1.01, float("nan")])
@@ -194,5 +198,5 @@ def test_a_sample_of_a_stream_is_uniform():
 
 def test_a_signature_is_the_same_in_every_process():
     """The numbers are fixed here; Python salts its own hashes differently in each process."""
-    found = signature("once upon a time there was a fox", seed=3).hashvalues
-    assert found[:4].tolist() == GOLDEN
+    hashes = signature("once upon a time there was a fox", seed=3).hashvalues
+    assert hashes[:4].tolist() == GOLDEN

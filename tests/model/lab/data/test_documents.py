@@ -24,18 +24,20 @@ def book(tmp_path):
 
 
 def test_the_documents_are_those_of_training_without_the_ends_of_lines_around_them(book):
-    found = [document.text for document in stream_documents([book])]
-    assert found == [text.strip("\n") for text in read_documents([book])]
-    assert len(found) == 3
+    texts = [document.text for document in stream_documents([book])]
+    assert texts == [text.strip("\n") for text in read_documents([book])]
+    assert len(texts) == 3
 
 
 def test_a_document_can_be_read_again_from_its_place(book, tmp_path):
     lines = tmp_path / "lines.jsonl"
     lines.write_text('\n{"text": "Première.\\r\\nZwei.", "page": 3}\n{"text": "b"}\n')
-    found = list(stream_documents([book, lines]))
-    assert [document.place.line for document in found] == [1, 6, 7, 2, 3]
-    assert [read_at(document.place) for document in found] == [document.text for document in found]
-    assert found[3].to_dict() == {
+    streamed = list(stream_documents([book, lines]))
+    assert [document.place.line for document in streamed] == [1, 6, 7, 2, 3]
+    assert [read_at(document.place) for document in streamed] == [
+        document.text for document in streamed
+    ]
+    assert streamed[3].to_dict() == {
         "page": 3,
         "text": "Première.\nZwei.",
         "source": f"{lines}:2",
@@ -46,10 +48,10 @@ def test_passages_are_whole_paragraphs_that_make_up_the_document(tmp_path):
     path = tmp_path / "long.txt"
     paragraphs = [f"{number} " + "word " * 120 for number in range(9)]
     path.write_text("\n".join(paragraphs))
-    found = list(stream_documents([path], "passage"))
-    assert "\n".join(document.text for document in found) == path.read_text()
-    assert all(len(document.text) >= documents.PASSAGE for document in found[:-1])
-    assert [document.text for document in found] == [read_at(each.place) for each in found]
+    passages = list(stream_documents([path], "passage"))
+    assert "\n".join(document.text for document in passages) == path.read_text()
+    assert all(len(document.text) >= documents.PASSAGE for document in passages[:-1])
+    assert [document.text for document in passages] == [read_at(each.place) for each in passages]
 
 
 @pytest.mark.parametrize(

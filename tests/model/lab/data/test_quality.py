@@ -40,9 +40,9 @@ SECOND = (
 
 @pytest.mark.parametrize("text", ["", " \n", "?!", "a", "…", "123", "\u0301", "word", "🦊" * 9])
 def test_any_text_has_finite_features(text):
-    found = features_of(text)
-    assert found.shape == (len(FEATURES),)
-    assert np.isfinite(found).all()
+    features = features_of(text)
+    assert features.shape == (len(FEATURES),)
+    assert np.isfinite(features).all()
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_labels_are_read_from_files_and_their_absence_is_named(tmp_path):
     good, labelled = tmp_path / "good.txt", tmp_path / "labelled.jsonl"
     good.write_text("A story.\n<|endofstory|>\nAnother.")
     labelled.write_text('{"text": "a", "label": "bad"}\n{"text": "b", "label": "good"}\n')
-    found = list(read_examples([good], [], [labelled]))
-    assert [example.is_good for example in found] == [True, True, False, True]
+    read_back = list(read_examples([good], [], [labelled]))
+    assert [example.is_good for example in read_back] == [True, True, False, True]
     labelled.write_text('{"text": "a", "label": "bad"}\n{"text": "b"}\n')
     with pytest.raises(CorpusError, match=r'line 2 has no member "label"'):
         list(read_examples([good], [], [labelled]))
@@ -206,11 +206,11 @@ def test_labels_are_read_from_files_and_their_absence_is_named(tmp_path):
 def test_bad_documents_are_made_from_good_ones_of_the_same_group(tmp_path):
     good = tmp_path / "good.txt"
     good.write_text("\n<|endofstory|>\n".join([STORY] * 10))
-    found = list(read_examples([good], [], []))
-    kinds = [example.kind for example in found]
+    made = list(read_examples([good], [], []))
+    kinds = [example.kind for example in made]
     assert kinds == [kind for damage in [*DAMAGES] * 2 for kind in (damage, "good")]
-    assert len({example.group for example in found}) == 10
-    assert found[0].group == found[1].group
+    assert len({example.group for example in made}) == 10
+    assert made[0].group == made[1].group
 
 
 def test_the_extremes_are_the_first_of_a_sorted_stream():

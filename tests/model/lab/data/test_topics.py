@@ -40,14 +40,14 @@ def corpus():
 
 @pytest.fixture(scope="module")
 def model(corpus):
-    found = TopicModel(3, seed=0)
-    found.fit(lambda: corpus)
-    return found
+    fitted = TopicModel(3, seed=0)
+    fitted.fit(lambda: corpus)
+    return fitted
 
 
 def test_planted_topics_are_found(model, corpus):
-    found = {frozenset(words[:8]) for words in model.top_words()}
-    assert found == {frozenset(words) for words in PLANTED.values()}
+    learned = {frozenset(words[:8]) for words in model.top_words()}
+    assert learned == {frozenset(words) for words in PLANTED.values()}
     mixtures = list(model.mixtures(corpus))
     assert all(len(mixture.topics) == 1 for mixture in mixtures)
     assert len({mixture.topics[0] for mixture in mixtures[:20]}) == 1
@@ -75,8 +75,8 @@ def test_shares_sum_to_one_and_the_same_seed_gives_the_same(model, corpus):
     assert np.allclose([mixture.shares.sum() for mixture in mixtures], 1)
     assert np.allclose(model.distributions.sum(axis=1), 1)
     again, other = TopicModel(3, seed=0), TopicModel(3, seed=1)
-    for found in (again, other):
-        found.fit(lambda: corpus[::9])
+    for refitted in (again, other):
+        refitted.fit(lambda: corpus[::9])
     repeated = TopicModel(3, seed=0)
     repeated.fit(lambda: corpus[::9])
     assert np.array_equal(repeated.distributions, again.distributions)

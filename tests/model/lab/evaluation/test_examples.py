@@ -30,8 +30,8 @@ def few(monkeypatch):
         monkeypatch.setattr(examples, name, lambda chosen=chosen: chosen)
 
 
-def claiming(checkpoint, **found):
-    card = replace(checkpoint.description.card, examples=found)
+def claiming(checkpoint, **claimed):
+    card = replace(checkpoint.description.card, examples=claimed)
     return replace(checkpoint, description=replace(checkpoint.description, card=card))
 
 
@@ -42,8 +42,8 @@ def test_the_head_of_the_verb_looks_at_the_subject_and_not_at_the_other_noun(sto
     assert measured["sentences"] == 19
     rights = []
     for sentence in examples.subject_sentences():
-        found = trace(stories, sentence.text, layers=[SUBJECT.layer], heads=[SUBJECT.head])
-        tokens = found.tokens
+        traced = trace(stories, sentence.text, layers=[SUBJECT.layer], heads=[SUBJECT.head])
+        tokens = traced.tokens
         at = {
             place: [
                 n
@@ -53,7 +53,7 @@ def test_the_head_of_the_verb_looks_at_the_subject_and_not_at_the_other_noun(sto
             for place in ("query", "right")
             for start in [getattr(sentence, place)[0]]
         }
-        weights = found[f"decoder.layers.{SUBJECT.layer}.self_attention.weights"][0]
+        weights = traced[f"decoder.layers.{SUBJECT.layer}.self_attention.weights"][0]
         rights.append(weights[at["query"][0], at["right"]].sum())
     assert measured["score"] == pytest.approx(np.mean(rights), abs=1e-5)
 
@@ -61,7 +61,7 @@ def test_the_head_of_the_verb_looks_at_the_subject_and_not_at_the_other_noun(sto
 @pytest.mark.usefixtures("few")
 def test_the_head_of_the_pronoun_looks_at_both_nouns_alike(stories):
     head = replace(SUBJECT, layer=1, head=2)
-    found = measure_examples(
+    figures = measure_examples(
         claiming(
             stories,
             nouns=replace(head, claim="nouns"),
@@ -69,13 +69,13 @@ def test_the_head_of_the_pronoun_looks_at_both_nouns_alike(stories):
         ),
         [],
     )
-    assert holds(found["nouns"])
-    assert not holds(found["antecedent"])
+    assert holds(figures["nouns"])
+    assert not holds(figures["antecedent"])
 
 
 def test_a_head_that_does_not_do_it_does_not_hold(stories):
-    found = measure_examples(claiming(stories, phrase=replace(SUBJECT, claim="repetition")), [])
-    assert not holds(found["phrase"])
+    figures = measure_examples(claiming(stories, phrase=replace(SUBJECT, claim="repetition")), [])
+    assert not holds(figures["phrase"])
     head = replace(SUBJECT, layer=1, head=1, claim="repetition")
     assert holds(measure_examples(claiming(stories, phrase=head), [])["phrase"])
 
@@ -84,13 +84,13 @@ def test_a_head_of_sums_reads_the_digits_that_a_digit_needs(monkeypatch):
     sums = load(ZOO / "sums")
     monkeypatch.setattr(examples, "HEAD_PROBLEMS", 5)
     head = Example(text="47*23=", layer=1, head=0, claim="multiplier")
-    (found,) = measure_examples(claiming(sums, digit=head), []).values()
-    assert holds(found)
-    assert found["sentences"] == 5
+    (figures,) = measure_examples(claiming(sums, digit=head), []).values()
+    assert holds(figures)
+    assert figures["sentences"] == 5
     best = digit_heads(sums, split().test[:5])["multiplier"]
     assert (best["layer"], best["head"]) == (1, 0)
-    assert found["score"] == best["weight"]
-    assert found["control"] == best["evenly"]
+    assert figures["score"] == best["weight"]
+    assert figures["control"] == best["evenly"]
 
 
 def test_a_name_is_read_piece_by_piece(monkeypatch):
@@ -98,9 +98,9 @@ def test_a_name_is_read_piece_by_piece(monkeypatch):
     translator = load(ZOO / "translate")
     aligning = translator.description.card.metrics["alignment"]["head"]
     head = Example(text="Kofi.", where="cross", layer=aligning["layer"], head=aligning["head"])
-    found = measure_examples(claiming(translator, name=replace(head, claim="name")), [])
-    assert holds(found["name"])
-    assert found["name"]["sentences"] == 6
+    figures = measure_examples(claiming(translator, name=replace(head, claim="name")), [])
+    assert holds(figures["name"])
+    assert figures["name"]["sentences"] == 6
 
 
 def test_a_first_guess_is_compared_with_the_commonest_token(stories):
@@ -126,11 +126,11 @@ def test_agreement_across_a_noun_is_measured_beside_its_control(stories, monkeyp
     monkeypatch.setattr(
         "headlight.model.lab.evaluation.agreement.agreement_items", lambda *_: items
     )
-    found = agreement_figures(stories)["agreement"]
-    assert found["sentences"] == sum(not item.is_congruent for item in items) > 20
-    assert 0.6 < found["other_number"] <= 1
-    assert found["other_prepositions"] == found["other_number"], "a decoder reads no end"
-    assert found["same_number"] > 0.9
+    figures = agreement_figures(stories)["agreement"]
+    assert figures["sentences"] == sum(not item.is_congruent for item in items) > 20
+    assert 0.6 < figures["other_number"] <= 1
+    assert figures["other_prepositions"] == figures["other_number"], "a decoder reads no end"
+    assert figures["same_number"] > 0.9
 
 
 def test_a_head_of_direct_answers_reads_the_tens_digit_at_the_equals_sign(monkeypatch):
@@ -144,9 +144,9 @@ def test_a_head_of_direct_answers_reads_the_tens_digit_at_the_equals_sign(monkey
     assert holds(first)
     assert not holds(second)
     problem = split().test[0]
-    found = trace(direct, problem.question, layers=[1], heads=[0])
+    traced = trace(direct, problem.question, layers=[1], heads=[0])
     monkeypatch.setattr(examples, "HEAD_PROBLEMS", 1)
     (alone,) = measure_examples(claiming(direct, head=heads["0"]), []).values()
-    assert found.tokens[4].text == str(problem.second)[0]
-    weight = found["decoder.layers.1.self_attention.weights"][0, 6, 4]
+    assert traced.tokens[4].text == str(problem.second)[0]
+    weight = traced["decoder.layers.1.self_attention.weights"][0, 6, 4]
     assert alone["score"] == pytest.approx(float(weight), abs=1e-6)

@@ -97,8 +97,8 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
         (encoder, fill.evaluate(encoder, documents)),
     ]:
         reach = {"robustness": robustness(checkpoint, documents, {})}
-        own = figures_of(checkpoint).own_sentences(checkpoint)
-        assert measure(checkpoint, Evidence()) == {"sample": rounded(expected | own | reach)}
+        sentences = figures_of(checkpoint).own_sentences(checkpoint)
+        assert measure(checkpoint, Evidence()) == {"sample": rounded(expected | sentences | reach)}
 
 
 def test_the_sample_holds_what_the_examples_of_the_card_claim(make_named, monkeypatch):
@@ -143,11 +143,11 @@ def test_a_reward_model_reads_held_out_comparisons_in_every_form(make_folder, mo
     folder = make_folder(moe=None, n_layers=1, max_tokens=200, has_reward=True)
     card = replace(read_card(folder / "CARD.md"), training={"recipe": "reward"})
     write_card(folder / "CARD.md", card)
-    read = []
+    prompts = []
 
     def evaluate_reward(_, comparisons):
-        read.append([one.prompt for one in comparisons])
-        return {"accuracy": len(read) / 8}
+        prompts.append([comparison.prompt for comparison in comparisons])
+        return {"accuracy": len(prompts) / 8}
 
     monkeypatch.setattr(preference, "evaluate_reward", evaluate_reward)
     assert sample_figures(load(folder)) == {
@@ -158,9 +158,9 @@ def test_a_reward_model_reads_held_out_comparisons_in_every_form(make_folder, mo
         },
     }
     held_out = RewardConfig().held_out
-    assert read[0]
-    assert all(is_held_out(prompt, held_out) for prompt in read[0])
-    assert read[1] == [prompt.lower() for prompt in read[0]]
+    assert prompts[0]
+    assert all(is_held_out(prompt, held_out) for prompt in prompts[0])
+    assert prompts[1] == [prompt.lower() for prompt in prompts[0]]
 
 
 def test_a_translator_is_measured_on_every_file_that_it_is_given(make_named, tmp_path, monkeypatch):
@@ -243,16 +243,16 @@ def test_another_text_is_measured_beside_a_text_alone(make_named):
 
 def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, text, sampled):
     checkpoint = make_checkpoint()
-    found = measure_expert_tokens(checkpoint, Evidence(corpus=(text, text)))
+    figures = measure_expert_tokens(checkpoint, Evidence(corpus=(text, text)))
     counted = rounded(expert_tokens(checkpoint, read_documents([text, text])))
-    assert found == {"text": ["text.txt", "text.txt"], **counted}
+    assert figures == {"text": ["text.txt", "text.txt"], **counted}
     assert measure_expert_tokens(checkpoint, Evidence(text=(text,))) == {}
     assert measure(checkpoint, Evidence(corpus=(text,))) == {"sample": sampled}
 
 
 def test_every_float_is_rounded_to_four_digits_at_any_depth_as_plain_data():
     figures = {"a": np.float64(0.123456), "b": {"c": 0.99999, 7: [{"e": 1 / 3}, "x", None]}, "n": 3}
-    found = rounded(figures)
-    assert found == {"a": 0.1235, "b": {"c": 1.0, 7: [{"e": 0.3333}, "x", None]}, "n": 3}
-    assert yaml.safe_load(yaml.safe_dump(found)) == found
+    plain = rounded(figures)
+    assert plain == {"a": 0.1235, "b": {"c": 1.0, 7: [{"e": 0.3333}, "x", None]}, "n": 3}
+    assert yaml.safe_load(yaml.safe_dump(plain)) == plain
     assert figures["b"]["c"] == 0.99999

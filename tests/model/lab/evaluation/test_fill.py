@@ -64,10 +64,10 @@ def test_the_answer_is_read_where_the_mask_stands(encoder):
         return logits
 
     with encoder.model.edit("logits", rig):
-        found = evaluate(encoder, documents)
-    assert found["masked_words"] == 5 + 2 * 15
+        figures = evaluate(encoder, documents)
+    assert figures["masked_words"] == 5 + 2 * 15
     # All 15 "the", and the one "saw" that ends the longest row; shorter rows are padded behind.
-    assert found["masked_word_accuracy"] == pytest.approx(16 / 35)
+    assert figures["masked_word_accuracy"] == pytest.approx(16 / 35)
 
 
 def test_words_of_several_tokens_punctuation_and_numbers_are_not_asked_for(encoder):
@@ -128,9 +128,9 @@ def test_a_blank_counts_if_the_first_guess_is_a_word_that_fits(encoder, tmp_path
         )
 
     with encoder.model.edit("logits", rig):
-        found = filled_blanks(encoder)
+        figures = filled_blanks(encoder)
 
-    assert found["fitting"] == 0.5
-    first, second = found["guesses"].values()
+    assert figures["fitting"] == 0.5
+    first, second = figures["guesses"].values()
     assert first == second
     assert first.startswith("dog 1.00, ")

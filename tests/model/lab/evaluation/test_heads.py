@@ -34,7 +34,7 @@ def few_controlled_sentences():
     sets = {"subject": subject_sentences(), "antecedent": antecedent_sentences()}
     with pytest.MonkeyPatch.context() as patch:
         for name, sentences in sets.items():
-            chosen = sorted(sentences, key=lambda one: len(one.text))[:2]
+            chosen = sorted(sentences, key=lambda sentence: len(sentence.text))[:2]
             patch.setattr(f"{SETS}.{name}_sentences", lambda chosen=chosen: chosen)
         yield
 
@@ -51,11 +51,11 @@ def profile(decoder, few_controlled_sentences):
 
 def words(*texts, special=()):
     """Tokens of one word each, after a start token."""
-    found = [Token(id=0, text="<s>", start=0, end=0, word=None, is_special=True)]
+    tokens = [Token(id=0, text="<s>", start=0, end=0, word=None, is_special=True)]
     start = 0
     for number, text in enumerate(texts):
         token_id = 1 + sorted(set(texts)).index(text)
-        found.append(
+        tokens.append(
             Token(
                 id=token_id,
                 text=text,
@@ -66,7 +66,7 @@ def words(*texts, special=()):
             )
         )
         start += len(text)
-    return found
+    return tokens
 
 
 def attention_over(n, stack="decoder", kind="self_attention"):
@@ -74,8 +74,8 @@ def attention_over(n, stack="decoder", kind="self_attention"):
 
 
 def keys_of(name, query, tokens, **place):
-    found = key_sets(attention_over(len(tokens), **place), tokens, tokens)[name]
-    return [tokens[key].text for key in np.flatnonzero(found[query])]
+    is_key = key_sets(attention_over(len(tokens), **place), tokens, tokens)[name]
+    return [tokens[key].text for key in np.flatnonzero(is_key[query])]
 
 
 def test_each_score_has_the_keys_that_it_names():
@@ -107,8 +107,8 @@ def test_scores_are_means_over_the_queries_of_all_sentences(decoder, profile):
     assert profile["sentences"] == len(inputs) == 12
     path = "decoder.layers.1.self_attention"
     on_previous, uniform, spread, far = [], [], [], []
-    for read in inputs:
-        weights = trace(decoder, read.text, capture=["*.weights"])[f"{path}.weights"][1]
+    for model_input in inputs:
+        weights = trace(decoder, model_input.text, capture=["*.weights"])[f"{path}.weights"][1]
         for query in range(2, len(weights)):
             on_previous.append(weights[query, query - 1])
             uniform.append(1 / (query + 1))
@@ -129,13 +129,15 @@ def test_scores_are_means_over_the_queries_of_all_sentences(decoder, profile):
 def test_the_cost_of_a_head_is_what_the_text_takes_more_without_it(decoder, profile):
     def bits(interventions):
         nats = n_bytes = 0
-        for read in sentences_of(decoder, [TEXT], 1000):
-            found = trace(decoder, read.text, capture=["logits"], interventions=interventions)
-            ids = torch.tensor([token.id for token in found.tokens])
-            logits = torch.from_numpy(found["logits"])
+        for model_input in sentences_of(decoder, [TEXT], 1000):
+            traced = trace(
+                decoder, model_input.text, capture=["logits"], interventions=interventions
+            )
+            ids = torch.tensor([token.id for token in traced.tokens])
+            logits = torch.from_numpy(traced["logits"])
             losses = torch.nn.functional.cross_entropy(logits[:-1], ids[1:], reduction="sum")
             nats += float(losses)
-            n_bytes += len(read.text.encode())
+            n_bytes += len(model_input.text.encode())
         return nats / math.log(2) / n_bytes
 
     whole = bits(())
@@ -150,19 +152,19 @@ def test_the_strongest_places_can_be_looked_up(decoder, profile):
     path, number = "decoder.layers.0.self_attention", 0
     strongest = profile["attentions"][path][number]["strongest"]
     assert len(strongest) > 1
-    assert [one["weight"] for one in strongest] == sorted(
-        (one["weight"] for one in strongest), reverse=True
+    assert [strong["weight"] for strong in strongest] == sorted(
+        (strong["weight"] for strong in strongest), reverse=True
     )
-    for one in strongest:
-        text = profile["examples"][one["sentence"]]["text"]
-        found = trace(decoder, text, capture=[f"{path}.weights"])
-        weight = found[f"{path}.weights"][number, one["query"], one["key"]]
-        assert weight == pytest.approx(one["weight"], abs=1e-5)
+    for strong in strongest:
+        text = profile["examples"][strong["sentence"]]["text"]
+        traced = trace(decoder, text, capture=[f"{path}.weights"])
+        weight = traced[f"{path}.weights"][number, strong["query"], strong["key"]]
+        assert weight == pytest.approx(strong["weight"], abs=1e-5)
         for place in ("query", "key"):
-            start, end = one[f"{place}_span"]
-            token = found.tokens[one[place]]
+            start, end = strong[f"{place}_span"]
+            token = traced.tokens[strong[place]]
             assert text[start:end] == token.text.strip()
-        assert 0 < one["key"] < one["query"]
+        assert 0 < strong["key"] < strong["query"]
 
 
 def test_a_profile_has_the_shape_that_is_stored(profile):
@@ -174,18 +176,18 @@ def test_a_profile_has_the_shape_that_is_stored(profile):
 
 def test_an_encoder_and_a_translator_have_profiles_too(make_checkpoint):
     small = {"moe": None, "max_tokens": 96, "n_layers": 1}
-    found = profile_heads(make_checkpoint([TEXT] * 3, kind="encoder", **small), [TEXT])
-    assert "next" in found["attentions"]["encoder.layers.0.self_attention"][0]["scores"]
-    assert found["bits_per_byte"] > 0
+    heads = profile_heads(make_checkpoint([TEXT] * 3, kind="encoder", **small), [TEXT])
+    assert "next" in heads["attentions"]["encoder.layers.0.self_attention"][0]["scores"]
+    assert heads["bits_per_byte"] > 0
     pair = SentencePair("The lazy dog slept.", "Le chien dormait.")
-    found = profile_heads(make_checkpoint(kind="encoder-decoder", **small), [pair])
-    assert "monotonic" in found["attentions"]["decoder.layers.0.cross_attention"][0]["scores"]
-    encoder = found["attentions"]["encoder.layers.0.self_attention"][0]["scores"]
-    decoder = found["attentions"]["decoder.layers.0.self_attention"][0]["scores"]
+    heads = profile_heads(make_checkpoint(kind="encoder-decoder", **small), [pair])
+    assert "monotonic" in heads["attentions"]["decoder.layers.0.cross_attention"][0]["scores"]
+    encoder = heads["attentions"]["encoder.layers.0.self_attention"][0]["scores"]
+    decoder = heads["attentions"]["decoder.layers.0.self_attention"][0]["scores"]
     assert "subject" in encoder
     assert "subject" not in decoder, "the made sentences are English"
-    assert found["examples"] == [{"text": pair.source, "target": pair.target}]
-    assert fits(rounded({"text": ["a"], **found}), SHAPE)
+    assert heads["examples"] == [{"text": pair.source, "target": pair.target}]
+    assert fits(rounded({"text": ["a"], **heads}), SHAPE)
 
 
 def test_a_text_without_sentences_is_refused(decoder):

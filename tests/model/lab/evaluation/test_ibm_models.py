@@ -67,10 +67,10 @@ def test_the_diagonal_model_finds_words_by_the_company_they_keep():
 def test_words_win_over_the_diagonal():
     words = ["a", "b", "c", "d", "e", "f"]
     pairs = [
-        ([one, other], [other.upper(), one.upper()])
-        for one in words
-        for other in words
-        if one != other
+        ([first, second], [second.upper(), first.upper()])
+        for first in words
+        for second in words
+        if first != second
     ]
     alone = [([word], [word.upper()]) for word in words]
     model = DiagonalModel.train(pairs + alone * 5, 10)
@@ -80,7 +80,9 @@ def test_words_win_over_the_diagonal():
 
 def test_unknown_words_are_linked_along_the_diagonal():
     words = ["a", "b", "c", "d"]
-    pairs = [([one, other], [one.upper(), other.upper()]) for one in words for other in words]
+    pairs = [
+        ([first, second], [first.upper(), second.upper()]) for first in words for second in words
+    ]
     model = DiagonalModel.train(pairs, 5)
     assert model.align(["x", "y", "z"], ["P", "Q", "R"]) == [(0, 0), (1, 1), (2, 2)]
 

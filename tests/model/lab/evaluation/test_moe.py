@@ -51,11 +51,11 @@ def wilson(part, whole):
 
 def test_every_expert_takes_what_it_was_counted_to_take(checkpoint):
     seen, taken = routed_by_hand(checkpoint)
-    found = expert_tokens(checkpoint, DOCUMENTS, least_count=2, n_listed=5)
-    assert found["tokens"] == seen.total()
-    assert list(found["layers"]) == [LAYER]
+    figures = expert_tokens(checkpoint, DOCUMENTS, least_count=2, n_listed=5)
+    assert figures["tokens"] == seen.total()
+    assert list(figures["layers"]) == [LAYER]
     text_of = checkpoint.tokenizer.text_of
-    for mine, expert in zip(taken, found["layers"][LAYER], strict=True):
+    for mine, expert in zip(taken, figures["layers"][LAYER], strict=True):
         share = mine.total() / seen.total()
         assert expert["share"] == pytest.approx(share, abs=6e-5)
         ranks = {token: wilson(mine[token], n) for token, n in seen.items() if n >= 2}
@@ -69,16 +69,16 @@ def test_every_expert_takes_what_it_was_counted_to_take(checkpoint):
                 part, count = told[text_of(token)]
                 assert count == seen[token]
                 assert part == pytest.approx(mine[token] / count, abs=6e-5)
-    assert sum(expert["share"] for expert in found["layers"][LAYER]) == pytest.approx(2, abs=2e-4)
+    assert sum(expert["share"] for expert in figures["layers"][LAYER]) == pytest.approx(2, abs=2e-4)
 
 
 def test_of_each_kind_all_experts_together_take_all(checkpoint):
-    found = expert_tokens(checkpoint, DOCUMENTS)
-    assert sum(found["kinds"].values()) == pytest.approx(1, abs=4e-4)
-    assert found["kinds"]["punctuation"] > 0
-    assert "number" not in found["kinds"]
-    experts = found["layers"][LAYER]
-    for kind in found["kinds"]:
+    figures = expert_tokens(checkpoint, DOCUMENTS)
+    assert sum(figures["kinds"].values()) == pytest.approx(1, abs=4e-4)
+    assert figures["kinds"]["punctuation"] > 0
+    assert "number" not in figures["kinds"]
+    experts = figures["layers"][LAYER]
+    for kind in figures["kinds"]:
         assert sum(expert["kinds"][kind] for expert in experts) == pytest.approx(2, abs=2e-4)
 
 
@@ -93,8 +93,8 @@ def test_of_tokens_that_always_go_to_an_expert_the_commoner_is_listed_first(chec
     is_mark = ((row == often) | (row == seldom))[None, :, None]
     to_2 = torch.where(is_mark, 100.0, -100.0) * torch.eye(4)[2]
     with checkpoint.model.edit(LOGITS, lambda logits: logits + to_2):
-        found = expert_tokens(checkpoint, documents, n_tokens=length, least_count=1)
-    tokens = found["layers"][LAYER][2]["tokens"]
+        figures = expert_tokens(checkpoint, documents, n_tokens=length, least_count=1)
+    tokens = figures["layers"][LAYER][2]["tokens"]
     assert [(token["text"], token["share"]) for token in tokens] == [(";", 1.0), (",", 1.0)]
 
 
@@ -112,17 +112,17 @@ def test_rows_are_spread_over_the_whole_text(checkpoint, monkeypatch):
     length = checkpoint.config.max_tokens - 1
     all_rows = TokenStream.encode(DOCUMENTS, checkpoint.tokenizer).ids
     all_rows = all_rows[: len(all_rows) // length * length].view(-1, length)
-    read: list[torch.Tensor] = []
+    routed: list[torch.Tensor] = []
 
     def record(checkpoint, rows):
-        read.append(rows)
+        routed.append(rows)
         return count_taken(checkpoint, rows)
 
     monkeypatch.setattr("headlight.model.lab.evaluation.moe.count_taken", record)
-    found = expert_tokens(checkpoint, DOCUMENTS, n_tokens=2 * length)
-    assert found["tokens"] == 2 * length
+    figures = expert_tokens(checkpoint, DOCUMENTS, n_tokens=2 * length)
+    assert figures["tokens"] == 2 * length
     assert len(all_rows) > 3
-    assert read[0].equal(all_rows[[0, len(all_rows) // 2]])
+    assert routed[0].equal(all_rows[[0, len(all_rows) // 2]])
 
 
 @pytest.mark.parametrize("changes", [{"moe": None}, {"kind": "encoder-decoder"}])
@@ -152,10 +152,10 @@ def test_the_load_counts_the_tokens_that_each_expert_takes(checkpoint, rows):
     counts = [int((indices == expert).sum()) for expert in range(4)]
     expected = [count / sum(counts) for count in counts]
     for batch_rows in (2, 16):
-        found = routing(checkpoint, rows, batch_rows=batch_rows)
-        assert list(found) == [1]
-        assert found[1].load.tolist() == pytest.approx(expected)
-        assert float(found[1].load.sum()) == pytest.approx(1)
+        by_layer = routing(checkpoint, rows, batch_rows=batch_rows)
+        assert list(by_layer) == [1]
+        assert by_layer[1].load.tolist() == pytest.approx(expected)
+        assert float(by_layer[1].load.sum()) == pytest.approx(1)
 
 
 def test_the_first_choice_is_decided_by_the_token_as_far_as_it_repeats(checkpoint):
@@ -168,8 +168,8 @@ def test_the_first_choice_is_decided_by_the_token_as_far_as_it_repeats(checkpoin
         return by_place
 
     with checkpoint.model.edit(LOGITS, choose):
-        found = routing(checkpoint, rows)[1]
-    assert found.decided_by_token == pytest.approx((10 + 10 + 10) / 40)
+        of_layer = routing(checkpoint, rows)[1]
+    assert of_layer.decided_by_token == pytest.approx((10 + 10 + 10) / 40)
 
 
 def test_without_a_token_that_repeats_nothing_is_said_of_what_decides(checkpoint, rows):
@@ -195,8 +195,8 @@ def kinds_in(text, tokenizer):
     """Each token of a text with its kind."""
     tokens = tokenizer.encode(text)
     ids = torch.tensor([[token.id for token in tokens]])
-    found = TokenKinds.of(tokenizer)(ids[:, :-1], ids[:, 1:])[0].tolist()
-    return [(token.text, KINDS[kind]) for token, kind in zip(tokens[1:], found, strict=True)]
+    indices = TokenKinds.of(tokenizer)(ids[:, :-1], ids[:, 1:])[0].tolist()
+    return [(token.text, KINDS[kind]) for token, kind in zip(tokens[1:], indices, strict=True)]
 
 
 def test_kinds_are_told_by_spelling_and_by_the_token_before():

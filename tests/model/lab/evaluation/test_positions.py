@@ -42,33 +42,33 @@ def sure_from(place, decoder):
 )
 def test_losses_are_kept_apart_at_the_trained_length(decoder, place, inside, beyond):
     with decoder.model.edit("logits", sure_from(place, decoder)):
-        found = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["bits_per_token"]
-    assert found["inside_trained_length"] == pytest.approx(inside, abs=2e-3 * inside)
+        bits = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["bits_per_token"]
+    assert bits["inside_trained_length"] == pytest.approx(inside, abs=2e-3 * inside)
     # The document's end token lies in no row or in the last one.
-    assert found["at_twice_the_length"] == pytest.approx(beyond, abs=2e-3 * beyond)
+    assert bits["at_twice_the_length"] == pytest.approx(beyond, abs=2e-3 * beyond)
 
 
 def test_the_loss_inside_is_that_of_the_rows_read_alone(decoder):
     text = ["The cat chased the mouse. " * 40]
     ids = TokenStream.encode(text, decoder.tokenizer).ids
     rows = ids[: len(ids) // 32 * 32].view(-1, 32)[:, :TRAINED]
-    read = torch.cat([torch.full((len(rows), 1), decoder.tokenizer.start_id), rows], dim=1)
+    padded = torch.cat([torch.full((len(rows), 1), decoder.tokenizer.start_id), rows], dim=1)
     with torch.inference_mode():
-        expected = token_losses(decoder.model(read[:, :-1]).logits, rows).mean().item()
-    found = evaluate(decoder, text, trained_tokens=TRAINED)
-    inside = found["bits_per_token"]["inside_trained_length"]
+        expected = token_losses(decoder.model(padded[:, :-1]).logits, rows).mean().item()
+    figures = evaluate(decoder, text, trained_tokens=TRAINED)
+    inside = figures["bits_per_token"]["inside_trained_length"]
     assert inside == pytest.approx(expected / math.log(2), abs=1e-4)
-    assert found["rows"] == len(rows)
+    assert figures["rows"] == len(rows)
 
 
 def test_learned_positions_have_no_loss_beyond_their_table(make_checkpoint):
     learned = make_checkpoint(moe=None, positional="learned", max_tokens=TRAINED)
-    found = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)
-    assert found["bits_per_token"]["at_twice_the_length"] is None
-    assert found["bits_per_token"]["inside_trained_length"] > 0
+    figures = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)
+    assert figures["bits_per_token"]["at_twice_the_length"] is None
+    assert figures["bits_per_token"]["inside_trained_length"] > 0
     with learned.model.edit("logits", torch.zeros_like):
-        found = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)
-    inside = found["bits_per_token"]["inside_trained_length"]
+        figures = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)
+    inside = figures["bits_per_token"]["inside_trained_length"]
     assert inside == pytest.approx(math.log2(300))
 
 
@@ -80,30 +80,30 @@ def test_how_far_heads_look_is_measured_by_layer(decoder):
         return torch.stack([eye, before, eye, before])[None].expand_as(weights).to(weights)
 
     with decoder.model.edit("decoder.layers.1.self_attention.weights", look_back):
-        found = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["attention_by_distance"]
-    assert list(found) == ["layer_0", "layer_1"]
-    assert found["layer_1"] == {
+        by_layer = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["attention_by_distance"]
+    assert list(by_layer) == ["layer_0", "layer_1"]
+    assert by_layer["layer_1"] == {
         "distance_0": 0.5,
         "distance_1": 0.5,
         "distance_2": 0,
         "distance_4": 0,
         "distance_8": 0,
     }
-    assert list(found["layer_0"]) == list(found["layer_1"]), "no distance beyond the length"
-    assert 0 < found["layer_0"]["distance_8"] < 1
+    assert list(by_layer["layer_0"]) == list(by_layer["layer_1"]), "no distance beyond the length"
+    assert 0 < by_layer["layer_0"]["distance_8"] < 1
 
 
 def test_a_text_shorter_than_a_row_is_rejected(decoder):
     with pytest.raises(CorpusError, match="at least 32"):
         evaluate(decoder, ["Q" * 30], trained_tokens=TRAINED)
-    found = evaluate(decoder, ["Q" * 31], trained_tokens=TRAINED)
-    assert found["rows"] == 1
-    assert "loss_by_position" not in found
+    figures = evaluate(decoder, ["Q" * 31], trained_tokens=TRAINED)
+    assert figures["rows"] == 1
+    assert "loss_by_position" not in figures
 
 
 def test_the_loss_by_position_reaches_eight_times_the_trained_length(decoder):
     with decoder.model.edit("logits", sure_from(5 * TRAINED, decoder)):
-        found = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["loss_by_position"]
-    assert list(found) == [f"up_to_{end}" for end in range(4, 8 * TRAINED + 1, 4)]
-    assert found["up_to_80"] == pytest.approx(math.log2(300), rel=2e-3)
-    assert found["up_to_84"] == pytest.approx(0, abs=1e-3)
+        losses = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["loss_by_position"]
+    assert list(losses) == [f"up_to_{end}" for end in range(4, 8 * TRAINED + 1, 4)]
+    assert losses["up_to_80"] == pytest.approx(math.log2(300), rel=2e-3)
+    assert losses["up_to_84"] == pytest.approx(0, abs=1e-3)

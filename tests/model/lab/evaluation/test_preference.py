@@ -43,29 +43,29 @@ def make_named(make_folder):
 
 def test_a_model_agrees_with_itself(make_checkpoint):
     checkpoint = make_checkpoint(**SMALL)
-    found = compare(checkpoint, checkpoint, DOCUMENTS)
-    assert found["next_token"]["kl_bits"] == pytest.approx(0, abs=1e-9)
-    assert found["next_token"]["same_likeliest"] == 1
-    assert found["heads"]["mean_correlation"] == pytest.approx(1)
-    assert found["heads"]["pairs"]["0.3"]["partner"] == "0.3"
+    figures = compare(checkpoint, checkpoint, DOCUMENTS)
+    assert figures["next_token"]["kl_bits"] == pytest.approx(0, abs=1e-9)
+    assert figures["next_token"]["same_likeliest"] == 1
+    assert figures["heads"]["mean_correlation"] == pytest.approx(1)
+    assert figures["heads"]["pairs"]["0.3"]["partner"] == "0.3"
 
 
 def test_the_distance_of_two_models_is_that_of_their_distributions(make_checkpoint):
     first, second = (make_checkpoint(seed=seed, **SMALL) for seed in (0, 1))
-    found = compare(first, second, DOCUMENTS)["next_token"]
-    assert 0 < found["kl_bits"] < 5
-    assert 0 < found["total_variation"] < 1
+    distance = compare(first, second, DOCUMENTS)["next_token"]
+    assert 0 < distance["kl_bits"] < 5
+    assert 0 < distance["total_variation"] < 1
     turned = compare(second, first, DOCUMENTS)["next_token"]
-    assert turned["total_variation"] == pytest.approx(found["total_variation"])
-    assert turned["kl_bits"] != pytest.approx(found["kl_bits"])
+    assert turned["total_variation"] == pytest.approx(distance["total_variation"])
+    assert turned["kl_bits"] != pytest.approx(distance["kl_bits"])
 
 
 def test_a_students_figures_name_its_teacher(make_named, make_folder):
     teacher = make_folder(seed=1, **SMALL)
     student = make_named({"teacher": teacher}, d_model=16, n_heads=2)
-    found = evaluate_student(student, DOCUMENTS)
-    assert found["teacher"]["id"] == "tiny"
-    assert set(found["teacher"]["heads"]["pairs"]) == {"0.0", "0.1"}
+    figures = evaluate_student(student, DOCUMENTS)
+    assert figures["teacher"]["id"] == "tiny"
+    assert set(figures["teacher"]["heads"]["pairs"]) == {"0.0", "0.1"}
     assert "teacher" not in evaluate_student(make_named({"teacher": "nobody"}), DOCUMENTS)
     assert named_model(student, "reference") is None
 
@@ -80,22 +80,22 @@ def test_a_reward_models_accuracy_is_how_often_it_prefers_what_is_preferred(make
         [rater.model(torch.tensor([ids])).reward[0, -1].item() for ids in pair] for pair in pairs
     ]
     right = [better > worse for better, worse in rewards]
-    found = evaluate_reward(rater, comparisons)
-    assert found["accuracy"] == pytest.approx(np.mean(right))
+    figures = evaluate_reward(rater, comparisons)
+    assert figures["accuracy"] == pytest.approx(np.mean(right))
     losses = [math.log2(1 + math.exp(worse - better)) for better, worse in rewards]
-    assert found["bits"] == pytest.approx(np.mean(losses), rel=1e-4)
-    turned = [replace(one, preferred="b") for one in comparisons]
+    assert figures["bits"] == pytest.approx(np.mean(losses), rel=1e-4)
+    turned = [replace(comparison, preferred="b") for comparison in comparisons]
     assert evaluate_reward(rater, turned)["accuracy"] == pytest.approx(1 - np.mean(right))
-    assert sum(each["pairs"] for each in found["calibration"].values()) == 9
+    assert sum(each["pairs"] for each in figures["calibration"].values()) == 9
 
 
 def test_calibration_compares_predictions_with_frequencies_by_tenths():
     predicted = np.array([0.05, 0.01, 0.55, 0.57, 1.0])
     happened = np.array([False, True, True, True, True])
-    found = calibration(predicted, happened)
-    assert list(found) == ["0.0-0.1", "0.5-0.6", "0.9-1.0"]
-    assert found["0.0-0.1"] == pytest.approx({"predicted": 0.03, "observed": 0.5, "pairs": 2})
-    assert found["0.5-0.6"]["observed"] == 1
+    tenths = calibration(predicted, happened)
+    assert list(tenths) == ["0.0-0.1", "0.5-0.6", "0.9-1.0"]
+    assert tenths["0.0-0.1"] == pytest.approx({"predicted": 0.03, "observed": 0.5, "pairs": 2})
+    assert tenths["0.5-0.6"]["observed"] == 1
 
 
 @pytest.mark.slow
@@ -103,11 +103,11 @@ def test_a_model_that_was_not_changed_gains_nothing(make_named, make_folder):
     before = make_folder(**SMALL)
     rater = make_folder(seed=1, has_reward=True, **SMALL)
     same = make_named({"reference": before, "reward_model": rater})
-    found = evaluate_preferred(same, DOCUMENTS)
-    assert found["bits_per_byte_worse_percent"] == pytest.approx(0, abs=1e-6)
-    assert found["reward"]["gain_in_deviations"] == pytest.approx(0, abs=1e-6)
-    assert found["kl_bits_per_sample"] == pytest.approx(0, abs=1e-4)
-    assert found["samples"]["1"]["before"] == found["samples"]["1"]["after"]
+    figures = evaluate_preferred(same, DOCUMENTS)
+    assert figures["bits_per_byte_worse_percent"] == pytest.approx(0, abs=1e-6)
+    assert figures["reward"]["gain_in_deviations"] == pytest.approx(0, abs=1e-6)
+    assert figures["kl_bits_per_sample"] == pytest.approx(0, abs=1e-4)
+    assert figures["samples"]["1"]["before"] == figures["samples"]["1"]["after"]
     other = make_named({"reference": before, "reward_model": rater}, seed=2)
     assert evaluate_preferred(other, DOCUMENTS)["kl_bits_per_sample"] > 0.1
     assert "reward" not in evaluate_preferred(make_named({"reference": before}), DOCUMENTS)
@@ -125,14 +125,14 @@ def maps(seed, n_heads=3, length=6):
 
 def test_the_similarity_is_pearsons_correlation_over_what_is_not_masked():
     first, second = [maps(0), maps(1, length=4)], [maps(2, 2), maps(3, 2, length=4)]
-    found = head_correlations(first, second)
-    assert found.shape == (3, 2)
+    correlations = head_correlations(first, second)
+    assert correlations.shape == (3, 2)
 
     def flat(texts, head):
         return np.concatenate([text[head][np.tril_indices(len(text[head]))][1:] for text in texts])
 
     expected = np.corrcoef(flat(first, 1), flat(second, 0))[0, 1]
-    assert found[1, 0] == pytest.approx(expected, abs=1e-9)
+    assert correlations[1, 0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_shuffled_heads_are_found_again():

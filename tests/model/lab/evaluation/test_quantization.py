@@ -21,8 +21,8 @@ def _few_problems():
 
 @pytest.mark.slow
 def test_the_figures_are_those_of_the_copy_in_a_file(tmp_path, checkpoint, tokenizer, card):
-    found = evaluate(checkpoint, lambda one: bits_per_byte(one, DOCUMENTS), [8, 3])
-    assert list(found) == ["float", "bits_8", "bits_8_dynamic", "bits_3"]
+    figures = evaluate(checkpoint, lambda copy: bits_per_byte(copy, DOCUMENTS), [8, 3])
+    assert list(figures) == ["float", "bits_8", "bits_8_dynamic", "bits_3"]
     for name, stored in (
         ("float", None),
         ("bits_3", StoredQuantization(bits=3)),
@@ -30,22 +30,22 @@ def test_the_figures_are_those_of_the_copy_in_a_file(tmp_path, checkpoint, token
     ):
         folder = tmp_path / name
         save(folder, checkpoint.model, tokenizer, card, quantization=stored)
-        assert found[name]["file_bytes"] == (folder / "model.safetensors").stat().st_size
+        assert figures[name]["file_bytes"] == (folder / "model.safetensors").stat().st_size
         expected = bits_per_byte(load(folder), DOCUMENTS)["bits_per_byte"]
-        assert found[name]["bits_per_byte"] == pytest.approx(expected, abs=1e-6)
-        assert found[name]["tokens_per_cpu_second"] > 0
-    assert found["bits_8"]["bits_per_byte"] != found["bits_3"]["bits_per_byte"]
+        assert figures[name]["bits_per_byte"] == pytest.approx(expected, abs=1e-6)
+        assert figures[name]["tokens_per_cpu_second"] > 0
+    assert figures["bits_8"]["bits_per_byte"] != figures["bits_3"]["bits_per_byte"]
 
 
 @pytest.mark.slow
 def test_a_model_of_each_recipe_is_measured_by_its_own_figure(monkeypatch):
     monkeypatch.setattr("headlight.model.lab.evaluation.quantization.N_PASSES", 1)
     monkeypatch.setattr("headlight.model.lab.evaluation.reasoning.split", _few_problems)
-    found = measure_bits(load(ZOO / "sums"), Evidence(), [4])
+    figures = measure_bits(load(ZOO / "sums"), Evidence(), [4])
     told = read_card(ZOO / "sums" / "CARD.md").metrics["sample"]["right"]
-    assert found["float"]["right"] == pytest.approx(told, abs=0.2)
-    found = measure_bits(load(ZOO / "stories-reward"), Evidence(), [2])
-    assert found["float"]["accuracy"] > 0.02 + found["bits_2"]["accuracy"]
+    assert figures["float"]["right"] == pytest.approx(told, abs=0.2)
+    figures = measure_bits(load(ZOO / "stories-reward"), Evidence(), [2])
+    assert figures["float"]["accuracy"] > 0.02 + figures["bits_2"]["accuracy"]
 
 
 def test_other_files_and_quantized_models_are_rejected(tmp_path, checkpoint, tokenizer, card):
@@ -55,4 +55,4 @@ def test_other_files_and_quantized_models_are_rejected(tmp_path, checkpoint, tok
         measure_bits(load(ZOO / "sums"), Evidence(text=(tmp_path,)), [4])
     save(tmp_path / "q", checkpoint.model, tokenizer, card, quantization=StoredQuantization(bits=6))
     with pytest.raises(ValueError, match="'q' is quantized already"):
-        evaluate(load(tmp_path / "q"), lambda one: {}, [4])
+        evaluate(load(tmp_path / "q"), lambda copy: {}, [4])

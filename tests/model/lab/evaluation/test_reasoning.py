@@ -45,11 +45,11 @@ def checkpoint(tmp_path_factory):
 
 
 def test_a_digit_reads_the_digits_that_its_rule_needs():
-    found = {}
+    by_role = {}
     for role, reading in readings(PROBLEM):
         digits = "".join(TEXT[key - 1] for key in sorted(reading.keys))
-        found.setdefault(role, []).append((TEXT[reading.query], digits))
-    assert found == {
+        by_role.setdefault(role, []).append((TEXT[reading.query], digits))
+    assert by_role == {
         "multiplicand": [(digit, "4747") for digit in "940141"],
         "multiplier": [(digit, "22") for digit in "940"] + [(digit, "33") for digit in "141"],
         "column": [("0", "91"), ("8", "44"), ("1", "01")],
@@ -126,17 +126,18 @@ def test_a_profile_has_the_roles_of_digits_if_the_model_writes_steps(
     marks = [mark(PROBLEM, solution)]
     monkeypatch.setattr(reasoning, "split", lambda: asked)
     monkeypatch.setattr(reasoning, "_solve", lambda *_: (None, marks))
-    found = profile_digits(checkpoint, n_sentences=9)
-    assert fits(rounded({"text": ["a"], **found}), SHAPE)
-    assert found["sentences"] == 2
-    assert {one["text"] for one in found["examples"]} <= {
+    profile = profile_digits(checkpoint, n_sentences=9)
+    assert fits(rounded({"text": ["a"], **profile}), SHAPE)
+    assert profile["sentences"] == 2
+    assert {example["text"] for example in profile["examples"]} <= {
         problem.question + problem.solution("chain" if writes_steps else "direct")
         for problem in asked.test
     }
-    assert found["bits_per_byte"] == pytest.approx(
-        bits_of_solutions(checkpoint, [one["text"] for one in found["examples"]]), rel=1e-4
+    assert profile["bits_per_byte"] == pytest.approx(
+        bits_of_solutions(checkpoint, [example["text"] for example in profile["examples"]]),
+        rel=1e-4,
     )
-    heads = [head for of_layer in found["attentions"].values() for head in of_layer]
+    heads = [head for of_layer in profile["attentions"].values() for head in of_layer]
     assert all((ROLES[0] in head["scores"]) == writes_steps for head in heads)
     assert not any("subject" in head["scores"] for head in heads)
     if writes_steps:
@@ -160,11 +161,11 @@ def test_a_problem_is_typed_in_other_forms_and_sizes(checkpoint, monkeypatch):
         return None, [mark(problem, str(problem.answer)) for problem in problems[:1]]
 
     monkeypatch.setattr(reasoning, "_solve", solve)
-    found = robustness(checkpoint)
+    figures = robustness(checkpoint)
 
     written, spaced, typographic, *sized = asked
     assert [question.replace(" ", "") for question in spaced] == written
     assert [question.replace("×", "*") for question in typographic] == written
     assert {len(question) for question in spaced} == {9}
     assert [{len(question) for question in sizes} for sizes in sized] == [{5}, {7}, {7}]
-    assert set(found["forms"].values()) | set(found["length"].values()) == {1}
+    assert set(figures["forms"].values()) | set(figures["length"].values()) == {1}

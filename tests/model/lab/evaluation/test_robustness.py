@@ -26,21 +26,21 @@ def even(checkpoint):
 
 
 def test_a_form_that_leaves_the_text_as_it_is_has_the_figure_of_the_text(checkpoint):
-    found = robustness(checkpoint, PLAIN, {})
+    figures = robustness(checkpoint, PLAIN, {})
     expected = bits_per_byte(checkpoint, PLAIN)["bits_per_byte"]
     for form in ("as_written", "lower_case", "typographic"):
-        assert found["forms"][form] == pytest.approx(expected)
-    assert found["forms"]["capitals"] != pytest.approx(expected, rel=0.01)
-    assert found["bytes"] == len(PLAIN[0])
+        assert figures["forms"][form] == pytest.approx(expected)
+    assert figures["forms"]["capitals"] != pytest.approx(expected, rel=0.01)
+    assert figures["bytes"] == len(PLAIN[0])
 
 
 def test_a_form_counts_the_bytes_of_the_text_as_written(checkpoint):
     with even(checkpoint):
-        found = robustness(checkpoint, DOCUMENTS, {"other.txt": PLAIN})
+        figures = robustness(checkpoint, DOCUMENTS, {"other.txt": PLAIN})
     for documents, figure in [
-        (DOCUMENTS, found["forms"]["as_written"]),
-        (PLAIN, found["other_texts"]["other.txt"]),
-        ([typographic(DOCUMENTS[0])], found["forms"]["typographic"]),
+        (DOCUMENTS, figures["forms"]["as_written"]),
+        (PLAIN, figures["other_texts"]["other.txt"]),
+        ([typographic(DOCUMENTS[0])], figures["forms"]["typographic"]),
     ]:
         n_tokens = len(TokenStream.encode(documents, checkpoint.tokenizer).ids)
         written = PLAIN if documents is PLAIN else DOCUMENTS
@@ -69,7 +69,7 @@ def test_a_name_costs_the_bits_of_its_tokens_at_either_place(make_checkpoint, mo
     checkpoint = make_checkpoint(max_tokens=96)
     monkeypatch.setattr("headlight.model.lab.evaluation.robustness.KNOWN_NAMES", ("Zoe", "Abdul"))
     with even(checkpoint):
-        found = names_twice(checkpoint)["known"]
+        costs = names_twice(checkpoint)["known"]
     texts = [(name, template.format(name, name)) for name in ("Zoe", "Abdul") for template in TWICE]
     for place in (0, 1):
         counts = [
@@ -81,7 +81,7 @@ def test_a_name_costs_the_bits_of_its_tokens_at_either_place(make_checkpoint, mo
             for begin in [[text.find(name), text.rfind(name)][place]]
         ]
         bits = sum(counts) / len(counts) * math.log2(checkpoint.config.vocab_size)
-        assert found[("first", "second")[place]] == pytest.approx(bits)
+        assert costs[("first", "second")[place]] == pytest.approx(bits)
 
 
 def test_every_document_gives_its_beginning():

@@ -188,11 +188,11 @@ def test_a_model_that_copies_copies_everything(checkpoint):
 
 def test_the_rows_are_a_random_segment_twice(checkpoint):
     seen: list[Tensor] = []
-    read = checkpoint.model.forward
+    forward = checkpoint.model.forward
 
     def note(ids):
         seen.append(ids)
-        return read(ids)
+        return forward(ids)
 
     checkpoint.model.forward = note  # type: ignore[method-assign]
     try:
@@ -231,25 +231,27 @@ def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint, monk
     assert standard["top_k"] == 0
     assert PAGE_SAMPLING.top_k is None
     checkpoint = make_checkpoint(moe=None, max_tokens=200)
-    found = continuations(checkpoint)
-    assert list(found) == read_lines(OPENINGS)
-    assert found == continuations(checkpoint)
-    assert len(set(found.values())) == len(found) == 10
+    texts = continuations(checkpoint)
+    assert list(texts) == read_lines(OPENINGS)
+    assert texts == continuations(checkpoint)
+    assert len(set(texts.values())) == len(texts) == 10
 
 
 def test_settings_of_sampling_are_compared_with_the_text(make_checkpoint, monkeypatch):
     monkeypatch.setattr(stories, "N_PARAGRAPHS", 3)
     checkpoint = make_checkpoint(moe=None, max_tokens=200)
     repeated = "Once upon a time there was a fox. " * 30
-    found = sampling_figures(checkpoint, [repeated], [repeated])
+    by_setting = sampling_figures(checkpoint, [repeated], [repeated])
 
-    assert len(found) == 1 + len(SETTINGS)
+    assert len(by_setting) == 1 + len(SETTINGS)
     assert PAGE_SAMPLING in SETTINGS
-    assert found["text"]["unknown_words"] == 0
-    assert found["text"]["repeated"] > 0.5
+    assert by_setting["text"]["unknown_words"] == 0
+    assert by_setting["text"]["repeated"] > 0.5
     # A model of random weights invents words and hardly repeats itself.
-    assert all(figures["unknown_words"] > 0.5 for name, figures in found.items() if name != "text")
-    assert found["1.0, 0.9"]["repeated"] < 0.5
+    assert all(
+        figures["unknown_words"] > 0.5 for name, figures in by_setting.items() if name != "text"
+    )
+    assert by_setting["1.0, 0.9"]["repeated"] < 0.5
     assert sampling_figures(checkpoint, ["Too short."], [repeated]) == {}
     short = make_checkpoint(moe=None, max_tokens=96)
     assert sampling_figures(short, [repeated], [repeated]) == {}

@@ -62,14 +62,14 @@ def test_pairs_alone_give_bleu_and_alignment(translator, small_gold):
     alignment = figures["alignment"]
     assert alignment["pairs"] == 4
     assert set(alignment["layer"]) == {"layer", "shift", "error_rate", "precision", "recall"}
-    found = best_head(translator, small_gold)
+    best = best_head(translator, small_gold)
     assert alignment["head"] == {
-        "layer": found.layer,
-        "head": found.head,
-        "shift": found.shift,
-        "error_rate": found.score.error_rate,
-        "precision": found.score.precision,
-        "recall": found.score.recall,
+        "layer": best.layer,
+        "head": best.head,
+        "shift": best.shift,
+        "error_rate": best.score.error_rate,
+        "precision": best.score.precision,
+        "recall": best.score.recall,
     }
 
 
@@ -105,12 +105,12 @@ def test_with_pairs_and_a_corpus_typed_text_is_measured(translator, monkeypatch)
 
 def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(translator, small_gold):
     """Choosing again would flatter the model."""
-    other = short_pairs(read_gold(ENGLISH_FRENCH_GOLD), 8)[:20]
-    figures = alignment_figures(translator, small_gold, other)
+    second_gold = short_pairs(read_gold(ENGLISH_FRENCH_GOLD), 8)[:20]
+    figures = alignment_figures(translator, small_gold, second_gold)
     chosen, again = figures["alignment"]["head"], figures["alignment_literary"]["head"]
     place = {name: chosen[name] for name in ("layer", "head", "shift")}
     assert place == {name: again[name] for name in place}
-    expected = aligner(translator, other, **place).score
+    expected = aligner(translator, second_gold, **place).score
     assert again["error_rate"] == expected.error_rate
     assert figures["alignment_literary"]["pairs"] == 20
 
@@ -228,7 +228,7 @@ def echo(monkeypatch):
 
 def test_a_sentence_is_typed_in_every_form(translator, echo):
     pairs = pairs_of(("Don't stop, Tom!", "Don't stop, Tom!"))
-    found = forms(translator, pairs)
+    scores = forms(translator, pairs)
     assert dict(zip(FORMS, echo, strict=True)) == {
         "as_written": "Don't stop, Tom!",
         "lower_case": "don't stop, tom!",
@@ -237,8 +237,8 @@ def test_a_sentence_is_typed_in_every_form(translator, echo):
         "capitals": "DON'T STOP, TOM!",
         "typographic": "Don\u2019t stop, Tom!",
     }
-    assert found["as_written"] == found["capitals"] == pytest.approx(100)
-    assert found["no_stop"] < 100
+    assert scores["as_written"] == scores["capitals"] == pytest.approx(100)
+    assert scores["no_stop"] < 100
 
 
 def test_the_chosen_sources_are_spread_and_keep_all_their_references():

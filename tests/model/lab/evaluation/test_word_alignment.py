@@ -241,16 +241,16 @@ def rig(translator):
 @pytest.mark.parametrize("shift", [0, 1])
 def test_the_one_head_that_aligns_and_its_layer_are_found(translator, rig, shift, find, head):
     rig(shift)
-    found = find(translator, GOLD)
-    assert (found.layer, found.head, found.shift) == (RIGGED_LAYER, head, shift)
-    assert found.score.error_rate == 0
+    best = find(translator, GOLD)
+    assert (best.layer, best.head, best.shift) == (RIGGED_LAYER, head, shift)
+    assert best.score.error_rate == 0
 
 
 def test_a_head_that_looks_at_no_word_links_nothing(translator, rig):
     rig(0)
     for head in (0, 1, 3):
-        found = aligner(translator, GOLD, layer=RIGGED_LAYER, head=head, shift=0)
-        assert found.score == (1, 0, 0)
+        chosen = aligner(translator, GOLD, layer=RIGGED_LAYER, head=head, shift=0)
+        assert chosen.score == (1, 0, 0)
     assert aligner(translator, GOLD, layer=0, head=None, shift=0).score.error_rate == 1
 
 
@@ -258,5 +258,5 @@ def test_links_are_between_the_words_of_the_gold(translator, rig):
     """This gold takes for one word what the tokenizer takes for four."""
     rig(0)
     pair = same_words("don't - stop", words=("don't", "-", "stop"))
-    found = aligner(translator, [pair], layer=RIGGED_LAYER, head=RIGGED_HEAD, shift=0)
-    assert found.score == (0, 1, 1)
+    chosen = aligner(translator, [pair], layer=RIGGED_LAYER, head=RIGGED_HEAD, shift=0)
+    assert chosen.score == (0, 1, 1)

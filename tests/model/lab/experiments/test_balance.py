@@ -38,13 +38,13 @@ def test_the_loads_are_those_of_the_experts_module(watch):
     probs, indices = run.routing(tokens)
     torch.testing.assert_close(probs, captured["part.router_probs"].flatten(0, 1))
     assert (indices == captured["part.expert_indices"].flatten(0, 1)).all()
-    found = balance._loads(probs, indices, tokens.cluster.flatten(), parameters)
+    loads = balance._loads(probs, indices, tokens.cluster.flatten(), parameters)
     counts = np.bincount(indices.flatten().numpy(), minlength=4)
-    assert found["load"] == pytest.approx(counts / counts.sum())
-    assert found["tested_balance_loss"] == pytest.approx(load_balance_loss(probs, indices).item())
+    assert loads["load"] == pytest.approx(counts / counts.sum())
+    assert loads["tested_balance_loss"] == pytest.approx(load_balance_loss(probs, indices).item())
     of_cluster = indices[tokens.cluster.flatten() == 2].flatten().numpy()
     expected = np.bincount(of_cluster, minlength=4) / len(of_cluster)
-    assert found["cluster_load"][2] == pytest.approx(expected)
+    assert loads["cluster_load"][2] == pytest.approx(expected)
 
 
 def test_a_step_descends_the_loss_plus_the_weighted_balance_loss():
@@ -70,13 +70,13 @@ def test_effective_experts_by_hand():
     parameters = Balance(n_experts=4, n_clusters=1, top_k=1)
     indices = torch.tensor([[0], [0], [1], [1]])
     probs = torch.full((4, 4), 0.25, dtype=torch.float64)
-    found = balance._loads(probs, indices, torch.zeros(4, dtype=torch.int64), parameters)
-    assert found["effective_experts"] == pytest.approx(2)
+    loads = balance._loads(probs, indices, torch.zeros(4, dtype=torch.int64), parameters)
+    assert loads["effective_experts"] == pytest.approx(2)
 
 
 def test_with_a_coefficient_of_0_both_runs_are_equal():
-    found = EXPERIMENT.result({**SMALL, "coefficient": 0.0, "steps": 5})
-    assert (found["loss"].data[WITHOUT] == found["loss"].data[WITH]).all()
+    arrays = EXPERIMENT.result({**SMALL, "coefficient": 0.0, "steps": 5})
+    assert (arrays["loss"].data[WITHOUT] == arrays["loss"].data[WITH]).all()
 
 
 def test_more_choices_than_experts_are_rejected():

@@ -25,19 +25,19 @@ def rows(text):
 
 
 def test_the_fox_without_weights():
-    found = result(example="fox")
-    assert found["scores"].data[0] == pytest.approx(rows(".94 .31 .53 .59 .70 .98")[0], abs=5e-3)
+    arrays = result(example="fox")
+    assert arrays["scores"].data[0] == pytest.approx(rows(".94 .31 .53 .59 .70 .98")[0], abs=5e-3)
     expected = rows(".2115 .1126 .1404 .1490 .1664 .2201")[0]
-    assert found["weights"].data[0] == pytest.approx(expected, abs=6e-5)
+    assert arrays["weights"].data[0] == pytest.approx(expected, abs=6e-5)
     expected = rows(
         ".5927 .3357 .5370|.5747 .3521 .4870|.6135 .3486 .4983|"
         ".6276 .3487 .4995|.6212 .3434 .5133|.6360 .3432 .5222"
     )
-    assert found["context"].data == pytest.approx(expected, abs=6e-5)
+    assert arrays["context"].data == pytest.approx(expected, abs=6e-5)
 
 
 def test_the_fox_with_random_projections():
-    found = result(example="fox_projected")
+    arrays = result(example="fox_projected")
     for name, expected in {
         "queries": ".2693 .9821 .3865 .8455",
         "keys": ".8146 .7583 .7444 1.1370",
@@ -46,8 +46,8 @@ def test_the_fox_with_random_projections():
         "weights": ".1963 .1195 .1439 .1540 .1540 .2324",
         "context": ".8516 .7803 .9675 .9944",
     }.items():
-        assert found[name].data[0] == pytest.approx(rows(expected)[0], abs=6e-5), name
-    assert found["divisor"].data == 2
+        assert arrays[name].data[0] == pytest.approx(rows(expected)[0], abs=6e-5), name
+    assert arrays["divisor"].data == 2
 
 
 def test_the_fox_with_linear_layers():
@@ -59,57 +59,57 @@ def test_the_fox_with_linear_layers():
 
 
 def test_the_animal_shows_what_is_printed_beside_what_its_formula_gives():
-    found = result(example="animal")
-    assert found["scores"].data[0] == pytest.approx([0.69, 0.31, 0.50, 0.65])
+    arrays = result(example="animal")
+    assert arrays["scores"].data[0] == pytest.approx([0.69, 0.31, 0.50, 0.65])
     expected = rows(".2881 .1970 .2382 .2768")[0]
-    assert found["weights"].data[0] == pytest.approx(expected, abs=6e-5)
-    assert found["context"].data[0] == pytest.approx([0.6354, 0.4096], abs=6e-5)
-    assert found["printed_weights"].data.tolist() == [[0.35, 0.15, 0.20, 0.30]]
-    assert found["printed_context"].data.tolist() == [[0.678, 0.364]]
-    assert (found["query"].data.tolist(), found["key"].data[0]) == (["it"], "animal")
+    assert arrays["weights"].data[0] == pytest.approx(expected, abs=6e-5)
+    assert arrays["context"].data[0] == pytest.approx([0.6354, 0.4096], abs=6e-5)
+    assert arrays["printed_weights"].data.tolist() == [[0.35, 0.15, 0.20, 0.30]]
+    assert arrays["printed_context"].data.tolist() == [[0.678, 0.364]]
+    assert (arrays["query"].data.tolist(), arrays["key"].data[0]) == (["it"], "animal")
 
 
 def test_the_cat():
-    found = result(example="cat")
-    chased = found["key"].data.tolist().index("chased")
+    arrays = result(example="cat")
+    chased = arrays["key"].data.tolist().index("chased")
     for name, expected in {
         "queries": ".75 0 .75 0",
         "scores": ".54 2.295 1.35 .54 2.025",
         "weights": ".0692 .4003 .1556 .0692 .3056",
         "context": "1.1659 .5998 1.1475 .6237",
     }.items():
-        assert found[name].data[chased] == pytest.approx(rows(expected)[0], abs=6e-5), name
+        assert arrays[name].data[chased] == pytest.approx(rows(expected)[0], abs=6e-5), name
 
 
 @pytest.mark.parametrize("example", ["life", "fox", "fox_projected", "fox_linear", "cat"])
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_attention_is_pytorchs(example, is_causal):
-    found = result(example=example, is_causal=is_causal)
+    arrays = result(example=example, is_causal=is_causal)
     queries, keys, values = (
-        torch.from_numpy(found[name].data) for name in ("queries", "keys", "values")
+        torch.from_numpy(arrays[name].data) for name in ("queries", "keys", "values")
     )
     expected = nn.functional.scaled_dot_product_attention(
-        queries, keys, values, is_causal=is_causal, scale=1 / found["divisor"].data.item()
+        queries, keys, values, is_causal=is_causal, scale=1 / arrays["divisor"].data.item()
     )
-    assert found["context"].data == pytest.approx(expected.numpy())
-    assert found["weights"].data.sum(axis=1) == pytest.approx(1)
+    assert arrays["context"].data == pytest.approx(expected.numpy())
+    assert arrays["weights"].data.sum(axis=1) == pytest.approx(1)
 
 
 def test_a_changed_number_is_recomputed():
     inputs = FOX_INPUTS.copy()
     inputs[0, 0] = 0.5
-    found = result(example="fox", inputs=inputs.tolist())
-    assert found["scores"].data == pytest.approx(inputs @ inputs.T)
+    arrays = result(example="fox", inputs=inputs.tolist())
+    assert arrays["scores"].data == pytest.approx(inputs @ inputs.T)
     keys = result(example="animal", keys=[[0.0, 0.0]] * 4)
     assert keys["weights"].data[0] == pytest.approx([0.25] * 4)
     assert "printed_weights" not in keys
 
 
 def test_inputs_of_another_number_of_tokens_are_numbered():
-    found = result(example="fox", inputs=[[1.0, 0.0], [0.0, 1.0]])
-    assert found["key"].data.tolist() == ["0", "1"]
-    found = result(example="fox", inputs=[[1.0, 0.0], [0.0, 1.0]], tokens=["a", "b"])
-    assert found["query"].data.tolist() == ["a", "b"]
+    arrays = result(example="fox", inputs=[[1.0, 0.0], [0.0, 1.0]])
+    assert arrays["key"].data.tolist() == ["0", "1"]
+    arrays = result(example="fox", inputs=[[1.0, 0.0], [0.0, 1.0]], tokens=["a", "b"])
+    assert arrays["query"].data.tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -129,43 +129,43 @@ def test_matrices_that_do_not_fit_are_rejected(values, message):
 
 
 def test_life_is_short_is_scaled_attention_with_drawn_matrices():
-    found = result()
+    arrays = result()
     drawn = torch.rand(3, 3, 2, generator=torch.Generator().manual_seed(123)).numpy()
     for name, matrix in zip(("query", "key", "value"), drawn, strict=True):
-        assert found[f"{name}_weights"].data == pytest.approx(matrix, abs=1e-6)
-    queries, keys, values = (found["inputs"].data @ matrix.astype(float) for matrix in drawn)
-    assert found["products"].data == pytest.approx(queries @ keys.T, abs=1e-5)
+        assert arrays[f"{name}_weights"].data == pytest.approx(matrix, abs=1e-6)
+    queries, keys, values = (arrays["inputs"].data @ matrix.astype(float) for matrix in drawn)
+    assert arrays["products"].data == pytest.approx(queries @ keys.T, abs=1e-5)
     weights = torch.softmax(torch.from_numpy(queries @ keys.T / math.sqrt(2)), dim=1).numpy()
-    assert found["context"].data == pytest.approx(weights @ values, abs=1e-5)
+    assert arrays["context"].data == pytest.approx(weights @ values, abs=1e-5)
 
 
 def test_the_declared_shapes_are_those_of_the_examples():
-    found = {
+    shapes = {
         name: {given: rows.shape for given, rows in example(name).given.items()}
         for name in EXAMPLES
     }
-    assert found == EXAMPLE_SHAPES
+    assert shapes == EXAMPLE_SHAPES
 
 
 def test_scores_and_weights_that_are_given_replace_what_is_computed():
     scores = [[1.0, 2.0, 0.0, 0.5]]
-    found = result(example="animal", scores=scores)
+    arrays = result(example="animal", scores=scores)
     powers = np.exp(scores[0])
-    assert found["weights"].data[0] == pytest.approx(powers / powers.sum())
-    assert found["products"].data[0, 0] == pytest.approx(0.69)
+    assert arrays["weights"].data[0] == pytest.approx(powers / powers.sum())
+    assert arrays["products"].data[0, 0] == pytest.approx(0.69)
     weights = [[0.0, 0.0, 2.0, 1.0]]
-    found = result(example="animal", weights=weights)
-    assert found["context"].data[0] == pytest.approx([2 * 0.48 + 0.82, 2 * 0.52 + 0.25])
-    assert found["scores"].data[0, 0] == pytest.approx(0.69)
-    assert "printed_weights" not in found
+    arrays = result(example="animal", weights=weights)
+    assert arrays["context"].data[0] == pytest.approx([2 * 0.48 + 0.82, 2 * 0.52 + 0.25])
+    assert arrays["scores"].data[0, 0] == pytest.approx(0.69)
+    assert "printed_weights" not in arrays
     hidden = result(example="fox", scores=[[1.0] * 6] * 6, is_causal=True)["weights"].data
     assert hidden[2] == pytest.approx([1 / 3] * 3 + [0] * 3)
 
 
 def test_a_context_that_is_given_is_returned_beside_that_of_the_formula():
-    found = result(example="animal", context=[[0.678, 0.364]])
-    assert found["context"].data.tolist() == [[0.678, 0.364]]
-    assert found["formula_context"].data[0] == pytest.approx([0.6354, 0.4096], abs=6e-5)
+    arrays = result(example="animal", context=[[0.678, 0.364]])
+    assert arrays["context"].data.tolist() == [[0.678, 0.364]]
+    assert arrays["formula_context"].data[0] == pytest.approx([0.6354, 0.4096], abs=6e-5)
     assert "formula_context" not in result(example="animal")
 
 

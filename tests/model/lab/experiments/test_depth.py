@@ -32,7 +32,7 @@ def test_the_gradients_are_those_of_autograd(variant):
     layers = depth._make_layers(parameters)
     x = torch.randn(1, 4, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     readout = torch.randn(4, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    found = depth._measure(layers, x, readout, variant)
+    measured = depth._measure(layers, x, readout, variant)
 
     def loss(stream, first):
         for layer in layers[first:]:
@@ -41,12 +41,12 @@ def test_the_gradients_are_those_of_autograd(variant):
 
     middle = depth.apply(layers[0], x, variant).detach().requires_grad_()
     (gradient,) = torch.autograd.grad(loss(middle, 1), middle)
-    assert found["stream_gradient"][1] == pytest.approx(gradient.norm().item())
+    assert measured["stream_gradient"][1] == pytest.approx(gradient.norm().item())
     matrices = [each for each in layers[1].parameters() if each.ndim == 2]
     gradients = torch.autograd.grad(loss(x, 0), matrices)
     total = sum(each.square().sum() for each in gradients).sqrt().item()
-    assert found["weight_gradient"][1] == pytest.approx(total)
-    assert found["stream_size"][1] == pytest.approx(middle.square().mean().sqrt().item())
+    assert measured["weight_gradient"][1] == pytest.approx(total)
+    assert measured["stream_size"][1] == pytest.approx(middle.square().mean().sqrt().item())
 
 
 def test_without_residual_connections_the_gradient_vanishes():
@@ -62,10 +62,10 @@ def test_residual_connections_without_a_norm_let_the_stream_explode():
 
 
 def test_a_norm_makes_a_layer_insensitive_to_the_scale_of_its_weights():
-    one, two = (norms("norm", "stream_gradient", scale=value) for value in (1.0, 2.0))
-    assert 0.1 < two[0] / one[0] < 10
-    one, two = (norms("plain", "stream_gradient", scale=value) for value in (1.0, 2.0))
-    assert two[0] / one[0] > 1e6
+    single, double = (norms("norm", "stream_gradient", scale=value) for value in (1.0, 2.0))
+    assert 0.1 < double[0] / single[0] < 10
+    single, double = (norms("plain", "stream_gradient", scale=value) for value in (1.0, 2.0))
+    assert double[0] / single[0] > 1e6
 
 
 def test_the_initial_weights_have_the_chosen_scale_and_no_bias():

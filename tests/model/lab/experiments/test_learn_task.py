@@ -26,8 +26,8 @@ SMALL = {
 
 def drawn(**values):
     task = make_task(LearnTask(**values))
-    read, answers = task.draw(np.random.default_rng(0), 200)
-    return task, read, answers
+    symbols, answers = task.draw(np.random.default_rng(0), 200)
+    return task, symbols, answers
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -38,16 +38,16 @@ def drawn(**values):
     [("copy", lambda row: row), ("reverse", lambda row: row[::-1]), ("sort", sorted)],
 )
 def test_the_answers_of_the_rearranging_tasks(name, answer):
-    task, read, answers = drawn(task=name, length=6)
-    assert read.shape == (200, 12)
-    for row, expected in zip(read[:, :6].tolist(), answers.tolist(), strict=True):
+    task, symbols, answers = drawn(task=name, length=6)
+    assert symbols.shape == (200, 12)
+    for row, expected in zip(symbols[:, :6].tolist(), answers.tolist(), strict=True):
         assert answer(row) == expected
-    assert {task.vocabulary[index] for index in read[:, 6:].flat} == {"_"}
+    assert {task.vocabulary[index] for index in symbols[:, 6:].flat} == {"_"}
 
 
 def test_induction_asks_for_the_symbol_that_followed():
-    _, read, answers = drawn(task="induction", length=6)
-    for row, expected in zip(read.tolist(), answers.tolist(), strict=True):
+    _, inputs, answers = drawn(task="induction", length=6)
+    for row, expected in zip(inputs.tolist(), answers.tolist(), strict=True):
         symbols, queries = row[:6], row[6:]
         assert len(set(symbols)) == 6
         assert [symbols[symbols.index(query) + 1] for query in queries] == expected
@@ -55,9 +55,9 @@ def test_induction_asks_for_the_symbol_that_followed():
 
 @pytest.mark.parametrize(("length", "n_digits"), [(3, 1), (8, 3)])
 def test_addition_asks_for_the_sum(length, n_digits):
-    task, read, answers = drawn(task="addition", length=length)
+    task, symbols, answers = drawn(task="addition", length=length)
     assert answers.shape[1] == n_digits + 1
-    for row, expected in zip(read.tolist(), answers.tolist(), strict=True):
+    for row, expected in zip(symbols.tolist(), answers.tolist(), strict=True):
         text = "".join(task.vocabulary[index] for index in row)
         first, second = text.rstrip("_").split("+")
         total = "".join(task.vocabulary[index] for index in expected)
@@ -105,9 +105,9 @@ def test_the_accuracy_is_measured_on_what_the_network_predicts():
 @pytest.mark.parametrize("model", ["rnn", "lstm"])
 def test_a_recurrent_network_learns_and_has_no_attention(model):
     values = {"task": "copy", "length": 2, "n_symbols": 3, "steps": 150, "learning_rate": 0.02}
-    found = EXPERIMENT.result({**TINY, **values, "model": model, "batch": 16})
-    assert "attention" not in found
-    assert found["accuracy"].data[-1] > 0.9 > 0.5 > found["accuracy"].data[0]
+    arrays = EXPERIMENT.result({**TINY, **values, "model": model, "batch": 16})
+    assert "attention" not in arrays
+    assert arrays["accuracy"].data[-1] > 0.9 > 0.5 > arrays["accuracy"].data[0]
 
 
 def test_the_parameters_make_the_network():
@@ -132,10 +132,10 @@ def test_the_seed_draws_the_weights_the_training_and_the_tested_sequences(monkey
     )
 
     def recorded(task, rng, n_rows):
-        found = draw(task, rng, n_rows)
-        drawn_ids.append(found[0][:4].tolist())
+        drawn_rows = draw(task, rng, n_rows)
+        drawn_ids.append(drawn_rows[0][:4].tolist())
         assert n_rows in (4, learn_task.N_TESTED)
-        return found
+        return drawn_rows
 
     monkeypatch.setattr(learn_task.Task, "draw", recorded)
     weights = []

@@ -15,11 +15,11 @@ def result(first=FIRST, second=SECOND, **values):
 
 
 def test_the_jaccard_similarity_is_counted():
-    found = result(unit="words", shingle=2)
+    arrays = result(unit="words", shingle=2)
     # the-cat cat-sat sat-on are shared; on-the the-mat and on-a a-hat are not.
-    assert found["jaccard"].data == 3 / 7
-    assert found["shingle"].data.size == 7
-    assert found["is_in"].data.sum(axis=1).tolist() == [5, 5]
+    assert arrays["jaccard"].data == 3 / 7
+    assert arrays["shingle"].data.size == 7
+    assert arrays["is_in"].data.sum(axis=1).tolist() == [5, 5]
 
 
 def test_shingles_overlap_and_ignore_case_and_spaces():
@@ -29,9 +29,9 @@ def test_shingles_overlap_and_ignore_case_and_spaces():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_estimate_is_within_its_standard_error(seed):
-    found = result(shingle=3, n_hashes=512, seed=seed)
-    error = found["estimate"].data - found["jaccard"].data
-    assert abs(error) < 3 * found["standard_error"].data[-1]
+    arrays = result(shingle=3, n_hashes=512, seed=seed)
+    error = arrays["estimate"].data - arrays["jaccard"].data
+    assert abs(error) < 3 * arrays["standard_error"].data[-1]
 
 
 def test_equal_texts_have_equal_signatures_and_unlike_ones_none_in_common():
@@ -40,10 +40,10 @@ def test_equal_texts_have_equal_signatures_and_unlike_ones_none_in_common():
 
 
 def test_equal_minima_belong_to_a_shared_shingle():
-    found = result(shingle=3)
-    is_equal, minima = found["is_equal"].data, found["minimum"].data
+    arrays = result(shingle=3)
+    is_equal, minima = arrays["is_equal"].data, arrays["minimum"].data
     assert (minima[0] == minima[1]).tolist() == is_equal.tolist()
-    assert found["is_in"].data[:, minima[0][is_equal]].all()
+    assert arrays["is_in"].data[:, minima[0][is_equal]].all()
 
 
 def test_the_hash_is_the_keyed_blake2b_digest():
@@ -65,17 +65,17 @@ def test_a_text_without_a_shingle_is_rejected(changes, message):
 
 
 def test_a_signature_holds_the_least_hash_of_each_function_over_the_texts_own_shingles():
-    found = result(shingle=3, n_hashes=9, seed=2)
-    for text, row in zip((FIRST, SECOND), found["signature"].data, strict=True):
+    arrays = result(shingle=3, n_hashes=9, seed=2)
+    for text, row in zip((FIRST, SECOND), arrays["signature"].data, strict=True):
         hashes = shingle_hashes(sorted(shingles(text, "characters", 3)), 9, 2)
         assert row.tolist() == [f"{value:016x}" for value in hashes.min(axis=0).tolist()]
 
 
 def test_the_running_estimate_uses_the_first_hashes_only():
-    found = result(shingle=3, n_hashes=40)
-    is_equal = found["is_equal"].data.tolist()
+    arrays = result(shingle=3, n_hashes=40)
+    is_equal = arrays["is_equal"].data.tolist()
     expected = [sum(is_equal[:count]) / count for count in range(1, 41)]
-    assert found["running_estimate"].data == pytest.approx(expected)
-    assert found["estimate"].data == pytest.approx(expected[-1])
-    jaccard = found["jaccard"].data
-    assert found["standard_error"].data[0] == pytest.approx((jaccard * (1 - jaccard)) ** 0.5)
+    assert arrays["running_estimate"].data == pytest.approx(expected)
+    assert arrays["estimate"].data == pytest.approx(expected[-1])
+    jaccard = arrays["jaccard"].data
+    assert arrays["standard_error"].data[0] == pytest.approx((jaccard * (1 - jaccard)) ** 0.5)

@@ -80,10 +80,12 @@ def test_the_tanh_networks_gradient_keeps_its_size_at_a_radius_between_decay_and
 
 
 def test_attentions_gradient_does_not_fall_with_the_distance():
-    found = gradient("attention", length=100, width=24)
-    near, far = found[1:30].mean(), found[70:].mean()
+    gradients = gradient("attention", length=100, width=24)
+    near, far = gradients[1:30].mean(), gradients[70:].mean()
     assert 0.5 < far / near < 2
-    assert found[1:].max() < 6 * found[1:].min()  # an average over sequences, not one of them
+    assert (
+        gradients[1:].max() < 6 * gradients[1:].min()
+    )  # an average over sequences, not one of them
     assert gradient("tanh", length=100)[70] < 1e-6
 
 
@@ -97,9 +99,9 @@ def test_attentions_gradient_is_the_jacobian_of_each_token():
 
 
 def test_the_tanh_network_by_radius_is_that_of_the_cell_at_this_radius():
-    found = result(spectral_radius=0.9)
+    arrays = result(spectral_radius=0.9)
     place = recurrence.RADII.tolist().index(0.9)
-    assert found["tanh_by_radius"].data[place] == pytest.approx(gradient("tanh"))
+    assert arrays["tanh_by_radius"].data[place] == pytest.approx(gradient("tanh"))
 
 
 def test_recurrent_steps_wait_for_each_other_and_attentions_do_not():

@@ -23,9 +23,9 @@ def test_products_of_unit_normals_have_variance_d():
 
 
 def test_the_variance_grows_with_the_fourth_power_of_the_deviation():
-    one, two = (EXPERIMENT.result({"deviation": value}) for value in (1.0, 2.0))
-    assert two["variance"].data == pytest.approx(16 * one["variance"].data)
-    assert two["expected_variance"].data == pytest.approx(16 * one["expected_variance"].data)
+    single, double = (EXPERIMENT.result({"deviation": value}) for value in (1.0, 2.0))
+    assert double["variance"].data == pytest.approx(16 * single["variance"].data)
+    assert double["expected_variance"].data == pytest.approx(16 * single["expected_variance"].data)
 
 
 def test_without_the_division_the_gradient_vanishes_and_with_it_it_stays():

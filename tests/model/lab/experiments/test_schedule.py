@@ -18,8 +18,8 @@ def path(name, **values):
 
 
 def factors(name, **values):
-    found = result(**values)
-    return found["factor"].data[found["schedule"].data.tolist().index(name)]
+    arrays = result(**values)
+    return arrays["factor"].data[arrays["schedule"].data.tolist().index(name)]
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -29,27 +29,27 @@ def test_the_factors_are_those_of_training(name):
 
 
 def test_sgd_on_a_ravine_shrinks_each_coordinate_by_one_minus_rate_times_curvature():
-    found = path("sgd", x=1.0, y=2.0, curvature=10.0, sgd_rate=0.05)
+    points = path("sgd", x=1.0, y=2.0, curvature=10.0, sgd_rate=0.05)
     powers = np.arange(31)
-    assert found[:, 0] == pytest.approx(0.95**powers)
-    assert found[:, 1] == pytest.approx(2 * 0.5**powers)
+    assert points[:, 0] == pytest.approx(0.95**powers)
+    assert points[:, 1] == pytest.approx(2 * 0.5**powers)
 
 
 @pytest.mark.parametrize(("rate", "grows"), [(0.19, False), (0.21, True)])
 def test_sgd_diverges_above_two_over_the_curvature(rate, grows):
-    found = np.abs(path("sgd", curvature=10.0, sgd_rate=rate)[:, 1])
-    assert (found[-1] > found[0]) == grows
+    distances = np.abs(path("sgd", curvature=10.0, sgd_rate=rate)[:, 1])
+    assert (distances[-1] > distances[0]) == grows
 
 
 def test_momentum_by_hand():
-    found = path("momentum", x=1.0, y=0.0, sgd_rate=0.1, momentum=0.5)
+    points = path("momentum", x=1.0, y=0.0, sgd_rate=0.1, momentum=0.5)
     # velocities 1, 0.5·1 + 0.9, … of the gradient x.
-    assert found[:3, 0] == pytest.approx([1, 0.9, 0.9 - 0.1 * 1.4])
+    assert points[:3, 0] == pytest.approx([1, 0.9, 0.9 - 0.1 * 1.4])
 
 
 def test_the_first_step_of_adam_has_the_length_of_the_rate_in_each_direction():
-    found = path("adam", x=2.0, y=-1.0, weight_decay=0.0, adam_rate=0.3)
-    assert found[1] == pytest.approx([1.7, -0.7], abs=1e-6)
+    points = path("adam", x=2.0, y=-1.0, weight_decay=0.0, adam_rate=0.3)
+    assert points[1] == pytest.approx([1.7, -0.7], abs=1e-6)
 
 
 def test_adamw_decays_beside_the_step_and_adam_through_the_gradient():
@@ -62,10 +62,10 @@ def test_adamw_decays_beside_the_step_and_adam_through_the_gradient():
 
 
 def test_the_schedule_multiplies_the_rate_of_each_step():
-    found = result(schedule="cosine", warmup=0, x=1.0, curvature=1.0, sgd_rate=0.1)
-    sgd = found["path"].data[0, :, 0]
-    assert sgd[1:] / sgd[:-1] == pytest.approx(1 - 0.1 * found["rate"].data)
-    assert found["rate"].data[-1] < 0.2
+    arrays = result(schedule="cosine", warmup=0, x=1.0, curvature=1.0, sgd_rate=0.1)
+    sgd = arrays["path"].data[0, :, 0]
+    assert sgd[1:] / sgd[:-1] == pytest.approx(1 - 0.1 * arrays["rate"].data)
+    assert arrays["rate"].data[-1] < 0.2
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_the_schedule_multiplies_the_rate_of_each_step():
     ],
 )
 def test_the_loss_is_that_of_the_surface(surface, place, loss):
-    found = result(surface=surface, curvature=10.0, x=place[0], y=place[1])
-    assert found["loss"].data[:, 0].tolist() == [loss] * 4
-    column = np.argmin(np.abs(found["x"].data - place[0]))
-    row = np.argmin(np.abs(found["y"].data - place[1]))
-    assert found["surface"].data[row, column] == pytest.approx(loss)
+    arrays = result(surface=surface, curvature=10.0, x=place[0], y=place[1])
+    assert arrays["loss"].data[:, 0].tolist() == [loss] * 4
+    column = np.argmin(np.abs(arrays["x"].data - place[0]))
+    row = np.argmin(np.abs(arrays["y"].data - place[1]))
+    assert arrays["surface"].data[row, column] == pytest.approx(loss)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

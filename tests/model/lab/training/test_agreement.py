@@ -39,9 +39,9 @@ def parsed(sentence: str) -> tuple[int, int, int]:
     """Return the numbers of the subject, of the other noun and of the verb."""
     adjective = f"(?:(?:{'|'.join(agreement.ADJECTIVES)}) )?"
     noun = f"[Tt]he {adjective}({either(nouns())})"
-    found = re.match(rf".*?\b{noun} .*?\b{noun} ({either(verbs())}) ", sentence)
-    assert found, sentence
-    subject, other, verb = found.groups()
+    match = re.match(rf".*?\b{noun} .*?\b{noun} ({either(verbs())}) ", sentence)
+    assert match, sentence
+    subject, other, verb = match.groups()
     return nouns()[subject], nouns()[other], verbs()[verb]
 
 

@@ -57,17 +57,17 @@ def lowered(share):
 
 def test_a_name_is_replaced_on_both_sides_by_the_same_one():
     changed = augmentation().rename(PAIRS[1], draw())
-    found = re.fullmatch(r"I like (\w+)'s dog\.", changed.source)
-    assert found is not None
-    assert found[1] != "Tom"
-    assert changed.target == f"J'aime le chien de {found[1]}."
+    match = re.fullmatch(r"I like (\w+)'s dog\.", changed.source)
+    assert match is not None
+    assert match[1] != "Tom"
+    assert changed.target == f"J'aime le chien de {match[1]}."
 
 
 def test_a_name_that_french_elides_before_begins_with_a_vowel_again():
     for _ in range(20):
-        found = re.search(r"d'(\w+)", augmentation().rename(PAIRS[2], draw()).target)
-        assert found is not None
-        assert found[1][0] in VOWELS
+        match = re.search(r"d'(\w+)", augmentation().rename(PAIRS[2], draw()).target)
+        assert match is not None
+        assert match[1][0] in VOWELS
 
 
 def test_a_country_after_its_article_keeps_its_name():
@@ -76,9 +76,9 @@ def test_a_country_after_its_article_keeps_its_name():
 
 def test_a_number_is_replaced_on_both_sides_by_one_of_its_length():
     changed = augmentation().rename(PAIRS[7], draw())
-    found = re.fullmatch(r"He has ([1-9]\d) dogs\.", changed.source)
-    assert found is not None
-    assert changed.target == f"Il a {found[1]} chiens."
+    match = re.fullmatch(r"He has ([1-9]\d) dogs\.", changed.source)
+    assert match is not None
+    assert changed.target == f"Il a {match[1]} chiens."
     assert changed != PAIRS[7]
 
 

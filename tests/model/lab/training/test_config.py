@@ -60,10 +60,10 @@ def test_names_with_dots_and_nested_mappings_change_the_same_settings():
     merge(dotted, {"loop.steps": 7, "model.moe.n_experts": 4, "model.moe.top_k": 1})
     merge(nested, {"loop": {"steps": 7}, "model": {"moe": {"n_experts": 4, "top_k": 1}}})
     assert dotted == nested
-    found = check(dotted, STORIES)
-    assert found.loop.steps == 7
-    assert found.model.moe is not None
-    assert (found.model.moe.n_experts, found.model.moe.top_k) == (4, 1)
+    checked = check(dotted, STORIES)
+    assert checked.loop.steps == 7
+    assert checked.model.moe is not None
+    assert (checked.model.moe.n_experts, checked.model.moe.top_k) == (4, 1)
 
 
 def test_the_last_change_counts_and_leaves_the_recipe_alone():
@@ -78,8 +78,11 @@ def test_the_last_change_counts_and_leaves_the_recipe_alone():
 
 def test_stages_are_rows_of_numbers_or_mappings():
     stages = [[5, 32, 2], {"steps": 6, "tokens": 64, "text": 3}]
-    found = change(STORIES, {"rows.stages": stages}).rows.stages
-    assert [(stage.steps, stage.tokens, stage.text) for stage in found] == [(5, 32, 2), (6, 64, 3)]
+    read_stages = change(STORIES, {"rows.stages": stages}).rows.stages
+    assert [(stage.steps, stage.tokens, stage.text) for stage in read_stages] == [
+        (5, 32, 2),
+        (6, 64, 3),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -206,8 +206,8 @@ def test_text_files_are_found_at_any_depth(tmp_path):
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    found = [str(path.relative_to(tmp_path)) for path in corpus_files([tmp_path])]
-    assert found == ["a.txt", "b/a.TXT", "b/c/d.txt", "b.txt", "book.txt/chapter.txt"]
+    paths = [str(path.relative_to(tmp_path)) for path in corpus_files([tmp_path])]
+    assert paths == ["a.txt", "b/a.TXT", "b/c/d.txt", "b.txt", "book.txt/chapter.txt"]
     assert corpus_files([Path("b"), Path("a")]) == [Path("b"), Path("a")]
 
 

@@ -21,8 +21,8 @@ def weights(loop):
     return {name: tensor.clone() for name, tensor in loop.model.state_dict().items()}
 
 
-def assert_same_weights(loop, other):
-    torch.testing.assert_close(weights(loop), weights(other), rtol=0, atol=0)
+def assert_same_weights(first, second):
+    torch.testing.assert_close(weights(first), weights(second), rtol=0, atol=0)
 
 
 def lines(loop):
@@ -168,14 +168,14 @@ def test_the_learning_rate_follows_the_schedule(make_loop):
 
 
 def test_the_same_seed_gives_the_same_weights(make_loop):
-    one, other = make_loop("one"), make_loop("other")
-    one.run()
-    other.run()
-    assert_same_weights(one, other)
+    first, second = make_loop("one"), make_loop("other")
+    first.run()
+    second.run()
+    assert_same_weights(first, second)
     different = make_loop("different", seed=1)
     different.run()
     name = "decoder.embedding.vectors.weight"
-    assert not weights(one)[name].equal(weights(different)[name])
+    assert not weights(first)[name].equal(weights(different)[name])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

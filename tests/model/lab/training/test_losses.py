@@ -73,13 +73,13 @@ def test_less_than_nothing_or_more_than_all_cannot_be_spread(logits, targets, sm
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
 def test_the_loss_of_a_student_is_the_divergence_from_its_teacher(logits, temperature):
     teacher = torch.randn(logits.shape, generator=torch.Generator().manual_seed(2))
-    found = distillation_losses(logits, teacher, temperature=temperature)
+    losses = distillation_losses(logits, teacher, temperature=temperature)
     expected = torch.distributions.kl_divergence(
         torch.distributions.Categorical(logits=teacher / temperature),
         torch.distributions.Categorical(logits=logits / temperature),
     )
-    assert found.shape == logits.shape[:2]
-    torch.testing.assert_close(found, temperature**2 * expected)
+    assert losses.shape == logits.shape[:2]
+    torch.testing.assert_close(losses, temperature**2 * expected)
 
 
 def test_at_a_high_temperature_the_gradient_is_the_difference_of_the_centred_logits(logits):

@@ -32,16 +32,16 @@ def one_by_one(matrix):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_many_matrices_at_once_are_one_after_the_other(shape):
     given = matrices(shape)
-    for found, matrix in zip(orthogonalise(given), given, strict=True):
-        torch.testing.assert_close(found.double(), one_by_one(matrix), rtol=0, atol=1e-4)
+    for orthogonal, matrix in zip(orthogonalise(given), given, strict=True):
+        torch.testing.assert_close(orthogonal.double(), one_by_one(matrix), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_singular_values_come_near_1(shape, precision):
-    found = orthogonalise(matrices(shape), precision=precision)
-    assert found.dtype == torch.float32
-    values = torch.linalg.svdvals(found)
+    orthogonal = orthogonalise(matrices(shape), precision=precision)
+    assert orthogonal.dtype == torch.float32
+    values = torch.linalg.svdvals(orthogonal)
     assert values.min() > 0.6
     assert values.max() < 1.3
 

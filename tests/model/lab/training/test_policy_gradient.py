@@ -57,12 +57,12 @@ def expected_reward(model):
 @pytest.mark.parametrize("baseline", [0.0, 0.7])
 @pytest.mark.parametrize("clip", [None, 0.2])
 def test_its_expectation_is_the_gradient_of_the_expected_reward(model, baseline, clip):
-    found = outcome_log_probs(model)
-    chances = found.detach().sum(1).exp()
+    log_probs = outcome_log_probs(model)
+    chances = log_probs.detach().sum(1).exp()
     ones = torch.ones(1, N_TOKENS, dtype=torch.bool)
     loss = sum(
         chance * policy_loss(row[None], row[None].detach(), advantage.view(1, 1), ones, clip=clip)
-        for chance, row, advantage in zip(chances, found, REWARDS - baseline, strict=True)
+        for chance, row, advantage in zip(chances, log_probs, REWARDS - baseline, strict=True)
     )
     expected = gradient(model, expected_reward(model))
     assert expected.norm() > 0.05
@@ -71,15 +71,15 @@ def test_its_expectation_is_the_gradient_of_the_expected_reward(model, baseline,
 
 def test_divided_by_the_mean_it_is_the_gradient_of_the_logarithm(model):
     """Each outcome as often as its chance: for rewards of 0 and 1, the gradient of log E[r]."""
-    found = outcome_log_probs(model)
-    chances = found.detach().sum(1).exp()
+    log_probs = outcome_log_probs(model)
+    chances = log_probs.detach().sum(1).exp()
     rewards = (REWARDS > 0.4).float()
     share = (chances * rewards).sum()
     advantages = (rewards - share) / share
     loss = policy_loss(
-        found, found.detach(), advantages[:, None], chances[:, None].expand(found.shape)
+        log_probs, log_probs.detach(), advantages[:, None], chances[:, None].expand(log_probs.shape)
     )
-    expected = gradient(model, (found.sum(1).exp() * rewards).sum().log())
+    expected = gradient(model, (log_probs.sum(1).exp() * rewards).sum().log())
     torch.testing.assert_close(-N_TOKENS * gradient(model, loss), expected, rtol=1e-4, atol=1e-6)
     groups = group_advantages(torch.tensor([[1.0, 0, 0, 0], [0, 0, 0, 0]]), divisor="mean")
     assert groups.tolist() == [[3, -1, -1, -1], [0, 0, 0, 0]]
@@ -107,13 +107,13 @@ def test_a_row_sampled_twice_has_the_loss_of_two_rows(model):
 
 def test_a_clipped_token_has_no_gradient():
     before = torch.zeros(1, 3)
-    found = torch.tensor([[0.5, 0.0, -0.5]], requires_grad=True)
+    log_probs = torch.tensor([[0.5, 0.0, -0.5]], requires_grad=True)
     counted = torch.ones(1, 3, dtype=torch.bool)
     for advantage, moves in ((1.0, [False, True, True]), (-1.0, [True, True, False])):
-        found.grad = None
-        policy_loss(found, before, torch.tensor([[advantage]]), counted, clip=0.2).backward()
-        assert found.grad is not None
-        assert (found.grad[0] != 0).tolist() == moves
+        log_probs.grad = None
+        policy_loss(log_probs, before, torch.tensor([[advantage]]), counted, clip=0.2).backward()
+        assert log_probs.grad is not None
+        assert (log_probs.grad[0] != 0).tolist() == moves
 
 
 def test_advantages_of_a_group_sum_to_zero_and_equal_rewards_have_none():
@@ -142,9 +142,9 @@ def test_the_cache_gives_the_log_probabilities_of_a_whole_pass(model):
     sampled = sample_continuations(
         model, prompts, n_tokens=5, stop_id=STOP, generator=generator, temperature=1.3
     )
-    found = log_probs_of(model(sampled.ids[:, :-1]).logits, sampled, temperature=1.3)
+    log_probs = log_probs_of(model(sampled.ids[:, :-1]).logits, sampled, temperature=1.3)
     is_sampled = sampled.is_sampled
-    torch.testing.assert_close(found[is_sampled], sampled.log_probs[is_sampled])
+    torch.testing.assert_close(log_probs[is_sampled], sampled.log_probs[is_sampled])
     assert sampled.n_prompt == 3
 
 
@@ -170,8 +170,8 @@ def test_a_tree_has_the_samples_of_the_models_distribution(model):
         ended = rows.row_counts[rows.ids[:, 2] == STOP].sum() / 4000
         assert abs(ended - first[STOP]) < 0.03
     is_sampled = sampled.is_sampled
-    found = log_probs_of(model(sampled.ids[:, :-1]).logits, sampled, temperature=5.0)
-    torch.testing.assert_close(found[is_sampled], sampled.log_probs[is_sampled])
+    log_probs = log_probs_of(model(sampled.ids[:, :-1]).logits, sampled, temperature=5.0)
+    torch.testing.assert_close(log_probs[is_sampled], sampled.log_probs[is_sampled])
     assert (sampled.log_probs[~is_sampled] == 0).all()
     lengths = is_sampled.sum(1)
     assert (lengths == 1).tolist() == (sampled.ids[:, 2] == STOP).tolist()

@@ -100,11 +100,11 @@ def test_of_two_samples_the_rule_prefers_the_better(make_checkpoint, monkeypatch
     monkeypatch.setattr(preference, "sample_continuations", sample)
     texts = [f"{letter} {PARAGRAPH * 2}\n" for letter in "abc"]
     made = list(make_comparisons(checkpoint, texts, count=9, seed=1))
-    assert [(one.better, one.worse) for one in made] == [
+    assert [(comparison.better, comparison.worse) for comparison in made] == [
         (' said, "No."', " a cat"),
         (" a dog.", " a dog"),
     ]
-    assert [one.preferred for one in made] == ["a", "b"]
+    assert [comparison.preferred for comparison in made] == ["a", "b"]
     assert len(list(make_comparisons(checkpoint, texts, count=1, seed=1))) == 1
     assert rows_of[0][::2] == rows_of[0][1::2], "both answers are to one prompt"
 
@@ -143,11 +143,11 @@ def test_a_reward_is_read_after_the_last_token_of_each_answer(make_model):
     pairs = [([1, 5, 6], [1, 5, 6, 7, 8]), ([1, 9], [1, 2, 3])]
     batch = ComparisonBatch.pad(pairs, 0)
     assert batch.ids.shape == (2, 2, 5)
-    found = batch.predict(model).reward
+    rewards = batch.predict(model).reward
     for number, pair in enumerate(pairs):
         for side, ids in enumerate(pair):
             alone = model(torch.tensor([ids])).reward[0, -1]
-            torch.testing.assert_close(found[number, side], alone)
+            torch.testing.assert_close(rewards[number, side], alone)
 
 
 def test_parts_of_a_batch_keep_their_pairs(make_model):

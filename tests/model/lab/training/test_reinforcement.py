@@ -49,11 +49,11 @@ def stop_after(loop, step):
 def test_a_run_imitates_and_then_reinforces(tmp_path):
     loop = make(tmp_path)
     assert loop.run()
-    found = lines(loop)
-    assert ["reward" in line for line in found] == [False] * 3 + [True] * 3
-    assert [line["valid_loss"] is not None for line in found] == [False, False, True] * 2
-    assert found[2]["valid_right"] == found[2]["valid_sound"] == 0
-    assert found[-1]["entropy"] > 0
+    log = lines(loop)
+    assert ["reward" in line for line in log] == [False] * 3 + [True] * 3
+    assert [line["valid_loss"] is not None for line in log] == [False, False, True] * 2
+    assert log[2]["valid_right"] == log[2]["valid_sound"] == 0
+    assert log[-1]["entropy"] > 0
     assert load(loop.out / BEFORE).model.weights().keys() == loop.model.weights().keys()
 
 

@@ -42,9 +42,9 @@ def make_student(tmp_path, corpus, teacher):
 
 
 def losses(loop):
-    found = []
-    loop.run(lambda report: found.append(report.loss))
-    return found
+    values = []
+    loop.run(lambda report: values.append(report.loss))
+    return values
 
 
 def test_a_student_has_its_teachers_tokenizer_and_its_own_size(make_student, teacher):

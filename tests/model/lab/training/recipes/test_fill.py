@@ -31,9 +31,9 @@ def batches(stream, masked_tokenizer):
     return FillBatches(stream, masked_tokenizer, 18, SMALL, seed=0)
 
 
-def same(one, other):
+def same(first, second):
     return all(
-        torch.equal(getattr(one, name), getattr(other, name))
+        torch.equal(getattr(first, name), getattr(second, name))
         for name in ("ids", "targets", "is_counted")
     )
 
@@ -196,7 +196,7 @@ def test_a_row_with_anything_to_choose_has_something_chosen(seed, share, data):
 def test_replacements_are_ordinary_tokens_all_of_them_equally_often():
     ids = torch.full((4000, 50), 7)
     is_maskable = torch.ones_like(ids, dtype=torch.bool)
-    read = mask_tokens(
+    replaced = mask_tokens(
         ids,
         mask_id=5,
         vocab_size=12,
@@ -205,7 +205,7 @@ def test_replacements_are_ordinary_tokens_all_of_them_equally_often():
         share=1.0,
         special_ids=(0, 11),
     ).ids
-    counts = torch.bincount(read.flatten(), minlength=12).double() / read.numel()
+    counts = torch.bincount(replaced.flatten(), minlength=12).double() / replaced.numel()
     expected = torch.full((12,), 0.1 / 9).double()
     expected[5], expected[7] = 0.8, 0.1 + 0.1 / 9
     expected[0] = expected[11] = 0.0

@@ -26,8 +26,8 @@ def make_batches(words, *, seed=0, **changes):
     return RECIPE.batches(DOCUMENTS, words, replace(MODEL, **changes), SMALL, seed)
 
 
-def same(one, other):
-    return torch.equal(one.ids, other.ids) and torch.equal(one.targets, other.targets)
+def same(first, second):
+    return torch.equal(first.ids, second.ids) and torch.equal(first.targets, second.targets)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_the_held_out_rows_are_the_last_in_parts(words):
     batches = PositionsBatches(text, PositionsConfig(tokens=8, count=2, held_out=20))
     parts = batches.validation()
     assert [len(part.ids) for part in parts] == [16, 4]
-    found = sorted(row for part in parts for row in part.targets.tolist())
+    rows = sorted(row for part in parts for row in part.targets.tolist())
     expected = stream.ids[text.starts[-20:][:, None] + torch.arange(8)].tolist()
-    assert found == sorted(expected)
+    assert rows == sorted(expected)
 
 
 @pytest.mark.parametrize(

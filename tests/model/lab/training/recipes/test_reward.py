@@ -89,7 +89,9 @@ def test_comparisons_of_one_prompt_are_on_one_side():
     comparisons = [Comparison(f"Prompt {n % 20}", "x", "y", "a") for n in range(80)]
     trained, held_out = divide(comparisons, 0.3)
     assert len(trained) + len(held_out) == 80
-    assert not {one.prompt for one in trained} & {one.prompt for one in held_out}
+    assert not {comparison.prompt for comparison in trained} & {
+        comparison.prompt for comparison in held_out
+    }
     with pytest.raises(CorpusError, match="of 3 comparisons 0 are held out"):
         divide(comparisons[:1] * 3, 1e-9)
 

@@ -68,15 +68,15 @@ def test_a_reward_is_read_before_the_stop_token(make_model):
     sampled = Continuations(
         ids=rows, log_probs=torch.zeros(3, 4), is_sampled=is_sampled, has_ended=ended
     )
-    found = rewards_of(rater, sampled)
+    rewards = rewards_of(rater, sampled)
     for number, length in enumerate((4, 6, 2)):
         alone = rater(rows[number : number + 1, :length]).reward[0, -1]
-        torch.testing.assert_close(found[number], alone)
+        torch.testing.assert_close(rewards[number], alone)
 
 
 def test_the_divergence_of_samples_is_that_of_the_distributions_of_whole_answers(make_model):
     """Against a sum over every answer of two tokens out of a vocabulary of five."""
-    policy, other = (make_model(seed=seed, vocab_size=5) for seed in (0, 1))
+    policy, reference = (make_model(seed=seed, vocab_size=5) for seed in (0, 1))
     prompts = torch.tensor([[1, 2]])
 
     def log_prob(model, answer):
@@ -88,7 +88,9 @@ def test_the_divergence_of_samples_is_that_of_the_distributions_of_whole_answers
         pair for pair in itertools.product(range(5), repeat=2) if pair[0] != STOP
     ]
     with torch.no_grad():
-        logs = torch.tensor([[log_prob(one, a) for a in answers] for one in (policy, other)])
+        logs = torch.tensor(
+            [[log_prob(reader, a) for a in answers] for reader in (policy, reference)]
+        )
         exact = (logs[0].exp() * (logs[0] - logs[1])).sum()
         assert logs[0].exp().sum() == pytest.approx(1, abs=1e-5)
         sampled = sample_continuations(
@@ -99,9 +101,9 @@ def test_the_divergence_of_samples_is_that_of_the_distributions_of_whole_answers
             generator=torch.Generator().manual_seed(0),
         )
         ids = sampled.ids[:, :-1]
-        found = kl_of_samples(policy(ids).logits, other(ids).logits, sampled)
-    assert found.min() >= 0
-    assert found.mean() == pytest.approx(exact.item(), rel=0.1)
+        divergences = kl_of_samples(policy(ids).logits, reference(ids).logits, sampled)
+    assert divergences.min() >= 0
+    assert divergences.mean() == pytest.approx(exact.item(), rel=0.1)
 
 
 def test_the_entropy_of_samples_leaves_out_what_follows_the_stop_token():

@@ -138,9 +138,9 @@ def test_the_steps_without_text_are_those_whose_batches_hold_none(steps):
     config = StoriesConfig(stages=stages)
     batches = StoriesBatches(text_rows(9), config, seed=0)
     expected = [n for n in range(1, steps + 1) if not is_text(batches.batch(n - 1)).any()]
-    found = config.steps_without_text(steps)
-    assert [step for part in found for step in part] == expected
-    assert len(found) <= 2, "stages that follow each other are one range"
+    ranges = config.steps_without_text(steps)
+    assert [step for part in ranges for step in part] == expected
+    assert len(ranges) <= 2, "stages that follow each other are one range"
     textless = StoriesConfig(stages=stages[:2]).steps_without_text(50)
     assert textless == [range(1, 51)]
 

@@ -21,11 +21,11 @@ def make_pairs(count=80):
     names = list(nouns)
     pairs = []
     for number in range(count):
-        one, other = names[number % 5], names[number % 3]
-        english = f"the {one} {number} sees the {other}"
-        pairs.append(SentencePair(english, f"le {nouns[one]} {number} voit le {nouns[other]}"))
+        first, second = names[number % 5], names[number % 3]
+        english = f"the {first} {number} sees the {second}"
+        pairs.append(SentencePair(english, f"le {nouns[first]} {number} voit le {nouns[second]}"))
         if number % 4 == 0:
-            pairs.append(SentencePair(english, f"le {nouns[one]} {number} aperçoit"))
+            pairs.append(SentencePair(english, f"le {nouns[first]} {number} aperçoit"))
     return pairs
 
 
@@ -64,8 +64,8 @@ def test_no_source_is_both_trained_on_and_held_out(translation_tokenizer):
 
 def test_what_is_held_out_depends_on_no_seed(translation_tokenizer):
     shown = [make_batches(translation_tokenizer, seed=seed).validation() for seed in (0, 1)]
-    for one, other in zip(*shown, strict=True):
-        assert one.targets.equal(other.targets)
+    for batch, twin in zip(*shown, strict=True):
+        assert batch.targets.equal(twin.targets)
     first, second = (make_batches(translation_tokenizer, seed=seed).batch(0) for seed in (0, 1))
     assert sources(translation_tokenizer, first) != sources(translation_tokenizer, second)
 
