@@ -288,9 +288,9 @@ def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
     if names := _mapping(typed, "names"):
         yield f"{names['names']} names that the corpus lacks", "share kept by letter", names["kept"]
     for group, kind in (("length", ""), ("length_literary", " of literature")):
-        for span, found in _group(typed, group):
-            text = f"{_plainly(span)}, {found['sources']} sentences{kind}"
-            yield text, "words over those of the reference", found["ratio"]
+        for span, figures in _group(typed, group):
+            text = f"{_plainly(span)}, {figures['sources']} sentences{kind}"
+            yield text, "words over those of the reference", figures["ratio"]
 
 
 def _written_sections(metrics: Mapping[str, Any]) -> str:
@@ -302,7 +302,7 @@ def _written_sections(metrics: Mapping[str, Any]) -> str:
     )
     return "".join(
         f"\n{heading}\n\n| sentence | {column} |\n|---|---|\n"
-        + "".join(f"| {_cell(text)} | {_cell(found)} |\n" for text, found in texts.items())
+        + "".join(f"| {_cell(text)} | {_cell(value)} |\n" for text, value in texts.items())
         for heading, column, texts in sections
         if texts
     )
@@ -314,8 +314,8 @@ def _cell(text: object) -> str:
 
 
 def _mapping(figures: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = figures.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = figures.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _group(figures: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:

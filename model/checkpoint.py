@@ -371,15 +371,15 @@ def _require_weights(
         with open_tensors(folder, WEIGHTS, max_bytes) as file:
             _require_same_names(path, set(file.keys()), set(expected))
             for name, stored in expected.items():
-                found = file.get_slice(name)
-                shape, dtypes = tuple(found.get_shape()), stored.dtypes or _DTYPES
+                entry = file.get_slice(name)
+                shape, dtypes = tuple(entry.get_shape()), stored.dtypes or _DTYPES
                 if shape != stored.shape:
                     raise CheckpointError(
                         f"{path}: {name} has shape {shape}, expected {stored.shape}"
                     )
-                if found.get_dtype() not in dtypes:
+                if entry.get_dtype() not in dtypes:
                     raise CheckpointError(
-                        f"{path}: {name} holds {found.get_dtype()}, expected {', '.join(dtypes)}"
+                        f"{path}: {name} holds {entry.get_dtype()}, expected {', '.join(dtypes)}"
                     )
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: {error}") from error
@@ -413,10 +413,10 @@ def _read_weights(
     return weights
 
 
-def _require_same_names(path: Path, found: set[str], expected: set[str]) -> None:
-    if missing := sorted(expected - found):
+def _require_same_names(path: Path, names: set[str], expected: set[str]) -> None:
+    if missing := sorted(expected - names):
         raise CheckpointError(f"{path}: the tensor {missing[0]} is missing ({len(missing)} in all)")
-    if surplus := sorted(found - expected):
+    if surplus := sorted(names - expected):
         raise CheckpointError(f"{path}: the tensor {surplus[0]} is unknown ({len(surplus)} in all)")
 
 

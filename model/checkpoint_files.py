@@ -62,7 +62,7 @@ def require_file(folder: Path, name: str, max_bytes: int) -> Path:
     path = folder / name
     try:
         target = path.resolve(strict=True)
-        found = target.stat()
+        status = target.stat()
         home = folder.resolve(strict=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: a cycle of symbolic links
         if name == CONFIG and isinstance(error, FileNotFoundError) and not path.is_symlink():
@@ -70,10 +70,10 @@ def require_file(folder: Path, name: str, max_bytes: int) -> Path:
         raise CheckpointError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if not target.is_relative_to(home):
         raise CheckpointError(f"{path}: a symbolic link must not leave the folder")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise CheckpointError(f"{path}: not a regular file")
-    if found.st_size > max_bytes:
-        raise CheckpointError(f"{path}: {found.st_size:,} bytes exceed the limit of {max_bytes:,}")
+    if status.st_size > max_bytes:
+        raise CheckpointError(f"{path}: {status.st_size:,} bytes exceed the limit of {max_bytes:,}")
     return path
 
 
@@ -149,12 +149,12 @@ def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     Raises:
         ValueError: a key occurs twice.
     """
-    found: dict[str, object] = {}
+    members: dict[str, object] = {}
     for key, value in pairs:
-        if key in found:
+        if key in members:
             raise ValueError(f"the key {key!r} occurs twice")
-        found[key] = value
-    return found
+        members[key] = value
+    return members
 
 
 def require_memory(path: Path, n_numbers: int, itemsize: int = 4) -> None:
@@ -178,14 +178,14 @@ def require_memory(path: Path, n_numbers: int, itemsize: int = 4) -> None:
 
 def memory_bytes() -> int | None:
     """Return the memory of this machine or of its container, in bytes; None if unknown."""
-    found = []
+    limits = []
     try:
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        found += [int(limit)] if limit.isdecimal() else []
+        limits += [int(limit)] if limit.isdecimal() else []
     except (AttributeError, OSError, ValueError):
         pass  # not Linux, or not in a container
-    return min(found, default=None)
+    return min(limits, default=None)
 
 
 def _in_gb(n_bytes: int) -> str:

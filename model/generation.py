@@ -158,8 +158,10 @@ class TransformerWriter:
         with torch.inference_mode(), ExitStack() as stack:
             stack.enter_context(self._intervening(caches))
             captured = [
-                stack.enter_context(model.capture(one.sites, layers=one.layers, heads=one.heads))
-                for one in captures
+                stack.enter_context(
+                    model.capture(capture.sites, layers=capture.layers, heads=capture.heads)
+                )
+                for capture in captures
             ]
             lengths = [len(cache[0]) for cache in caches]
             device = model.vectors.device
@@ -182,9 +184,9 @@ class TransformerWriter:
         return logits, [
             {
                 site: last_query(tensor, axes[site], number, lengths[number] + 1)
-                for site, tensor in found.items()
+                for site, tensor in tensors.items()
             }
-            for number, found in enumerate(captured)
+            for number, tensors in enumerate(captured)
         ]
 
     def _intervening(self, caches: Sequence[Cache]) -> AbstractContextManager[None]:
@@ -348,8 +350,8 @@ def _padded(rows: Sequence[Tensor | None]) -> Tensor | None:
 def _append_last(joined: Cache, caches: Sequence[Cache]) -> None:
     """Append the last token's keys and values to the cache of each row."""
     for number, layers in enumerate(caches):
-        for layer, found in zip(layers, joined, strict=True):
-            keys, values = found.self_attention.keys, found.self_attention.values
+        for layer, joined_layer in zip(layers, joined, strict=True):
+            keys, values = joined_layer.self_attention.keys, joined_layer.self_attention.values
             assert keys is not None
             assert values is not None
             row = slice(number, number + 1)

@@ -64,12 +64,12 @@ def labels_of(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
     on the other noun of the sentence. ``broad`` and ``monotonic``, which have no control, need the
     scores of `THRESHOLDS`.
     """
-    found = [
+    labels = [
         name
         for name, of_name in scores.items()
         if name not in PARTS and of_name["score"] >= _least(name, of_name["control"])
     ]
-    return sorted(found, key=lambda name: -scores[name]["score"])
+    return sorted(labels, key=lambda name: -scores[name]["score"])
 
 
 def _least(name: str, control: float) -> float:
@@ -105,8 +105,8 @@ def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
             f"{path} is malformed; remove it, and measure it again with "
             "'headlight evaluate --heads'"
         )
-    found: Mapping[str, Any] = profile
-    return found if found["revision"] == revision else None
+    checked: Mapping[str, Any] = profile
+    return checked if checked["revision"] == revision else None
 
 
 def to_json(profile: Mapping[str, Any]) -> str:

@@ -94,7 +94,7 @@ class PooledMap:
     ) -> None:
         """Add the rows from `start` on, given the sum and the maximum of each bin of keys."""
         for part, width in self._row_bins(start, sums.shape[-2]):
-            own = (one[..., part, :].unflatten(-2, (-1, width)) for one in (sums, maxima))
+            own = (array[..., part, :].unflatten(-2, (-1, width)) for array in (sums, maxima))
             self._add_bins(place, start + part.start, 0, next(own).sum(-2), next(own).amax(-2))
 
     def _row_bins(self, start: int, n_rows: int) -> Iterator[tuple[slice, int]]:
@@ -119,9 +119,9 @@ class PooledMap:
     ) -> None:
         row = start // self.rows
         rows, columns = slice(row, row + sums.shape[-2]), slice(column, column + sums.shape[-1])
-        found = self.maxima[place][..., rows, columns]
+        of_bins = self.maxima[place][..., rows, columns]
         self.sums[place][..., rows, columns] += sums
-        torch.maximum(found, maxima, out=found)
+        torch.maximum(of_bins, maxima, out=of_bins)
 
     @property
     def mean(self) -> Tensor:
@@ -240,22 +240,22 @@ class Observer:
                 self.found[ROWS][row, :, number] = weights[:, query - at[0]]
         if self.map is not None:
             self.map.add((row,), weights, at[0])
-        found: dict[str, Tensor] = {}
+        statistics: dict[str, Tensor] = {}
         if "first_token" in self.names and weights.shape[-1]:
-            found["first_token"] = weights[..., 0]
+            statistics["first_token"] = weights[..., 0]
         if "mean_distance" in self.names:
             places = (at[0] + self.n_cached, at[1] + self.n_cached)
-            found["mean_distance"] = mean_distance(weights, places, (0, weights.shape[-1]))
+            statistics["mean_distance"] = mean_distance(weights, places, (0, weights.shape[-1]))
         if "entropy" in self.names:
-            found["entropy"] = self._entropy(weights)
-        self.add_statistics((row, slice(None), slice(*at)), found)
+            statistics["entropy"] = self._entropy(weights)
+        self.add_statistics((row, slice(None), slice(*at)), statistics)
 
     def add_statistics(
-        self, place: tuple[int, slice, slice], found: Mapping[str, Float[Tensor, "head query"]]
+        self, place: tuple[int, slice, slice], statistics: Mapping[str, Float[Tensor, "head query"]]
     ) -> None:
         """Add the numbers of the rows of a block that are asked for."""
-        for name in self.names & found.keys():
-            self.found[name][place] = found[name]
+        for name in self.names & statistics.keys():
+            self.found[name][place] = statistics[name]
 
     def _entropy(self, weights: Tensor) -> Tensor:
         """−Σ w·ln w in nats, what a row lacks to 1 counted as a key if there is a sink."""
@@ -282,7 +282,7 @@ def mean_distance(weights: Tensor, at: Block, to: Block, share: Tensor | None = 
     left, right = min(max(start, first), last), max(min(stop, last), first)
     beside = weights[..., left - first : right - first]
     near = _near(stop - start, left - start, right - start, weights.dtype, weights.device)
-    found = (beside * near).sum(-1)
+    distances = (beside * near).sum(-1)
     offsets = torch.arange(stop - start, device=weights.device, dtype=weights.dtype)
     for begin, end, sign in ((first, left, 1), (right, last, -1)):
         if end > begin:
@@ -293,8 +293,8 @@ def mean_distance(weights: Tensor, at: Block, to: Block, share: Tensor | None = 
             is_rest = far.shape[-1] + beside.shape[-1] == last - first
             rest = None if share is None or not is_rest else share - beside.sum(-1)
             total = far.sum(-1) if rest is None else rest
-            found += sign * (far @ away + offsets * total)
-    return found
+            distances += sign * (far @ away + offsets * total)
+    return distances
 
 
 # A tensor made in inference mode could not be kept for a pass that has a gradient.
@@ -333,12 +333,12 @@ def observe_whole(
         observer.add(row, (0, n_queries), weights[row])
     watch.n_done += 1
     watch.report(0)
-    found = observer.results()
+    tensors = observer.results()
     if "logsumexp" in observed and scores is not None:
-        found["logsumexp"] = scores.logsumexp(-1).clamp(min=MASKED)
+        tensors["logsumexp"] = scores.logsumexp(-1).clamp(min=MASKED)
         if sinks is not None:
-            found["logsumexp"] = torch.logaddexp(found["logsumexp"], sinks[:, None])
-    return {name: found[name] for name in observed if name in found}
+            tensors["logsumexp"] = torch.logaddexp(tensors["logsumexp"], sinks[:, None])
+    return {name: tensors[name] for name in observed if name in tensors}
 
 
 # --- tiles ----------------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ class KeptAttention:
             raise ValueError(f"resolution ({resolution}) must be at least 1")
         like = self.logsumexp
         group = head * len(self.keys) // n_heads
-        own = self.keys[group : group + 1, keys[0] : keys[1]].to(like.dtype)
+        of_tile = self.keys[group : group + 1, keys[0] : keys[1]].to(like.dtype)
         shape = (queries[1] - queries[0], keys[1] - keys[0])
         pooled = PooledMap((), *shape, resolution, like)
         rows = max(1, min(shape[0], BLOCK_ROWS * 4096 // shape[1]))
@@ -405,8 +405,8 @@ class KeptAttention:
             check()
             at = (start, min(start + rows, queries[1]))
             block = self.queries[head : head + 1, slice(*at)].to(like.dtype)
-            heads, hidden = slice(head, head + 1), self.terms.hidden(0, at, keys, own.device)
-            scores = self.terms.scores(block, own, heads=heads, at=at, to=keys, hidden=hidden)
+            heads, hidden = slice(head, head + 1), self.terms.hidden(0, at, keys, of_tile.device)
+            scores = self.terms.scores(block, of_tile, heads=heads, at=at, to=keys, hidden=hidden)
             lse = self.logsumexp[head, slice(*at), None]
             weights = (scores[0] - lse).exp_()
             if not bool((lse > MASKED / 2).all()):

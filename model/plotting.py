@@ -275,7 +275,7 @@ def _squares(
 
 
 def _tick_labels(axis: Mapping[str, Any], side: float, *, is_column: bool) -> list[str]:
-    found = []
+    labels = []
     for place, text in zip(axis["tickvals"], axis["ticktext"], strict=True):
         middle = (place + 0.5) * side + 4
         where = (
@@ -283,8 +283,8 @@ def _tick_labels(axis: Mapping[str, Any], side: float, *, is_column: bool) -> li
             if is_column
             else f'x="{_LEFT - 6}" y="{_TOP + middle:.1f}" text-anchor="end"'
         )
-        found.append(f"<text {where}>{text}</text>")
-    return found
+        labels.append(f"<text {where}>{text}</text>")
+    return labels
 
 
 def _colour_bar(trace: Mapping[str, Any], left: int, height: int) -> list[str]:

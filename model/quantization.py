@@ -80,14 +80,14 @@ class Quantization(Intervention):
         names = list(matrices)
         if not self.parts:
             return names
-        found: set[str] = set()
+        matches: set[str] = set()
         for part in self.parts:
             matched = list(filter(_matcher(part), names))
             if not matched:
                 known = ", ".join(dict.fromkeys(map(_general, names)))
                 raise UnknownPart(f"no part of the model matches {part[:100]!r}; it has {known}")
-            found.update(matched)
-        return [name for name in names if name in found]
+            matches.update(matched)
+        return [name for name in names if name in matches]
 
 
 @lru_cache(maxsize=64)
@@ -98,8 +98,8 @@ def _matcher(part: str) -> Callable[[str], object]:
 
 def _general(name: str) -> str:
     """Return the module of a matrix with its layer as a star."""
-    found = re.match(r"(.*\.layers)\.\d+\.([a-z_]+)", name)
-    return f"{found[1]}.*.{found[2]}" if found else name.rpartition(".")[0]
+    match = re.match(r"(.*\.layers)\.\d+\.([a-z_]+)", name)
+    return f"{match[1]}.*.{match[2]}" if match else name.rpartition(".")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,13 +149,13 @@ class StoredQuantization(Quantization):
 
 def matrices_of(model: nn.Module) -> dict[str, nn.Parameter]:
     """Return the parameters with two or more axes by name, a shared matrix once."""
-    return {name: found for name, found in model.named_parameters() if found.ndim > 1}
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.ndim > 1}
 
 
 def parts_of(matrices: Iterable[str]) -> list[str]:
     """Return the parts of a model: its embeddings, and each layer's attentions and network."""
-    found = (re.match(r".*\.layers\.\d+\.[a-z_]+|.*\.embedding", name) for name in matrices)
-    return list(dict.fromkeys(one[0] for one in found if one))
+    matches = (re.match(r".*\.layers\.\d+\.[a-z_]+|.*\.embedding", name) for name in matrices)
+    return list(dict.fromkeys(match[0] for match in matches if match))
 
 
 # --- one tensor -----------------------------------------------------------------------------------
@@ -248,11 +248,11 @@ class DynamicLinear(nn.Linear):
         with torch.device("meta"):
             super().__init__(linear.in_features, linear.out_features)
         self.weight, self.bias = linear.weight, linear.bias
-        found = quantize(linear.weight, MOST_BITS, per)
-        signed = (found.values.short() - 128).to(torch.int8)
+        quantized = quantize(linear.weight, MOST_BITS, per)
+        signed = (quantized.values.short() - 128).to(torch.int8)
         n_rows = len(signed)
-        scales = found.scales.double().expand(n_rows)
-        zero_points = (found.zero_points.long() - 128).expand(n_rows)
+        scales = quantized.scales.double().expand(n_rows)
+        zero_points = (quantized.zero_points.long() - 128).expand(n_rows)
         # The kernel reads a tensor type that PyTorch will replace, and says so once.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -287,8 +287,8 @@ class _Replacing(FunctionMode):
         self.replaced = replaced
 
     def _call(self, func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        args = tuple(self._read(one) for one in args)
-        return func(*args, **{name: self._read(one) for name, one in kwargs.items()})
+        args = tuple(self._read(argument) for argument in args)
+        return func(*args, **{name: self._read(argument) for name, argument in kwargs.items()})
 
     def _read(self, value: Any) -> Any:
         return self.replaced.get(id(value), value) if isinstance(value, nn.Parameter) else value
@@ -303,13 +303,13 @@ def assigned(
         UnknownPart: a part matches no matrix.
         ValueError: two of them choose one matrix.
     """
-    names, found = list(matrices), dict[str, Quantization]()
+    names, by_name = list(matrices), dict[str, Quantization]()
     for quantization in quantizations:
         for name in quantization.chosen(names):
-            if name in found:
+            if name in by_name:
                 raise ValueError(f"{name} is quantized twice; choose parts that do not overlap")
-            found[name] = quantization
-    return found
+            by_name[name] = quantization
+    return by_name
 
 
 @contextmanager
@@ -337,7 +337,7 @@ def _rounded(model: nn.Module, quantizations: tuple[Quantization, ...]) -> dict[
     needs them at every token, and making them takes five times as long as a pass.
     """
     matrices = matrices_of(model)
-    key = quantizations, tuple((one.data_ptr(), one._version) for one in matrices.values())
+    key = quantizations, tuple((matrix.data_ptr(), matrix._version) for matrix in matrices.values())
     with _KEEPING:
         kept = _KEPT.get(model)
     if kept is not None and kept[0] == key:

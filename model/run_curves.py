@@ -93,10 +93,10 @@ def _points(
     steps, values = [], []
     for first, last in pairwise(bounds):
         block = metrics[first:last]
-        found = [line[name] for line in block if line.get(name) is not None]
-        if found:
+        numbers = [line[name] for line in block if line.get(name) is not None]
+        if numbers:
             steps.append(block[-1]["step"])
-            values.append(float(f"{sum(found) / len(found) / unit:.4g}"))
+            values.append(float(f"{sum(numbers) / len(numbers) / unit:.4g}"))
     return {"steps": steps, "values": values} if len(steps) > 1 else None
 
 

@@ -101,13 +101,13 @@ class Description:
     @cached_property
     def capturable(self) -> Mapping[str, Site]:
         """The sites by name, and the maps and rows of attentions, which a pass asks for."""
-        found = {site.name: site for site in self.sites}
+        sites = {site.name: site for site in self.sites}
         heads = {facts.path: facts.n_heads for facts in self.attentions}
         for path in self.observed:
             for name in (*MAPS, ROWS):
                 axes = tuple(OBSERVED_AXES[name].split())
-                found[f"{path}.{name}"] = Site(f"{path}.{name}", axes, {"head": heads[path]})
-        return found
+                sites[f"{path}.{name}"] = Site(f"{path}.{name}", axes, {"head": heads[path]})
+        return sites
 
     @cached_property
     def paths(self) -> frozenset[str]:

@@ -118,12 +118,12 @@ class Checkpoint:
         self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
     ) -> Iterator[Float[np.ndarray, "query vocab"]]:
         """As `Served.exits`: the final norm and the unembedding."""
-        found = {
+        parameters = {
             name: _named(tensor)
             for name, tensor in self.model.weights().items()
             if any(fnmatchcase(name, glob) for glob in PARAMETERS)
         }
-        return norm_and_unembedding(found, self.config.norm_epsilon)(stack, streams)
+        return norm_and_unembedding(parameters, self.config.norm_epsilon)(stack, streams)
 
     def linear_exit(
         self, stack: str, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
@@ -163,8 +163,8 @@ class Checkpoint:
             target_ids = torch.tensor([list(target)], device=self.device) if target else None
             logits = model(ids, target_ids).logits[0, position].float()
             difference = logits[tokens[0]] - logits[tokens[1]]
-            found = torch.autograd.grad(difference, list(leaves.values()))
-        return dict(zip(leaves, found, strict=True))
+            gradients = torch.autograd.grad(difference, list(leaves.values()))
+        return dict(zip(leaves, gradients, strict=True))
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""
@@ -174,23 +174,23 @@ class Checkpoint:
 
     def weights(self) -> dict[str, Weight]:
         """As `Served.weights`."""
-        model, found = self.model, dict[str, Weight]()
+        model, weights = self.model, dict[str, Weight]()
         for stack in ("encoder", "decoder"):
             if (embedding := getattr(model, stack, None)) is None:
                 continue
             table = embedding.embedding
             name = f"{stack}.embedding"
-            found[f"{name}.W_E"] = _weight(("vocab", "d_model"), table.vectors.weight)
+            weights[f"{name}.W_E"] = _weight(("vocab", "d_model"), table.vectors.weight)
             if table.is_learned:
                 axes = ("position", "d_model")
-                found[f"{name}.W_pos"] = _weight(axes, table.positions.weight)
-            found |= dict(_norm_weights(stack, embedding.norm))
+                weights[f"{name}.W_pos"] = _weight(axes, table.positions.weight)
+            weights |= dict(_norm_weights(stack, embedding.norm))
         for facts in self.description.attentions:
-            found |= dict(_attention_weights(facts.path, model.get_submodule(facts.path)))
+            weights |= dict(_attention_weights(facts.path, model.get_submodule(facts.path)))
             layer, _, kind = facts.path.rpartition(".")
             norm = "cross_attention_norm" if kind == "cross_attention" else "attention_norm"
-            found |= dict(_norm_weights(facts.path, model.get_submodule(f"{layer}.{norm}")))
-        return found | {"W_U": _weight(("vocab", "d_model"), model.vectors)}
+            weights |= dict(_norm_weights(facts.path, model.get_submodule(f"{layer}.{norm}")))
+        return weights | {"W_U": _weight(("vocab", "d_model"), model.vectors)}
 
     def positions(self, n: int) -> dict[str, NamedArray]:
         """As `Served.positions`."""
@@ -224,7 +224,7 @@ def learned_encoding(model: Transformer, n: int) -> dict[str, NamedArray]:
 
 
 def _weight(
-    axes: tuple[str, ...], tensor: Tensor, make: Callable[[Tensor], Tensor] = lambda found: found
+    axes: tuple[str, ...], tensor: Tensor, make: Callable[[Tensor], Tensor] = lambda matrix: matrix
 ) -> Weight:
     """Return a matrix that is made of a parameter when it is read."""
     with torch.device("meta"):

@@ -299,24 +299,24 @@ class SiteEdit(Intervention):
         if self.positions is not None:
             known[token_axis] = len(self.positions)
         shape = tuple(known[axis] for axis in self._own_axes)
-        found = np.shape(self.value)
+        given = np.shape(self.value)
         try:
-            is_fitting = np.broadcast_shapes(found, shape) == shape
+            is_fitting = np.broadcast_shapes(given, shape) == shape
         except ValueError:
             is_fitting = False
         if not is_fitting:
             place = self._own_axes.index(token_axis)
             others = shape[:place] + shape[place + 1 :]
-            if len(found) == len(shape) and found[:place] + found[place + 1 :] == others:
+            if len(given) == len(shape) and given[:place] + given[place + 1 :] == others:
                 raise ImpossibleIntervention(
-                    f"the values are those of {found[place]} positions at {self.site}, and "
+                    f"the values are those of {given[place]} positions at {self.site}, and "
                     f"{shape[place]} are to be edited; name as many positions on both sides"
                 )
             expected = ", ".join(
                 f"{axis}={size}" for axis, size in zip(self._own_axes, shape, strict=True)
             )
             raise ImpossibleIntervention(
-                f"a value of shape {found} does not fit {self.site}, whose part to edit is "
+                f"a value of shape {given} does not fit {self.site}, whose part to edit is "
                 f"({expected}); an axis may be left out or have 1 entry"
             )
 

@@ -49,10 +49,10 @@ def match_sites(globs: Iterable[str], names: Iterable[str]) -> list[str]:
     names = dict.fromkeys(names)
     matched: set[str] = set()
     for glob in globs:
-        found = [glob] if glob in names else list(filter(_matcher(glob), names))
-        if not found:
+        of_glob = [glob] if glob in names else list(filter(_matcher(glob), names))
+        if not of_glob:
             raise UnknownSite(_unknown_site(glob, list(names)))
-        matched.update(found)
+        matched.update(of_glob)
     return [name for name in names if name in matched]
 
 
@@ -82,8 +82,8 @@ def _unknown_site(glob: str, names: Sequence[str]) -> str:
 
 def layer_of(site: str) -> int | None:
     """Return the number of the layer that a site belongs to; None: it is outside."""
-    found = _LAYER.search(site)
-    return int(found.group(1)) if found else None
+    match = _LAYER.search(site)
+    return int(match.group(1)) if match else None
 
 
 def require_layers(layers: Sequence[int], names: Iterable[str]) -> None:

@@ -125,8 +125,8 @@ class Tokenizer:
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of many texts without start tokens: the fast way for a corpus."""
-        read = [self._as_read(text) for text in texts]
-        encodings = self._backend.encode_batch_fast(read, add_special_tokens=False)
+        normalized = [self._as_read(text) for text in texts]
+        encodings = self._backend.encode_batch_fast(normalized, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -201,10 +201,10 @@ class Tokenizer:
         return bytes(alphabet[letter] for letter in piece)
 
     def _special_id(self, piece: str) -> int:
-        found = self._backend.token_to_id(piece)
-        if found is None:
+        token_id = self._backend.token_to_id(piece)
+        if token_id is None:
             raise ValueError(f"the vocabulary lacks the special token {piece}")
-        return int(found)
+        return int(token_id)
 
 
 def _require_plain(backend: tokenizers.Tokenizer) -> None:
@@ -236,13 +236,13 @@ def _replacements(backend: tokenizers.Tokenizer) -> tuple[Replacement, ...]:
     if backend.normalizer is None:
         return ()
     declared = json.loads(backend.normalizer.__getstate__())
-    found = [_replacement(step) for step in declared.get("normalizers", [declared])]
-    if None in found:
+    replacements = [_replacement(step) for step in declared.get("normalizers", [declared])]
+    if None in replacements:
         raise ValueError(
             "the tokenizer's normalizer must be a sequence of Replace, each of a class of "
             "characters like [\u2018\u2019] by a text"
         )
-    return tuple(replacement for replacement in found if replacement)
+    return tuple(replacement for replacement in replacements if replacement)
 
 
 def _replacement(step: Any) -> Replacement | None:
@@ -281,8 +281,10 @@ def read_normalization(path: Path) -> Normalization:
     try:
         declared = orjson.loads(read_file(path.parent, path.name, MAX_BYTES[TOKENIZER]))
         steps = (declared["normalizer"] or {"normalizers": []})["normalizers"]
-        found = tuple(replacement for step in steps if (replacement := _replacement(step)))
-        return Normalization(found, bool(found) and not _has_capitals(declared["model"]["vocab"]))
+        replacements = tuple(replacement for step in steps if (replacement := _replacement(step)))
+        return Normalization(
+            replacements, bool(replacements) and not _has_capitals(declared["model"]["vocab"])
+        )
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return UNCHANGED
 

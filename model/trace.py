@@ -193,9 +193,11 @@ class Trace(Drawable):
         if path not in self.kept:
             known = ", ".join(self.kept) or "none; trace with a resolution, or call `Client.tile`"
             raise KeyError(f"{path!r} is not kept; the attentions that are: {known}")
-        found = self.kept[path].tile(head, queries, keys, resolution)
+        tensors = self.kept[path].tile(head, queries, keys, resolution)
         axes = ("query_bin", "key_bin")
-        return {name: NamedArray(axes, each.float().cpu().numpy()) for name, each in found.items()}
+        return {
+            name: NamedArray(axes, each.float().cpu().numpy()) for name, each in tensors.items()
+        }
 
     def __getitem__(self, site: str) -> NDArray[np.generic]:
         """Return the array of a site.

@@ -261,9 +261,9 @@ def tokenize(
         UnknownToken: the model has no such token.
         ValueError: a text holds a lone surrogate, or there is neither a text nor ids.
     """
-    for one in (text, target):
-        if not isinstance(one, str | None):
-            raise TypeError(f"{one!r} is not a text; pass a string")
+    for value in (text, target):
+        if not isinstance(value, str | None):
+            raise TypeError(f"{value!r} is not a text; pass a string")
     began = perf_counter()
     # A translation of a long text would be as long.
     needs_translation = target is None and checkpoint.config.kind == "encoder-decoder"
@@ -351,23 +351,23 @@ def read_ids(
         TooManyTokens, UnknownToken: as `tokenize`.
     """
     tokenizer, n_ids = checkpoint.tokenizer, checkpoint.config.vocab_size
-    ids = [int(one) for one in ids]
+    ids = [int(token_id) for token_id in ids]
     if not ids:
         raise EmptyText("ids is empty; give at least one token")
     limit = checkpoint.config.max_tokens if limit is None else limit
     if len(ids) > limit:
         raise TooManyTokens(len(ids), limit)
-    for one in ids:
-        if not 0 <= one < n_ids:
-            raise UnknownToken(f"there is no token {one}; the ids are 0 to {n_ids - 1}")
+    for token_id in ids:
+        if not 0 <= token_id < n_ids:
+            raise UnknownToken(f"there is no token {token_id}; the ids are 0 to {n_ids - 1}")
     text = tokenizer.decode(ids)
     try:
         tokens = tokenizer.encode(text)
     except ValueError:
         tokens = []
-    for found in (tokens, typed_tokens(tokens)):
-        if [token.id for token in found] == ids:
-            return text, tuple(found)
+    for candidate in (tokens, typed_tokens(tokens)):
+        if [token.id for token in candidate] == ids:
+            return text, tuple(candidate)
     return _spelled(checkpoint, ids)
 
 
@@ -380,13 +380,13 @@ def _spelled(checkpoint: Served, ids: Sequence[int]) -> tuple[str, tuple[Token, 
     tokenizer = checkpoint.tokenizer
     tokens: list[Token] = []
     text, word, last = "", -1, ""
-    for one in ids:
-        piece, is_special = tokenizer.text_of(one), tokenizer.is_special(one)
+    for token_id in ids:
+        piece, is_special = tokenizer.text_of(token_id), tokenizer.is_special(token_id)
         if not (is_special or (piece[:1].isalnum() and last[-1:].isalnum())):
             word += 1
         tokens.append(
             Token(
-                id=one,
+                id=token_id,
                 text=piece,
                 start=len(text),
                 end=len(text) + len(piece),
@@ -398,9 +398,9 @@ def _spelled(checkpoint: Served, ids: Sequence[int]) -> tuple[str, tuple[Token, 
     return text, tuple(tokens)
 
 
-def lacks_target(checkpoint: Served, read: ModelInput) -> bool:
+def lacks_target(checkpoint: Served, model_input: ModelInput) -> bool:
     """Whether the model has to translate the text before its decoder has anything to read."""
-    return checkpoint.config.kind == "encoder-decoder" and read.target_tokens is None
+    return checkpoint.config.kind == "encoder-decoder" and model_input.target_tokens is None
 
 
 def with_translations(checkpoint: Served, inputs: Sequence[ModelInput]) -> list[ModelInput]:
@@ -413,35 +413,35 @@ def with_translations(checkpoint: Served, inputs: Sequence[ModelInput]) -> list[
         NoTarget: the model cannot translate.
         UnknownToken: the tokenizer has more tokens than the model.
     """
-    lacking = [read for read in inputs if lacks_target(checkpoint, read)]
+    lacking = [model_input for model_input in inputs if lacks_target(checkpoint, model_input)]
     if not lacking:
         return list(inputs)
     if reason := checkpoint.description.omitted.get("translate"):
         raise NoTarget(f"the model '{checkpoint.id}' writes no target: {reason}; give one")
     began = perf_counter()
     tokenizer, max_tokens = checkpoint.tokenizer, checkpoint.config.max_tokens
-    translations = checkpoint.translate([_ids(read.tokens) for read in lacking])
+    translations = checkpoint.translate([_ids(model_input.tokens) for model_input in lacking])
     targets = [tokenizer.decode(ids) for ids in translations]
     tokens = [tuple(tokenizer.encode_target(target)[:max_tokens]) for target in targets]
-    for found in tokens:
-        require_known(checkpoint, found)
+    for translated_tokens in tokens:
+        require_known(checkpoint, translated_tokens)
     took = 1e3 * (perf_counter() - began)
     translated = {
-        id(read): replace(
-            read,
+        id(model_input): replace(
+            model_input,
             target=target,
-            target_tokens=found,
-            timings={**read.timings, "translate": took},
+            target_tokens=translated_tokens,
+            timings={**model_input.timings, "translate": took},
         )
-        for read, target, found in zip(lacking, targets, tokens, strict=True)
+        for model_input, target, translated_tokens in zip(lacking, targets, tokens, strict=True)
     }
-    return [translated.get(id(read), read) for read in inputs]
+    return [translated.get(id(model_input), model_input) for model_input in inputs]
 
 
 def count_elements(
     description: Description,
     spec: PassSpec,
-    read: ModelInput,
+    model_input: ModelInput,
     derived: Iterable[tuple[str, tuple[str, ...]]] = (),
     *,
     n_queries: int | None = None,
@@ -454,7 +454,7 @@ def count_elements(
     Args:
         description: of the model.
         spec: the captures of the pass.
-        read: the input.
+        model_input: the input.
         derived: arrays made of sites: a site, and the axes of the array.
         n_queries: the rows that are captured of each array, as in a step of generation; None: all.
         n_keys: the tokens that they see; None: those of the input.
@@ -466,7 +466,7 @@ def count_elements(
     count = 0
     for site, axes in arrays:
         sizes = {"batch": 1, "d_model": description.config.d_model, **sites[site].sizes}
-        sizes |= spec.sizes | read.axis_lengths(site) | lengths
+        sizes |= spec.sizes | model_input.axis_lengths(site) | lengths
         if spec.resolution is not None:
             for axis in ("query", "key"):
                 sizes[f"{axis}_bin"] = n_bins(sizes[axis], spec.resolution)
@@ -474,7 +474,9 @@ def count_elements(
     return count
 
 
-def require_fitting_edits(description: Description, spec: PassSpec, read: ModelInput) -> None:
+def require_fitting_edits(
+    description: Description, spec: PassSpec, model_input: ModelInput
+) -> None:
     """Check the edits of sites, and the queries of rows, against the length of a text.
 
     Raises:
@@ -483,14 +485,14 @@ def require_fitting_edits(description: Description, spec: PassSpec, read: ModelI
     """
     for site in spec.sites if spec.queries else ():
         if site.endswith(f".{ROWS}"):
-            require_positions(spec.queries or (), read.axis_lengths(site)["query"], site)
+            require_positions(spec.queries or (), model_input.axis_lengths(site)["query"], site)
     if not spec.interventions:
         return
     sites = {site.name: site for site in description.sites}
 
     def sizes_at(site: str) -> dict[str, int]:
         sizes = {"d_model": description.config.d_model, **sites[site].sizes}
-        return {**sizes, **read.axis_lengths(site)}
+        return {**sizes, **model_input.axis_lengths(site)}
 
     for each in spec.interventions:
         each.require_fitting(sizes_at)
@@ -553,7 +555,7 @@ def trace(
         resolution=resolution,
         queries=queries,
     )
-    read = tokenize(
+    model_input = tokenize(
         checkpoint,
         text,
         target,
@@ -561,7 +563,7 @@ def trace(
         special_tokens=special_tokens,
         is_observed=spec.is_observed,
     )
-    inputs = with_translations(checkpoint, [read])
+    inputs = with_translations(checkpoint, [model_input])
     return run_batch(checkpoint, spec, inputs, on_progress)[0]
 
 
@@ -591,16 +593,18 @@ def run_batch(
         UnknownPosition, ImpossibleIntervention: an edit of a site does not fit a text.
     """
     if spec.is_observed or not all(each.shares_pass for each in spec.interventions):
-        for read in inputs:
-            require_fitting_edits(checkpoint.description, spec, read)
+        for model_input in inputs:
+            require_fitting_edits(checkpoint.description, spec, model_input)
         if len(inputs) > 1:  # a mean must not count padding, and bins must not hold it
-            return [run_batch(checkpoint, spec, [read])[0] for read in inputs]
+            return [run_batch(checkpoint, spec, [model_input])[0] for model_input in inputs]
     began = perf_counter()
-    targets = [_ids(read.target_tokens) for read in inputs if read.target_tokens]
+    targets = [
+        _ids(model_input.target_tokens) for model_input in inputs if model_input.target_tokens
+    ]
     watch = _watch_of(spec, on_progress)
     with watching(watch):
         captured = checkpoint.read(
-            [_ids(read.tokens) for read in inputs],
+            [_ids(model_input.tokens) for model_input in inputs],
             targets or None,
             sites=spec.sites,
             heads=spec.heads,
@@ -614,19 +618,19 @@ def run_batch(
             model=checkpoint.id,
             revision=checkpoint.description.revision,
             precision=checkpoint.precision,
-            text=read.text,
-            tokens=read.tokens,
-            target=read.target,
-            target_tokens=read.target_tokens,
+            text=model_input.text,
+            tokens=model_input.tokens,
+            target=model_input.target,
+            target_tokens=model_input.target_tokens,
             tensors=arrays,
             heads=spec.heads,
             attentions=attentions,
-            timings={**read.timings, "forward": took},
+            timings={**model_input.timings, "forward": took},
             resolution=spec.resolution,
             queries=spec.queries,
             kept=watch.kept,
         )
-        for read, arrays in zip(inputs, tensors, strict=True)
+        for model_input, arrays in zip(inputs, tensors, strict=True)
     ]
 
 
@@ -656,12 +660,12 @@ def _arrays(
         dtype = torch.float32 if tensor.is_floating_point() else torch.int32
         batch, axes = tensor.detach().to("cpu", dtype).numpy(), sites[site].axes
         has_rows = axes[0] == "batch"
-        for row, read in enumerate(inputs):
-            lengths = read.axis_lengths(site)
+        for row, model_input in enumerate(inputs):
+            lengths = model_input.axis_lengths(site)
             whole, own_axes = (batch[row], axes[1:]) if has_rows else (batch, axes)
-            own = whole[tuple([slice(lengths.get(axis)) for axis in own_axes])]
+            of_row = whole[tuple([slice(lengths.get(axis)) for axis in own_axes])]
             # A copy, so that writing into a trace changes neither the model nor another trace.
-            arrays[row][site] = NamedArray(own_axes, own.copy())
+            arrays[row][site] = NamedArray(own_axes, of_row.copy())
     return arrays
 
 

@@ -65,16 +65,16 @@ def stored_layout(
     Raises:
         UnknownPart: a part matches no matrix.
     """
-    found = {name: Stored(tuple(tensor.shape)) for name, tensor in weights.items()}
+    layout = {name: Stored(tuple(tensor.shape)) for name, tensor in weights.items()}
     for name in _chosen(weights, quantization):
         assert quantization is not None
         tensor = weights[name]
         n_scales = len(tensor) if quantization.per == "channel" else 1
         n_bytes = n_packed_bytes(tensor.numel(), quantization.bits)
-        found[name] = Stored((n_bytes,), ("U8",))
-        found[name + SCALE] = Stored((n_scales,), ("F32",))
-        found[name + ZERO_POINT] = Stored((n_scales,), ("U8",))
-    return found
+        layout[name] = Stored((n_bytes,), ("U8",))
+        layout[name + SCALE] = Stored((n_scales,), ("F32",))
+        layout[name + ZERO_POINT] = Stored((n_scales,), ("U8",))
+    return layout
 
 
 def stored_weights(
@@ -92,16 +92,16 @@ def stored_weights(
         ValueError: a weight is not finite.
     """
     quantized = set(_chosen(weights, quantization))
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if quantization is None or name not in quantized:
-            found[name] = tensor.detach().to("cpu", dtype).contiguous()
+            tensors[name] = tensor.detach().to("cpu", dtype).contiguous()
             continue
         numbers = quantize(tensor.cpu(), quantization.bits, quantization.per)
-        found[name] = pack(numbers.values, quantization.bits)
-        found[name + SCALE] = numbers.scales
-        found[name + ZERO_POINT] = numbers.zero_points
-    return found
+        tensors[name] = pack(numbers.values, quantization.bits)
+        tensors[name + SCALE] = numbers.scales
+        tensors[name + ZERO_POINT] = numbers.zero_points
+    return tensors
 
 
 def restored_weights(
@@ -118,18 +118,20 @@ def restored_weights(
         ValueError: a zero point does not fit the bits.
     """
     quantized = set(_chosen(weights, quantization))
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if quantization is None or name not in quantized:
-            found[name] = read(name).float()
+            tensors[name] = read(name).float()
             continue
         zero_points = read(name + ZERO_POINT)
         if zero_points.numel() and (most := int(zero_points.max())) >= 2**quantization.bits:
             raise ValueError(f"{name} has a zero point of {most} in {quantization.bits} bits")
         values = unpack(read(name), quantization.bits, tensor.shape)
         scales = read(name + SCALE)
-        found[name] = Quantized(values=values, scales=scales, zero_points=zero_points).dequantize()
-    return found
+        tensors[name] = Quantized(
+            values=values, scales=scales, zero_points=zero_points
+        ).dequantize()
+    return tensors
 
 
 def _chosen(weights: Mapping[str, Tensor], quantization: Quantization | None) -> list[str]:
