@@ -22,14 +22,14 @@ def log_sum_exp(logits: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*row
 def normalise(
     amounts: Float[np.ndarray, "*rows n"], axis: int = -1
 ) -> Float[np.ndarray, "*rows n"]:
-    """Non-negative amounts divided by their sum along an axis; zeros if the sum is 0."""
+    """Divide non-negative amounts by their sum along an axis; zeros if the sum is 0."""
     sums = amounts.sum(axis=axis, keepdims=True)
     shares: Float[np.ndarray, "*rows n"] = amounts / np.where(sums > 0, sums, 1)
     return shares
 
 
 def entropy(probabilities: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*rows"]:
-    """−Σ p·ln p in nats, with 0·ln 0 = 0."""
+    """Return −Σ p·ln p in nats, with 0·ln 0 = 0."""
     logarithms = np.log(np.where(probabilities > 0, probabilities, 1))
     return np.asarray(-(probabilities * logarithms).sum(axis=-1))
 

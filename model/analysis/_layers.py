@@ -51,7 +51,7 @@ def require_all_layers(layers: Mapping[int, object], stack: str, part: str) -> N
 
 
 def float_array(data: Float[np.ndarray, ...], *axes: str) -> NamedArray:
-    """Numbers in float32 with these axes."""
+    """Return numbers in float32 with these axes."""
     return NamedArray(axes, data.astype(np.float32))
 
 

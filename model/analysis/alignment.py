@@ -119,7 +119,7 @@ def _link(
 
 
 def _membership(tokens: Sequence[Token]) -> Float[np.ndarray, "word token"]:
-    """1 if the token is part of the word, else 0; special tokens are part of none."""
+    """Return 1 if the token is part of the word, else 0; special tokens are part of none."""
     words = [None if token.is_special else token.word for token in tokens]
     n_words = 1 + max(word for word in words if word is not None)
     return np.array([[float(word == row) for word in words] for row in range(n_words)])

@@ -1,6 +1,6 @@
 """The QK and OV circuits of each head: the tokens that it looks for, and those that it writes.
 
-Both come from the weights and the token embeddings alone, without positions and without what
+Both come only from the weights and the token embeddings, without positions and without what
 earlier layers add. x is the embedding of a token after the norm that precedes the attention (the
 keys and values of cross-attention are read after the encoder's final norm):
 
@@ -62,7 +62,7 @@ def head_circuits(
             sources and the queries.
         weights: of the model, with the norms of its attentions.
         exit_of: as `Served.linear_exit`.
-        config: of the model; its norms stand before the attentions.
+        config: of the model; its norms are before the attentions.
         top: how many tokens of the vocabulary are returned.
 
     Returns:
@@ -77,7 +77,7 @@ def head_circuits(
 
     Raises:
         KeyError: the trace lacks a site, or a weight is missing.
-        ValueError: the norms stand elsewhere, or there are too many heads and tokens.
+        ValueError: the norms are elsewhere, or there are too many heads and tokens.
     """
     after = layers_of(trace, "residual.after")
     *_, stack = after
@@ -188,7 +188,10 @@ class _Circuits:
         ]
 
     def copying(self, exits: Vectors) -> Float[np.ndarray, " head"]:
-        """Return the eigenvalues of W_O·Uᵀ·x·W_V, d_head by d_head, which x·W_V·W_O·Uᵀ shares."""
+        """Return Σλ/Σ|λ| of each head's OV circuit x·W_V·W_O·Uᵀ.
+
+        Its eigenvalues λ other than 0 are those of W_O·Uᵀ·x·W_V, a matrix of d_head by d_head.
+        """
         w_v, w_o = self._by_head("V"), self._by_head("O")
         through = exits.T @ self.read
         ratios = np.zeros(len(self.heads), np.float32)

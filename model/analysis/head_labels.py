@@ -113,7 +113,7 @@ def head_labels(trace: Trace) -> dict[str, NamedArray]:
 def score_heads(
     attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
 ) -> dict[str, Score]:
-    """Every score of `SCORES` for the heads of one attention, as the module defines them."""
+    """Compute every score of `SCORES` for the heads of one attention; see the module."""
     weights, visible = attention.weights, attention.visible
     named = _targets(attention, queries, keys)
     resting = named["sink"] & visible
@@ -234,7 +234,7 @@ def _monotonic(
 
 
 def _correlation(weights: Float[np.ndarray, "query key"]) -> float:
-    """Return the weighted correlation of query and key positions; 0: one does not vary."""
+    """Return the weighted correlation of query and key positions; 0 if one does not vary."""
     if weights.sum() == 0:
         return 0.0
     probability = weights / weights.sum()

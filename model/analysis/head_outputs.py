@@ -49,7 +49,7 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
 
 
 def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
-    """‖context·W_O‖ of every captured head of every attention, token by token.
+    """Return ‖context·W_O‖ of every captured head of every attention, token by token.
 
     The share of a head is its norm over the sum of the norms of all heads of its attention:
     1/n_heads if all write equally much. Kobayashi et al. 2020, https://arxiv.org/abs/2004.10102,
@@ -147,7 +147,7 @@ def contexts_and_projections(
 def projection_of(
     path: str, parameters: Mapping[str, NamedArray], heads: Sequence[int] | None, n_heads: int
 ) -> Float[np.ndarray, "head d_head d_model"]:
-    """W_O of an attention, float64, restricted to the heads of a trace.
+    """Return W_O of an attention, float64, restricted to the heads of a trace.
 
     Args:
         path: of the attention, ``decoder.layers.0.self_attention``.
@@ -184,7 +184,7 @@ def output_weights(trace: Trace, model: Served) -> dict[str, NamedArray]:
 
 
 def unknown_outputs(description: Description) -> str | None:
-    """Return why it is not known what each head of a model adds to the stream."""
+    """Return the reason why the heads' outputs are unknown; None if they are known."""
     if "head_outputs" in description.features:
         return None
     reasons = [why for name, why in description.omitted.items() if name.endswith(".head_outputs")]

@@ -1,10 +1,10 @@
 """Direct logit attribution: the share of each part of a model in the difference of two logits.
 
 The last layer's residual stream is the sum of the embedding and of all that heads, experts and
-feed-forward networks wrote to it, behind a norm of a part's output with its scale held too, and
-times the factors of the stream in later layers, if there are any. Each logit is a linear function
-of it once the scale of the final norm is held at its value in this pass. So the difference of two
-logits is a sum over the parts. Elhage et al. 2021,
+feed-forward networks wrote to it. Norms of outputs, their scale held too, and the factors of later
+layers apply to what was written. Each logit is a linear function of the stream once the scale of
+the final norm is held at its value in this pass. So the difference of two logits is a sum over the
+parts. Elhage et al. 2021,
 https://transformer-circuits.pub/2021/framework/index.html; with the frozen scale Wang et al. 2022,
 https://arxiv.org/abs/2211.00593, section 3. A part's indirect effect, through
 the parts that read it, is not counted.
@@ -80,7 +80,7 @@ def choose_difference(
         position: of the prediction; None: the first mask if there is one, else the last position.
         token: the id to explain; None: the likeliest there.
         against: the id to compare with; None: the likeliest of all others.
-        mask_id: of the token that stands for a hidden one.
+        mask_id: of the token that replaces a hidden one.
 
     Raises:
         ValueError: there is no such position or token, or the two tokens are the same.
@@ -145,7 +145,7 @@ def logit_attribution(
 
     Raises:
         KeyError: the trace lacks a site, or a projection is missing.
-        ValueError: the model's norms stand elsewhere, or its logits are not a linear function of
+        ValueError: the model's norms are elsewhere, or its logits are not a linear function of
             its last stream.
     """
     if norm_place == "post":
@@ -318,7 +318,7 @@ def _axes(name: str) -> tuple[str, ...]:
 
 
 def normalised_stream(description: Description) -> str | None:
-    """Return why the last stream of a model is not the sum of what its parts wrote."""
+    """Return the reason why no logit is a sum over a model's parts; None if it is one."""
     if description.config.norm_place == "post":
         return "the model normalises what its parts write, so no logit is the sum of their outputs"
     reasons = (description.omitted.get(name) for name in ("sum", "logit_lens", "linear_exit"))

@@ -47,7 +47,7 @@ def logit_lens(
         trace: with ``{stack}.layers.N.residual.after`` (query, d_model) of every layer.
         exits: of the model.
         top: how many tokens; at most vocab_size are returned.
-        tokens: ids of further tokens.
+        tokens: ids of other tokens.
 
     Returns:
         ``ids`` (layer, query, rank), int32, and ``probabilities`` (layer, query, rank), float32.
@@ -81,7 +81,7 @@ def last_prediction(
         trace: with ``residual.after`` of the last layer of the stack that predicts.
         exits: of the model.
         top: how many tokens; at most vocab_size are returned.
-        tokens: ids of further tokens.
+        tokens: ids of other tokens.
         following: as of `next_token`.
 
     Raises:
@@ -120,7 +120,7 @@ def norm_and_unembedding(parameters: Mapping[str, NamedArray], epsilon: float = 
     Args:
         parameters: ``{stack}.embedding.vectors.weight`` (vocab, d_model), the encoder's if the two
             stacks share it; ``{stack}.norm.scale`` and ``.shift`` (d_model): both for LayerNorm,
-            the scale alone for RMSNorm, neither for a post-norm model, which has no final norm.
+            only the scale for RMSNorm, neither for a post-norm model, which has no final norm.
         epsilon: the norm's ε, added to the variance.
 
     Returns:

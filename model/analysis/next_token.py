@@ -28,7 +28,7 @@ def next_token(
     Args:
         trace: with the site ``logits`` (query, vocab).
         top: how many tokens; at most vocab_size are returned.
-        tokens: ids of further tokens.
+        tokens: ids of other tokens.
         following: whether the probability of the token that does follow is returned too.
         sampling: how a token would be sampled; None: not returned.
 

@@ -135,7 +135,7 @@ def _cells(
 
 
 def _sites(stack: str, parts: Sequence[Part]) -> list[tuple[Part, str, str]]:
-    """Each part with the name of its map and the ending of its sites."""
+    """Return each part with the name of its map and the ending of its sites."""
     sites: list[tuple[Part, str, str]] = []
     for part in dict.fromkeys(parts):
         if part == "residual":

@@ -1,8 +1,8 @@
-"""The sensitivity of a model to fewer bits: each part quantized alone, on one text.
+"""The sensitivity of a model to fewer bits: each part is quantized separately, on one text.
 
     divergence = mean over positions of KL(p ‖ p′)      p, p′: the distribution of the model as it
                                                         is, and with the part rounded
-    loss = mean of −ln p′(t)                            t: the token that stands in the text
+    loss = mean of −ln p′(t)                            t: the token in the text
 
 A part whose divergence is large needs more bits than the others. Dong et al. 2019 rank layers so by
 curvature, https://arxiv.org/abs/1905.03696; here the change itself is measured.

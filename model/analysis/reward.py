@@ -1,8 +1,8 @@
 """The reward of a text, and the share of each of its tokens.
 
 A reward model rates the text up to each token. The contribution of a token is the change of the
-reward when the model has read it, so the contributions of all tokens, the start token's included,
-sum to the reward of the text. The model is trained on whole answers; the rewards before the last
+reward when the model has read it. All contributions, the start token's included, therefore sum to
+the reward of the text. The model is trained on whole answers; the rewards before the last
 token are its ratings of unfinished ones.
 """
 

@@ -1,7 +1,7 @@
 """Attention rollout: how much of each token's vector comes from each input token.
 
 Abnar and Zuidema 2020, https://arxiv.org/abs/2005.00928, section 3. The estimate assumes that
-information moves by attention and the residual connection alone.
+information moves only by attention and the residual connection.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def routing(trace: Trace) -> dict[str, NamedArray]:
           0 if the router is always certain.
         - ``decoder.balance_loss`` (layer): n_experts·Σ f_e·P_e, 1 if both are uniform and n_experts
           if one expert takes all. Fedus et al. 2021, https://arxiv.org/abs/2101.03961, section
-          2.2; over this text alone, not in blocks as in training.
+          2.2; over this text only, not in blocks as in training.
         - ``decoder.agreement`` (layer, other): `adjusted_mutual_information` of two layers'
           partitions of the tokens by the most likely chosen expert. The numbers of experts carry
           no meaning across layers, and a short text agrees a good deal by chance.
@@ -104,7 +104,7 @@ def agreement(choices: Int[np.ndarray, "layer query"]) -> Float[np.ndarray, "lay
 def adjusted_mutual_information(
     first: Int[np.ndarray, " item"], second: Int[np.ndarray, " item"]
 ) -> float:
-    """(I − E[I]) / (mean of the two entropies − E[I]): the agreement of two partitions.
+    """Return the agreement of two partitions: (I − E[I]) / (mean of the two entropies − E[I]).
 
     E[I] is the mean mutual information over all permutations of the items, group sizes kept. Vinh,
     Epps and Bailey 2010, https://jmlr.org/papers/v11/vinh10a.html. Tested against scikit-learn,

@@ -3,7 +3,7 @@
 The last head is the one without which the logit difference falls most, of those that write for the
 token. An earlier head's edge to it is cut by path patching (Wang et al. 2022,
 https://arxiv.org/abs/2211.00593, section 3.1; Goldowsky-Dill et al. 2023,
-https://arxiv.org/abs/2304.05969): the last head alone reads the pass without the earlier one. The
+https://arxiv.org/abs/2304.05969): only the last head reads the pass without the earlier one. The
 edge that costs most is the strongest. The token's edge is cut by taking its weight out of the
 head's row (Geva et al. 2023, https://arxiv.org/abs/2304.14767).
 """
@@ -26,7 +26,7 @@ MOST_LAST_HEADS = 48
 """The heads that are ablated to find the last: those that write most for the token."""
 
 MOST_KEYS = 4
-"""The keys of the last head at which an earlier head is looked for, besides its query."""
+"""The keys of the last head at which an earlier head is looked for, in addition to its query."""
 
 MOST_EARLIER_HEADS = 24
 """The edges that are cut: those whose heads change most of what the last head reads."""

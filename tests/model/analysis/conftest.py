@@ -28,7 +28,7 @@ BOUNDARIES = ("<s>", "</s>")
 
 
 def named(arrays):
-    """Arrays by site, each with the axes that the end of its site's name stands for."""
+    """Arrays by site, each with the axes that the end of its site's name determines."""
     by_name = {}
     for site, values in arrays.items():
         data = np.asarray(values)

@@ -1,4 +1,4 @@
-"""The circuits of heads, compared with passes whose first layer reads embeddings alone."""
+"""The circuits of heads, compared with passes whose first layer reads only embeddings."""
 
 from dataclasses import replace
 
