@@ -1,8 +1,8 @@
 """Bad documents made from good ones, in five ways that corpora are bad.
 
-They stand in for labelled data: the classifier that ships was trained on passages of stories
-against the same passages damaged, and knows no other fault. Each way changes a text by a random
-amount, so that slight damage occurs beside severe damage.
+They replace labelled data: the classifier that ships was trained to tell passages of stories from
+the same passages damaged, and knows no other fault. Each way changes a text by a random amount, so
+that both slight and severe damage occur.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def truncated(text: str, random: Random) -> str:
 
 
 def with_boilerplate(text: str, random: Random) -> str:
-    """Lines of web pages between the sentences, as many as a third of them or more."""
+    """Insert lines of web pages between the sentences, at least a third as many."""
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text) if sentence.strip()]
     start = random.randrange(max(1, len(sentences) // 2))
     kept = sentences[start : start + random.randint(2, 12)]
@@ -82,7 +82,7 @@ def with_boilerplate(text: str, random: Random) -> str:
 
 
 def scanned(text: str, random: Random) -> str:
-    """Letters confused, spaces lost or added, hyphens at the ends of lines, stray marks."""
+    """Confuse letters, drop and add spaces, hyphenate at the ends of lines, and add stray marks."""
     rate = random.choice((0.02, 0.05, 0.1, 0.2))
     parts: list[str] = []
     for letter in text:
@@ -99,7 +99,7 @@ def scanned(text: str, random: Random) -> str:
 
 
 def repeated(text: str, random: Random) -> str:
-    """One to three sentences again and again."""
+    """Repeat one to three sentences again and again."""
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text) if sentence.strip()]
     start = random.randrange(max(1, len(sentences) - 3))
     kept = sentences[start : start + random.randint(1, 3)]

@@ -6,7 +6,7 @@ MinHash keeps 128 numbers of each set; the share of equal numbers estimates the 
 standard error of √(J(1 − J)/128) (Broder 1997, https://doi.org/10.1109/SEQUEN.1997.666900). An
 index over bands of these numbers names the candidates (Lee et al. 2022,
 https://arxiv.org/abs/2107.06499). A candidate counts only after its exact similarity was computed
-from both texts, so a false positive is impossible; the index alone can miss a pair.
+from both texts, so a false positive is impossible; only the index can miss a pair.
 
 The first document of the corpus is kept and each later near-duplicate of a kept one is dropped.
 Similarity is not transitive: if B is close to A and C is close to B only, A and C stay.
@@ -14,9 +14,9 @@ Similarity is not transitive: if B is close to A and C is close to B only, A and
 The index lies on disk, in a temporary SQLite database of 1 kB a document that is kept, of which
 64 MB are held in memory: datasketch's own takes 6.7 kB of memory, more than most passages have,
 or a Redis server. Near-duplicates took 0.25 s of processor time a megabyte, measured on 20,000
-documents of 2.4 kB. A million of them would thus take 10 minutes on one core and 1 GB of disk; if
-two share a fifth of their shingles, the index names 220 false candidates for the last document,
-each of which costs one comparison of 128 numbers. ``tests/benchmarks/test_data.py`` measures and
+documents of 2.4 kB. A million of them would thus take 10 minutes on one core and 1 GB of disk. If
+two share a fifth of their shingles, the index names 220 false candidates for the last document.
+Each costs one comparison of 128 numbers. ``tests/benchmarks/test_data.py`` measures and
 plans it again.
 """
 
@@ -83,10 +83,10 @@ def jaccard(first: set[str], second: set[str]) -> float:
 
 
 def shingle_hashes(text: str) -> UInt32[np.ndarray, " shingle"]:
-    """Return a 32-bit hash of each 5-gram of a normalized text; of a long text each is there once.
+    """Return a 32-bit hash of each 5-gram of a normalized text; those of a long text are distinct.
 
     Python's own `hash` is salted and differs between processes; this one depends on the
-    characters alone. It mixes the code points one after another into 64 bits, by
+    characters only. It mixes the code points one after another into 64 bits, by
     multiplication and shift, and keeps the upper half.
     """
     text = text.ljust(SHINGLE, "\0")
@@ -292,7 +292,7 @@ class KeptDocuments:
             yield Place(Path(path), *numbers), np.frombuffer(packed, np.uint32)
 
     def _keys(self, hashes: UInt32[np.ndarray, " hash"]) -> list[int]:
-        """64 bits of each band, which differ between the bands."""
+        """Return a key of 64 bits for each band; it depends on the band's place too."""
         return [
             int.from_bytes(
                 hashlib.blake2b(
@@ -316,7 +316,7 @@ class KeptDocuments:
 def _mapped(
     function: Callable[[_T], _R], items: Iterable[_T], n_threads: int
 ) -> Iterator[tuple[_T, _R]]:
-    """Each item with its result, in order; at most two items a thread are held."""
+    """Yield each item with its result, in order; at most two items a thread are held."""
     if n_threads <= 1:
         for item in items:
             yield item, function(item)
@@ -354,7 +354,7 @@ class EstimateError:
         return errors
 
     def to_dict(self) -> dict[str, Any]:
-        """Root mean squares of error and bound, also by tenths of similarity, and the points."""
+        """Return the root mean squares of error and bound, also by tenth, and the points."""
         error, bound = self.estimate - self.jaccard, self.bound
         tenth = np.minimum((self.jaccard * 10).astype(int), 9)
         return {

@@ -46,7 +46,7 @@ class Text:
 
     @cached_property
     def n_syllables(self) -> int:
-        """The groups of vowels, at least one a word; a final e is silent unless it is alone."""
+        """The groups of vowels, at least one a word; a final e is silent after another group."""
         return sum(_syllables(word) for word in self.lower)
 
     def share(self, count: float) -> float:
@@ -80,7 +80,10 @@ def _type_token_ratio(text: Text) -> float:
 
 
 def _reading_ease(text: Text) -> float:
-    """Flesch 1948: 206.835 − 1.015·words/sentence − 84.6·syllables/word, cut to [−100, 130]."""
+    """Return Flesch's reading ease (1948), cut to [−100, 130].
+
+    206.835 − 1.015·words/sentence − 84.6·syllables/word
+    """
     if not text.words:
         return 0.0
     n_words = len(text.words)

@@ -28,7 +28,7 @@ from headlight.model.lab.training.corpus import CorpusError
 
 LABELS = ("good", "bad")
 SHIPPED = Path(__file__).parent / "quality.json"
-"""The classifier that ships; its card is ``quality.md`` beside it."""
+"""The classifier that ships; its card is ``quality.md`` next to it."""
 
 HELD_OUT = 0.2
 MADE = (

@@ -195,7 +195,7 @@ class TopicStudy:
         self._shares: list[TopicShares] = []
 
     def run(self) -> Iterator[tuple[Document, Mixture]]:
-        """Each document of the corpora with its topics."""
+        """Yield each document of the corpora with its topics."""
         for documents in self._corpora:
             shares = TopicShares(self._model.n_topics)
             # Read twice side by side: a batch of texts is ahead of the documents.

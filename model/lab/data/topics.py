@@ -1,8 +1,8 @@
 """Topics of a corpus by latent Dirichlet allocation (Blei, Ng and Jordan 2003).
 
 A topic is a distribution over words, and a document a mixture of topics. The words are those of
-scikit-learn's `CountVectorizer`, and the mixtures are fitted online, a batch of documents at a time
-(Hoffman, Blei and Bach 2010), so that memory holds the vocabulary and one batch, not the corpus.
+scikit-learn's `CountVectorizer`. The mixtures are fitted online, a batch of documents at a time
+(Hoffman, Blei and Bach 2010), so memory holds the vocabulary and one batch, not the corpus.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _halved(counts: Counter[str]) -> Counter[str]:
 
 
 def topic_map(distributions: Float[np.ndarray, "topic word"]) -> Float[np.ndarray, "topic 2"]:
-    """Places of topics in the plane, whose distances are close to those between the topics.
+    """Place topics in the plane, so that their distances are close to those between the topics.
 
     The distance is the square root of the Jensen–Shannon divergence, a metric; the places are
     found by classical scaling, as LDAvis does (Sievert and Shirley 2014).

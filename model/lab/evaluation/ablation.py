@@ -42,7 +42,7 @@ def ablation_costs(
     facts: Mapping[str, AttentionFacts],
     question_end: str,
 ) -> tuple[float, dict[str, list[float]]]:
-    """Bits per byte of a model, and by how much they rise when each head writes nothing.
+    """Measure the bits per byte of a model, and their rise when each head writes nothing.
 
     Args:
         checkpoint: the model.
@@ -80,7 +80,7 @@ def ablation_costs(
 def _predicted(
     checkpoint: Served, inputs: Sequence[ModelInput], question_end: str
 ) -> tuple[list[_Predicted], int]:
-    """Return the predictions that measure a model, in passes, and the bytes predicted."""
+    """Return the predictions that measure a model, by pass, and the number of bytes predicted."""
     kind = checkpoint.config.kind
     rows = []
     n_bytes = 0

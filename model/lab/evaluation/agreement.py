@@ -58,7 +58,7 @@ def _rights(
     after_blank: str,
     verbs: Mapping[str, int | None],
 ) -> dict[bool, list[bool]]:
-    """Whether the verb that agrees is more probable, by whether an item is congruent."""
+    """Return whether the verb that agrees is more probable, by whether an item is congruent."""
     is_filling = checkpoint.config.kind == "encoder"
     end = f" {MASK}{after_blank}" if is_filling else ""
     rights: dict[bool, list[bool]] = {True: [], False: []}

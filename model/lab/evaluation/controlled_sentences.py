@@ -1,7 +1,7 @@
 """Sentences made from templates, in which a word and its control are known.
 
 In each sentence a head may attend from a query word to the right noun or to the other noun, which
-is the control: both nouns stand at both places equally often, so that neither a place nor a word
+is the control: both nouns occur at both places equally often, so that neither a place nor a word
 decides which is right.
 """
 
@@ -87,7 +87,7 @@ def agreement_items(prepositions: Sequence[str] = PREPOSITIONS) -> list[Agreemen
 
 
 def subject_sentences() -> list[ControlledSentence]:
-    """Sentences with a verb, its subject, and another noun of the other number.
+    """Make sentences with a verb, its subject, and another noun of the other number.
 
     The subject is the farther noun in one frame and the nearer one in the other. 360 sentences.
     """
@@ -115,7 +115,7 @@ def subject_sentences() -> list[ControlledSentence]:
 
 
 def antecedent_sentences() -> list[ControlledSentence]:
-    """Sentences with a man, a woman and a pronoun that only one of them fits.
+    """Make sentences with a man, a woman and a pronoun that only one of them fits.
 
     Both orders and both pronouns of each pair, in each frame: 432 sentences.
     """

@@ -1,4 +1,4 @@
-"""The claims of a card's examples, each measured on many sentences beside a control.
+"""The claims of a card's examples, each measured on many sentences and compared with a control.
 
 An example names its claim (`headlight.model.card.Example.claim`). A claim holds if its score is at
 least twice its control; a claim about what is right, if it errs at most half as often.
@@ -97,7 +97,7 @@ def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[s
 
 
 def holds(measured: Mapping[str, Any]) -> bool:
-    """Whether a claim does better than its control."""
+    """Return True if a claim does better than its control."""
     score, control = measured["score"], measured["control"]
     if measured["claim"] in OF_WHAT_IS_RIGHT:
         return bool(1 - score <= (1 - control) / 2)
@@ -274,7 +274,7 @@ def _punctuation_expert(
 
 
 def _verb_share(checkpoint: Checkpoint, texts: Iterable[tuple[str, str, str]]) -> tuple[float, int]:
-    """How often the first of two words is the more probable next one, or in place of the blank."""
+    """Return how often the first of two words is more probable, as the next one or at the blank."""
     tokenizer = checkpoint.tokenizer
     rights = []
     for text, right, wrong in texts:

@@ -1,7 +1,7 @@
 """The figures on a model card: the metrics of its recipe, measured on the files at hand.
 
 Every model is measured on the sample texts that ship with the project, so that a clone can repeat
-these figures; the others are measured on text that the corpus held back, if it is given.
+these figures. The others are measured on text that the corpus held back, if it is given.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
                 f"a model of the recipe '{recipe}' is not measured on {called}; leave it out"
             )
     if evidence.other and not evidence.text:
-        raise ValueError("another text is measured beside a held-out one; name it with --text")
+        raise ValueError("another text is measured next to a held-out one; name it with --text")
     figures = rounded(by_recipe.measure(checkpoint, evidence))
     if evidence.text and (reach := by_recipe.robustness(checkpoint, evidence)):
         figures["robustness"] = rounded(reach)

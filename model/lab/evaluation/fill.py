@@ -39,7 +39,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Mask one word of a paragraph at a time and let the model predict it, as on the page.
 
-    Only words of one token are masked, because one mask stands for one token; punctuation is not
+    Only words of one token are masked, because one mask replaces one token; punctuation is not
     a word. Paragraphs are cut to the model's context.
 
     Args:
@@ -104,7 +104,7 @@ def filled_blanks(checkpoint: Checkpoint) -> dict[str, Any]:
 def _chosen(
     checkpoint: Checkpoint, documents: Sequence[str], n_blanks: int, seed: int
 ) -> list[Blank]:
-    """Blanks drawn uniformly from all, the shortest text first."""
+    """Draw blanks uniformly from all, the shortest text first."""
     blanks = _blanks(checkpoint, documents)
     if not blanks:
         raise CorpusError("the text has no word of one token to mask; give a longer one")

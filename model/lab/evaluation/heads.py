@@ -158,7 +158,7 @@ def sentences_of(
 
 
 def _evenly(items: list[Item], n: int) -> list[Item]:
-    """At most `n` of a list, evenly spread over it."""
+    """Return at most `n` items of a list, evenly spread over it."""
     n = min(n, len(items))
     return [items[number * len(items) // n] for number in range(n)]
 
@@ -201,7 +201,7 @@ def _add_sentence(sums: _Sums, attention: Attention, trace: Trace, number: int) 
 def key_sets(
     attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
 ) -> dict[str, Bool[np.ndarray, "query key"]]:
-    """Return the keys of each score of a text, by query, with those that a query does not see."""
+    """Return masks of the keys that each score counts, also of keys that the query cannot see."""
     query, key = np.ogrid[: len(queries), : len(keys)]
     first = next((token.word for token in keys if token.word is not None), None)
     is_first_word = np.array([token.word is not None and token.word == first for token in keys])
@@ -331,7 +331,7 @@ def controlled_weights(
     first = "encoder" if checkpoint.config.has_encoder else "decoder"
     for numbers in passes(inputs):
         part = [inputs[number] for number in numbers]
-        if checkpoint.config.kind == "encoder-decoder":  # its encoder alone is asked
+        if checkpoint.config.kind == "encoder-decoder":  # only its encoder is asked
             start = tuple(checkpoint.tokenizer.encode_target("a"))[:1]
             part = [
                 ModelInput(model_input.text, model_input.tokens, "", start) for model_input in part

@@ -199,7 +199,7 @@ class DiagonalModel:
         """Make one round of expectation maximisation: fit the tension, return the new table.
 
         Args:
-            places: for the pairs of each shape, where in the table each of their word pairs stands.
+            places: for the pairs of each shape, where each of their word pairs is in the table.
             table: the translation probability of each pair of words that met.
             sources: the source word of each of these pairs.
         """
@@ -260,7 +260,7 @@ def _digamma(values: Float[np.ndarray, " value"]) -> Float[np.ndarray, " value"]
 def _keys(
     pairs: Sequence[tuple[list[int], list[int]]], n_targets: int
 ) -> Int[np.ndarray, "pair target source"]:
-    """Return a number for each pair of target and source word, or none, in pairs of one shape."""
+    """Return a number for each pair of a target word and a source word, or none, of one shape."""
     sources = np.array([[0, *source] for source, _ in pairs], dtype=np.int64)
     targets = np.array([target for _, target in pairs], dtype=np.int64)
     keys: Int[np.ndarray, "pair target source"] = (

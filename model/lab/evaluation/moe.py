@@ -41,12 +41,12 @@ BROKEN = "\ufffd"  # what a piece of a character decodes to
 
 
 class Routing(NamedTuple):
-    """How a layer's router distributes a text.
+    """The distribution of a text by a layer's router.
 
     ``load`` (expert) is the share of the routed tokens that each expert takes; it sums to 1.
     ``decided_by_token`` is the share of tokens whose first choice is the one that the same token
     of the vocabulary gets most often, among tokens that occur `LEAST_OCCURRENCES` times or more: 1
-    if the token alone decides, near 1/n_experts if only its context does.
+    if only the token decides, near 1/n_experts if only its context does.
     """
 
     load: Tensor
@@ -99,7 +99,7 @@ def load_entropy(load: Float[Tensor, " expert"]) -> float:
 
 @dataclass(frozen=True)
 class Taken:
-    """How often each token and each kind occurred, and how often each expert of a layer took it."""
+    """The counts of each token and each kind, and how often each expert of a layer took them."""
 
     tokens: Int[Tensor, "token expert"]
     kinds: Int[Tensor, "kind expert"]

@@ -1,4 +1,4 @@
-"""The figures of `distill`, `reward` and `rlhf`: a model beside the one it was made from."""
+"""The figures of `distill`, `reward` and `rlhf`: a model compared with the one it was made from."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def calibration(
 
 
 def evaluate_preferred(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, Any]:
-    """Measure a model after reinforcement beside the one before it, at fixed seeds.
+    """Compare a model after reinforcement with the one before it, at fixed seeds.
 
     Returns:
         ``bits_per_byte`` of both and the change in per cent; ``reward``: mean and standard

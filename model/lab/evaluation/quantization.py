@@ -36,7 +36,7 @@ def evaluate(
         For ``float`` and each ``bits_N``: what `measure` found, ``file_bytes`` of the weights as
         they are stored, and ``tokens_per_cpu_second`` of a pass over 64 tokens: by the processor's
         time, so that other work on the machine does not count, the fastest of nine, in turns.
-        Weights alone are restored when they are loaded, so their speed is that of ``float``.
+        Unless activations are quantized, weights are restored at load: as fast as ``float``.
 
     Raises:
         ValueError: bits are out of range, or the model is quantized already.
@@ -80,7 +80,7 @@ def _quantized(
 
 
 def _speeds(copies: Mapping[str, Checkpoint]) -> dict[str, int]:
-    """Tokens per second of each model, to two digits: more are not the same twice."""
+    """Measure the tokens per second of each model, to two digits: more are not reproducible."""
     seconds: dict[str, list[float]] = {name: [] for name in copies}
     n_tokens = 0
     for _ in range(N_PASSES):

@@ -33,7 +33,7 @@ def evaluate(checkpoint: Checkpoint, problems: Sequence[Problem] | None = None) 
 
     Returns:
         ``right``: the share of right answers if each token is the likeliest. ``sound``: of right
-        answers by right steps alone. ``right_for_wrong_reason``: of right answers with a wrong
+        answers by right steps only. ``right_for_wrong_reason``: of right answers with a wrong
         step. ``products``: the mean share of right partial products. ``tokens``: the mean length of
         a chain. ``right_by_length``: the share by length of the chain, with the number of chains.
         ``sampled``: the share of right answers at temperature 1. ``majority``: the share by the

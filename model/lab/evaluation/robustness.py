@@ -1,4 +1,4 @@
-"""How far the figures of a language model carry: typed forms, other texts, lengths and names."""
+"""The reach of a language model's figures: typed forms, other texts, lengths and names."""
 
 from __future__ import annotations
 
@@ -68,20 +68,21 @@ def robustness(
 ) -> dict[str, Any]:
     """Measure the main figure of a model on texts of other kinds.
 
-    The figure is bits per byte of a decoder, where a form counts the bytes of the text as written,
-    and the accuracy at masked words of an encoder, in [0, 1]; see `MOST_BYTES` and `N_BLANKS`.
+    The figure of a decoder is bits per byte; a form counts the bytes of the text as written. The
+    figure of an encoder is the accuracy at masked words, in [0, 1]. See `MOST_BYTES` and
+    `N_BLANKS`.
 
     Args:
         checkpoint: a decoder, or an encoder with a mask token.
         documents: held-out text.
-        others: further texts by name, of other authors for instance.
+        others: other texts by name, by other authors for instance.
 
     Returns:
         ``figure``: its name. ``bytes``, those of the text that were read. ``forms``: the figure by
         form of `FORMS`; an encoder has none of a form without a word of one token.
         ``other_texts``: the figure by name. ``length``: of a decoder the loss in bits a token by
         the position in the context, of an encoder the figure by the paragraph's number of tokens.
-        ``names``, of a decoder alone: as `names_twice`.
+        ``names``, only of a decoder: as `names_twice`.
 
     Raises:
         CorpusError: a text is shorter than one context.

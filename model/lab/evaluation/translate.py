@@ -1,4 +1,4 @@
-"""The figures of `translate`: BLEU, typed text, and word alignment beside the IBM models.
+"""The figures of `translate`: BLEU, typed text, and word alignment next to the IBM models.
 
 Visitors type other forms of a sentence, names that no corpus has, and long sentences.
 """
@@ -280,11 +280,11 @@ def typed_figures(
         pairs: held-out pairs; of their distinct sources `N_SENTENCES`, evenly spread, are typed in
             every form.
         trained_on: the training corpus, in which no name of `unseen_names` occurs.
-        long_pairs: further held-out pairs, whose lengths are measured apart.
+        long_pairs: other held-out pairs, whose lengths are measured separately.
 
     Returns:
         ``forms``: BLEU without regard to case, by form. ``names``: the share of unseen names that
-        stand in the translation letter by letter. ``length``: by the source's number of words, the
+        the translation keeps letter by letter. ``length``: by the source's number of words, the
         number of sources and the words of the output over those of the references.
         ``visitors``: what `VISITORS` become.
     """

@@ -57,7 +57,7 @@ class GoldPair:
 
     @property
     def sentences(self) -> SentencePair:
-        """The sentence and its translation alone."""
+        """The sentence and its translation, without the links."""
         return SentencePair(self.english, self.french)
 
     def check_links(self, links: Set[Link]) -> None:

@@ -1,6 +1,6 @@
 """A mixture of experts trained with and without the balance loss.
 
-The tokens come from clusters, each with a linear map of its own that the experts have to learn. All
+The tokens come from clusters, each with its own linear map that the experts have to learn. All
 tokens have a common part, which makes the untrained router prefer a few experts.
 
 Both runs have equal weights and data; the loss of one adds coefficient · n_experts·Σ f_e·P_e (Fedus

@@ -5,7 +5,7 @@
     values  = inputs·W_V
 
 Queries, keys or values that are given are taken as they are. The results that a text prints for its
-own example are returned beside those of the formula.
+own example are returned next to those of the formula.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Example:
 
 
 def _rounded(drawn: torch.Tensor) -> np.ndarray:
-    """Numbers to 6 decimals, as many as float32 has and as can be typed again."""
+    """Round numbers to 6 decimals, as many as float32 has and as can be typed again."""
     return drawn.double().numpy().round(6)
 
 
@@ -363,7 +363,7 @@ def _labels(
 
 
 def _is_unchanged(parameters: ByHand) -> bool:
-    """Whether the numbers are those of the example."""
+    """Return True if the numbers are those of the example."""
     is_as_given = all(getattr(parameters, name) is None for name in (*GIVEN, *STEPS))
     scaling = parameters.is_scaled
     is_as_scaled = scaling is None or scaling == example(parameters.example).is_scaled

@@ -136,7 +136,7 @@ class Task(NamedTuple):
     def draw(
         self, rng: np.random.Generator, n_rows: int
     ) -> tuple[Int[np.ndarray, "row token"], Int[np.ndarray, "row answer"]]:
-        """Token ids to read, and those of the answers, at the last places."""
+        """Draw the token ids to read, and those of the answers, at the last places."""
         if self.name == "addition":
             return self._draw_sums(rng, n_rows)
         n_symbols = len(self.vocabulary) - 1

@@ -104,7 +104,7 @@ def _pieces(text: str, unit: str) -> list[str]:
 def shingle_hashes(
     texts: list[str], n_hashes: int, seed: int
 ) -> UInt64[np.ndarray, "shingle hash"]:
-    """64-bit hashes of every shingle by independent functions.
+    """Return 64-bit hashes of every shingle by independent functions.
 
     One keyed BLAKE2b digest (RFC 7693) gives eight of them. Python's own `hash` differs between
     processes.

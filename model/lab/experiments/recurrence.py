@@ -154,7 +154,7 @@ def _make_cell(
 def _recurrent_gradients(
     cell: nn.Module, kind: str, inputs: Float[Tensor, "token width"]
 ) -> Float[np.ndarray, " distance"]:
-    """‖∂s_T/∂s_t‖/√n by the distance T − t, of states s with n numbers; 1 at distance 0.
+    """Return ‖∂s_T/∂s_t‖/√n by the distance T − t, of states s with n numbers; 1 at distance 0.
 
     The state of the LSTM is hidden state and cell state together. Row i of a batch that repeats one
     sequence gives row i of every Jacobian, so one backward pass gives them all.
@@ -177,7 +177,7 @@ def _recurrent_gradients(
 
 
 def _make_attention(parameters: Recurrence) -> MultiHeadAttention:
-    """One head of causal self-attention, with matrices that keep the variance."""
+    """Make one head of causal self-attention, with matrices that keep the variance."""
     width = parameters.width
     config = TransformerConfig(
         n_layers=1,
@@ -199,7 +199,7 @@ def _make_attention(parameters: Recurrence) -> MultiHeadAttention:
 def _attention_gradients(
     attention: MultiHeadAttention, inputs: Float[Tensor, "token width"]
 ) -> Float[np.ndarray, " distance"]:
-    """‖∂y_T/∂x_t‖/√d by the distance T − t, of x + Attention(x), as in a transformer's layer."""
+    """Return ‖∂y_T/∂x_t‖/√d by the distance T − t, of x + Attention(x), as in a transformer."""
     check()
     width = inputs.shape[-1]
     # A leaf for each token and row of the batch, as for the recurrent cells.
@@ -211,7 +211,7 @@ def _attention_gradients(
 
 
 def _multiplications(kind: str, lengths: np.ndarray, width: int) -> np.ndarray:
-    """Multiplications of the matrix products for a whole sequence."""
+    """Count the multiplications of the matrix products for a whole sequence."""
     counts: np.ndarray
     if kind == "attention":  # four projections; products with keys and with values, all pairs
         counts = lengths * 4 * width**2 + lengths**2 * 2 * width

@@ -113,7 +113,7 @@ def _measure(products: Float[np.ndarray, "sample key"], width: int) -> dict[str,
 def _products(
     widths: Int[np.ndarray, " width"], parameters: Scaling
 ) -> Float[np.ndarray, "width sample key"]:
-    """Dot products of random queries and keys; narrower vectors are the first components."""
+    """Return dot products of random queries and keys; narrower vectors are the first components."""
     rng = np.random.default_rng(parameters.seed)
     n_keys, deviation = parameters.n_keys, parameters.deviation
     starts = np.concatenate([[0], widths[:-1]])

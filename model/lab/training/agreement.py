@@ -6,11 +6,11 @@
     python -m headlight.model.lab.training.agreement --share 0.5 train.txt more.txt > many.txt
 
 The second writes the files with a sentence before every sixth paragraph or so. A decoder that
-meets the sentences in texts of their own agrees there and nowhere else. The third is for the last
+meets the sentences only in separate texts agrees there and nowhere else. The third is for the last
 steps of a training: a decoder that ends on the second continues stories with such sentences. The
 fourth is for an encoder, which learns from a verb only where it is masked.
 
-Books have few of them: a model trained on books alone agrees with the noun next to the verb. The
+Books have few of them: a model trained only on books agrees with the noun next to the verb. The
 ten nouns of `headlight.model.lab.evaluation.controlled_sentences`, which measure agreement, do
 not occur here, so that the measurement shows what carries over to other nouns. Its prepositions do
 occur here, except for a second set.
@@ -93,7 +93,7 @@ def sentences(seed: int = 0) -> Iterator[str]:
 
 
 def mixed(documents: Sequence[str], share: float = SHARE) -> Iterator[str]:
-    """Put a sentence before some of the paragraphs, on a line of its own.
+    """Put a sentence before some of the paragraphs, on a separate line.
 
     Args:
         documents: texts, a paragraph a line.

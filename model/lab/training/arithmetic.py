@@ -61,9 +61,9 @@ class Problem:
         """Write what follows the question.
 
         Args:
-            form: ``direct``: the answer alone. ``short``: partial products, sum. ``chain``: the
+            form: ``direct``: only the answer. ``short``: partial products, sum. ``chain``: the
                 second factor by place value, partial products, sum. A second factor of one digit
-                has the answer alone in every form.
+                has only the answer in every form.
 
         Raises:
             ValueError: the form is unknown.
@@ -149,7 +149,7 @@ class Marking:
 
     @property
     def is_right(self) -> bool:
-        """Whether the answer is right, whatever stands before it."""
+        """Whether the answer is right, whatever precedes it."""
         return self.answer == self.problem.answer
 
     @property

@@ -26,7 +26,7 @@ CONJUNCTIONS = ((" and ", " et "), (", and ", ", et "), (" but ", " mais "), (",
 # A source of at most this many words is altered more often: people type single words and greetings.
 SHORT_WORDS = 3
 SHORT_FACTOR = 5
-# A name has at least this many pairs in which it stands on both sides.
+# A name has at least this many pairs in which it is on both sides.
 NAME_PAIRS = 3
 VOWELS = "AEIOUY"
 # ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
@@ -49,7 +49,7 @@ class AugmentationConfig:
     """The share of the pairs that each alteration changes, in [0, 1].
 
     ``joined``: joined with one or two other pairs. ``renamed``: of the pairs with a name that
-    stands on both sides, or a number. ``lowered``: lower-case source. ``unstopped``: source without
+    is on both sides, or a number. ``lowered``: lower-case source. ``unstopped``: source without
     its final stop; of the lower-case ones, half. ``capitals``: source in capitals, or one word of
     it. The last three are `SHORT_FACTOR` times as frequent in sources of up to `SHORT_WORDS` words.
 
@@ -71,7 +71,7 @@ class AugmentationConfig:
 
 
 class Augmentation:
-    """Alters the pairs of a corpus; the alterations depend on the seed and the epoch alone.
+    """Alters the pairs of a corpus; the alterations depend only on the seed and the epoch.
 
     Args:
         pairs: the training corpus.
@@ -105,7 +105,7 @@ class Augmentation:
         return altered
 
     def rename(self, pair: SentencePair, draw: random.Random) -> SentencePair:
-        """Replace the names and numbers that stand on both sides by other ones."""
+        """Replace the names and numbers that are on both sides by other ones."""
         source, target = pair
         for name in self._names.intersection(WORD.findall(source), WORD.findall(target)):
             place = re.compile(rf"\b{name}\b")
@@ -158,7 +158,7 @@ class Augmentation:
         return SentencePair(source, pair.target) if source else pair
 
     def _is_clause(self, pair: SentencePair, other: SentencePair) -> bool:
-        """Whether a conjunction can join two statements."""
+        """Return True if a conjunction can join two statements."""
         return all(text.endswith(".") for text in (*pair, *other)) and all(
             self._lower_first(text) != text or text.startswith(("I ", "I'")) for text in other
         )
@@ -176,7 +176,7 @@ def _vocabulary(pairs: Sequence[SentencePair]) -> tuple[set[str], set[str]]:
 
     Returns:
         The words that occur more often with a small letter inside a text than with a capital, on
-        either side; and the capitalised words of three letters or more that stand on both sides of
+        either side; and the capitalised words of three letters or more that are on both sides of
         `NAME_PAIRS` pairs and never begin with a small letter.
     """
     small: Counter[str] = Counter()

@@ -1,6 +1,6 @@
 """Batches: rows of text, rows of repeated segments, and padded sentence pairs.
 
-A batch depends on the seed and the step alone, so a resumed run trains on the same batches.
+A batch depends only on the seed and the step, so a resumed run trains on the same batches.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Batch:
 
 @runtime_checkable
 class Batches(Protocol):
-    """The batches of a recipe. A batch depends on the seed and the step alone."""
+    """The batches of a recipe. A batch depends only on the seed and the step."""
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step, counted from 0."""
@@ -102,7 +102,7 @@ class Batches(Protocol):
 
 
 def generator_of(seed: int, *numbers: int) -> torch.Generator:
-    """Make a random generator that depends on these numbers alone."""
+    """Make a random generator that depends only on these numbers."""
     mixed = seed
     for number in numbers:
         mixed = (mixed * 1_000_003 + number + 1) % (2**63 - 1)
@@ -230,7 +230,7 @@ def encode_pairs(
 
 
 def is_held_out(source: str, share: float) -> bool:
-    """Choose the pairs of the validation set by a hash of the source alone.
+    """Choose the pairs of the validation set by a hash of only the source.
 
     All translations of one sentence are on the same side, whatever else the corpus holds.
     """

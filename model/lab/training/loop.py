@@ -35,12 +35,12 @@ from headlight.model.transformer import Prediction, Transformer
 METRICS = "metrics.jsonl"
 STATE = "training.safetensors"
 SNAPSHOT = "weights-{:0>9}.safetensors"
-# The seeds of the parts of one step lie this far apart, further than any run has steps.
+# The seeds of the parts of one step are this far apart, which is more steps than any run has.
 PART_SEEDS = 10**12
 
 
 class Diverged(ValueError):
-    """The loss is not finite; further steps would only spoil the weights."""
+    """The loss is not finite; more steps would only spoil the weights."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Loop:
         precision: with bfloat16 the forward pass runs under autocast.
         processes: the processes that train together, all with the same arguments.
         teacher: a model in eval mode on the same device, with the same vocabulary, whose
-            distributions the model also learns from; None: it learns from the text alone.
+            distributions the model also learns from; None: it learns only from the text.
     """
 
     def __init__(
@@ -145,17 +145,17 @@ class Loop:
         return total / count
 
     def less_memory(self) -> str:
-        """Return the setting that makes the next step need less memory, as advice."""
+        """Advise on the setting with which a step needs less memory."""
         return (
             f"read each batch in more parts with --set loop.accumulate={2 * self.config.accumulate}"
         )
 
     def figures(self) -> dict[str, float]:
-        """Measure what a recipe validates beside the loss; nothing here."""
+        """Measure what a recipe validates in addition to the loss; nothing here."""
         return {}
 
     def extra_tensors(self) -> dict[str, Tensor]:
-        """Return the tensors, beside weights and optimizers, that a resumed run continues with."""
+        """Return the tensors, other than weights and optimizers, that a resumed run needs."""
         return {}
 
     def load_extra_tensors(self, tensors: Mapping[str, Tensor]) -> None:
@@ -316,7 +316,7 @@ def _device_of(model: nn.Module) -> torch.device:
 def stop_requests() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C and SIGTERM into a flag, so that a step is never interrupted.
 
-    Outside the main thread, which alone receives signals, the flag is never set.
+    Outside the main thread, the only one that receives signals, the flag is never set.
     """
     requests: list[int] = []
 

@@ -43,12 +43,12 @@ class Continuations:
 
     @property
     def row_counts(self) -> Int[Tensor, " row"]:
-        """How often each row was sampled."""
+        """The number of times that each row was sampled."""
         return torch.ones_like(self.ids[:, 0]) if self.counts is None else self.counts
 
     @property
     def weights(self) -> Float[Tensor, "row token"]:
-        """How often each token was sampled: the row's count, and 0 after the row's end."""
+        """The number of times that each token was sampled: the row's, and 0 after the row's end."""
         return self.is_sampled.float() * self.row_counts[:, None]
 
     @property

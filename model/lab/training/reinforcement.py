@@ -87,7 +87,7 @@ class ReinforcementConfig:
             https://arxiv.org/abs/1806.05635).
         clip: ε of the clipped ratio; 0: none.
         kl: weight of the KL divergence from the model before reinforcement.
-        process: reward for right partial products, times their share; 0: the answer alone counts.
+        process: reward for right partial products, times their share; 0: only the answer counts.
 
     Raises:
         ValueError: a number is out of its range, or a name is unknown.
@@ -206,7 +206,7 @@ class ReasoningLoop(Loop):
         }
 
     def _factor(self) -> float:
-        """Return the factor on the learning rate, of a schedule for each phase."""
+        """Return the factor on the learning rate; each phase has its own schedule."""
         imitation, steps = self.rows.imitation, self.config.steps
         first, n_steps, warmup = 0, min(imitation, steps), self.config.warmup
         if self.step >= imitation:
@@ -239,7 +239,7 @@ class ReasoningLoop(Loop):
         )
 
     def _keep_model(self) -> None:
-        """Write the model as it is before reinforcement, beside the run's own."""
+        """Write the model as it is before reinforcement, next to the run's own."""
         folder = self.out / BEFORE
         prose = f"# {BEFORE}\n\nThe model before reinforcement, after {self.step} steps."
         card = ModelCard(title=BEFORE, licence="not stated", prose=prose)

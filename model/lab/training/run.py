@@ -55,12 +55,12 @@ class Run:
     """Everything that decides a run, apart from the device and the number of threads.
 
     `start` replaces the paths of ``corpus`` by absolute ones, with the SHA-256 of each in
-    ``digests``, and a ``precision`` of auto by the one it chose, so that a resumed run continues
-    with the same. ``commands`` are the command lines of the run so far. ``begun_from`` is the
-    model folder whose weights and tokenizer the run begins with, empty for random weights.
-    ``teacher`` is the folder of the model whose next-token distributions and tokenizer the run
-    learns from, empty for none. ``tokenizer`` is the folder of the model whose tokenizer the run
-    takes, empty for one that is trained on the corpus.
+    ``digests``. It replaces a ``precision`` of auto by the one it chose, so that a resumed run
+    continues with the same. ``commands`` are the command lines of the run so far.
+    ``begun_from`` is the model folder whose weights and tokenizer the run begins with, empty
+    for random weights. ``teacher`` is the folder of the model whose next-token distributions
+    and tokenizer the run learns from, empty for none. ``tokenizer`` is the folder of the model
+    whose tokenizer the run takes, empty for one that is trained on the corpus.
     """
 
     recipe: str
@@ -294,7 +294,7 @@ def _require_text(run: Run) -> None:
         stages = f"[[{','.join(map(str, (steps, *rows)))}]]"
         raise ValueError(
             f"none of the {steps} steps would read a line of the corpus: the stages of the first "
-            f"{len(later[0])} steps read repeated segments alone; give --steps "
+            f"{len(later[0])} steps read only repeated segments; give --steps "
             f"{len(later[0]) + 1} or more, or --set 'rows.stages={stages}', one stage of steps, "
             "tokens in a row, and rows of text and of the two kinds of repeated segments"
         )

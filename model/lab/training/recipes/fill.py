@@ -4,7 +4,7 @@
 
 Some tokens of every row are hidden for the model to fill in: masked language modelling (Devlin et
 al. 2019, BERT, section 3.1, https://arxiv.org/abs/1810.04805). Steps alternate between rows of
-several lengths, because a user types a single sentence, and an encoder trained on long rows alone
+several lengths, because a user types a single sentence, and an encoder trained only on long rows
 spreads its attention too thin there.
 """
 

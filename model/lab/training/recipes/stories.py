@@ -6,7 +6,7 @@ It trains in stages. The first stages read nothing but repeated segments of unre
 some heads attend to the previous token and others find the earlier occurrence and copy what
 followed it (induction, Olsson et al. 2022, https://arxiv.org/abs/2209.11895); plain text of this
 size does not teach that. Their rows are short at first: a head with uniform attention gives each
-of 32 tokens four times the weight of each of 128. The later stages read the books beside repeated
+of 32 tokens four times the weight of each of 128. The later stages read the books and repeated
 rows, of which a 24th keeps these heads in the end.
 """
 
@@ -238,7 +238,7 @@ def _detach(
 def token_share(
     router_probs: Float[Tensor, "batch query expert"], ids: Int[Tensor, "batch query"]
 ) -> Float[Tensor, ""]:
-    """Compute how far the token alone, and not its context, decides where a router sends it.
+    """Compute how far the token, and not its context, decides where a router sends it.
 
     Σ_e p̄_e² / mean of Σ_e p_e², where p̄ is the mean of the probabilities over the occurrences of
     a token, and both sums are weighted by the occurrences: 1 if the router reads nothing but the

@@ -94,7 +94,7 @@ def test_each_kind_of_damage_does_what_its_name_says():
 
 @pytest.fixture(scope="module")
 def examples():
-    """Two overlapping clouds of features, each text a group of its own."""
+    """Two overlapping clouds of features, each text in its own group."""
     numbers = np.random.default_rng(0)
     labels = numbers.random(400) < 0.5
     features = numbers.normal(size=(400, len(FEATURES))) + 0.5 * labels[:, None]

@@ -24,7 +24,7 @@ LOGITS = f"{LAYER}.experts.router_logits"
 
 
 def routed_by_hand(checkpoint):
-    """How often each token occurs in the rows, and how often each expert takes it."""
+    """Count how often each token occurs in the rows, and how often each expert takes it."""
     length = checkpoint.config.max_tokens - 1
     ids = TokenStream.encode(DOCUMENTS, checkpoint.tokenizer).ids.tolist()
     rows = [ids[n : n + length] for n in range(0, len(ids) - length + 1, length)]

@@ -1,4 +1,4 @@
-"""Figures on texts of other kinds, beside the figures that they vary."""
+"""Figures on texts of other kinds, next to the figures that they vary."""
 
 import math
 

@@ -49,7 +49,7 @@ def translator(make_checkpoint):
 
 @pytest.fixture(autouse=True)
 def small_gold(monkeypatch):
-    """Four pairs of the project's gold stand for all."""
+    """Use four pairs of the project's gold in place of all."""
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:4]
     monkeypatch.setattr("headlight.model.lab.evaluation.translate.read_gold", lambda path: gold)
     return gold

@@ -32,7 +32,7 @@ def test_all_are_tested():
 def test_a_result_has_the_declared_arrays_of_finite_numbers(name, small_frames):
     experiment, frames = EXPERIMENTS[name], small_frames[name]
     result, sizes = collect(frames), {}
-    # Of one example alone, and of a context that was given.
+    # Only of one example, and of a context that was given.
     optional = {"printed_weights", "printed_context", "formula_context"}
     assert set(experiment.quantities) - optional == set(result)
     assert experiment.is_streamed == (len(frames) > 1)

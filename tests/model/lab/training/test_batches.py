@@ -93,7 +93,7 @@ def parts_of(batch):
 
 @pytest.fixture
 def batch():
-    """Five rows of everything a batch can hold, each tensor with numbers of its own."""
+    """Five rows of everything a batch can hold, each tensor with its own numbers."""
     ids = torch.arange(20).view(5, 4)
     return Batch(
         ids=ids,
@@ -170,7 +170,7 @@ def numbers_of(batch):
 
 
 def steps_of_an_epoch(batches, first=0):
-    """How many steps from `first` on show every pair once."""
+    """Count the steps from `first` on that show every pair once."""
     seen, step = 0, first
     while seen < len(batches.pairs):
         seen += len(batches.batch(step).ids)

@@ -117,7 +117,7 @@ def test_a_row_begins_with_a_paragraph_where_one_begins_early_enough():
     stream = TokenStream(torch.arange(30), torch.tensor([0, 8, 17, 19]))
     # 8 begins within row 0 and 17 within row 8; 19 begins too early in row 17, and 30 is the end.
     assert stream.row_starts(10).tolist() == [0, 8, 17, 20]
-    # 8 lies in the first half of a row of 16, so a row of its own would repeat most of it.
+    # 8 lies in the first half of a row of 16, so a row for it would repeat most of it.
     assert stream.row_starts(16).tolist() == [0, 14]
 
 

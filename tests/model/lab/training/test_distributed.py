@@ -1,4 +1,4 @@
-"""The process group: alone without torchrun; `tests/slow` trains in two processes."""
+"""The process group: one process without torchrun; `tests/slow` trains in two processes."""
 
 import socket
 

@@ -237,7 +237,7 @@ def test_the_estimate_of_the_divergence_is_unbiased(model):
     with torch.no_grad():
         other.vectors.normal_(0, 0.7)
         here, there = outcome_log_probs(model), outcome_log_probs(other)
-        # One token alone, so that an outcome's estimate does not depend on the token before.
+        # Only one token, so that an outcome's estimate does not depend on the token before.
         first = torch.arange(0, 9, 3)
         here, there = here[first, :1], there[first, :1]
         ones = torch.ones(1, 1, dtype=torch.bool)

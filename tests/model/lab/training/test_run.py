@@ -129,7 +129,7 @@ def test_a_model_that_is_too_large_is_rejected(tmp_path, run, monkeypatch):
 
 
 def test_a_run_that_would_read_no_line_of_its_corpus_is_rejected(tmp_path, run):
-    """The first two steps of eight read repeated segments alone."""
+    """The first two steps of eight read only repeated segments."""
     short = replace(run, loop=replace(run.loop, steps=2))
     with pytest.raises(ValueError, match="--steps 3 or more") as caught:
         start(short, tmp_path / "out", device="cpu")

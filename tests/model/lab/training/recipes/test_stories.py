@@ -41,7 +41,7 @@ def batches():
 
 
 def is_text(batch):
-    """Which rows count upwards, as the corpus does and no repeated segment."""
+    """Select the rows that count upwards, as the corpus does and no repeated segment."""
     return (batch.targets.diff(dim=1) == 1).all(dim=1)
 
 
