@@ -30,7 +30,7 @@ HEADS = "## Heads"
 CORPUS = "## Training text"
 BLANKS = "## Filled blanks"
 CONTINUATIONS = "## Continuations"
-GUESSES, WRITTEN = "guesses", "continuations"  # figures that are texts, with tables of their own
+GUESSES, WRITTEN = "guesses", "continuations"  # figures that are texts, with their own tables
 ROBUSTNESS = "## How far the figures carry"
 TABLES = [
     re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE)
@@ -351,7 +351,7 @@ def _experts_section(expert_tokens: Mapping[str, Any]) -> str:
 
 
 def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:
-    """Tokens as inline code, with visible spaces and line breaks."""
+    """Format tokens as inline code, with visible spaces and line breaks."""
     return " ".join(_code(token["text"].translate(VISIBLE)) for token in tokens)
 
 
@@ -462,7 +462,10 @@ def _heads_in_lines(heads: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fits(value: object, shape: object) -> bool:
-    """Whether data has a shape: a type, ``[shape]``, ``{str: shape}`` or ``{name: shape}``."""
+    """Return True if data has a shape.
+
+    A shape is a type, ``[shape]``, ``{str: shape}`` or ``{name: shape}``.
+    """
     if shape is float:  # most of a profile's values; a tuple of types is checked the fastest
         return isinstance(value, (int, float)) and math.isfinite(value)
     if isinstance(shape, type):

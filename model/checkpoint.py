@@ -234,7 +234,7 @@ def load_checkpoint(
     if is_dynamic and (torch.device(device).type, dtype) != ("cpu", torch.float32):
         raise CheckpointError(
             f"{folder}: dynamic activations are computed on the CPU in float32, not on {device} in "
-            f"{str(dtype).removeprefix('torch.')}; quantize the weights alone for that"
+            f"{str(dtype).removeprefix('torch.')}; quantize only the weights for that"
         )
     config = description.config
     assert isinstance(config, TransformerConfig)
@@ -293,7 +293,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         write(partial)
         with partial.open("rb+") as written:
             os.fsync(written.fileno())
-        partial.chmod(0o644)  # safetensors makes the file readable by its owner alone
+        partial.chmod(0o644)  # safetensors makes the file readable only by its owner
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

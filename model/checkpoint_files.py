@@ -1,7 +1,7 @@
 """Checks of the files of an untrusted checkpoint folder, before anything is opened or allocated.
 
-A file may be a named pipe, which blocks the reader forever; a symbolic link may point anywhere on
-the machine; and a config of a few bytes may ask for more memory than there is.
+A file may be a named pipe, which blocks the reader forever. A symbolic link may point anywhere on
+the machine. A config of a few bytes may ask for more memory than there is.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def path_of_open_file(folder: Path, name: str, max_bytes: int) -> Iterator[Path]
     """Open a regular file inside the folder for a library that opens files by their paths.
 
     By its name the library would open, and wait for, a pipe that has replaced the file since it was
-    checked. Where the system has paths of open files, this is one; elsewhere it is the name.
+    checked. The path is that of the open file if the system has such paths, else the name.
 
     Raises:
         CheckpointError: as `require_file`.

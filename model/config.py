@@ -12,7 +12,7 @@ NORMS = ("layer_norm", "rms_norm")
 NORM_PLACES = ("pre", "post")
 ACTIVATIONS = ("relu", "gelu", "swiglu")
 # Larger than any trained model. The limits stop a typing error or a malicious config before the
-# names of its layers alone fill the memory.
+# mere names of its layers fill the memory.
 MAXIMA = {
     "n_layers": 1_000,
     "n_heads": 1_000,
@@ -109,7 +109,7 @@ class Architecture(Protocol):
         """Whether there is a stack with causal self-attention."""
 
     def has_experts(self, layer: int) -> bool:
-        """Whether that layer has experts."""
+        """Return True if that layer has experts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +259,7 @@ class TransformerConfig:
         return self.d_model // self.n_heads
 
     def has_experts(self, layer: int) -> bool:
-        """Whether that layer has experts instead of a feed-forward network."""
+        """Return True if that layer has experts instead of a feed-forward network."""
         return self.moe is not None and layer in self.moe.layers
 
     def to_dict(self) -> dict[str, Any]:

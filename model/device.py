@@ -42,8 +42,8 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
     """Return the dtype of that name; ``auto`` measures whether bfloat16 is faster than float32.
 
     `_REPEATS` products in each precision alternate, so that the load of other processes hits both
-    alike, and the fastest of each, the one least disturbed, is compared. bfloat16 has to be faster
-    by a tenth, so that noise between two equally fast precisions does not decide.
+    alike. The fastest of each, the one least disturbed, is compared. bfloat16 has to be faster by
+    a tenth, so that noise between two equally fast precisions does not decide.
 
     Raises:
         ValueError: the name is unknown.

@@ -38,7 +38,7 @@ def import_all(package: str, path: Iterable[str]) -> list[ModuleType]:
 
 
 def summary(path: Iterable[str], name: str) -> str:
-    """Return the first sentence of a module's docstring, without what stands before a colon.
+    """Return the first sentence of a module's docstring, without what precedes a colon.
 
     The module is not imported.
 

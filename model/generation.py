@@ -121,7 +121,7 @@ class TransformerWriter:
 
     Args:
         model: a decoder in eval mode.
-        interventions: act in every pass. With a `SiteEdit` every text has a pass of its own.
+        interventions: act in every pass. With a `SiteEdit` every text has its own pass.
 
     Raises:
         ValueError: the model is not a decoder.
@@ -152,7 +152,7 @@ class TransformerWriter:
         """As `Writer.step`.
 
         The caches are padded at their beginning to the longest, and the padding is masked, so that
-        a row has the numbers that it has alone, to 1e-5 in float32.
+        a row has the numbers of a pass by itself, to 1e-5 in float32.
         """
         model = self.model
         with torch.inference_mode(), ExitStack() as stack:
@@ -258,7 +258,7 @@ class Continuation:
 
     @property
     def is_finished(self) -> bool:
-        """Whether no further token comes."""
+        """Whether no more tokens follow."""
         return self.has_stopped or self.step >= self.n_steps
 
     def read(self) -> None:
@@ -300,7 +300,7 @@ def decode_together(
 ) -> Iterator[GeneratedToken | NonFiniteLogits]:
     """Continue each text by one token, all in one pass.
 
-    A row has the numbers that it has alone, to 1e-5 in float32.
+    A row has the numbers of a pass by itself, to 1e-5 in float32.
 
     Args:
         texts: at least one, of one model; none is finished.
@@ -323,7 +323,7 @@ def decode_together(
 
 
 def _joined(caches: Sequence[Cache]) -> Cache:
-    """One cache of all rows, each padded at its beginning to the longest."""
+    """Join the caches of all rows, each padded at its beginning to the longest."""
     joined: Cache = []
     for layers in zip(*caches, strict=True):
         parts = [layer.self_attention for layer in layers]
@@ -377,7 +377,7 @@ def generate(
         sampling: the parameters of sampling.
         use_cache: keep keys and values instead of reading the whole text at every step.
         interventions: of a `Transformer`, act in every pass; a writer has its own.
-        options: further arguments of `Continuation`.
+        options: other arguments of `Continuation`.
 
     Raises:
         ValueError: as `Continuation`.

@@ -1,4 +1,4 @@
-"""Head profiles: what each head of a model does on many sentences, stored beside its weights.
+"""Head profiles: what each head of a model does on many sentences, stored next to its weights.
 
 ``headlight evaluate MODEL --heads`` measures a profile (`headlight.model.lab.evaluation.heads`) and
 writes it to ``heads.json``. It names the revision of the model that it was measured on; a profile

@@ -161,18 +161,18 @@ def _activate(active: _Active) -> Iterator[None]:
 
 
 def is_any_hooked() -> bool:
-    """Whether any point is captured or edited in the current context."""
+    """Return True if any point is captured or edited in the current context."""
     return _active.get() is not None
 
 
 def is_hooked(point: HookPoint) -> bool:
-    """Whether a point is captured or edited in the current context."""
+    """Return True if a point is captured or edited in the current context."""
     active = _active.get()
     return active is not None and (point in active.captures or point in active.edits)
 
 
 def is_edited(point: HookPoint) -> bool:
-    """Whether a point is edited in the current context."""
+    """Return True if a point is edited in the current context."""
     active = _active.get()
     return active is not None and point in active.edits
 

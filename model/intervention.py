@@ -58,7 +58,7 @@ class Intervention:
 
     @property
     def quantizations(self) -> tuple[Any, ...]:
-        """How it rounds weights, as `Quantization`s."""
+        """The `Quantization`s by which it rounds weights."""
         return ()
 
     def bind(self, sites: Iterable[Site], start: int | None = None) -> Self:

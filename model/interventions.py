@@ -172,7 +172,7 @@ def intervene(model: Transformer, interventions: Iterable[Intervention]) -> Iter
 
 
 def quantizations_of(interventions: Iterable[Intervention]) -> tuple[Quantization, ...]:
-    """Return how the interventions round weights."""
+    """Return the quantizations of all interventions."""
     return tuple(rounding for each in interventions for rounding in each.quantizations)
 
 
@@ -254,7 +254,7 @@ def site_edits(
 
 
 def _turn(intervention: Intervention) -> tuple[int, str]:
-    """Return what interventions are sorted by; those of one kind come together."""
+    """Return the sort key of an intervention; those of one kind come together."""
     stage = intervention.stage
     return stage, "" if stage == Intervention.SITES else type(intervention).__qualname__
 

@@ -33,7 +33,7 @@ class LayerOutput(NamedTuple):
 def load_balance_loss(
     router_probs: Float[Tensor, "token expert"], expert_indices: Int[Tensor, "token top_k"]
 ) -> Float[Tensor, ""]:
-    """n_experts·Σ f_e·P_e: 1 if the load is balanced, n_experts if one expert takes all tokens.
+    """Return n_experts·Σ f_e·P_e: 1 for a balanced load, n_experts if one expert takes all tokens.
 
     f_e is the share of the choices that fall on expert e, P_e its mean probability; the gradient
     flows through P_e. Fedus et al. 2021, section 2.2.
@@ -158,7 +158,7 @@ class Experts(nn.Module):
 
 
 def _compiles_each_shape(tokens: Tensor) -> bool:
-    """Whether a training step computes in bfloat16 on a processor, with oneDNN's kernels."""
+    """Return True if a training step computes in bfloat16 on a processor, with oneDNN's kernels."""
     is_step = torch.is_grad_enabled() and tokens.device.type == "cpu"
     return is_step and torch.is_autocast_enabled("cpu")
 

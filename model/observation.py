@@ -4,7 +4,7 @@ The weights of a long text are never in memory together. The `Watch` of a pass s
 maps, pooled by bins of queries and keys, the exact rows of chosen queries, and some numbers of each
 row. An `Observer` collects them block by block.
 
-Any weight follows later from the queries, the keys and lse alone, w_ij = exp(s_ij − lse_i):
+Any weight follows later from only the queries, the keys and lse, w_ij = exp(s_ij − lse_i):
 `KeptAttention` has them.
 """
 
@@ -43,7 +43,7 @@ OBSERVED_AXES = {
 BLOCK_ROWS, BLOCK_KEYS = 256, 1024
 """Queries and keys of a block on a processor, one head at a time: 1 MB of scores, which its cache
 holds. Blocks of all keys took 1.7 times as long for the maps of 30,000 tokens in heads of 32. If
-the scores are read once more, beside the weights, a block has half the keys."""
+the scores are read once more, in addition to the weights, a block has half the keys."""
 
 
 # --- pooling --------------------------------------------------------------------------------------
@@ -258,14 +258,14 @@ class Observer:
             self.found[name][place] = statistics[name]
 
     def _entropy(self, weights: Tensor) -> Tensor:
-        """−Σ w·ln w in nats, what a row lacks to 1 counted as a key if there is a sink."""
+        """Return −Σ w·ln w in nats; with a sink, what a row lacks to 1 counts as a key."""
         entropy: Tensor = torch.special.entr(weights).sum(-1)
         if self.has_sink:
             entropy += torch.special.entr((1 - weights.sum(-1)).clamp_(min=0))
         return entropy
 
     def results(self) -> dict[str, Tensor]:
-        """All that was asked for, by name."""
+        """Return all that was asked for, by name."""
         if self.map is not None:
             maps = {"mean_map": self.map.mean, "max_map": self.map.maxima}
             self.found |= {name: maps[name] for name in MAPS if name in self.names}
@@ -273,7 +273,7 @@ class Observer:
 
 
 def mean_distance(weights: Tensor, at: Block, to: Block, share: Tensor | None = None) -> Tensor:
-    """Σ_j w_ij·|i − j| of each row, of which `share` is Σ_j w_ij.
+    """Return Σ_j w_ij·|i − j| of each row, of which `share` is Σ_j w_ij.
 
     Keys before the block of queries are i − j away, and keys after it j − i. Counted from the first
     query of the block, so that a short distance far into a text keeps its digits.
@@ -301,7 +301,7 @@ def mean_distance(weights: Tensor, at: Block, to: Block, share: Tensor | None = 
 @lru_cache(maxsize=4)
 @torch.inference_mode(False)
 def _near(n_rows: int, left: int, right: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """|i − j| of the rows 0 … n−1 at the keys of a block beside them."""
+    """Return |i − j| of the rows 0 … n−1 at the keys of a block next to them."""
     queries = torch.arange(n_rows, device=device, dtype=dtype)
     return (queries[:, None] - torch.arange(left, right, device=device, dtype=dtype)).abs_()
 

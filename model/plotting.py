@@ -74,8 +74,8 @@ class Drawable:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Return the first attention weights for a notebook, as Plotly data and as HTML.
 
-        A notebook file stores what it shows. Arrays over `MAX_HOVER_ELEMENTS` are stored as SVG
-        alone, and logits over a vocabulary only as the text of `__repr__`.
+        A notebook file stores what it shows. Arrays over `MAX_HOVER_ELEMENTS` are stored only
+        as SVG, and logits over a vocabulary only as the text of `__repr__`.
         """
         bundle: dict[str, Any] = {"text/plain": repr(self)}
         try:

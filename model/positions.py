@@ -62,7 +62,7 @@ def rotate(
 ) -> Float[Tensor, "*batch position d_head"]:
     """Rotate each pair of dimensions (2i, 2i+1) by pos / 10000^(2i/d_head) radians.
 
-    The product of a query at position m and a key at position n then depends on m − n alone. Su et
+    The product of a query at position m and a key at position n then depends only on m − n. Su et
     al. 2021, https://arxiv.org/abs/2104.09864, section 3.2. As there, pairs are adjacent
     dimensions; Hugging Face's Llama pairs dimension i with i + d_head/2.
 
@@ -93,7 +93,7 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, " head"]:
 def alibi_bias(
     n_heads: int, n_queries: int, n_keys: int, device: torch.device | None = None
 ) -> Float[Tensor, "head query key"]:
-    """−slope·|query − key|, the bias that ALiBi adds to the scores.
+    """Return −slope·|query − key|, the bias that ALiBi adds to the scores.
 
     The queries are the last `n_queries` of the `n_keys` positions. A decoder uses the half below
     the diagonal, as in the paper; an encoder uses both.

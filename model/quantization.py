@@ -3,7 +3,7 @@
     q = clamp(round(w / scale) + zero_point, 0, 2^bits − 1)        w ≈ scale · (q − zero_point)
 
 Jacob et al. 2018, section 2.1, https://arxiv.org/abs/1712.05877. Every channel, which is a row of a
-matrix, has a scale and a zero point of its own, or the whole tensor has one of each. The range
+matrix, has its own scale and zero point, or the whole tensor has one of each. The range
 always includes 0, so that 0 is stored exactly and the zero point fits the storage, which is
 unsigned: a zero point of 128 or more would wrap around in a signed byte.
 """
@@ -46,7 +46,7 @@ class Quantization(Intervention):
 
     Args:
         bits: of each weight, 2 to 8.
-        parts: names or globs of modules; a module stands for all inside it. Empty: every matrix.
+        parts: names or globs of modules; a module means all inside it. Empty: every matrix.
         per: ``channel``: a scale for each row of a matrix; ``tensor``: one for all of it.
 
     Raises:
@@ -108,7 +108,7 @@ class StoredQuantization(Quantization):
 
     Args:
         activations: ``float``: the weights are restored when the model is loaded, and the pass
-            computes with numbers of its own precision. ``dynamic``: the input of every quantized
+            computes in its own precision. ``dynamic``: the input of every quantized
             linear layer is rounded to 8 bits as well, in each pass by its own extremes, and
             multiplied as whole numbers by PyTorch's kernel. This needs 8 bits and a CPU.
 
@@ -169,7 +169,7 @@ class Quantized:
         values: in [0, 2^bits − 1], uint8, in the shape of the tensor.
         scales: the distance between neighbouring values, float32; one for each entry of the first
             axis, or a single one.
-        zero_points: the values that stand for 0, uint8, as many.
+        zero_points: the values that represent 0, uint8, as many.
     """
 
     values: UInt8[Tensor, "*shape"]
@@ -225,7 +225,7 @@ def quantize(tensor: Float[Tensor, "*shape"], bits: int, per: Granularity = "cha
 def fake_quantize(
     tensor: Float[Tensor, "*shape"], bits: int, per: Granularity = "channel"
 ) -> Float[Tensor, "*shape"]:
-    """Return the tensor that `quantize` leaves, in the dtype it had; arguments as there."""
+    """Quantize and restore a tensor, in its own dtype; the arguments are those of `quantize`."""
     return quantize(tensor, bits, per).dequantize().to(tensor.dtype)
 
 
@@ -314,7 +314,7 @@ def assigned(
 
 @contextmanager
 def quantized_weights(model: nn.Module, quantizations: Sequence[Quantization]) -> Iterator[None]:
-    """Compute with quantized weights inside the ``with`` block, in this thread alone.
+    """Compute with quantized weights inside the ``with`` block, only in this thread.
 
     The parameters keep their values: each operation on one is given its rounded copy. Other threads
     that run the same model at the same time see nothing of it.

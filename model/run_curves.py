@@ -1,4 +1,4 @@
-"""The curves of a training run: its figures by step, stored beside the model's weights.
+"""The curves of a training run: its figures by step, stored next to the model's weights.
 
 `headlight train` reduces the run's ``metrics.jsonl`` to ``curves.json``, which the page draws.
 """
@@ -53,11 +53,11 @@ def curves_of(
 ) -> dict[str, Any]:
     """Reduce the lines of ``metrics.jsonl`` to at most 60 points a curve.
 
-    A point is the mean over its steps and stands at the last of them. A run writes natural
+    A point is the mean over its steps and is placed at the last of them. A run writes natural
     logarithms; curves are in bits.
 
     Args:
-        runs: the lines of each run by its name, which is empty if there is one alone.
+        runs: the lines of each run by its name, which is empty if there is only one.
         loss_of: the unit of which the loss is the mean.
     """
     pictures = []

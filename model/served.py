@@ -128,7 +128,7 @@ class TextTokenizer(Protocol):
 
     @property
     def mask_id(self) -> int | None:
-        """The token that stands for a hidden one; None: there is none."""
+        """The token that replaces a hidden one; None: there is none."""
 
     @property
     def vocab_size(self) -> int:
@@ -151,7 +151,7 @@ class TextTokenizer(Protocol):
         """Return the text of one token."""
 
     def is_special(self, token: int) -> bool:
-        """Whether a token is special."""
+        """Return True if a token is special."""
 
 
 class RowCapture(NamedTuple):
@@ -287,9 +287,9 @@ class Served(Protocol):
     def with_weights_of(
         self, interventions: Sequence[Intervention]
     ) -> AbstractContextManager[None]:
-        """Inside, this thread computes with the weights that the interventions leave.
+        """Make this thread compute with the weights that the interventions leave, inside the block.
 
-        Needed by what reads weights beside a pass: `exits`, `output_weights` and `weights`.
+        Needed by what reads weights outside a pass: `exits`, `output_weights` and `weights`.
         """
 
     def writer(self, interventions: Sequence[Intervention] = ()) -> Writer:
@@ -352,7 +352,7 @@ class Served(Protocol):
         """
 
     def output_weights(self, path: str) -> NamedArray:
-        """W_O of the attention at a path, by head: (head, d_head, d_model), float32.
+        """Return W_O of the attention at a path, by head: (head, d_head, d_model), float32.
 
         Times the factor, if there is one, by which the model multiplies what it adds to the stream.
 
@@ -394,9 +394,9 @@ def pad(
     device: torch.device | None = None,
     padding_id: int = PADDING_ID,
 ) -> PaddedBatch:
-    """Texts as rows as long as the longest.
+    """Pad texts to rows as long as the longest.
 
-    A padded row gives the numbers that it gives alone: no token of a causal row sees what comes
+    A padded row gives the numbers of a pass by itself: no token of a causal row sees what comes
     after it, ``is_token`` hides the padding from everything else that attends, and experts route
     each token by itself.
 

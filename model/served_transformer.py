@@ -264,7 +264,7 @@ def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, W
 
 
 def _norm_weights(path: str, norm: nn.Module) -> Iterator[tuple[str, Weight]]:
-    """γ and, of LayerNorm, β; a stack with post norms has none at its end."""
+    """Yield γ and, of LayerNorm, β; a stack with post norms has none at its end."""
     if isinstance(norm, Norm):
         yield f"{path}.norm_scale", _weight(("d_model",), norm.scale)
     if isinstance(norm, LayerNorm):

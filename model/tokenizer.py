@@ -2,7 +2,7 @@
 
 Every token is a sequence of UTF-8 bytes, so there is no unknown token: a character outside the
 vocabulary becomes one token per byte. Typographic characters that the corpus lacks are read as the
-plain ones it has, and a text in capitals may be read in small letters (`Normalization`); offsets
+plain ones it has, and a text in capitals may be read in small letters (`Normalization`). Offsets
 still point into the text as typed. Sennrich et al. 2016, https://arxiv.org/abs/1508.07909; Radford
 et al. 2019, section 2.2.
 """
@@ -60,7 +60,7 @@ SPACES = Replacement("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f", " ")
 TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
 # A piece of the vocabulary in capitals, in the byte-level alphabet.
 CAPITALS = re.compile(r"\u0120?[A-Z]{3,}")
-# One `Replacement` as it stands in a tokenizer.json: a class of characters, none of them special.
+# One `Replacement` as written in a tokenizer.json: a class of characters, none of them special.
 CHARACTER_CLASS = re.compile(r"\[([^\\\[\]^&-]+)\]")
 
 
@@ -120,7 +120,7 @@ class Tokenizer:
         return tokens + self._pieces(text[begin:], begin, n_words)
 
     def encode_target(self, text: str) -> list[Token]:
-        """Return the tokens of a target; those of a text."""
+        """Return the tokens of a target, which are those of a text."""
         return self.encode(text)
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -141,7 +141,7 @@ class Tokenizer:
             ValueError: there is no token of that id.
         """
         text = self._texts.get(token)
-        if text is None:  # the dictionary grows to the vocabulary's size and no further
+        if text is None:  # the dictionary never exceeds the vocabulary's size
             text = self._texts[token] = self._bytes_of(token).decode(errors="backslashreplace")
         return text
 
@@ -154,7 +154,7 @@ class Tokenizer:
         self._backend.model._resize_cache(0)
 
     def is_special(self, token: int) -> bool:
-        """Whether a token is `START`, `END` or `MASK`."""
+        """Return True if a token is `START`, `END` or `MASK`."""
         return token in self._special
 
     def to_json(self) -> str:
@@ -167,7 +167,7 @@ class Tokenizer:
         if not (self.normalization.lowers_capitals and letters.isupper()):
             return text
         lowered = text.lower()
-        is_as_long = len(lowered) == len(text)  # else offsets would point beside the text
+        is_as_long = len(lowered) == len(text)  # else offsets would miss the text
         return lowered if is_as_long and TWO_LETTERS.search(letters) else text
 
     def _masks(self, text: str) -> Iterator[re.Match[str]]:

@@ -32,7 +32,7 @@ class Token:
 
     @property
     def is_typed(self) -> bool:
-        """Whether it stands for characters of the text; a start token that was added does not."""
+        """Whether it spells characters of the text; a start token that was added does not."""
         return not self.is_special or self.end > self.start
 
 
@@ -100,7 +100,7 @@ class Tiles(Protocol):
     def tile(
         self, head: int, queries: tuple[int, int], keys: tuple[int, int], resolution: int
     ) -> Mapping[str, Any]:
-        """``mean_map`` and ``max_map`` (query_bin, key_bin) of a rectangle of one head's weights.
+        """Return ``mean_map`` and ``max_map`` (query_bin, key_bin) of a part of a head's weights.
 
         Args:
             head: the head.

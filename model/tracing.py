@@ -98,7 +98,7 @@ class PassSpec:
         return chosen | {"row": len(self.queries or ())}
 
     def with_sites(self, sites: Iterable[str]) -> PassSpec:
-        """Return this spec with further sites of the same model, each once."""
+        """Return this spec with more sites of the same model, each once."""
         return replace(self, sites=tuple(dict.fromkeys([*self.sites, *sites])))
 
 
@@ -114,7 +114,7 @@ def pass_spec(
 ) -> PassSpec:
     """Select the sites of a pass and validate heads, layers and interventions.
 
-    One glob, layer, head or position may stand for a list of one; numbers may be NumPy's.
+    One glob, layer, head or position may replace a list of one; numbers may be NumPy's.
 
     Args:
         description: of the model; its weights need not be loaded.
@@ -342,8 +342,8 @@ def read_ids(
     """Return the text of token ids, and the tokens with their places in it.
 
     If the text of the ids has just these tokens, they are those of `read_tokens`. Otherwise the
-    text is that of each token in a row, special ones included, and a word begins at a space, at a
-    special token and beside anything that is not a letter or digit. `limit` is the most tokens;
+    text is that of each token in a row, special ones included. A word then begins at a space, at a
+    special token and next to anything that is not a letter or digit. `limit` is the most tokens;
     None: ``max_tokens`` of the model.
 
     Raises:
@@ -372,7 +372,7 @@ def read_ids(
 
 
 def typed_tokens(tokens: Iterable[Token]) -> list[Token]:
-    """Return the tokens without the special ones that stand for no character of the text."""
+    """Return the tokens without the special ones that spell no character of the text."""
     return [token for token in tokens if token.is_typed]
 
 
@@ -399,7 +399,7 @@ def _spelled(checkpoint: Served, ids: Sequence[int]) -> tuple[str, tuple[Token, 
 
 
 def lacks_target(checkpoint: Served, model_input: ModelInput) -> bool:
-    """Whether the model has to translate the text before its decoder has anything to read."""
+    """Return True if the model has to translate the text before its decoder can read anything."""
     return checkpoint.config.kind == "encoder-decoder" and model_input.target_tokens is None
 
 
@@ -575,7 +575,7 @@ def run_batch(
 ) -> list[Trace]:
     """Run one pass in which every input is a row.
 
-    Each trace holds the numbers that it holds alone, to 1e-5 in float32: the order in which a
+    Each trace holds the numbers of a pass by itself, to 1e-5 in float32: the order in which a
     processor adds up may depend on how much there is to add.
 
     Args:
@@ -587,7 +587,7 @@ def run_batch(
     Returns:
         The traces in the order of the inputs: arrays by site without a batch axis, float32 or
         int32, on the CPU. Each has the milliseconds of the whole pass. With edits of sites, maps
-        or rows, each input has a pass of its own.
+        or rows, each input has its own pass.
 
     Raises:
         UnknownPosition, ImpossibleIntervention: an edit of a site does not fit a text.
@@ -635,7 +635,7 @@ def run_batch(
 
 
 def _watch_of(spec: PassSpec, on_progress: Callable[[float], object] | None) -> Watch:
-    """Return the observation of a pass; a map finer than the default was asked for."""
+    """Return the observation of a pass, with the resolution of its maps if one was asked for."""
     parts = (site.rpartition(".") for site in spec.sites)
     watch = Watch(
         queries=spec.queries or (),

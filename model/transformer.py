@@ -6,7 +6,8 @@
     logits    the output of the last stack · Eᵀ
     reward    of a reward model: the output of the last stack · w + b, a number for each token
 
-Vaswani et al. 2017, figure 1. An encoder alone is BERT's architecture, a decoder alone GPT's.
+Vaswani et al. 2017, figure 1. A model of an encoder only is BERT's architecture;
+of a decoder only, GPT's.
 """
 
 from __future__ import annotations

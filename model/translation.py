@@ -56,7 +56,7 @@ def translate(
     end_id: int,
     beam: Beam | None = None,
 ) -> list[list[int]]:
-    """Translate texts in one batch; the results are those of translating each alone.
+    """Translate texts in one batch; the results are those of translating each by itself.
 
     Args:
         model: an encoder–decoder in eval mode.
@@ -168,11 +168,11 @@ class _Search:
             self.best[text] = (score, ids)
 
     def _is_done(self, text: int) -> bool:
-        """Whether the text has as many finished hypotheses as the beam is wide."""
+        """Return True if the text has as many finished hypotheses as the beam is wide."""
         return self.n_finished[text] >= self.beam.width
 
     def _is_over(self, length: int) -> bool:
-        """Whether every text is done, at its limit, or cannot improve on its best hypothesis."""
+        """Return True if every text is done, at its limit, or has a best hypothesis that stays."""
         reachable = self.scores[:, 0].tolist()
         return all(
             self._is_done(text)
