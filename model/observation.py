@@ -94,8 +94,10 @@ class PooledMap:
     ) -> None:
         """Add the rows from `start` on, given the sum and the maximum of each bin of keys."""
         for part, width in self._row_bins(start, sums.shape[-2]):
-            own = (array[..., part, :].unflatten(-2, (-1, width)) for array in (sums, maxima))
-            self._add_bins(place, start + part.start, 0, next(own).sum(-2), next(own).amax(-2))
+            of_part = (array[..., part, :].unflatten(-2, (-1, width)) for array in (sums, maxima))
+            self._add_bins(
+                place, start + part.start, 0, next(of_part).sum(-2), next(of_part).amax(-2)
+            )
 
     def _row_bins(self, start: int, n_rows: int) -> Iterator[tuple[slice, int]]:
         """Parts of a block of rows, and of how many rows of a bin each is made.

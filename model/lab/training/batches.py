@@ -243,7 +243,7 @@ class PairBatches:
     """Batches of sentence pairs of similar length, padded together.
 
     A batch has at most `n_tokens` tokens, padding and both sides included; a longer pair has a
-    batch of its own.
+    separate batch.
 
     Args:
         pairs: each pair occurs once an epoch, in a new order.

@@ -35,7 +35,7 @@ def read_documents(paths: Iterable[Path]) -> list[str]:
     """Read the documents of some files, in the order given.
 
     A ``.jsonl`` file holds one document a line, the member ``text`` of a JSON object. Any other
-    file is text, and lines like ``<|endofbook|>`` separate its documents. A folder stands for
+    file is text, and lines like ``<|endofbook|>`` separate its documents. A folder means
     every ``.txt`` file below it, sorted.
 
     Raises:

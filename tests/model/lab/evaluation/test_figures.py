@@ -193,18 +193,18 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
     make_named, text, monkeypatch, kind, recipe, module
 ):
     monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
-    own = "headlight.model.lab.evaluation.figures.TextFigures.own_sentences"
-    monkeypatch.setattr(own, lambda *_: {})
+    target = "headlight.model.lab.evaluation.figures.TextFigures.own_sentences"
+    monkeypatch.setattr(target, lambda *_: {})
     reach = "headlight.model.lab.evaluation.figures.robustness"
     monkeypatch.setattr(reach, lambda _, documents, others: {"read": documents, "others": others})
     other = text.with_name("other.txt")
     other.write_text("Another text.\n")
     figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,), other=(other,)))
-    read, sample = read_documents([text]), read_documents([SAMPLE])
+    documents, sample = read_documents([text]), read_documents([SAMPLE])
     others = {"other.txt": read_documents([other])}
     assert figures == {
-        "read": read,
-        "robustness": {"read": read, "others": others},
+        "read": documents,
+        "robustness": {"read": documents, "others": others},
         "sample": {"read": sample, "robustness": {"read": sample, "others": {}}},
     }
 

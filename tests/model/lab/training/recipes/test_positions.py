@@ -40,9 +40,9 @@ def same(first, second):
     ],
 )
 def test_every_scheme_reads_the_same_rows(words, changes):
-    one, other = make_batches(words), make_batches(words, **changes)
-    assert all(same(one.batch(step), other.batch(step)) for step in range(40))
-    assert all(map(same, one.validation(), other.validation()))
+    first, second = make_batches(words), make_batches(words, **changes)
+    assert all(same(first.batch(step), second.batch(step)) for step in range(40))
+    assert all(map(same, first.validation(), second.validation()))
 
 
 def test_a_model_reads_as_many_tokens_as_the_settings_say(words):
