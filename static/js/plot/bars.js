@@ -319,7 +319,7 @@ function reachOf(bars) {
 }
 
 /** @param {Bar} bar */
-export function writtenOf({ value, written }) {
+function writtenOf({ value, written }) {
   return written ?? withSign(value);
 }
 

@@ -228,7 +228,7 @@ const ROOM_FOR_ENDS = 340;
  * @param {number} width of the drawing
  * @returns {Legend}
  */
-export function legendFor(marks, width) {
+function legendFor(marks, width) {
   const names = marks.flatMap((mark) => mark.names ?? []);
   const isAtEnds =
     width >= ROOM_FOR_ENDS && marks.every(({ namesAt = 'ends' }) => namesAt === 'ends');
@@ -243,7 +243,7 @@ export function legendFor(marks, width) {
 }
 
 /** @param {Legend} legend @param {Plan} plan @param {number} left margin */
-export function legendNotes({ names, isAtEnds }, plan, left) {
+function legendNotes({ names, isAtEnds }, plan, left) {
   return isAtEnds ? endNames(names, plan) : rowNames(names, plan.width, left);
 }
 

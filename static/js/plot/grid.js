@@ -307,7 +307,7 @@ function titleOf(scale) {
   return ('title' in scale && scale.title) || '';
 }
 
-/** The names that a band of tokens gives the cells over it. @param {Scale} x @param {Scale} y @param {Mark<any>} mark */
+/** Link the cells over a band of tokens to the sentence. @param {Scale} x @param {Scale} y @param {Mark<any>} mark */
 function linkOf(x, y, { meaning }) {
   const isAcross = x.kind === 'band' && Boolean(x.tokens);
   const band = isAcross ? x : y;

@@ -218,7 +218,7 @@ function coverOf({ places, above }, main, height) {
 }
 
 /**
- * The traces of a mark, on the axes of its pane.
+ * Put the drawing of a mark on the axes of its pane.
  * @param {Drawn} drawn
  * @param {Plan} plan
  * @returns {Drawn}

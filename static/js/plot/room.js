@@ -155,7 +155,7 @@ const SIDE = { gap: 10, numbers: 28, title: 20, foot: 12 };
 const TICK = { size: 11, letters: 12 };
 
 /** @param {Ramp} ramp @returns {number} pixels that a bar of colours takes to the right of the plot */
-export function sideRoom(ramp) {
+function sideRoom(ramp) {
   return titlePlace(ramp) + SIDE.title;
 }
 
@@ -171,19 +171,19 @@ function titlePlace(ramp) {
  * @param {number} wide pixels of the plot
  * @param {number} [beside] pixels of what marks write next to it
  */
-export function sideBar(ramp, palette, wide, beside = 0) {
+function sideBar(ramp, palette, wide, beside = 0) {
   const bar = { ...colourBar(palette, 'v'), x: 1 + (beside + SIDE.gap) / wide };
   return { ...bar, tickmode: 'array', ...quarterTicks(ramp) };
 }
 
 /** @param {Ramp} ramp @param {Palette} palette */
-export function sideTitle(ramp, palette) {
+function sideTitle(ramp, palette) {
   const title = colourBarTitle(escapeForPlotly(ramp.title), palette, 'v');
   return { ...title, xshift: titlePlace(ramp) };
 }
 
 /** Tick a long bar at both ends and at three values between. @param {Ramp} ramp */
-export function quarterTicks(ramp) {
+function quarterTicks(ramp) {
   const [bottom, top] = ramp.domain;
   const quarters = [0, 1, 2, 3, 4].map((quarter) => bottom + ((top - bottom) * quarter) / 4);
   /** @param {number} value */
@@ -192,7 +192,7 @@ export function quarterTicks(ramp) {
 }
 
 /** The ticks of a bar of colours: both ends and the middle unless the ramp names them. @param {Ramp} ramp */
-export function ticksOf({
+function ticksOf({
   domain: [bottom, top],
   ticks = [bottom, (bottom + top) / 2, top],
   write = (value) => amount(value, 2),
@@ -229,7 +229,7 @@ const BAR_GAP = 12;
  * @param {Palette} palette
  * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
  */
-export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
+function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
   return {
     ...colourBar(palette, 'h'),
     thickness: 6,
@@ -246,7 +246,7 @@ export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
  * @param {string} text
  * @param {Palette} palette
  */
-export function shortBarTitle(text, palette) {
+function shortBarTitle(text, palette) {
   const below = { x: 0, xanchor: 'left', y: 0, yanchor: 'top', yshift: -4 };
   return paperText(text, palette.muted, { ...below, xshift: SHORT_BAR + BAR_GAP });
 }

@@ -307,7 +307,7 @@ function heightOfScreen() {
  * @param {Reader} by.reader
  * @param {(view: string) => void} by.onSame the pressed part is that of the open view
  */
-export function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
+function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
   byId('map').addEventListener('pointerenter', reader.wantCard); // a pressed expert may need it
   byId('map').addEventListener('focusin', reader.wantCard);
   const map = createModelMap(byId('map'), byId('map-caption'), { onChoose: open });

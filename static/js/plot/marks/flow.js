@@ -186,7 +186,7 @@ export function ribbonsOf({ nodes, links }, boxes) {
 }
 
 /**
- * The labels on the nodes, or before them if they are too low for it.
+ * The words on the nodes, or before them if they are too low for it.
  * @template {Node} N
  * @param {N[]} nodes
  * @param {Box[]} boxes

@@ -204,7 +204,7 @@ function meaningOf({ trace, state, pool, shown }, strips) {
   return meaning;
 }
 
-/** The change of the region by a key. @param {Pick<Subject, 'trace'|'state'|'shown'>} subject */
+/** Return the change of the region that a key makes. @param {Pick<Subject, 'trace'|'state'|'shown'>} subject */
 function movesOf({ trace, state, shown: { region, rows, columns } }) {
   const size = sizeOf(trace, state);
   /** @type {(key: string, at: Cell|null) => {long_region: number[]}|null} */

@@ -1,4 +1,4 @@
-/** The effect of a changed text on the logit, part by part: patching and saliency, as shares of a change. */
+/** Patching and saliency: the change of the logit by a changed text, part by part, as shares of it. */
 
 import { named, tokenLabels, capitalised, signed, amount } from '../../data/format.js';
 import { tokensOf, sideOf, hasTwoSides } from '../../data/attention.js';

@@ -220,7 +220,7 @@ def test_the_rows_are_a_random_segment_twice(checkpoint):
 
 def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint, monkeypatch):
     monkeypatch.setattr(stories, "N_CONTINUED", 8)
-    entries = (STATIC / "js/views/entry.js").read_text()
+    entries = (STATIC / "js/views/registry.js").read_text()
     standard = {
         name: float(value)
         for name, value in re.findall(r"generate_(\w+): number\({.*?standard: ([\d.]+)", entries)
