@@ -31,7 +31,7 @@ class SoftmaxPoints:
         weights: after it.
         bias: what is added to scale·Q·Kᵀ.
         sink: the weight that goes to no key.
-        shared: of keys and values that are repeated for the heads that share them.
+        repeated: of keys and values that are repeated for the heads that share them.
         observed: the points of the numbers of rows, the maps and the rows, by name
             (`observation.OBSERVED_AXES`).
     """
@@ -42,7 +42,7 @@ class SoftmaxPoints:
     weights: HookPoint
     bias: HookPoint | None = None
     sink: HookPoint | None = None
-    shared: tuple[HookPoint, ...] = ()
+    repeated: tuple[HookPoint, ...] = ()
     observed: dict[str, HookPoint] = field(default_factory=dict)
 
     @property
@@ -82,7 +82,7 @@ class SoftmaxPoints:
     @property
     def has_equal_keys(self) -> bool:
         """Whether heads that share keys and values have equal ones: an edit may change one head."""
-        return not any(map(is_edited, self.shared))
+        return not any(map(is_edited, self.repeated))
 
     @property
     def may_fuse(self) -> bool:
@@ -118,11 +118,11 @@ class HookedAttention(nn.Module):
         self.queries = HookPoint("batch head query d_head", head=n_heads, d_head=d_head)
         self.keys = HookPoint("batch head key d_head", head=n_heads, d_head=d_head)
         self.values = HookPoint("batch head key d_head", head=n_heads, d_head=d_head)
-        shared = [self.keys, self.values]
+        repeated = [self.keys, self.values]
         if self.is_rotary:
             self.rotated_queries = HookPoint("batch head query d_head", head=n_heads, d_head=d_head)
             self.rotated_keys = HookPoint("batch head key d_head", head=n_heads, d_head=d_head)
-            shared.append(self.rotated_keys)
+            repeated.append(self.rotated_keys)
         if self.is_biased:
             self.bias = HookPoint("head query key", head=n_heads)
         self.scores = HookPoint("batch head query key", head=n_heads)
@@ -142,6 +142,6 @@ class HookedAttention(nn.Module):
             scores=self.scores,
             weights=self.weights,
             bias=self.bias if self.is_biased else None,
-            shared=tuple(shared),
+            repeated=tuple(repeated),
             observed=observed,
         )
