@@ -74,7 +74,7 @@ def _main(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options that come before a command."""
 
 
 AsJson = Annotated[bool, option("Print JSON.", name="--json")]
@@ -468,7 +468,7 @@ def evaluate(
     """Measure a model on unseen text and write the figures to its card.
 
     Without files, the model is measured on the texts that ship with the project. With --heads,
-    every head is measured, and its profile is written to heads.json beside the model.
+    every head is measured, and its profile is written to heads.json next to the model.
     """
     settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
@@ -477,7 +477,7 @@ def evaluate(
         device = device or settings.device
         if heads:
             if other or pairs or corpus or gold or bits:
-                raise UsageError("--heads takes --text alone; leave the other options out")
+                raise UsageError("--heads takes only --text; leave the other options out")
             profile_model(model, text or [], sentences, device, settings.own_models_dir)
             return
         from headlight.model.lab.figures import Evidence

@@ -1,7 +1,7 @@
-"""Work beside the inference thread: in few places, on other threads, for clients that may leave.
+"""Work outside the inference thread: on other threads, limited in number, with cancellation.
 
 `headlight.engine` runs the passes of short texts. Long texts, experiments and large encodings run
-on threads of their own. They stop between two steps once their client disconnects.
+on other threads. They stop between two steps once their client disconnects.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ async def run_in_thread(
 
     Args:
         work: stops at its next check if the caller does not wait for it any more.
-        threads: bounds how many run at one time.
+        threads: limits how many run at one time.
         client_left: of the client that waits for the result.
         seconds: how long the work may take on its thread.
         too_slow: the detail of the problem of work that took longer.
@@ -122,7 +122,7 @@ async def run_in_thread(
 
 
 def in_daemon(work: Callable[[], Result], name: str) -> asyncio.Future[Result]:
-    """Run work that may hang on a daemon thread of its own; call it on the event loop.
+    """Run work that may hang on a new daemon thread; call it on the event loop.
 
     Nothing waits for the thread, not the end of the process either: the threads of
     `concurrent.futures` and of AnyIO are waited for.
@@ -163,9 +163,9 @@ class Places:
     """A bounded number of things that are open at one time.
 
     Args:
-        limit: how many there may be.
-        kind: of the problem of one more.
-        taken: what takes the places, such as "experiments are running".
+        limit: the largest number.
+        kind: the kind of the problem that rejects one more.
+        taken: a clause for its detail, such as "experiments are running".
     """
 
     def __init__(self, limit: int, kind: str, taken: str) -> None:

@@ -9,7 +9,7 @@ A one-thread `ThreadPoolExecutor`, without batches and cancellation, answers 0.4
 of 16 and of 64 clients (tests/benchmarks/test_throughput.py).
 
 An error that leaves the device or the process in doubt is fatal: `on_fatal` is called and the
-engine takes no further jobs. A new thread in the same process would inherit the damage.
+engine takes no other jobs. A new thread in the same process would inherit the damage.
 
 Threads: the queue and `Job.started_at` are changed under the lock. `Job.future` and `Job.is_wanted`
 are set on the job's event loop only; the worker reads `is_wanted`.
@@ -54,7 +54,7 @@ as if the loop were woken for each.
 class Job:
     """A piece of work in the queue, and the future of its result. Made on the event loop.
 
-    Jobs of equal `batch_key` may run as one batch; None: this one runs alone. A job that continues
+    Jobs of equal `batch_key` may run as one batch; None: only this one. A job that continues
     work admitted before is not rejected by a full queue, and has every second turn, as half an
     answer is of no use.
     """
@@ -92,7 +92,7 @@ class Job:
 
 
 class Engine:
-    """Runs jobs on a thread of its own, first come first served.
+    """Runs jobs on one worker thread, first come first served.
 
     `queue_length` jobs may wait, for `queue_seconds`, while others run, for `work_seconds`.
     `prepare` is called first on the worker thread, and `on_fatal` with a sentence when the engine
@@ -129,13 +129,13 @@ class Engine:
 
     @property
     def n_jobs(self) -> int:
-        """How many jobs run or wait; those of a running batch that have their result do not."""
+        """The number of jobs that run or wait, without those that have their result."""
         with self._changed:
             return sum(not job.future.done() for job in self._jobs())
 
     @property
     def is_alive(self) -> bool:
-        """Whether the worker thread runs; after `close` it does if it hangs."""
+        """True while the worker thread runs; after `close` only if it hangs."""
         return self._thread.is_alive()
 
     def start(self) -> None:
@@ -251,7 +251,7 @@ class Engine:
         return [*self._running, *self._continuing, *self._waiting]
 
     def _dequeue(self, job: Job) -> bool:
-        """Take a job out of the queue; False if the worker has taken it."""
+        """Take a job out of the queue; return False if the worker has taken it."""
         with self._changed:
             queue = self._continuing if job.is_continuation else self._waiting
             if job.started_at is None and job in queue:
@@ -270,7 +270,7 @@ class Engine:
                 job.loop.call_soon_threadsafe(job.loop.call_later, wait, _settle_all, results)
 
     def _fail(self, why: str, error: BaseException | None = None) -> None:
-        """Give up for good: reject everything and report it."""
+        """Stop for good: reject every job and report the reason."""
         logger.critical("the inference engine failed, the server ends: %s", why, exc_info=error)
         self._failure = why.splitlines()[0]
         with self._changed:
@@ -325,7 +325,7 @@ class Engine:
         return batch
 
     def _run(self, batch: list[Job]) -> None:
-        """Solve a batch; after each result of other work, waiting continuations have a turn."""
+        """Solve a batch; let waiting continuations have a turn after each result of other work."""
         if batch[0].is_continuation:
             self._solve_and_settle(batch)
         else:
@@ -386,7 +386,7 @@ def _settle_all(results: deque[tuple[Job, Any]]) -> None:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether the process must end: memory, the device or a compiled library is in doubt."""
+    """Return True if the process must end: memory, device or a compiled library is in doubt."""
     if not isinstance(error, Exception):
         return not isinstance(error, Cancelled)
     return is_device_lost(error) or is_out_of_memory(error)

@@ -71,7 +71,7 @@ _SENTENCES = {
     "less_than_equal": "must be at most {le}, not {value}",
     "string_pattern_mismatch": "{value} is not {expected}",
 }
-"""The messages of pydantic's errors; what stands in braces are members of their contexts."""
+"""The messages of pydantic's errors; names in braces are members of their contexts."""
 _PATTERNS = {
     "^[0-9a-f]{32}$": "the id of a trace: 32 digits of 0 to 9 and a to f",
     r"^\d{1,7}:\d{1,7}$": "two positions, such as 0:512",
@@ -138,7 +138,7 @@ def echo(value: object) -> str:
 def over_limit(
     what: str, *, limit: int, actual: int, way_out: str, kind: str | None = None
 ) -> Problem:
-    """Return the problem of more than a limit allows: 422; `what` is a plural.
+    """Return the problem of a request that exceeds a limit: 422; `what` is a plural noun.
 
     Its kind is `too-many-` with the plural, unless `kind` is given.
     """
@@ -148,7 +148,7 @@ def over_limit(
 
 
 def too_many_elements(*, limit: int, actual: int, way_out: str) -> Problem:
-    """Return the problem of more numbers in arrays than `max_cells` allows."""
+    """Return the problem of a request whose arrays hold more numbers than `max_cells` allows."""
     kind = "too-many-cells"  # the API's name of elements
     return over_limit("numbers", kind=kind, limit=limit, actual=actual, way_out=way_out)
 
@@ -188,9 +188,9 @@ def problem_from_status(error: HTTPException, request: Request) -> Problem:
 
 
 def _allowed(request: Request, headers: Mapping[str, str]) -> str:
-    """Return the methods of all routes at a path, with HEAD beside GET.
+    """Return the methods of all routes at a path; GET brings HEAD with it.
 
-    The framework names those of the first route only, and mounted files name none: they allow GET.
+    The framework names only those of the first route. Mounted files name none: they allow GET.
     """
     methods = {"GET"}
     if "Allow" in headers:
@@ -279,16 +279,16 @@ def _fields_of(route: object) -> dict[str, FieldInfo]:
 def _invalid_request(
     errors: Sequence[Mapping[str, Any]], body: Any, fields: Mapping[str, FieldInfo]
 ) -> Problem:
-    found = [_described_error(error, body, fields) for error in errors]
-    shown = [f"{error['field']}: {error['message']}" for error in found[:3]]
-    detail = NO_OBJECT if found[0]["message"] == NO_OBJECT else "; ".join(shown)
-    if len(found) > 3:
-        detail += f"; and {len(found) - 3} more"
+    described_errors = [_described_error(error, body, fields) for error in errors]
+    shown = [f"{error['field']}: {error['message']}" for error in described_errors[:3]]
+    detail = NO_OBJECT if described_errors[0]["message"] == NO_OBJECT else "; ".join(shown)
+    if len(described_errors) > 3:
+        detail += f"; and {len(described_errors) - 3} more"
     exceeded = {}
     if too_long := [error for error in errors if error["type"] in ("too_long", "string_too_long")]:
         first = too_long[0]
         exceeded = {"limit": first["ctx"]["max_length"], "actual": len(first["input"])}
-    return Problem(422, "invalid-request", detail, errors=found[:MAX_ERRORS], **exceeded)
+    return Problem(422, "invalid-request", detail, errors=described_errors[:MAX_ERRORS], **exceeded)
 
 
 def _described_error(
@@ -338,7 +338,7 @@ def validation_message(error: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value of a request as JSON has it, short enough for a sentence."""
+    """Format a value of a request as JSON, short enough for a sentence."""
     if isinstance(value, str):
         return echo(value)
     if isinstance(value, dict | list):
@@ -357,7 +357,7 @@ def _range_of(field: FieldInfo) -> str:
 
 
 def _power(number: float) -> str:
-    """Return a number; a large power of two as one."""
+    """Format a number; a large power of two as 2^n."""
     exponent = math.log2(number) if number > 2**15 else 0.5
     return f"2^{int(exponent)}" if exponent.is_integer() else str(number)
 
@@ -382,5 +382,5 @@ def validation_path(location: Sequence[str | int], body: Any) -> list[str | int]
 
 
 def _printable(text: str) -> str:
-    """Text that UTF-8 can carry: a lone surrogate becomes a question mark."""
+    """Replace each lone surrogate, which UTF-8 cannot encode, by a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")

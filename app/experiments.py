@@ -1,4 +1,4 @@
-"""Run experiments on threads of their own, beside the inference thread.
+"""Run experiments on separate threads, next to the inference thread.
 
 An experiment computes frame by frame, and only as frames are asked for. A run that is estimated to
 take long needs one of a few places and is rejected if all are taken; short ones wait for each other
@@ -107,7 +107,7 @@ class Run:
         self._deadline = monotonic() + seconds
 
     async def frame(self, client_left: ClientLeft | None = None) -> bytes | None:
-        """Return the data of the next `frame` event as JSON; None: there is no further frame.
+        """Return the data of the next `frame` event as JSON, or None after the last frame.
 
         Raises:
             Problem: 504, the time is over; 499, the client disconnected.
@@ -119,7 +119,7 @@ class Run:
         return await self._in_thread(self._encoded_result, client_left)
 
     def close(self) -> None:
-        """Free what the experiment holds; a thread that computes a frame does so when it stops."""
+        """Free what the experiment holds: at once, or when the computation of a frame ends."""
         with suppress(ValueError):  # the generator is running
             self._frames.close()
 
@@ -156,18 +156,18 @@ def encoded_result(experiment: Experiment, parameters: Parameters, result: Frame
 
 def _described(frame: Frame) -> dict[str, Any]:
     """Return the arrays of a frame as `ArrayAnswer` has them."""
-    found = {}
+    arrays = {}
     for name, array in frame.items():
         is_text = array.data.dtype.kind == "U"
-        found[name] = {
+        arrays[name] = {
             "axes": array.axes,
             "shape": array.data.shape,
             "dtype": "string" if is_text else str(array.data.dtype),
             "data": array.data.tolist() if is_text else np.ascontiguousarray(array.data),
         }
         if array.data.ndim == 0:  # which NumPy's contiguous arrays never are
-            found[name]["data"] = array.data.item()
-    return found
+            arrays[name]["data"] = array.data.item()
+    return arrays
 
 
 def _encoded(answer: Mapping[str, Any]) -> bytes:

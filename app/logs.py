@@ -6,7 +6,7 @@ text, so only its type and traceback are logged; its message only if no text can
 characters are escaped, so that a line stays one line.
 
 asgi-correlation-id was considered for the ids: it logs a warning for every malformed id a client
-sends, and the log needs a context of its own as well.
+sends, and the log would still need its own context.
 """
 
 import hashlib
@@ -156,7 +156,7 @@ _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0x
 _ESCAPES = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
 _DEEPEST = 8
 
-# By name, so that the log does not import PyTorch. Their messages are about the device alone.
+# By name, so that the log does not import PyTorch. Their messages are only about the device.
 _OF_THE_DEVICE = {"OutOfMemoryError", "AcceleratorError"}
 
 
@@ -193,13 +193,13 @@ class TextFormatter(logging.Formatter):
     """`12:00:01 warning headlight.errors: message [request id]`; a request's line has its facts."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and below it one for each frame of an exception."""
+        """Return the line of a record, and below it one for each frame of an exception."""
         facts = [f"{name}={getattr(record, name)}" for name in FACTS if hasattr(record, name)]
         line = " ".join([harmless(record), *facts]).translate(_ESCAPES)
         time = self.formatTime(record, "%Y-%m-%d %H:%M:%S")
         line = f"{time} {record.levelname.lower()} {record.name}: {line}"
-        if found := current.get():
-            line += f" [{found.id}]"
+        if request := current.get():
+            line += f" [{request.id}]"
         places = [f"    {place}".translate(_ESCAPES) for place in places_of(record)]
         return "\n".join([line, *places])
 
@@ -220,8 +220,8 @@ class JsonLines(JsonFormatter):
         harmless_record.msg, harmless_record.args = harmless(record), None
         harmless_record.exc_info = harmless_record.exc_text = harmless_record.stack_info = None
         vars(harmless_record).pop("color_message", None)  # the web server's, for a terminal
-        if found := current.get():
-            harmless_record.request_id = found.id
+        if request := current.get():
+            harmless_record.request_id = request.id
         if places := list(places_of(record)):
             harmless_record.exception = places
         return str(super().format(harmless_record))

@@ -170,7 +170,7 @@ async def housekeeping(is_ready: Callable[[], bool]) -> None:
     keeps: 100 MB after ten thousand requests.
     """
     if threading.current_thread() is not threading.main_thread():
-        return  # the application is a part of a larger process, whose own affair both are
+        return  # part of a larger process, which decides on both itself
     while not is_ready():  # noqa: ASYNC110 - the worker thread sets it
         await asyncio.sleep(TICK_SECONDS)
     gc.unfreeze()  # `server.build` froze what the imports left
@@ -212,7 +212,7 @@ def _complete(document: Part, needs_key: bool) -> Part:
 
 
 def operations_of(document: Part) -> Iterator[tuple[str, Part]]:
-    """Every operation with its path."""
+    """Yield every operation with its path."""
     for path, methods in document["paths"].items():
         for operation in methods.values():
             yield path, operation
@@ -221,12 +221,12 @@ def operations_of(document: Part) -> Iterator[tuple[str, Part]]:
 @cache
 def examples() -> Part:
     """Return requests and answers by operation, and a problem by status."""
-    found: Part = json.loads(EXAMPLES.read_text())
-    return found
+    by_operation: Part = json.loads(EXAMPLES.read_text())
+    return by_operation
 
 
 def _unshared(part: Any) -> Any:
-    """Return a copy without shared objects, whose keys are strings."""
+    """Return a deep copy whose keys are strings and whose parts are not shared."""
     return json.loads(json.dumps(part))
 
 

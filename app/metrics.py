@@ -1,11 +1,11 @@
 """Counters, gauges and histograms of the server, as Prometheus reads them at `/metrics`.
 
-Every application has a registry of its own. No label holds what a client sent: routes are named by
+Every application has its own registry. No label holds what a client sent: routes are named by
 their templates, any other path is `none`, and an unknown method is `OTHER`. With several workers
 (`headlight serve --workers`) each process writes its values to a file of a shared folder, and
 `/metrics` adds them up, whichever worker answers.
 
-prometheus-fastapi-instrumentator was considered: it measures requests alone, and labels a request
+prometheus-fastapi-instrumentator was considered: it measures only requests, and labels a request
 that no route matched with its path or drops it.
 
 https://prometheus.io/docs/practices/naming/
@@ -48,8 +48,8 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 class Metrics:
     """The counters, gauges and histograms of one application.
 
-    The code that does the work reports it: `metrics.cache_hits.inc()`. Requests and problems are
-    counted by `RequestLog` alone.
+    The code that does the work reports it: `metrics.cache_hits.inc()`. Only `RequestLog` counts
+    requests and problems.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Metrics:
         if not self._has_workers:
             ProcessCollector(registry=self.registry)
 
-        # Label values are few, and found by a lock and a search, so what they lead to is kept.
+        # Label values are few, and each look-up takes a lock, so the children are kept.
         self._answers = lru_cache(maxsize=1024)(self._labelled)
         self._requests = self._counter("requests", "Requests.", "route", "method", "status")
         self._request_seconds = self._histogram(
@@ -124,7 +124,7 @@ class Metrics:
             gauge.set_function(value)
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
-        """Every series as text, and its media type: the format that a scraper asks for."""
+        """Return every series as text and its media type: the format that a scraper asks for."""
         self._read_watched()
         registry = self.registry
         if self._has_workers:

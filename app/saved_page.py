@@ -61,7 +61,7 @@ SITES = (
 """The sites that the views draw."""
 
 ROW_SITES = tuple(f"*attention.{name}" for name in ("entropy", "first_token", "mean_distance"))
-"""The numbers of rows beside the maps of a long text."""
+"""The numbers of each row that come with the maps of a long text."""
 
 EXPLAINING = {name: each for name, each in ANALYSES.items() if "logit_difference" in each.options}
 """The analyses that explain one prediction."""
@@ -77,7 +77,7 @@ _IMPORT = re.compile(
     r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bawait import\()['"](\.[^'"]+)['"]""",
     re.MULTILINE,
 )
-# Prettier puts these comments on lines of their own.
+# Prettier puts each of these comments on its own line.
 _COMMENT = re.compile(r"^[ ]*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 
 
@@ -130,7 +130,7 @@ class SavedPage:
     height: int = 800
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own."""
+        """Return the page in an inline frame."""
         return (
             f'<iframe srcdoc="{html.escape(self.html)}" title="Headlight" '
             f'style="width: 100%; height: {self.height}px; border: 0"></iframe>'
@@ -258,11 +258,11 @@ def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[
         return
     length = len(trace.tokens)
     width, heads = card["d_model"], card["n_heads"]
-    own = width // heads
-    width, own = width + width % 2, own + own % 2
+    head_width = width // heads
+    width, head_width = width + width % 2, head_width + head_width % 2
     tables = [
         ({"scheme": "sinusoidal", "width": width}, sinusoidal_encoding(length, width)),
-        ({"scheme": "rotary", "width": own}, rotary_encoding(length, own)),
+        ({"scheme": "rotary", "width": head_width}, rotary_encoding(length, head_width)),
         ({"scheme": "alibi", "heads": heads}, alibi_encoding(length, heads)),
     ]
     for sizes, table in tables:
@@ -294,7 +294,7 @@ def _code() -> Markup:
 
 
 def _packed(content: bytes) -> Markup:
-    """Bytes as gzip in base64."""
+    """Compress bytes by gzip and encode them in base64."""
     packed = gzip.compress(content, compresslevel=9, mtime=0)
     return Markup(base64.b64encode(packed).decode())  # nosec B704
 
@@ -306,10 +306,10 @@ def modules() -> dict[str, str]:
     Imports are rewritten to these paths, because a module without an address has no relative ones.
     Comments are left out: they are a quarter of the code.
     """
-    found = modules_of([ENTRY], _IMPORT)
+    texts = modules_of([ENTRY], _IMPORT)
     return {
         name: _IMPORT.sub(partial(_by_path, name), _COMMENT.sub("", text))
-        for name, text in found.items()
+        for name, text in texts.items()
     }
 
 
@@ -329,7 +329,7 @@ def style(name: str) -> Markup:
 
 
 def json_element(value: Any) -> Markup:
-    """JSON within a script element: nothing in it can end the element."""
+    """Return JSON in a script element, escaped so that nothing in it ends the element."""
     return Markup(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))  # nosec B704
 
 
@@ -338,7 +338,7 @@ def _plotly() -> str:
 
 
 def plotly_script() -> Markup:
-    """Return Plotly as the text of a script element, which nothing in it can end."""
+    """Return Plotly as the text of a script element, escaped so that nothing in it ends it."""
     script = re.sub(r"<(?=/script|!--)", r"\\x3c", _plotly(), flags=re.IGNORECASE)
     return Markup(script)  # nosec B704
 
@@ -354,15 +354,16 @@ def shown(trace: model_trace.Trace, height: int) -> SavedPage:
     """
     if not any(site.endswith("attention.weights") for site in trace):
         raise ValueError("the page shows attention; capture '*.self_attention.weights'")
-    found: dict[str, Any] = dict(getattr(trace, "analyses", {}))
+    analyses: dict[str, Any] = dict(getattr(trace, "analyses", {}))
     labels = head_labels.head_labels(trace) if trace.heads is None else {}
     names = {"labels": list(head_labels.LABELS)}
-    found.setdefault("head_labels", Result(arrays=labels, metadata=names))
+    analyses.setdefault("head_labels", Result(arrays=labels, metadata=names))
     answer = Answer(
         id=getattr(trace, "id", ""),
         trace=trace,
         analyses={
-            name: Result(arrays=each.arrays, metadata=each.metadata) for name, each in found.items()
+            name: Result(arrays=each.arrays, metadata=each.metadata)
+            for name, each in analyses.items()
         },
     )
     card = _card_of(trace)

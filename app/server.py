@@ -61,7 +61,7 @@ MALLOC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD
 """With any of them the operator tunes the allocator."""
 
 MMAP_BYTES = 2**20
-"""A larger block of memory is a mapping of its own, which goes back to the system when it is freed.
+"""A larger block of memory has its own mapping, which goes back to the system when it is freed.
 
 By default glibc raises its bound to 32 MB as large tensors are freed, and later ones leave holes
 between small objects that live long. At its start value of 128 KiB a trace of everything takes 1.3
@@ -120,12 +120,12 @@ def share_port(listener: socket.socket) -> socket.socket:
     if not hasattr(socket, "SO_REUSEPORT"):
         return listener
     where = _address(listener)
-    listener.close()  # it had the port alone, so no other server has it
+    listener.close()  # it bound the port exclusively, so no other server has it
     return SharedPort.bound(*where)
 
 
 def _address(bound: socket.socket) -> tuple[int, Any, int]:
-    """Return the family, the address, and whether it is IPv6 alone."""
+    """Return the family, the address, and whether it accepts only IPv6."""
     is_v6 = bound.family == socket.AF_INET6
     v6only = bound.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) if is_v6 else 0
     return bound.family, bound.getsockname(), v6only
@@ -215,13 +215,13 @@ def build(settings: Settings) -> FastAPI:
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection, but what has arrived is read and answered before it is closed.
+    """uvicorn's connection, which answers the requests that have arrived before it closes.
 
     uvicorn closes an idle connection as soon as the server stops, and a request that has arrived
     there is lost: its client sees a reset, and cannot know whether the request had an effect. As
-    soon as the server listens no more, each response says that its connection is closed, so that
-    its client sends nothing more (RFC 9112, section 9.6). A client that is told so earlier connects
-    again, to a server that is about to end.
+    soon as the server no longer listens, each response has `Connection: close`, so that its client
+    sends nothing more (RFC 9112, section 9.6). A client that is told so earlier connects again, to
+    a server that is about to end.
     """
 
     def shutdown(self) -> None:
@@ -245,7 +245,7 @@ class Connection(H11Protocol):
 
 
 def config_of(application: FastAPI | Callable[[], FastAPI], settings: Settings) -> uvicorn.Config:
-    """Uvicorn's settings. The application logs requests and resolves client addresses itself."""
+    """Return uvicorn's settings; the application logs requests and resolves addresses itself."""
     return uvicorn.Config(
         application,
         factory=not isinstance(application, FastAPI),
@@ -265,9 +265,9 @@ def config_of(application: FastAPI | Callable[[], FastAPI], settings: Settings) 
 def keep_heap_compact() -> None:
     """Have glibc use one heap, and map large blocks; call it before there are threads.
 
-    By default each thread has a heap with holes of its own: in ten minutes of mixed requests the
-    free memory in them grew from 70 to 206 MB, more than half of which `malloc_trim` could not
-    return. With this it is 40 to 80 MB, and does not grow.
+    By default each thread has its own heap, with its own holes. In ten minutes of mixed requests
+    the free memory in them grew from 70 to 206 MB, more than half of which `malloc_trim` could not
+    return. With one heap it is 40 to 80 MB, and does not grow.
     """
     if any(name in os.environ for name in MALLOC_VARIABLES):
         return  # the operator has chosen
@@ -315,7 +315,7 @@ def greet(console: Console, address: str, settings: Settings, registry: "Registr
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return True if only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -352,7 +352,7 @@ def _access(settings: Settings) -> str:
 
 
 def _hints(settings: Settings) -> Iterator[str]:
-    """Advice for a server that others can reach."""
+    """Yield advice for a server that others can reach."""
     if is_loopback(settings.host):
         return
     yield f"It answers to {', '.join(settings.allowed_hosts)}; HEADLIGHT_ALLOWED_HOSTS names more."

@@ -63,7 +63,7 @@ def terminate() -> None:
 
 
 class Loads:
-    """Loads of models, each on a daemon thread of its own, for a limited time; of the event loop.
+    """Loads models, each on its own daemon thread, for a limited time; used on the event loop.
 
     The files may be a stranger's: a load may hang in a file system or in a library, and a thread
     cannot be ended from outside. So nothing waits for its thread: not another load, not the
@@ -207,7 +207,7 @@ class Services:
     async def use_model(self, model: str | None, stack: ExitStack, left: ClientLeft) -> str:
         """Keep a model in memory until the stack is closed, and return its id.
 
-        It is loaded first, on a thread of its own: that may take seconds or hang, and meanwhile the
+        It is loaded first, on a separate thread: that may take seconds or hang, and meanwhile the
         worker thread serves other models.
 
         Raises:
@@ -215,21 +215,21 @@ class Services:
                 too long; or the server is stopping.
             ClientDisconnected: the client disconnected before it was loaded, which goes on.
         """
-        found = stack.enter_context(self.registry.using(model))
-        if not self.registry.is_loaded(found):
-            await self.loads.load(found, left)
-        return found
+        model_id = stack.enter_context(self.registry.using(model))
+        if not self.registry.is_loaded(model_id):
+            await self.loads.load(model_id, left)
+        return model_id
 
     def stop(self) -> None:
-        """End what does not end by itself: the server stops. Any thread may call it."""
+        """End the streams and loads when the server stops. Any thread may call it."""
         self.streams.stop()
         self.loads.stop()
 
     def _warm_up(self) -> None:
-        """Load the default model and trace once, so that no client waits for what is slow once.
+        """Load the default model and trace once, so that no client waits for the slow first pass.
 
-        A default model that is missing or damaged leaves the server alive and not ready: others
-        can be asked. A fatal error is raised.
+        Without a usable default model the server is alive but not ready: clients can ask for the
+        other models. A fatal error is raised.
         """
         # The limits are those of clients, and may be lower than a default trace needs.
         settings = self.settings.model_copy(update=NO_LIMITS)

@@ -46,7 +46,7 @@ LogLevel = Literal["error", "warning", "info", "debug"]
 def _split_at_commas(several: object) -> object:
     if not isinstance(several, str):
         return several
-    return tuple(one.strip() for one in several.split(",") if one.strip())
+    return tuple(item.strip() for item in several.split(",") if item.strip())
 
 
 Several = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_at_commas)]
@@ -312,27 +312,27 @@ class Settings(BaseSettings):
 
     def limits(self) -> dict[str, Limit]:
         """Return the settings that are limits, by name."""
-        found = {}
+        by_name = {}
         for name, field in type(self).model_fields.items():
             if isinstance(shown := field.json_schema_extra, dict):
-                found[name] = Limit(
+                by_name[name] = Limit(
                     value=getattr(self, name),
                     unit=str(shown["unit"]),
                     reason=field.description or "",
                     refusal=str(shown["refusal"]) or None,
                     env=variable_of(name),
                 )
-        return found
+        return by_name
 
     @field_validator("allowed_hosts")
     @classmethod
     def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
         for host in hosts:
             if not _HOST.fullmatch(host.replace("*", "")):
-                rule = "a host name has no scheme, port or path, and IPv6 stands in brackets"
+                rule = "a host name has no scheme, port or path, and IPv6 is in brackets"
                 raise ValueError(f"'{host}': {rule}, as in light.example.org or [::1]")
             if host != "*" and "*" in host.removeprefix("*."):
-                raise ValueError(f"'{host}': a wildcard is '*' alone or a first '*.'")
+                raise ValueError(f"'{host}': a wildcard is only '*', or '*.' at the beginning")
         if not hosts:
             raise ValueError("no host is allowed; name one, or '*' for any")
         return hosts
@@ -501,16 +501,16 @@ FIXED_LIMITS = {
 def limits_of(
     settings: Settings, max_tokens: Mapping[str, int], memory_bytes: int | None = None
 ) -> dict[str, Limit]:
-    """Every limit in force: of the settings, fixed ones, and of each model.
+    """Return every limit in force: of the settings, fixed ones, and of each model.
 
     Args:
         settings: of the server.
         max_tokens: the longest text of each model.
         memory_bytes: what the models may take, if the settings leave it to the machine.
     """
-    found = settings.limits()
+    limits = settings.limits()
     if memory_bytes is not None:
-        found["memory_bytes"] = replace(found["memory_bytes"], value=memory_bytes)
+        limits["memory_bytes"] = replace(limits["memory_bytes"], value=memory_bytes)
     body = _fixed(
         settings.max_body_bytes,
         "bytes",
@@ -524,4 +524,4 @@ def limits_of(
         "The longest text that each model reads, start token included.",
         "422 too-many-tokens",
     )
-    return {**found, "max_body_bytes": body, **FIXED_LIMITS, "max_tokens": tokens}
+    return {**limits, "max_body_bytes": body, **FIXED_LIMITS, "max_tokens": tokens}

@@ -36,7 +36,7 @@ _COMPRESSIBLE = {"application/json", "image/svg+xml", "application/javascript"}
 
 
 def package_dir(name: str) -> Path:
-    """Return the folder of an installed package, found without importing it.
+    """Return the folder of an installed package, without importing it.
 
     Raises:
         ModuleNotFoundError: it is not installed.
@@ -48,22 +48,22 @@ def package_dir(name: str) -> Path:
 
 
 def modules_of(entries: Iterable[str], imports: re.Pattern[str]) -> dict[str, str]:
-    """Return the text of every module that these import, and theirs, by its path.
+    """Return the text of these modules and of all that they import, by path.
 
     Group 1 of `imports` is the relative address of an imported module.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     open_names = list(entries)
     while open_names:
         name = open_names.pop()
-        if name not in found:
-            found[name] = (SCRIPTS / name).read_text()
-            open_names += [resolved(path, name) for path in imports.findall(found[name])]
-    return found
+        if name not in texts:
+            texts[name] = (SCRIPTS / name).read_text()
+            open_names += [resolved(path, name) for path in imports.findall(texts[name])]
+    return texts
 
 
 def resolved(address: str, importer: str) -> str:
-    """`../data/format.js`, imported by `plot/figure.js`, is `data/format.js`."""
+    """Resolve a relative import: `../data/format.js` in `plot/figure.js` is `data/format.js`."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(importer), address))
 
 
@@ -78,7 +78,7 @@ def _content_hash() -> str:
 STATIC_URL = f"/static/{_content_hash()}"
 PLOTLY_URL = f"{STATIC_URL}/vendor/plotly/plotly.min.js"
 THEME_SCRIPT = (SCRIPTS / "theme_first.js").read_text()
-"""Stands in the pages themselves: a file of its own would hold up the first drawing."""
+"""It is inline in the pages: a separate file would delay the first drawing."""
 DOCS_URL = f"/docs/files/{version('fastapi-swagger')}"
 
 

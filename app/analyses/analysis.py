@@ -83,7 +83,7 @@ class Analysis(ABC):
         phrase: its description, if a line is too short for it.
         is_by_layer: it reads only the layers of the request.
         is_of_prediction: it reads only the stack that predicts.
-        has_passes: it reads the text again, many times.
+        has_passes: it runs many more passes over the text.
         takes_edits: the pass that it reads may have edits.
     """
 
@@ -106,7 +106,7 @@ class Analysis(ABC):
         return self.phrase or f"{first[:1].lower()}{first[1:].removesuffix('.')}"
 
     def reason_against(self, description: Description) -> str | None:
-        """Return why a model that has the sites cannot have the analysis; None: it can."""
+        """Return the reason why a model with the sites cannot have the analysis; None: it can."""
         return None
 
     def globs(self, description: Description, *, is_long: bool) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class Analysis(ABC):
         return (*self.needs, *self.also)
 
     def n_predictions(self, n_layers: int) -> int:
-        """Return how many predictions, as `predictions` of a request asks, it makes a position."""
+        """Return the number of predictions that it makes of each position for `predictions`."""
         return 0
 
     @abstractmethod

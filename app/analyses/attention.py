@@ -98,7 +98,7 @@ class Alignment(Analysis):
     answer = AlignmentAnswer
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
-        """As `Analysis.compute`, by the head that the model's card names, or the mean of all."""
+        """Align words by the head that the model's card names, or by the mean of all heads."""
         from headlight.model.analysis.alignment import alignment
 
         aligner = _aligner(trace, model)
@@ -171,13 +171,13 @@ class HeadCircuits(Analysis):
     answer = CircuitsAnswer
 
     def reason_against(self, description: Description) -> str | None:
-        """Return why the weights of a model do not make circuits; None: they do."""
+        """Return the reason why a model's weights do not make circuits; None: they do."""
         from headlight.model.analysis.logit_attribution import normalised_stream
 
         if description.architecture != "headlight":
             return "it does not offer the weights of its norms"
         if getattr(description.config, "has_embedding_norm", False):
-            return "its embedding is normalised together with the position, so neither stands alone"
+            return "its embedding and the position are normalised together, so neither can be read"
         return normalised_stream(description)
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:

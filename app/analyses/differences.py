@@ -218,7 +218,7 @@ class Saliency(Analysis):
 
 
 def _unknown_split(description: Description) -> str | None:
-    """Return why a logit of a model is not split by heads."""
+    """Return the reason why a model's logits are not split by heads."""
     from headlight.model.analysis.head_outputs import unknown_outputs
     from headlight.model.analysis.logit_attribution import normalised_stream
 

@@ -38,7 +38,7 @@ class ResidualStream(Analysis):
     needs = ("*.layers.*.residual.*", "*.layers.*.output")
 
     def reason_against(self, description: Description) -> str | None:
-        """Return why the output of a part is not what it adds to the stream; None: it is."""
+        """Return the reason why a part's output is not what it adds to the stream; None: it is."""
         names = {site.name for site in description.sites}
         written = {name.rpartition(".residual.")[0] for name in names if ".residual." in name}
         if any(f"{layer}.residual.middle" not in names for layer in written):
@@ -86,7 +86,7 @@ class QuantizationSensitivity(Analysis):
     takes_edits = False
 
     def reason_against(self, description: Description) -> str | None:
-        """Return why the weights of a model cannot be rounded; None: they can."""
+        """Return the reason why a model's weights cannot be rounded; None: they can."""
         if description.quantization is not None:
             return "its weights are quantized already"
         if description.matrices:

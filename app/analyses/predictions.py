@@ -61,7 +61,7 @@ class NextToken(Analysis):
         return 1
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
-        """As `Analysis.compute`; without logits, of the last stream."""
+        """Compute the predictions from the logits, or without them from the last stream."""
         from headlight.model.analysis.logit_lens import last_prediction
         from headlight.model.analysis.next_token import next_token
 
@@ -113,7 +113,7 @@ class Reward(Analysis):
 
 
 def _is_made_in_parts(description: Description, *, is_long: bool) -> bool:
-    """Return True if predictions are made of the stream, as logits of a long text are too many."""
+    """Return True if predictions are computed from the stream: a long text has too many logits."""
     return is_long and "logit_lens" in description.features
 
 

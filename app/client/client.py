@@ -87,8 +87,8 @@ class _BaseClient(Generic[Http, Transport]):
     def _read(self, call: Call[Answer], response: httpx.Response, kept: _Kept | None) -> Answer:
         """Read a response; an immutable answer with an entity tag is kept."""
         if kept and response.status_code == httpx.codes.NOT_MODIFIED:
-            found: Answer = kept.answer
-            return found
+            answer: Answer = kept.answer
+            return answer
         answer = call.read(response.content)
         if call.is_immutable and (etag := response.headers.get("ETag")):
             with self._lock:
@@ -96,7 +96,7 @@ class _BaseClient(Generic[Http, Transport]):
         return answer
 
     def _delay(self, error: HeadlightError, n_tried: int) -> float:
-        """Seconds to wait before the next try.
+        """Return the seconds to wait before the next try.
 
         httpx-retries was considered: it also tries again if the server names no time, and too
         early if that time is longer than its longest wait.
@@ -169,7 +169,7 @@ def _documented(
 ) -> Method:
     """Give a method an endpoint's name, documentation and signature.
 
-    Its result has the type `returns` of that of the call: the answer, or a generator of events.
+    `returns` makes its return type from that of the call: the answer, or a generator of events.
     """
     functools.update_wrapper(method, endpoint)
     signature = inspect.signature(endpoint)
@@ -192,7 +192,7 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
         address: of the server.
         api_key: the server's key; None: the value of HEADLIGHT_API_KEY; "": none.
         timeout: seconds to wait for an answer, or for the next event of a stream.
-        retries: the number of further tries after 429 and 503, if the server says when to try.
+        retries: the number of other tries after 429 and 503, if the server says when to try.
         longest_wait: seconds; a longer Retry-After is not waited for.
         headers: sent with every request.
         transport: of httpx; for tests, and for proxies or sockets.
@@ -224,11 +224,11 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
     experiment_frames = _sync_stream(endpoints.experiment_frames)
 
     def is_alive(self) -> bool:
-        """Whether a server answers."""
+        """Return True if a server answers."""
         return self._is_ok("/healthz")
 
     def is_ready(self) -> bool:
-        """Whether a server answers and its default model is loaded."""
+        """Return True if a server answers and its default model is loaded."""
         return self._is_ok("/readyz")
 
     def close(self) -> None:
@@ -307,11 +307,11 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
     experiment_frames = _async_stream(endpoints.experiment_frames)
 
     async def is_alive(self) -> bool:
-        """Whether a server answers."""
+        """Return True if a server answers."""
         return await self._is_ok("/healthz")
 
     async def is_ready(self) -> bool:
-        """Whether a server answers and its default model is loaded."""
+        """Return True if a server answers and its default model is loaded."""
         return await self._is_ok("/readyz")
 
     async def close(self) -> None:
@@ -325,7 +325,7 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
         await self.close()
 
     async def send(self, call: Call[Any], etag: str | None = None) -> httpx.Response:
-        """As `Client.send`."""
+        """Send a call as `Client.send` does."""
         n_tried = 0
         while True:
             with transport_errors(self.address):

@@ -133,11 +133,11 @@ def read_experiment(content: bytes) -> Experiment:
     Raises:
         UnreadableAnswer: the content is anything else.
     """
-    found = _read_result(content)
+    result = _read_result(content)
     return Experiment(
-        experiment=found.experiment,
-        parameters=found.parameters,
-        arrays={name: named_array(array) for name, array in found.arrays.items()},
+        experiment=result.experiment,
+        parameters=result.parameters,
+        arrays={name: named_array(array) for name, array in result.arrays.items()},
     )
 
 
@@ -166,11 +166,14 @@ def read_traces(content: bytes) -> list[Trace]:
         UnreadableAnswer: the content is anything else.
     """
     arrays, members = read_safetensors(content)
-    own: list[dict[str, NamedArray]] = [{} for _ in members["traces"]]
+    arrays_by_text: list[dict[str, NamedArray]] = [{} for _ in members["traces"]]
     for name, array in arrays.items():
-        number, _, rest = name.partition(".")
-        own[int(number)][rest] = array
-    return [_trace_of(found, each) for found, each in zip(own, members["traces"], strict=True)]
+        number, _, site = name.partition(".")
+        arrays_by_text[int(number)][site] = array
+    return [
+        _trace_of(text_arrays, facts)
+        for text_arrays, facts in zip(arrays_by_text, members["traces"], strict=True)
+    ]
 
 
 def _trace_of(arrays: Mapping[str, NamedArray], members: Mapping[str, Any]) -> Trace:
@@ -265,7 +268,7 @@ def events_of(lines: Iterable[str], kinds: EventKinds = GENERATION) -> Iterator[
 
 
 async def async_events_of(lines: AsyncIterable[str], kinds: EventKinds) -> AsyncIterator[Any]:
-    """`events_of` for lines that arrive asynchronously."""
+    """Yield the events as `events_of` does, from lines that arrive asynchronously."""
     decoder = _EventDecoder(kinds)
     async for line in lines:
         if event := decoder.feed(line):

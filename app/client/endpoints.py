@@ -75,7 +75,7 @@ class Call(Generic[Answer]):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for calls with equal answers."""
+        """The key under which a client keeps the answer: equal calls have equal keys."""
         named = ((name, str(value)) for name, value in self.params.items())
         return self.path, *named
 
@@ -396,12 +396,12 @@ def _json_member(member: tuple[str, Any]) -> str:
     return f"{json.dumps(name)}: {_LONE_SURROGATE.sub(_escaped, text)}"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy number or array as JSON has it."""
+    """Convert a NumPy number or array to plain data for JSON."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{value!r} cannot be sent as JSON")

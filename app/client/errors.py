@@ -182,7 +182,7 @@ def transport_errors(address: str) -> Iterator[None]:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Return a Retry-After in seconds; None if it is a date, which this server never sends."""
+    """Return a Retry-After in seconds, or None for a date, which this server never sends."""
     try:
         return max(0.0, float(retry_after or ""))
     except ValueError:

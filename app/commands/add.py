@@ -59,7 +59,7 @@ SMALL_FILES = (
 EXAMPLE = "The quick brown fox jumps over the lazy dog."
 MAX_SMALL_BYTES = 2**26
 SPARE_BYTES = 2**28
-"""Disk space that is left free beside a model."""
+"""Disk space that is left free when a model is added."""
 
 _REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}(@[\w./-]{1,200})?", re.ASCII)
 _EXTRA = "downloading needs the extra hf; install it with: pip install 'headlight[hf]'"
@@ -85,8 +85,10 @@ def add_model(source: str, settings: Settings, *, name: str | None = None) -> st
             f"{source!r} is neither a folder nor a repository of the hub; name a folder as "
             "./folder, or a repository as org/name or org/name@revision"
         )
-    found = folder.resolve().name if is_folder else source.partition("@")[0].rpartition("/")[2]
-    target = _target(found if name is None else name, settings)
+    source_name = (
+        folder.resolve().name if is_folder else source.partition("@")[0].rpartition("/")[2]
+    )
+    target = _target(source_name if name is None else name, settings)
     target.parent.mkdir(parents=True, exist_ok=True)
     if is_folder:
         with _staging(target.parent) as staged:
@@ -94,7 +96,7 @@ def add_model(source: str, settings: Settings, *, name: str | None = None) -> st
             description = _check(staged, target.name, folder.resolve())
             _publish(staged, target)
     else:
-        with _alone(target.parent, source):
+        with _locked(target.parent, source):
             staged, origin = _download(source, target.parent)
             with _discarded_if_refused(staged):
                 description = _check(staged, target.name, origin)
@@ -166,7 +168,7 @@ def _target(name: str, settings: Settings) -> Path:
 
 @contextmanager
 def _staging(directory: Path) -> Iterator[Path]:
-    """Yield a hidden folder beside the models, removed with what is still in it."""
+    """Yield a hidden folder in the models directory; remove it, with what is in it, at the end."""
     staged = Path(mkdtemp(prefix=STAGED, dir=directory))
     try:
         yield staged
@@ -177,10 +179,10 @@ def _staging(directory: Path) -> Iterator[Path]:
 def _copy(folder: Path, staged: Path) -> None:
     """Copy the files that a model is read from, and no others."""
     if is_foreign(folder):
-        read = read_folder(folder)
-        _require_room(staged, sum(path.stat().st_size for path in read.weight_files))
-        _require_memory(4 * read.n_numbers)
-        names = [*SMALL_FILES, INDEX, *(path.name for path in read.weight_files)]
+        foreign = read_folder(folder)
+        _require_room(staged, sum(path.stat().st_size for path in foreign.weight_files))
+        _require_memory(4 * foreign.n_numbers)
+        names = [*SMALL_FILES, INDEX, *(path.name for path in foreign.weight_files)]
     else:
         names = [CONFIG, TOKENIZER, CARD, WEIGHTS]
     for name in names:
@@ -193,7 +195,7 @@ def _copy(folder: Path, staged: Path) -> None:
 
 
 @contextmanager
-def _alone(directory: Path, source: str) -> Iterator[None]:
+def _locked(directory: Path, source: str) -> Iterator[None]:
     """Keep other processes from fetching the same repository into the same hidden folder.
 
     Raises:
@@ -294,7 +296,7 @@ def _discarded_if_refused(staged: Path) -> Iterator[None]:
 
 
 def _check(staged: Path, name: str, origin: Path | str) -> Description:
-    """Load a model, and write its card and what its self-check found beside it.
+    """Load a model, and write its card and the result of its self-check into its folder.
 
     The card names the repository or the folder, but not where the folder is on this machine.
 
@@ -319,7 +321,7 @@ def _check(staged: Path, name: str, origin: Path | str) -> Description:
 
 
 def _check_own(staged: Path, name: str) -> Description:
-    """As `_check`, of a model of this project: it has its card."""
+    """Check a model of this project as `_check` does; it has its card."""
     description = load_checkpoint(staged).description
     (staged / STORED).write_text("{}\n", encoding="utf-8")  # `headlight remove` may remove it
     return replace(description, id=name)
@@ -338,14 +340,14 @@ MEASURED = {
     "projections": "the contexts times W_O, from the output of the attention",
     "lens": "the logits of the last layer's stream in the logit lens",
     "cached": "a row that is read with the cache of keys and values",
-    "padded": "the logits of a text that is padded beside a longer one",
+    "padded": "the logits of a text that is padded to the length of a longer one",
     "streamed": "the maps and rows that are computed block by block",
 }
 """The differences that the self-check measures, by their names on the card."""
 
 
 def made_card(folder: Path, description: Description, name: str, origin: str) -> ModelCard:
-    """Return the card of a foreign model: its sizes, its self-check, and its README."""
+    """Make the card of a foreign model from its sizes, its self-check and its README."""
     readme = readme_card(folder)
     config, prose = description.config, [f"A {description.architecture} from `{origin}`."]
     checks = {name: float(f"{far:.3g}") for name, far in description.checks.items()}
@@ -414,10 +416,10 @@ def _report(description: Description, target: Path) -> None:
 
 def _sub_folders(directory: Path) -> Sequence[Path]:
     try:
-        found = sorted(path for path in directory.iterdir() if path.is_dir())
+        folders = sorted(path for path in directory.iterdir() if path.is_dir())
     except FileNotFoundError:
         return []
-    return [path for path in found if not path.name.startswith((".", "_"))]
+    return [path for path in folders if not path.name.startswith((".", "_"))]
 
 
 def _first_line(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from headlight.settings import Settings, limits_of, variable_of
 
 def write_models(settings: Settings) -> None:
     """Print a table of the models, and every folder that cannot be used with the reason."""
-    # The reasons stand below the table; without a handler the log would print them as well.
+    # The reasons come below the table; without a handler the log would print them as well.
     logging.getLogger(Registry.__module__).addHandler(logging.NullHandler())
     registry = registry_of(settings)
     table = Table(
@@ -28,15 +28,15 @@ def write_models(settings: Settings) -> None:
     )
     for name in ("layers", "heads", "experts", "weights", "tokens"):
         table.add_column(name, justify="right", no_wrap=True)
-    for found in registry.descriptions.values():
-        config, moe = found.config, found.config.moe
+    for description in registry.descriptions.values():
+        config, moe = description.config, description.config.moe
         table.add_row(
-            found.id,
+            description.id,
             config.kind,
             str(config.n_layers),
             str(config.n_heads or "–"),
             f"{moe.top_k} of {moe.n_experts}" if moe else "dense",
-            _in_millions(found.n_parameters),
+            _in_millions(description.n_parameters),
             f"{config.max_tokens:,}" if config.max_tokens < NO_LIMIT else "no bound",
         )
     show(table)

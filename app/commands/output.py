@@ -42,7 +42,7 @@ class DestinationError(ValueError):
 
 
 def show(*items: RenderableType) -> None:
-    """Print, laid out for a terminal; into a pipe no line is wrapped or padded."""
+    """Print in the layout of a terminal; do not wrap or pad lines that go into a pipe."""
     if console.is_terminal:
         console.print(*items, markup=False)
         return

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 DERIVED: dict[str, Callable[[], str]] = {}
-"""Makes the parts of help that are lists of what the code has, by the mark that they replace."""
+"""Functions that make lists for the help from the code, by the mark that each list replaces."""
 
 
 class UsageError(ValueError):
@@ -89,7 +89,7 @@ class SettingsCommand(Command):
 
 def _values_at_commas(param: Any, ctx: Any) -> list[str] | None:
     value: str | None = param.resolve_envvar_value(ctx)
-    return None if value is None else [one.strip() for one in value.split(",") if one.strip()]
+    return None if value is None else [item.strip() for item in value.split(",") if item.strip()]
 
 
 class Group(TyperGroup):
@@ -135,8 +135,8 @@ def fail(message: str, *, code: int = 1) -> NoReturn:
 def reporting_errors() -> Iterator[None]:
     """Print an error of the block and end the command: 1, or 2 if the command line is wrong.
 
-    A `UsageError` is one, a file that does not exist, as Click counts it, and a corpus that cannot
-    be used.
+    The command line is wrong if the error is a `UsageError`, a missing file (as in Click) or a
+    corpus that cannot be used.
     """
     try:
         yield
@@ -167,7 +167,7 @@ def settings_of(**options: Any) -> Settings:
 
 
 def settings_with_models(**options: Any) -> Settings:
-    """As `settings_of`; end the command if a directory of models is named and does not exist."""
+    """Return the settings as `settings_of`; end the command if a named directory is missing."""
     settings = settings_of(**options)
     folder = settings.models_dir
     if folder is not None and not folder.is_dir():
@@ -231,7 +231,11 @@ def error_lines(error: ValidationError, name: Callable[[Sequence[str | int]], st
     from headlight.errors import validation_message
 
     return "\n".join(
-        f"{name(found['loc'])}: "
-        + ("unknown member" if found["type"] == "extra_forbidden" else validation_message(found))
-        for found in error.errors()
+        f"{name(details['loc'])}: "
+        + (
+            "unknown member"
+            if details["type"] == "extra_forbidden"
+            else validation_message(details)
+        )
+        for details in error.errors()
     )

@@ -161,7 +161,7 @@ def _request(form: type[Form], members: dict[str, Any], backend: Backend) -> For
 
 
 def _write_text(text: str, events: Iterator[GenerationEvent]) -> None:
-    """Write a text and each token; from a part of a character on, the rest at the end."""
+    """Print tokens as they arrive; hold back incomplete UTF-8 until the end."""
     written, is_whole = "", True
     for event in events:
         piece = text if isinstance(event, Started) else ""
@@ -242,7 +242,7 @@ def _print_trace(trace: Trace, kind: str) -> None:
 
 
 def _print_arrays(trace: Trace) -> None:
-    """Return the length of a long text, and the arrays of its trace."""
+    """Print the length of a long text, and the arrays of its trace."""
     texts = [tokens for tokens in (trace.tokens, trace.target_tokens) if tokens is not None]
     lengths = " and then ".join(f"{len(tokens):,} tokens" for tokens in texts)
     console.print(Text(f"{trace.model} reads {lengths}"), soft_wrap=True)
@@ -280,7 +280,7 @@ class Local:
         self.registry = registry_of(settings)
 
     def find(self, model: str) -> str:
-        """Return the id of a model, given its id or its folder; an id counts before a folder."""
+        """Return the id of a model, given its id or its folder; an id takes precedence."""
         registry, folder = self.registry, Path(model)
         if model in registry.ids or not folder.is_dir():
             return model
@@ -339,23 +339,23 @@ class Remote:
         return model
 
     def name_of(self, request: TraceRequest) -> str:
-        """As `Local`."""
+        """Return the id of the model that a request means, or the server's default."""
         with _plain_errors():
             return request.model or str(self.client.send(endpoints.models()).json()["default"])
 
     def answer(self, request: TraceRequest, media_type: str) -> bytes:
-        """As `Local`."""
+        """Return the body of the server's answer."""
         call = endpoints.trace(**request.model_dump(mode="json", exclude_unset=True))
         with _plain_errors():
             return self.client.send(replace(call, accept=media_type)).content
 
     def events(self, request: GenerateRequest) -> Iterator[GenerationEvent]:
-        """As `Local`."""
+        """Yield the server's events of a text that is continued."""
         with _plain_errors():
             yield from self.client.generate(**request.model_dump(exclude_unset=True))
 
     def card(self, model: str) -> Mapping[str, Any]:
-        """As `Local`."""
+        """Return a model's card."""
         with _plain_errors():
             card: dict[str, Any] = self.client.send(endpoints.model(model)).json()
             return card

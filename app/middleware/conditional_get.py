@@ -4,7 +4,7 @@ A browser keeps such a text and revalidates it: 304 is all that is sent if its t
 tag is a hash of the bytes as sent, so each content coding has its own. Traces and files set their
 coding and tag themselves; event streams are never buffered.
 
-Starlette tags files alone. Its GZipMiddleware compresses for a client that sends `gzip;q=0`, and
+Starlette tags only files. Its GZipMiddleware compresses for a client that sends `gzip;q=0`, and
 starlette-compress compresses event streams, and responses whose route negotiated their tag.
 """
 
@@ -111,7 +111,7 @@ class _BufferedResponse:
 
 
 def _is_open(headers: Headers) -> bool:
-    """Whether the route left coding and tag of its response open."""
+    """Return True for a text whose route set no Content-Encoding, ETag or Vary on the coding."""
     is_decided = "content-encoding" in headers or "etag" in headers
     is_decided |= "accept-encoding" in headers.get("vary", "").lower()
     return _media_type(headers) in COMPRESSED_TYPES and not is_decided

@@ -22,8 +22,8 @@ DISCARD_SECONDS = 1.0
 class Errors:
     """Turns plain-text errors and exceptions into problems (RFC 9457).
 
-    Starlette's ServerErrorMiddleware and ExceptionMiddleware were considered: they stand inside and
-    outside all other layers, and see no error response that a layer sends.
+    Starlette's ServerErrorMiddleware and ExceptionMiddleware were considered: they are the
+    outermost and the innermost layer, and see no error response that a layer sends.
     """
 
     def __init__(self, app: ASGIApp) -> None:

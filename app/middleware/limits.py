@@ -153,7 +153,7 @@ class RateLimiter:
 class RateLimit:
     """Rejects clients that ask too often, and sends all of them the state of their quota.
 
-    A valid key is a client of its own, wherever it is used.
+    Each valid key counts as one client, from whatever address it is sent.
     """
 
     def __init__(self, app: ASGIApp, per_minute: int, keys: KeyRing) -> None:
@@ -211,11 +211,11 @@ def client_of(scope: Scope) -> str:
 @lru_cache(maxsize=1024)
 def _network_of(address: str) -> str:
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:  # a proxy may name anything
         return ""
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    if found.ipv4_mapped:
-        return str(found.ipv4_mapped)
-    return str(ip_network((found, IPV6_PREFIX), strict=False))
+    if not isinstance(ip, IPv6Address):
+        return str(ip)
+    if ip.ipv4_mapped:
+        return str(ip.ipv4_mapped)
+    return str(ip_network((ip, IPV6_PREFIX), strict=False))

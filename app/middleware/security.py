@@ -28,7 +28,10 @@ _RESPONSE_HEADERS = ["Content-Location", "ETag", "X-Request-ID", *_QUOTA_HEADERS
 
 
 def is_guarded(scope: Scope) -> bool:
-    """Whether a request calls the API or reads metrics; the page and the probes are open."""
+    """Return True if a request needs a key: a call of the API, or a read of the metrics.
+
+    The page and the probes need none.
+    """
     return scope["type"] == "http" and str(scope["path"]).startswith(GUARDED)
 
 
@@ -60,7 +63,7 @@ class Cors(CORSMiddleware):
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Starlette's answer, or a problem if the preflight is rejected."""
+        """Return Starlette's answer, or a problem if the preflight is rejected."""
         response = super().preflight_response(request_headers)
         if response.status_code < 400:
             return response
@@ -80,12 +83,12 @@ class KeyRing:
 
     def valid_key(self, headers: Headers) -> str | None:
         """Return a name for the first valid key that a request shows; None if it shows none."""
-        found = None
+        key_name = None
         for key in shown_keys(headers):
             for digest in self._digests:
                 if hmac.compare_digest(_digest(key), digest):
-                    found = found or digest.hex()
-        return found
+                    key_name = key_name or digest.hex()
+        return key_name
 
 
 class ApiKeys:
@@ -174,8 +177,8 @@ class SecurityHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = {name.lower() for name, _ in message["headers"]}
-                safe = [header for header in self.headers if header[0] not in own]
+                set_by_route = {name.lower() for name, _ in message["headers"]}
+                safe = [header for header in self.headers if header[0] not in set_by_route]
                 message = {**message, "headers": [*message["headers"], *safe]}
             await send(message)
 

@@ -1,11 +1,11 @@
 """Descriptions of foreign models without Transformers, which takes seconds to import.
 
 A foreign model is described by its self-check, when it is loaded. `headlight add` writes that
-description beside the model, into `headlight.json`. A folder without one, or with one that belongs
-to other files, is described by its config alone until the model is loaded.
+description into the model's folder, as `headlight.json`. A folder without one, or with one that
+belongs to other files, is described only by its config until the model is loaded.
 
-A self-check takes seconds, so what it found is kept in the models directory, in `.checks`: it
-runs once for each state of a model's files and each version of the code (`load_checked`).
+A self-check takes seconds, so its result is kept in the models directory, in `.checks`: it runs
+once for each state of a model's files and each version of the code (`load_checked`).
 """
 
 import hashlib
@@ -71,7 +71,7 @@ Line = Annotated[str, StringConstraints(max_length=500)]
 
 
 class Stored(BaseModel):
-    """The file `headlight.json`: what the self-check of a model found, and of which files."""
+    """The file `headlight.json`: the result of a model's self-check, and a hash of its files."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -106,7 +106,7 @@ def load_checked(
 
     Args:
         folder: of the model.
-        checks: the directory that keeps the results, if it can be written to; None: none does.
+        checks: the directory that keeps the results, if it can be written to; None: not kept.
         device: of the weights.
         dtype: of the weights.
         on_progress: called with the share that is done.
@@ -136,10 +136,10 @@ def require_transformers() -> None:
 
 
 def write_description(folder: Path, description: Description) -> None:
-    """Write what the self-check of a model found into its folder."""
-    found = {name: getattr(description, name) for name in _OF_DESCRIPTION}
-    found["omitted"] = {name: reason[:500] for name, reason in description.omitted.items()}
-    text = Stored(files=_digest(read_folder(folder)), **found).model_dump_json()
+    """Write the result of a model's self-check into its folder."""
+    fields = {name: getattr(description, name) for name in _OF_DESCRIPTION}
+    fields["omitted"] = {name: reason[:500] for name, reason in description.omitted.items()}
+    text = Stored(files=_digest(read_folder(folder)), **fields).model_dump_json()
     write_atomically(folder / STORED, lambda path: path.write_text(text, encoding="utf-8"))
 
 
@@ -151,18 +151,18 @@ def read_description(folder: Path) -> tuple[Description, bool]:
             not allowed.
     """
     require_transformers()
-    read = read_folder(folder)
+    foreign_folder = read_folder(folder)
     card = card_of(folder)
-    stored = _stored(read)
+    stored = _stored(foreign_folder)
     if stored is None:
-        return _guess(read, card), False
-    found = {name: getattr(stored, name) for name in _OF_DESCRIPTION}
+        return _guess(foreign_folder, card), False
+    fields = {name: getattr(stored, name) for name in _OF_DESCRIPTION}
     heads = read_profile(folder, stored.revision)
-    return Description(id=folder.name, card=card, heads=heads, **found), True
+    return Description(id=folder.name, card=card, heads=heads, **fields), True
 
 
 def card_of(folder: Path) -> ModelCard:
-    """Return the card that was made for a foreign model, or one of its own README."""
+    """Return the card that was made for a foreign model, or one made from its README."""
     if (folder / CARD).exists():
         return read_card(require_file(folder, CARD, MAX_BYTES[CARD]))
     return readme_card(folder)
@@ -179,18 +179,18 @@ def _stored(folder: ForeignFolder) -> Stored | None:
 
 
 def _state_of(folder: ForeignFolder, device: str, dtype: torch.dtype) -> str:
-    """Return a hash of files, code, versions, device, kernels and dtype: of a self-check.
+    """Return a hash of all that a self-check depends on: files, code, versions, device and dtype.
 
-    A file of weights counts by its inode, size and times, of which no program sets that of its last
-    change: a file that another model brings is never taken for it.
+    A file of weights counts by its inode, size and times. No program can set the time of the last
+    change of an inode, so the file of another model is never taken for it.
     """
     versions = [version(name) for name in ("headlight", "transformers", "torch")]
     parts: list[object] = [_digest(folder), *versions, device, str(dtype), _state_of_code()]
     parts.append(torch.backends.cpu.get_cpu_capability())  # other kernels round differently
     for path in sorted({*folder.weight_files, *folder.path.glob("*token*")}):
-        found = path.stat()
-        parts += [path.name, found.st_dev, found.st_ino, found.st_size]
-        parts += [found.st_mtime_ns, found.st_ctime_ns]
+        status = path.stat()
+        parts += [path.name, status.st_dev, status.st_ino, status.st_size]
+        parts += [status.st_mtime_ns, status.st_ctime_ns]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -220,8 +220,8 @@ def _keep(path: Path, model: "ForeignModel") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = _kept_type().dump_json((model.description.revision, model.checked))
     write_atomically(path, lambda temporary: temporary.write_bytes(content))
-    kept = sorted(path.parent.glob("*.json"), key=lambda one: one.stat().st_mtime)
-    for old in kept[:-MAX_KEPT_CHECKS]:
+    checks = sorted(path.parent.glob("*.json"), key=lambda check: check.stat().st_mtime)
+    for old in checks[:-MAX_KEPT_CHECKS]:
         old.unlink(missing_ok=True)
 
 

@@ -21,7 +21,7 @@ SHARE = 0.75
 
 
 class NoRoom(ValueError):
-    """A model does not fit beside what is in use, or not at all.
+    """A model does not fit next to the models in use, or not at all.
 
     Args:
         needed: bytes of the model.
@@ -30,9 +30,9 @@ class NoRoom(ValueError):
     """
 
     def __init__(self, needed: int, limit: int, in_use: int) -> None:
-        beside = f", {in_gb(in_use)} of them in use" if in_use else ""
+        used = f", {in_gb(in_use)} of them in use" if in_use else ""
         super().__init__(
-            f"it needs {in_gb(needed)} of memory, and models may have {in_gb(limit)}{beside}"
+            f"it needs {in_gb(needed)} of memory, and models may have {in_gb(limit)}{used}"
         )
         self.needed, self.limit, self.in_use = needed, limit, in_use
 
@@ -77,8 +77,8 @@ class ModelMemory:
         """
         with self._lock:
             going = self._going(n_bytes, pass_bytes)
-            for other in going:
-                self._drop(other)
+            for unloaded in going:
+                self._drop(unloaded)
             self._bytes[model], self._passes[model] = n_bytes, pass_bytes
         if going:
             collect()
@@ -123,12 +123,12 @@ class ModelMemory:
                 return idle[:going]
             if going < len(idle):
                 del staying[idle[going]]
-        alone = n_bytes + pass_bytes
-        in_use = needed - alone if alone <= self.limit else 0
-        raise NoRoom(alone, self.limit, in_use)
+        own_bytes = n_bytes + pass_bytes
+        in_use = needed - own_bytes if own_bytes <= self.limit else 0
+        raise NoRoom(own_bytes, self.limit, in_use)
 
     def _needed(self, staying: Iterable[str], n_bytes: int, pass_bytes: int) -> int:
-        """Bytes of some models and of another one, with the largest pass of any."""
+        """Return the bytes of some models and of another one, with the largest pass of any."""
         models = list(staying)
         weights = sum(self._bytes[model] for model in models)
         passes = [self._passes[model] for model in models]
@@ -136,10 +136,10 @@ class ModelMemory:
 
 
 def pass_bytes_of(config: Architecture, n_tokens: int, max_elements: int, itemsize: int) -> int:
-    """Bytes that the largest pass over a text takes beside the weights.
+    """Return the bytes that the largest pass over a text takes in addition to the weights.
 
-    They are those of the captured numbers, and of the larger of two: the logits, or one layer with
-    the scores, the mask and the weights of its heads in float32.
+    It holds the captured numbers, and the larger of two: the logits, or one layer with the scores,
+    the mask and the weights of its heads in float32.
 
     Args:
         config: of the model.
@@ -159,22 +159,22 @@ def budget_of(device: torch.device, *, limit: int = 0, workers: int = 1) -> int 
     Args:
         device: of the weights.
         limit: of the settings; 0: three quarters of the device's memory, shared by the workers.
-        workers: processes that load models of their own.
+        workers: the number of processes, each of which loads its own models.
     """
     if limit:
         return limit
     if device.type == "cuda":
         _, whole = torch.cuda.mem_get_info(device)
     else:
-        found = memory_bytes()
-        if found is None:
+        machine_bytes = memory_bytes()
+        if machine_bytes is None:
             return None
-        whole = found
+        whole = machine_bytes
     return int(SHARE * whole) // workers
 
 
 def collect() -> None:
-    """Return the memory of models that went: they refer to themselves through their hooks."""
+    """Collect the garbage of dropped models, whose hooks make reference cycles."""
     was_frozen = gc.get_freeze_count() > 0  # as a server is after its start
     gc.unfreeze()
     gc.collect()

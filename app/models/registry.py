@@ -35,7 +35,7 @@ from headlight.settings import Settings
 logger = logging.getLogger(__name__)
 
 CHECKS = ".checks"
-"""The directory, among the models of a user, of what self-checks found."""
+"""The directory of the results of self-checks, in the user's models directory."""
 MODEL_NAME = re.compile(r"\w[\w .+-]*")
 MAX_REASON_CHARACTERS = 300
 DESCRIBE_SECONDS = 10.0
@@ -67,7 +67,7 @@ class Registry:
         precision: of the weights.
         memory: of the loaded models.
         pass_bytes: the bytes of a model's largest pass; None: they are not counted.
-        checks: the directory that keeps the results of self-checks; None: none does.
+        checks: the directory that keeps the results of self-checks; None: they are not kept.
 
     ``is_alone`` is set by a process that runs a server and nothing else (`load_foreign`).
     """
@@ -109,7 +109,7 @@ class Registry:
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids of all models, damaged ones included."""
+        """The ids of all models, including damaged ones."""
         return frozenset(self._folders)
 
     def add(self, folder: Path) -> None:
@@ -120,24 +120,24 @@ class Registry:
         self._describe(folder)
 
     def watch(self, parent: Path) -> None:
-        """Add a directory of models, which may come to be later."""
+        """Add a directory of models, which need not exist yet."""
         self._parents = (*self._parents, parent)
         self.refresh()
 
     def has_changed(self) -> bool:
-        """Whether folders were added to the directories, or removed, since `refresh`."""
+        """Return True if folders were added to or removed from the directories since `refresh`."""
         return self._seen != _changes(self._parents)
 
     def refresh(self) -> None:
-        """Add the models whose folders are new in the directories, and drop those that went."""
+        """Add the models whose folders are new in the directories, and drop those that are gone."""
         with self._refreshing:
             self._seen = _changes(self._parents)
-            found = {folder.name: folder for folder in _model_folders(self._parents, quiet=True)}
-            for name, folder in found.items():
+            folders = {folder.name: folder for folder in _model_folders(self._parents, quiet=True)}
+            for name, folder in folders.items():
                 if name not in self._folders:
                     self.add(folder)
             for name, folder in list(self._folders.items()):
-                if folder.parent in self._parents and name not in found:
+                if folder.parent in self._parents and name not in folders:
                     self._remove(name)
 
     def describe(self, model: str | None = None) -> Description:
@@ -156,7 +156,9 @@ class Registry:
     @property
     def max_tokens(self) -> dict[str, int]:
         """The longest text that each model reads, by id."""
-        return {model: found.config.max_tokens for model, found in self.descriptions.items()}
+        return {
+            model: description.config.max_tokens for model, description in self.descriptions.items()
+        }
 
     def checkpoint(self, model: str | None = None) -> Served:
         """Return the model itself, loaded on first use; the default one for None.
@@ -165,8 +167,8 @@ class Registry:
             Problem: as `describe`; 503, the weights cannot be loaded or do not fit into the memory.
         """
         model = self.describe(model).id
-        if (found := self.memory.get(model)) is not None:
-            return found
+        if (loaded := self.memory.get(model)) is not None:
+            return loaded
         with self._lock:
             lock = self._load_locks[model]
         with lock:
@@ -205,11 +207,11 @@ class Registry:
             yield model
 
     def is_loaded(self, model: str) -> bool:
-        """Whether `checkpoint` would not have to load it."""
+        """Return True if the model is in memory, so that `checkpoint` need not load it."""
         return model in self.memory
 
     def is_foreign(self, model: str) -> bool:
-        """Whether another library's model, which takes seconds to load and to check."""
+        """Return True for another library's model, which takes seconds to load and to check."""
         return model in self._foreign
 
     def status(self, model: str) -> ModelStatus:
@@ -294,7 +296,7 @@ class Registry:
         self._unchecked.discard(model)
         self.unavailable = {name: why for name, why in self.unavailable.items() if name != model}
         self.descriptions = {
-            name: found for name, found in self.descriptions.items() if name != model
+            name: description for name, description in self.descriptions.items() if name != model
         }
         self.memory.drop(model)
 
@@ -306,12 +308,17 @@ class Registry:
         # New maps, because another thread may be reading the old ones.
         self.unavailable = {**self.unavailable, name: reason}
         self.descriptions = {
-            model: found for model, found in self.descriptions.items() if model != folder.name
+            model: description
+            for model, description in self.descriptions.items()
+            if model != folder.name
         }
 
 
 def _described(folder: Path) -> tuple[Description, bool, bool]:
-    """Describe the model in a folder; whether it is foreign, and whether a self-check made that."""
+    """Return the description of the model in a folder, and two flags.
+
+    The first: it is foreign. The second: a self-check made the description.
+    """
     _require_own(folder)
     if not is_foreign(folder):
         return describe(folder), False, True
@@ -348,7 +355,11 @@ def within(seconds: float, read: Callable[[Path], Result], folder: Path) -> Resu
 
 
 def registry_of(settings: Settings) -> Registry:
-    """Return models, device and threads of the settings, or ValueError for the device."""
+    """Return the registry of the models, with the device and the threads of the settings.
+
+    Raises:
+        ValueError: the device does not exist.
+    """
     parents = [path for path in (settings.zoo_dir, settings.models_dir) if path]
     device = choose_device(settings.device)
     if settings.threads:
@@ -356,9 +367,9 @@ def registry_of(settings: Settings) -> Registry:
     budget = budget_of(device, limit=settings.memory_bytes, workers=settings.workers)
     precision = choose_precision(settings.precision, device)
 
-    def pass_bytes(found: Description) -> int:
-        n_tokens = min(found.config.max_tokens, settings.max_characters)
-        return pass_bytes_of(found.config, n_tokens, settings.max_cells, precision.itemsize)
+    def pass_bytes(description: Description) -> int:
+        n_tokens = min(description.config.max_tokens, settings.max_characters)
+        return pass_bytes_of(description.config, n_tokens, settings.max_cells, precision.itemsize)
 
     registry = Registry(
         parents,
@@ -412,7 +423,7 @@ def _require_own(folder: Path) -> None:
 
 
 def _shown(text: str, limit: int = MAX_REASON_CHARACTERS) -> str:
-    """Text of a stranger's folder on one line, cut, and without what cannot be printed."""
+    """Return text of a stranger's folder as one short line of printable characters."""
     line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 

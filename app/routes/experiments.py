@@ -31,7 +31,7 @@ router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute
 
 
 def known_experiments() -> Mapping[str, Experiment]:
-    """Every experiment, imported when one is first asked for: they need what trains models."""
+    """Return every experiment, imported on the first call: they import what trains models."""
     from headlight.model.lab.experiments.registry import EXPERIMENTS
 
     return EXPERIMENTS
@@ -58,19 +58,19 @@ async def experiment(
     return experiment_answer(_require(experiment))
 
 
-def experiment_answer(found: Experiment) -> ExperimentAnswer:
+def experiment_answer(definition: Experiment) -> ExperimentAnswer:
     """Return the description of an experiment as it is sent."""
     return ExperimentAnswer(
-        id=found.id,
-        title=found.title,
-        is_streamed=found.is_streamed,
-        see=found.see,
-        field=found.field,
-        sources=[SourceAnswer(title=each.title, url=each.url) for each in found.sources],
-        parameters=found.parameters.model_json_schema(),
+        id=definition.id,
+        title=definition.title,
+        is_streamed=definition.is_streamed,
+        see=definition.see,
+        field=definition.field,
+        sources=[SourceAnswer(title=each.title, url=each.url) for each in definition.sources],
+        parameters=definition.parameters.model_json_schema(),
         arrays={
             name: QuantityAnswer(axes=each.axes.split(), unit=each.unit, help=each.help)
-            for name, each in found.quantities.items()
+            for name, each in definition.quantities.items()
         },
         growing=list(GROWING),
     )
@@ -121,10 +121,12 @@ async def run_experiment(
 
     Parameters that are omitted have their defaults; `{}` is a request.
     """
-    found = _require(experiment)
-    offered = (EVENT_STREAM, JSON) if found.is_streamed else (JSON, EVENT_STREAM)
+    definition = _require(experiment)
+    offered = (EVENT_STREAM, JSON) if definition.is_streamed else (JSON, EVENT_STREAM)
     form = negotiate(request.headers.get("accept", ""), offered)
-    run = stack.enter_context(services.experiments.run(found, _validated(found, parameters)))
+    run = stack.enter_context(
+        services.experiments.run(definition, _validated(definition, parameters))
+    )
     if form == JSON:
         body = await run.result(client_left(request))
         return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})

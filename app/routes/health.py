@@ -24,8 +24,8 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 async def limits(services: ServicesDep) -> dict[str, LimitAnswer]:
     """Every limit in force."""
     registry = services.registry
-    found = limits_of(services.settings, registry.max_tokens, registry.memory.limit)
-    return {name: LimitAnswer.model_validate(asdict(limit)) for name, limit in found.items()}
+    by_name = limits_of(services.settings, registry.max_tokens, registry.memory.limit)
+    return {name: LimitAnswer.model_validate(asdict(limit)) for name, limit in by_name.items()}
 
 
 @router.get("/healthz", tags=["health"])

@@ -54,8 +54,8 @@ async def models(request: Request, services: ServicesDep) -> ModelsAnswer:
     return ModelsAnswer(
         default=registry.default,
         models=[
-            model_summary(found, registry.status(found.id))
-            for found in registry.descriptions.values()
+            model_summary(description, registry.status(description.id))
+            for description in registry.descriptions.values()
         ],
         unavailable=[
             UnavailableModel(id=model, reason=reason)
@@ -70,8 +70,8 @@ async def model(
     model: Annotated[str, Path(description="The model's id.")], services: ServicesDep
 ) -> ModelAnswer:
     """One model's card, with its sites and figures."""
-    found = services.registry.describe(model)
-    return model_answer(found, services.registry.status(found.id))
+    description = services.registry.describe(model)
+    return model_answer(description, services.registry.status(description.id))
 
 
 _FILE: dict[int | str, dict[str, Any]] = {
@@ -141,26 +141,26 @@ def _chosen_weights(
     except ValueError as error:
         detail = f"the model '{model}' does not offer its weights: {error}"
         raise Problem(422, "no-weights", detail) from error
-    found: dict[str, Weight] = {}
+    chosen: dict[str, Weight] = {}
     for glob in globs:
         names = fnmatch.filter(known, glob)
         if not names:
             detail = f"no weight of the model '{model}' matches {echo(glob)}"
             raise Problem(422, "unknown-weight", f"{detail}; it has {_kinds(known)}")
-        found |= {name: known[name] for name in names}
-    actual = sum(prod(weight.shape) for weight in found.values())
+        chosen |= {name: known[name] for name in names}
+    actual = sum(prod(weight.shape) for weight in chosen.values())
     if actual > limit:
         raise over_limit("weights", limit=limit, actual=actual, way_out="name fewer matrices")
-    return {name: weight for name, weight in known.items() if name in found}
+    return {name: weight for name, weight in known.items() if name in chosen}
 
 
 def _kinds(names: Iterable[str]) -> str:
-    """Return the names, each once for all layers."""
+    """Join the names of weights by commas, each once for all layers."""
     return ", ".join(dict.fromkeys(re.sub(r"\.\d+\.", ".*.", name) for name in names))
 
 
 def _file_of(header: bytes, weights: Mapping[str, Weight]) -> Iterator[bytes]:
-    """Yield a file whose matrices are read one after another."""
+    """Yield the file in pieces; each matrix is read when its turn comes."""
     yield header
     for weight in weights.values():
         yield from raw_chunks(weight.read())
@@ -196,8 +196,8 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
         licence=card.licence,
         normalization=NormalizationAnswer(
             replacements=[
-                ReplacementAnswer(**found._asdict())
-                for found in description.normalization.replacements
+                ReplacementAnswer(**replacement._asdict())
+                for replacement in description.normalization.replacements
             ],
             lowers_capitals=description.normalization.lowers_capitals,
         ),

@@ -63,18 +63,18 @@ async def experiments(request: Request, services: ServicesDep) -> Response:
 def card(model: str, request: Request, services: ServicesDep) -> Response:
     """Return the card of one model, off the event loop."""
     description = services.registry.describe(model)
-    found = description.card
+    model_card = description.card
     context: dict[str, Any] = {
         "id": description.id,
-        "title": found.title or description.id,
+        "title": model_card.title or description.id,
         "facts": {
-            "Licence": [found.licence],
-            "Trained on": found.trained_on,
-            "Attribution": found.attribution,
-            **{name.capitalize(): _lines_of(value) for name, value in flatten(found.training)},
+            "Licence": [model_card.licence],
+            "Trained on": model_card.trained_on,
+            "Attribution": model_card.attribution,
+            **{name.capitalize(): _lines_of(value) for name, value in flatten(model_card.training)},
             "Revision": [description.revision],
         },
-        "prose": prose_of(to_markdown(found)),
+        "prose": prose_of(to_markdown(model_card)),
     }
     return _templates.TemplateResponse(request, "card.html", context, headers=_REVALIDATE)
 
@@ -153,7 +153,7 @@ async def start() -> Response:
 
 @lru_cache(maxsize=64)  # as many as there are models; a hostile one takes seconds
 def prose_of(markdown: str) -> str:
-    """Markdown as HTML, its headings one level below that of the page."""
+    """Render Markdown as HTML, its headings one level below that of the page."""
     from markdown_it import MarkdownIt  # 20 ms of a start, which only a card needs
 
     # A card may be a stranger's: its tags are text, and it brings no pictures from elsewhere.

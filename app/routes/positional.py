@@ -95,8 +95,8 @@ def _of_sizes(request: PositionalRequest) -> PositionalRequest:
     for size in ("width", "heads"):
         value = getattr(request, size)
         if size == needed and (value is None or (size == "width" and value % 2)):
-            found = "is missing" if value is None else f"({value}) is odd"
-            raise _invalid(f"{size} {found}; {scheme} positions need {_MEANING[scheme]}")
+            fault = "is missing" if value is None else f"({value}) is odd"
+            raise _invalid(f"{size} {fault}; {scheme} positions need {_MEANING[scheme]}")
         if size != needed and value is not None:
             raise _invalid(f"{scheme} positions have no {size}, but {needed}; leave {size} out")
     return request

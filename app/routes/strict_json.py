@@ -23,7 +23,7 @@ class JsonRoute(APIRoute):
     """A route whose body, if it has one, must be strict JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler behind a stricter reader."""
+        """Return FastAPI's handler behind a stricter reader."""
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
 
@@ -75,7 +75,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _why_malformed(body: bytes, error: orjson.JSONDecodeError) -> tuple[str, int]:
-    """Return the fault and its character; its byte if the body is not text."""
+    """Return the fault and its position: in characters, or in bytes if the body is not UTF-8."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as damage:

@@ -194,9 +194,9 @@ async def kept_trace(
     sent_as = negotiate_format(request.headers, query.dtype, triangle=query.triangle)
     answer = services.traces.kept(trace_id)
     if answer is None:
-        others = "with several workers another one may hold it; "
-        others = others if services.settings.workers > 1 else ""
-        detail = f"the trace '{trace_id}' is not kept here; {others}POST it to {_POST} again"
+        other_workers = "with several workers another one may hold it; "
+        other_workers = other_workers if services.settings.workers > 1 else ""
+        detail = f"the trace '{trace_id}' is not kept here; {other_workers}POST it to {_POST} again"
         raise _unknown_trace(detail)
     sent_as = sent_as.sized(answer.n_bytes)
     tag = await services.traces.tag(answer, sent_as, client_left(request))

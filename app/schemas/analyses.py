@@ -51,7 +51,7 @@ class PredictionsRequest(Request):
 
     @property
     def samples(self) -> bool:
-        """Whether probabilities of being sampled are asked for."""
+        """True if probabilities of being sampled are asked for."""
         return not (self.temperature is self.top_k is self.top_p is None)
 
 

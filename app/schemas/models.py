@@ -350,8 +350,8 @@ class ModelsAnswer(Answer):
         Raises:
             KeyError: there is no such model.
         """
-        for found in self.models:
-            if found.id == model:
-                return found
-        known = ", ".join(found.id for found in self.models)
+        for summary in self.models:
+            if summary.id == model:
+                return summary
+        known = ", ".join(summary.id for summary in self.models)
         raise KeyError(f"there is no model {model!r}; the models are {known}")

@@ -150,7 +150,7 @@ class TraceOptions(Request):
 
     @property
     def is_observed(self) -> bool:
-        """Whether maps or rows of attention are asked for, so that the text may be long."""
+        """True if maps or rows of attention are asked for, so that the text may be long."""
         return self.resolution is not None or self.queries is not None
 
     @property
@@ -238,11 +238,11 @@ class TracesRequest(TraceOptions):
         names = type(self).model_fields.keys() - {"ids", "texts", "targets"}
         options = {name: getattr(self, name) for name in names}
         member = "text" if self.ids is None else "ids"
-        read: Sequence[Any] = (self.texts if self.ids is None else self.ids) or ()
-        targets: Sequence[str | None] = self.targets or [None] * len(read)
+        texts: Sequence[Any] = (self.texts if self.ids is None else self.ids) or ()
+        targets: Sequence[str | None] = self.targets or [None] * len(texts)
         return [
-            TraceRequest(**{member: one}, target=target, **options)
-            for one, target in zip(read, targets, strict=True)
+            TraceRequest(**{member: text}, target=target, **options)
+            for text, target in zip(texts, targets, strict=True)
         ]
 
 

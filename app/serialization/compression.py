@@ -45,7 +45,7 @@ def compressed(
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Small pieces as one: each call of a compressor costs, whatever it is given."""
+    """Yield small pieces joined together: each call of a compressor has a fixed cost."""
     waiting: list[bytes] = []
     n_bytes = 0
     for piece in pieces:
@@ -58,7 +58,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _compressor(coding: Coding, level: int) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
-    """Compresses a piece; ends the content."""
+    """Return two functions: one compresses a piece, the other ends the content."""
     if coding == "br":
         brotlied = brotli.Compressor(quality=level)
         return brotlied.process, brotlied.finish

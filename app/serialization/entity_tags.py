@@ -20,7 +20,7 @@ def content_tag(content: bytes) -> str:
 
 
 def is_known(tag: str, if_none_match: Iterable[str]) -> bool:
-    """Whether a client has the content of that tag, by its If-None-Match headers.
+    """Return True if the If-None-Match headers of a client name that tag.
 
     Weak tags count as strong ones here (RFC 9110, section 13.1.2).
     """

@@ -55,7 +55,7 @@ FRAME_BYTES = 1024
 
 
 def size_estimate(answer: Sendable, sent_as: ResponseFormat) -> int:
-    """Return the bytes that an answer takes in a format at most, from its shapes alone."""
+    """Return the most bytes that an answer takes in a format; only its shapes decide it."""
     is_file = sent_as.media_type == SAFETENSORS
     n_bytes = FRAME_BYTES + _metadata_bytes(answer)
     for name, shape, dtype in sent_arrays(answer, sent_as):
@@ -69,7 +69,7 @@ def _metadata_bytes(answer: Sendable) -> int:
     """Return the bytes of all but arrays as JSON, doubled, as a file escapes quotes."""
     members: list[Any] = [answer.members()]
     if isinstance(answer, Answer):
-        members.append({name: dict(found.metadata) for name, found in answer.analyses.items()})
+        members.append({name: dict(result.metadata) for name, result in answer.analyses.items()})
     return 2 * len(orjson.dumps(members))
 
 
@@ -81,9 +81,9 @@ def _as_json(shape: tuple[int, ...], dtype: str) -> int:
 def entity_tag(answer: Answer, sent_as: ResponseFormat) -> str:
     """Return the strong tag of an answer in a format, quotes included (RFC 9110, section 8.8.3).
 
-    A hash of the numbers and the format, so it is known without encoding anything. A trace that is
-    computed again may differ in its last bits, as texts that share a pass are added up in another
-    order, and then has another tag.
+    It is a hash of the numbers and the format, so nothing is encoded for it. A trace that is
+    computed again may differ in its last bits, as a pass over several texts sums in another order,
+    and then has another tag.
     """
     described = (sent_as.media_type, sent_as.dtype, str(sent_as.triangle), sent_as.coding)
     made_by = (version("headlight"), "" if sent_as.coding == "identity" else LIBRARIES)

@@ -1,9 +1,9 @@
 """A Trace as JSON or as one safetensors file, whole or with causal arrays packed.
 
 Both carry the same members. JSON nests the numbers in lists; safetensors keeps the arrays by site
-name and everything else as JSON in `__metadata__`, so that a client needs `safetensors.numpy.load`
-alone. A large answer is written in chunks: writing numbers holds the interpreter lock, and other
-threads run between two chunks.
+name and everything else as JSON in `__metadata__`, so that a client needs only
+`safetensors.numpy.load`. A large answer is written in chunks: writing numbers holds the
+interpreter lock, and other threads run between two chunks.
 
 The writer of the safetensors library copies everything twice while it holds that lock, 50 ms and
 more for the largest answer; the tests read with its reader.
@@ -59,11 +59,11 @@ class Answer:
     trace: Trace
     analyses: Mapping[str, Result]
     tiles: tuple[str, ...] = ()
-    """The attentions whose queries and keys are kept beside the answer."""
+    """The attentions whose queries and keys are kept, so that tiles can be computed."""
 
     @cached_property
     def n_bytes(self) -> int:
-        """About the bytes it takes in memory, or sent uncompressed."""
+        """An estimate of its bytes, in memory or sent uncompressed."""
         arrays = sum(array.data.nbytes for _, array in self.arrays())
         tokens = (*self.trace.tokens, *(self.trace.target_tokens or ()))
         return arrays + TOKEN_BYTES * len(tokens)
@@ -76,7 +76,7 @@ class Answer:
     @cached_property
     def digest(self) -> str:
         """A hash of all that may be sent: equal ones are equal bytes, whatever the format."""
-        metadata = {name: dict(found.metadata) for name, found in self.analyses.items()}
+        metadata = {name: dict(result.metadata) for name, result in self.analyses.items()}
         digest = hashlib.sha256(orjson.dumps([self.members(), metadata]))
         for name, array in self.arrays():
             described = [name, array.axes, array.data.dtype.str, array.data.shape]
@@ -91,11 +91,11 @@ class Answer:
     def arrays(self) -> Iterator[tuple[str, NamedArray]]:
         """Yield the arrays of the trace by site, and those of the analyses."""
         yield from self.trace.tensors.items()
-        for name, found in self.analyses.items():
-            yield from ((f"analyses.{name}.{key}", array) for key, array in found.arrays.items())
+        for name, result in self.analyses.items():
+            yield from ((f"analyses.{name}.{key}", array) for key, array in result.arrays.items())
 
     def members(self) -> dict[str, Any]:
-        """Everything but arrays, ready for JSON."""
+        """Return everything but arrays, ready for JSON."""
         trace = self.trace
         return {
             "id": self.id,
@@ -114,10 +114,10 @@ class Answer:
     def _observed(self) -> dict[str, Any]:
         """Return the members of a trace with maps or rows."""
         trace = self.trace
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         if trace.resolution is not None:
-            found |= {"resolution": trace.resolution, "tiles": list(self.tiles)}
-        return found if trace.queries is None else found | {"queries": trace.queries}
+            members |= {"resolution": trace.resolution, "tiles": list(self.tiles)}
+        return members if trace.queries is None else members | {"queries": trace.queries}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,11 +129,11 @@ class Arrays:
 
     @property
     def n_bytes(self) -> int:
-        """About the bytes they take in memory, or sent uncompressed."""
+        """An estimate of their bytes, in memory or sent uncompressed."""
         return sum(array.data.nbytes for array in self.tensors.values())
 
     def members(self) -> Mapping[str, Any]:
-        """Everything but arrays, ready for JSON."""
+        """Return everything but arrays, ready for JSON."""
         return self.metadata
 
 
@@ -145,7 +145,7 @@ class Answers:
 
     @property
     def n_bytes(self) -> int:
-        """About the bytes they take in memory, or sent uncompressed."""
+        """An estimate of their bytes, in memory or sent uncompressed."""
         return sum(answer.n_bytes for answer in self.answers)
 
     @property
@@ -158,11 +158,11 @@ class Answers:
         }
 
     def members(self) -> dict[str, Any]:
-        """Everything but arrays, ready for JSON."""
+        """Return everything but arrays, ready for JSON."""
         return {
             "traces": [
                 answer.members()
-                | {"analyses": {name: found.metadata for name, found in answer.analyses.items()}}
+                | {"analyses": {name: result.metadata for name, result in answer.analyses.items()}}
                 for answer in self.answers
             ]
         }
@@ -201,10 +201,11 @@ def sent_arrays(
 ) -> Iterator[tuple[str, tuple[int, ...], str]]:
     """Yield the name, the whole shape and the type of each array that is sent in that format."""
     for site, array in answer.tensors.items():
-        own = _exact(sent_as) if ".analyses." in site else sent_as  # of one text among several
-        yield site, array.data.shape, _sent_type(site, array, own)
-    for name, found in answer.analyses.items() if isinstance(answer, Answer) else ():
-        for key, array in found.arrays.items():
+        # Of several texts, the arrays of analyses are among the tensors; they are never rounded.
+        array_format = _exact(sent_as) if ".analyses." in site else sent_as
+        yield site, array.data.shape, _sent_type(site, array, array_format)
+    for name, result in answer.analyses.items() if isinstance(answer, Answer) else ():
+        for key, array in result.arrays.items():
             dtype = _sent_type(key, array, _exact(sent_as))
             yield f"analyses.{name}.{key}", array.data.shape, dtype
 
@@ -216,8 +217,8 @@ def _json_of(answer: Sendable, sent_as: ResponseFormat) -> Iterator[bytes]:
     document: dict[str, Any] = {**answer.members(), "tensors": _documents(answer.tensors, sent_as)}
     if isinstance(answer, Answer):
         document["analyses"] = {
-            name: {**_documents(found.arrays, _exact(sent_as)), **found.metadata}
-            for name, found in answer.analyses.items()
+            name: {**_documents(result.arrays, _exact(sent_as)), **result.metadata}
+            for name, result in answer.analyses.items()
         }
     if answer.n_bytes > WHOLE_BYTES:
         return _json_value(document)
@@ -277,7 +278,7 @@ def _safetensors_of(answer: Sendable, sent_as: ResponseFormat) -> Iterator[bytes
     for name, analysis in answer.analyses.items():
         for key, array in analysis.arrays.items():
             arrays[f"analyses.{name}.{key}"] = _sent(key, array, exact)
-    analyses = {name: found.metadata for name, found in answer.analyses.items()}
+    analyses = {name: result.metadata for name, result in answer.analyses.items()}
     return _file(arrays, answer.members() | {"analyses": analyses})
 
 
@@ -295,7 +296,7 @@ def _file(arrays: Mapping[str, _SentArray], members: Mapping[str, Any]) -> Itera
 
 
 def _exact(sent_as: ResponseFormat) -> ResponseFormat:
-    """Return the format of an analysis, which is not rounded."""
+    """Return the format for arrays of analyses, which are not rounded."""
     return replace(sent_as, dtype="float32")
 
 
@@ -335,7 +336,10 @@ def _require_finite(name: str, data: NDArray[Any]) -> None:
 
 
 def json_array(data: NDArray[Any]) -> Iterator[bytes]:
-    """Nested lists of numbers; -inf is null. `data` is C-contiguous and has an axis at least."""
+    """Return an array as nested JSON lists; -inf is null.
+
+    `data` is C-contiguous and has at least one axis.
+    """
     if data.size <= JSON_CHUNK_ELEMENTS:
         yield orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY)
         return
@@ -372,7 +376,7 @@ def safetensors_chunks(
 def safetensors_header(
     arrays: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str]
 ) -> bytes:
-    """Return the beginning of a file whose arrays, by dtype and shape, follow in this order.
+    """Return the header of a file; its arrays, of these types and shapes, follow in this order.
 
     It is eight bytes of header length and a JSON header.
     """
@@ -391,7 +395,7 @@ def safetensors_header(
 
 
 def raw_chunks(data: NDArray[Any]) -> Iterator[bytes]:
-    """Yield the bytes of a C-contiguous array, as a file has them."""
+    """Yield the bytes of a C-contiguous array in chunks, as a file has them."""
     raw = data.astype(data.dtype.newbyteorder("<"), copy=False).reshape(-1).view(np.uint8)
     for first in range(0, len(raw), FILE_CHUNK_BYTES):
         yield raw[first : first + FILE_CHUNK_BYTES].tobytes()

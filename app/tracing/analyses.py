@@ -81,10 +81,10 @@ def _matching(names: tuple[str, ...], glob: str) -> list[str]:
 
 
 def _reason_of(glob: str, description: Description) -> str:
-    """Return the reason for which the model does not offer the sites, if one was found."""
+    """Return the reason why the model lacks the sites, in parentheses, or nothing."""
     end = glob.rpartition("*")[2].strip(".")
-    found = [why for site, why in description.omitted.items() if end and site.endswith(end)]
-    return f" ({found[0]})" if found else ""
+    reasons = [why for site, why in description.omitted.items() if end and site.endswith(end)]
+    return f" ({reasons[0]})" if reasons else ""
 
 
 def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
@@ -133,21 +133,21 @@ def choices_of(
     Raises:
         Problem: 422, there is no such token, or a text is not one token.
     """
-    found = Choices(patching=request.patching, interventions=tuple(interventions))
+    choices = Choices(patching=request.patching, interventions=tuple(interventions))
     if (predictions := request.predictions) is not None:
         ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
-        found = replace(found, top=predictions.top, ids=ids, following=predictions.following)
+        choices = replace(choices, top=predictions.top, ids=ids, following=predictions.following)
         if predictions.samples:
             heat = 1.0 if predictions.temperature is None else predictions.temperature
             sampling = Sampling(temperature=heat, top_k=predictions.top_k, top_p=predictions.top_p)
-            found = replace(found, sampling=sampling)
+            choices = replace(choices, sampling=sampling)
     if (asked := request.logit_difference) is not None:
         token, against = (
-            None if one is None else _token_id(one, checkpoint)
-            for one in (asked.token, asked.against)
+            None if named is None else _token_id(named, checkpoint)
+            for named in (asked.token, asked.against)
         )
-        found = replace(found, position=asked.position, token=token, against=against)
-    return found
+        choices = replace(choices, position=asked.position, token=token, against=against)
+    return choices
 
 
 def _token_id(token: int | str, checkpoint: Served) -> int:
@@ -157,17 +157,17 @@ def _token_id(token: int | str, checkpoint: Served) -> int:
         rule = f"the ids of the model '{checkpoint.id}' are 0 to {n_ids - 1}"
         raise Problem(422, "unknown-token", f"there is no token {token}; {rule}")
     try:
-        found = [one for one in checkpoint.tokenizer.encode(token) if one.end > one.start]
+        tokens = [piece for piece in checkpoint.tokenizer.encode(token) if piece.end > piece.start]
     except ValueError:
-        found = []
-    if len(found) == 1:
-        return found[0].id
-    pieces = ", ".join(echo(one.text) for one in found[:4]) or "none"
+        tokens = []
+    if len(tokens) == 1:
+        return tokens[0].id
+    pieces = ", ".join(echo(piece.text) for piece in tokens[:4]) or "none"
     detail = f"the text {echo(token)} is not one token; its tokens are {pieces}; send one, or an id"
     raise Problem(422, "not-one-token", detail)
 
 
-def n_predictions(request: TraceRequest, description: Description, read: ModelInput) -> int:
+def n_predictions(request: TraceRequest, description: Description, model_input: ModelInput) -> int:
     """Return the numbers and texts that `predictions` makes two analyses return."""
     if request.predictions is None:
         return 0
@@ -176,7 +176,7 @@ def n_predictions(request: TraceRequest, description: Description, read: ModelIn
     each = (3 + request.predictions.samples) * top + 3 * n_chosen + following
     n_layers = description.config.n_layers
     n_rows = sum(ANALYSES[name].n_predictions(n_layers) for name in request.wanted_analyses)
-    return n_rows * read.axis_lengths("logits")["query"] * each
+    return n_rows * model_input.axis_lengths("logits")["query"] * each
 
 
 def analyse(name: str, trace: Trace, checkpoint: Served, choices: Choices | None = None) -> Result:

@@ -49,7 +49,7 @@ def solve(
 ) -> Iterator[Solved]:
     """Yield the index of each job once, with its answer or the reason that there is none.
 
-    A failure of one job hits no other. The jobs are of equal `batch_key`, and `max_elements` are
+    A failure of one job hits no other. The jobs have equal `batch_key`s. `max_elements` are
     the most numbers that one answer, or one pass, may hold, or all answers together if `is_total`.
     `find_trace` finds a kept trace by its id; `on_progress` is called with the share of a pass with
     maps or rows that is done.
@@ -63,7 +63,7 @@ def solve(
             return
     yield from batch.tokenize()
     yield from batch.translate()
-    lengths = [read.n_tokens for read in batch.inputs.values()]
+    lengths = [model_input.n_tokens for model_input in batch.inputs.values()]
     indices, sizes = list(batch.inputs), list(batch.sizes.values())
     for group in group_by_length(lengths, sizes, max_elements):
         yield from batch.run([indices[member] for member in group], on_progress)
@@ -106,7 +106,7 @@ class _Batch:
                 with model_errors_as_problems(
                     way_to_read_more(job.request, self.checkpoint.description)
                 ):
-                    read = tokenize(
+                    model_input = tokenize(
                         self.checkpoint,
                         job.request.text,
                         job.request.target,
@@ -116,20 +116,24 @@ class _Batch:
                     )
                 # A translation takes time: is there room for the shortest, its start token?
                 check()
-                is_cut = lacks_target(self.checkpoint, read)
-                shortest = replace(read, target_tokens=read.tokens[:1]) if is_cut else read
+                is_cut = lacks_target(self.checkpoint, model_input)
+                shortest = (
+                    replace(model_input, target_tokens=model_input.tokens[:1])
+                    if is_cut
+                    else model_input
+                )
                 if not is_cut:
-                    self._check_edits(read)
+                    self._check_edits(model_input)
                 self.sizes[index] = self._count(index, shortest)
-                self.inputs[index] = read
+                self.inputs[index] = model_input
             except Exception as failure:
                 yield index, failure
 
     def translate(self) -> Iterator[Solved]:
-        """Give the inputs that lack a target the model's own; yield those that are too large."""
+        """Translate the inputs that lack a target; yield those that are then too large."""
         translated = with_translations(self.checkpoint, list(self.inputs.values()))
-        for (index, read), whole in zip(list(self.inputs.items()), translated, strict=True):
-            if whole is read:
+        for (index, model_input), whole in zip(list(self.inputs.items()), translated, strict=True):
+            if whole is model_input:
                 continue
             try:
                 self._check_edits(whole)
@@ -153,11 +157,11 @@ class _Batch:
                 answer = failure
             yield index, answer
 
-    def _check_edits(self, read: ModelInput) -> None:
+    def _check_edits(self, model_input: ModelInput) -> None:
         with model_errors_as_problems():
-            require_fitting_edits(self.checkpoint.description, self.spec, read)
+            require_fitting_edits(self.checkpoint.description, self.spec, model_input)
 
-    def _count(self, index: int, read: ModelInput) -> int:
+    def _count(self, index: int, model_input: ModelInput) -> int:
         """Return the numbers that a job captures.
 
         Raises:
@@ -166,11 +170,11 @@ class _Batch:
         job = self.jobs[index]
         description = self.checkpoint.description
         spec = replace(job.spec, sites=job.sites) if job.spec.is_observed else job.spec
-        actual = count_elements(description, spec, read, job.derived)
+        actual = count_elements(description, spec, model_input, job.derived)
         if job.spec.is_observed:
-            self._check_memory(job, read)
+            self._check_memory(job, model_input)
         if job.request.predictions is not None:
-            actual += n_predictions(job.request, description, read)
+            actual += n_predictions(job.request, description, model_input)
         others = sum(size for each, size in self.sizes.items() if each != index)
         total = actual + others if self.is_total else actual
         if total > self.max_elements:
@@ -178,20 +182,20 @@ class _Batch:
             raise too_many_elements(limit=self.max_elements, actual=total, way_out=way_out)
         return actual
 
-    def _check_memory(self, job: TraceJob, read: ModelInput) -> None:
-        """Check the numbers that a pass of a long text holds beside those that are returned.
+    def _check_memory(self, job: TraceJob, model_input: ModelInput) -> None:
+        """Check how many numbers a pass of a long text holds in memory without returning them.
 
         Raises:
             Problem: 422, an analysis or an edit needs too many.
         """
         description = self.checkpoint.description
-        held = count_elements(description, job.spec, read)
+        held = count_elements(description, job.spec, model_input)
         edited = site_edits(description.config, self.spec.interventions, description.paths)
         for site in {site for site, _ in edited if site.endswith(_WHOLE)}:
-            held += count_elements(description, PassSpec((site,)), read)
+            held += count_elements(description, PassSpec((site,)), model_input)
         if not description.is_streamed:
             held += max(
-                count_elements(description, PassSpec((f"{path}.weights",)), read)
+                count_elements(description, PassSpec((f"{path}.weights",)), model_input)
                 for path in description.observed
             )
         limit = _HELD_SHARE * self.max_elements

@@ -54,7 +54,7 @@ class TraceCache:
 
 
 def size_of(answer: Answer) -> int:
-    """About the bytes that a kept answer takes: its arrays, all else as JSON, and the objects."""
+    """Estimate the bytes that a kept answer takes: its arrays, the rest as JSON, the objects."""
     arrays = [*answer.trace.tensors.values()]
     for analysis in answer.analyses.values():
         arrays += analysis.arrays.values()
@@ -64,14 +64,14 @@ def size_of(answer: Answer) -> int:
 
 
 def copied(answer: Answer) -> Answer:
-    """Return the answer with arrays of its own.
+    """Return the answer with copies of its arrays.
 
-    Long-lived arrays must not lie between what a pass frees, nor hold on to more than themselves:
-    without copies, made when the pass is over, the process took three times what is counted.
+    Long-lived arrays must not lie between what a pass frees, nor be views of larger ones. Without
+    copies, made when the pass is over, the process took three times what is counted.
     """
     analyses = {
-        name: Result(arrays=_copies(found.arrays), metadata=found.metadata)
-        for name, found in answer.analyses.items()
+        name: Result(arrays=_copies(result.arrays), metadata=result.metadata)
+        for name, result in answer.analyses.items()
     }
     trace = replace(answer.trace, tensors=_copies(answer.trace.tensors))
     return replace(answer, trace=trace, analyses=analyses)
@@ -97,7 +97,7 @@ class KeptTiles:
 
     @property
     def n_bytes(self) -> int:
-        """The memory that they take."""
+        """The bytes of all kept queries and keys."""
         return int(self._kept.currsize)
 
     def take(self, answer: Answer) -> Answer:
@@ -117,7 +117,7 @@ class KeptTiles:
 
 
 def _n_bytes(kept: Mapping[str, Tiles]) -> int:
-    return sum(one.n_bytes for one in kept.values())
+    return sum(tiles.n_bytes for tiles in kept.values())
 
 
 def tile_answer(
@@ -138,16 +138,16 @@ def tile_answer(
     if min(lengths) > 0:
         _require_few(lengths, request.resolution, max_elements)
     try:
-        found = kept[request.attention].tile(request.head, queries, keys, request.resolution)
+        maps = kept[request.attention].tile(request.head, queries, keys, request.resolution)
     except ValueError as error:
         kind = "unknown-head" if "head" in str(error) else "outside-map"
         raise Problem(422, kind, f"{error}") from error
     widths = [bin_width(length, request.resolution) for length in lengths]
-    names = list(found)[:1] if widths == [1, 1] else list(found)
+    names = list(maps)[:1] if widths == [1, 1] else list(maps)
     axes = ("query_bin", "key_bin")
     return Arrays(
         tensors={
-            name: NamedArray(axes, found[name].float().cpu().numpy().astype(np.float32, copy=False))
+            name: NamedArray(axes, maps[name].float().cpu().numpy().astype(np.float32, copy=False))
             for name in names
         },
         metadata={

@@ -87,16 +87,18 @@ def _source_trace(
         if (taken := edit.taken()) is not None and (taken.source.text, taken.source.target) == key
     )
     spec = PassSpec(tuple(sites))
-    (read,) = with_translations(checkpoint, [tokenize(checkpoint, source.text, source.target)])
-    actual = count_elements(checkpoint.description, spec, read)
+    (model_input,) = with_translations(
+        checkpoint, [tokenize(checkpoint, source.text, source.target)]
+    )
+    actual = count_elements(checkpoint.description, spec, model_input)
     if actual > max_elements:
         way_out = "take values of fewer sites, or of a shorter text"
         raise too_many_elements(limit=max_elements, actual=actual, way_out=way_out)
-    return run_batch(checkpoint, spec, [read])[0]
+    return run_batch(checkpoint, spec, [model_input])[0]
 
 
 def require_finite(trace: Trace) -> None:
-    """Check what a pass with edits computed.
+    """Check that a pass with edits computed only finite numbers.
 
     Raises:
         Problem: 422, a number is not finite, as the edits exceed what the model can compute.
@@ -111,6 +113,6 @@ def require_finite(trace: Trace) -> None:
 
 
 def not_finite(site: str) -> Problem:
-    """Return the problem of edits that make numbers which are not finite."""
+    """Return the problem of edits whose results are not finite."""
     detail = f"with these edits {site} holds numbers that are not finite; use smaller values"
     return Problem(422, "not-finite", detail)

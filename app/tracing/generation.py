@@ -81,7 +81,7 @@ class Generation:
     def next_job(self) -> Job:
         """Return the job of the next token, which shares a pass with those of other open streams.
 
-        Its result is an event; None: there is no further token.
+        Its result is the event of that token, or None after the last token.
         """
         # Rows at different positions share no encoding of positions.
         has_positions = any("position" in self.axes[site] for site in self.spec.sites)
@@ -218,27 +218,29 @@ class Generator:
         """Check a request and generate the first token: its events so far.
 
         Raises:
-            Problem: the text, or something else that was asked for, cannot be had.
+            Problem: the text is refused, or the model lacks something that was asked for.
         """
         self._check_lengths(request)
         checkpoint = self.registry.checkpoint(request.model)
         self._require_decoder(checkpoint)
         with model_errors_as_problems():
-            read = tokenize(
+            model_input = tokenize(
                 checkpoint,
                 request.text,
                 ids=request.ids,
                 special_tokens=request.special_tokens,
             )
             _require_known(checkpoint, request)
-            spec = self._spec(checkpoint, request, read)
-        generation = Generation(checkpoint, request, read.tokens, spec)
+            spec = self._spec(checkpoint, request, model_input)
+        generation = Generation(checkpoint, request, model_input.tokens, spec)
         ((_, first),) = advance([generation])
         if isinstance(first, Exception):
             raise first
         return generation, generation.start() + (first or b"")
 
-    def _spec(self, checkpoint: Served, request: GenerateRequest, read: ModelInput) -> PassSpec:
+    def _spec(
+        self, checkpoint: Served, request: GenerateRequest, model_input: ModelInput
+    ) -> PassSpec:
         """Return the captures and interventions of every step."""
         if not (request.capture or request.edits):
             return PassSpec(())
@@ -252,7 +254,7 @@ class Generator:
             interventions=[edit.intervention() for edit in edits],
         )
         spec = with_sources(spec, edits, checkpoint, max_elements=limit, find_trace=self.find_trace)
-        most, n_prompt = checkpoint.config.max_tokens, len(read.tokens)
+        most, n_prompt = checkpoint.config.max_tokens, len(model_input.tokens)
         growing = [each.for_generation(n_prompt, most) for each in spec.interventions]
         sites = {site.name: site for site in description.sites}
 
@@ -264,7 +266,7 @@ class Generator:
             each.require_fitting(sizes_at)
         n_tokens = min(request.n_tokens, most - n_prompt)
         n_keys = min(n_prompt + n_tokens, most)
-        row = count_elements(description, spec, read, n_queries=1, n_keys=n_keys)
+        row = count_elements(description, spec, model_input, n_queries=1, n_keys=n_keys)
         if (actual := row * n_tokens) > limit:
             way_out = "capture fewer sites, layers or heads, or fewer tokens"
             raise too_many_elements(limit=limit, actual=actual, way_out=way_out)
@@ -296,7 +298,9 @@ class Generator:
         if (kind := checkpoint.config.kind) == "decoder":
             return
         known = self.registry.descriptions.values()
-        decoders = sorted(found.id for found in known if found.config.kind == "decoder")
+        decoders = sorted(
+            description.id for description in known if description.config.kind == "decoder"
+        )
         way_out = f"; choose one of {', '.join(decoders)}" if decoders else ""
         detail = f"the model '{checkpoint.id}', an {kind}, cannot continue a text{way_out}"
         raise Problem(422, "no-generation", detail, available=decoders)

@@ -1,9 +1,9 @@
 """Trace jobs: text lengths checked, and requests under the ids of their results.
 
 The id is a hash of all that decides the numbers, and of nothing else: not of how the sites were
-spelled, how the numbers are sent, or which other texts the pass reads, as each text of a batch has
-the numbers that it has alone (to 1e-5 in float32; in bfloat16, where that would not hold, a pass
-reads one text). So any replica that computed the same before can answer from its cache.
+spelled, or how the numbers are sent. Nor does it depend on the other texts of a batch, as a batch
+does not change a text's numbers (to 1e-5 in float32; in bfloat16, where that would not hold, a
+pass reads one text). So any replica that computed the same before can answer from its cache.
 """
 
 import hashlib
@@ -84,20 +84,20 @@ class TraceJob:
 
     @property
     def takes_values(self) -> bool:
-        """Whether an edit takes its values from another trace."""
+        """True if an edit takes its values from another trace."""
         edits = self.request.edits or ()
         return any(edit.taken() is not None for edit in edits)
 
     @property
     def batch_key(self) -> Hashable | None:
-        """Equal for jobs that one pass can compute; None: this one is computed alone."""
+        """The key of the batch: one pass can compute jobs of equal keys; None: only this one."""
         return ("trace", self.model, self.spec) if self.is_batched else None
 
 
 def trace_jobs(
     requests: Sequence[TraceRequest], description: Description, dtype: torch.dtype
 ) -> list[TraceJob]:
-    """Return the jobs of requests that differ in their texts alone; one pass can compute them all.
+    """Return the jobs of requests that differ only in their texts; one pass can compute them all.
 
     Raises:
         Problem: 422, the model lacks something that is asked for.
@@ -131,10 +131,10 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
             queries=request.queries,
         )
     require_readers(request)
-    read = sites_of(
+    read_sites = sites_of(
         request.wanted_analyses, description, request.layers, is_long=request.is_observed
     )
-    spec = sent.with_sites(read)
+    spec = sent.with_sites(read_sites)
     precision = str(dtype).removeprefix("torch.")
     return TraceJob(
         id=trace_id(description.revision, precision, request, sent.sites, spec.sites),
@@ -142,7 +142,7 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
         model=description.id,
         spec=spec,
         sites=sent.sites,
-        derived=tuple(derived_arrays(request.wanted_analyses, read)),
+        derived=tuple(derived_arrays(request.wanted_analyses, read_sites)),
         is_batched=precision == "float32" and not request.is_observed,
     )
 
@@ -152,14 +152,14 @@ def trace_id(
     precision: str,
     request: TraceRequest,
     sites: Sequence[str],
-    read: Sequence[str] = (),
+    read_sites: Sequence[str] = (),
 ) -> str:
     """Return the id of a trace, the same for every request for the same numbers.
 
-    `read` are the sites that its analyses read: some keep to the layers that were asked for.
+    `read_sites` are the sites that its analyses read: some keep to the layers that were asked for.
     """
     asked: list[Any] = [revision, precision, request.text, sites, request.heads]
-    asked += [request.wanted_analyses, sorted(read), request.target, request.wanted_edits]
+    asked += [request.wanted_analyses, sorted(read_sites), request.target, request.wanted_edits]
     predictions = request.predictions and request.predictions.model_dump()
     if request.ids or predictions or not request.special_tokens:
         asked += [request.ids, predictions, request.special_tokens]
@@ -218,7 +218,7 @@ def check_text(text: str, limit: int, name: str = "text", longer: str = "") -> N
     """Reject a text that is empty or has more than `limit` characters, before anything touches it.
 
     Raises:
-        Problem: 422; it calls the text by the member of the request that it is, `name`.
+        Problem: 422; it names the text by its member of the request, `name`.
     """
     if len(text) > limit:
         way_out = f"send a shorter {name}{longer}"

@@ -33,7 +33,7 @@ INLINE_BYTES = 2**16
 """A smaller answer is encoded on the event loop if no pass was needed: in 2 ms at most."""
 
 LARGE_BYTES = 2**20
-"""A larger one is encoded on a thread of its own, as it takes tens of milliseconds.
+"""A larger answer is encoded on a separate thread, as that takes tens of milliseconds.
 
 All others are encoded on the worker thread right after their pass: the event loop, which has the
 most to do when many clients ask, then only sends them.
@@ -56,7 +56,7 @@ class Encoded:
 class TraceService:
     """Computes traces, each once while it is kept.
 
-    `threads` bounds what is too long for the event loop and for the worker thread.
+    `threads` limits the threads for work too long for the event loop and the worker thread.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class TraceService:
         if kept is not None:
             self.metrics.cache_hits.inc()
             return job.id, await self.encode(kept, sent_as, client_left)
-        found = await self.compute(job, client_left, sent_as=sent_as)
-        if sent_as not in found.bodies:
-            return job.id, await self.encode(found.answer, sent_as, client_left)
-        body = found.bodies[sent_as]
-        sent_as = sent_as.sized(found.answer.n_bytes)
+        computed = await self.compute(job, client_left, sent_as=sent_as)
+        if sent_as not in computed.bodies:
+            return job.id, await self.encode(computed.answer, sent_as, client_left)
+        body = computed.bodies[sent_as]
+        sent_as = sent_as.sized(computed.answer.n_bytes)
         return job.id, Encoded(body, sent_as, self.outgoing.reserve(len(body)))
 
     def job(self, request: TraceRequest) -> TraceJob:
@@ -119,7 +119,7 @@ class TraceService:
         client_left: ClientLeft,
         on_progress: Callable[[float], object] | None = None,
         sent_as: ResponseFormat | None = None,
-    ) -> "_Found":
+    ) -> "_Computed":
         """Compute a trace and keep it: a long text on its own thread, others in a batch.
 
         `on_progress` is called with the share of a long text that is read; `sent_as` is the format
@@ -130,20 +130,21 @@ class TraceService:
             ClientDisconnected: the client disconnected before it was computed.
         """
         request, limit = job.request, self.settings.max_characters
-        n_read = max(len(read or ()) for read in (request.text, request.target, request.ids))
+        n_read = max(len(text or ()) for text in (request.text, request.target, request.ids))
         if n_read <= limit:
             make, join = partial(self._begin, job, sent_as), partial(self._join, sent_as)
-            found: _Found = await self._flights.run(job.id, make, join, client_left)
-            return found
+            computed: _Computed = await self._flights.run(job.id, make, join, client_left)
+            return computed
         self.metrics.cache_misses.inc()
-        seconds, read = self.settings.long_seconds, partial(self._solve_long, job, on_progress)
+        seconds = self.settings.long_seconds
+        solve_long = partial(self._solve_long, job, on_progress)
         took = f"this text took longer than the {seconds:g} s that are allowed"
         too_slow = f"{took}; send a shorter one, or ask for fewer layers"
         with self.long_texts.place():
             answer = await run_in_thread(
-                read, self._long_thread, client_left, seconds=seconds, too_slow=too_slow
+                solve_long, self._long_thread, client_left, seconds=seconds, too_slow=too_slow
             )
-        return _Found(answer, {})
+        return _Computed(answer, {})
 
     def _solve_long(self, job: TraceJob, on_progress: Callable[[float], object] | None) -> Answer:
         checkpoint, limit = self.registry.checkpoint(job.model), self.settings.max_cells
@@ -157,7 +158,7 @@ class TraceService:
     async def traces(
         self, request: TracesRequest, sent_as: ResponseFormat, client_left: ClientLeft
     ) -> Encoded:
-        """Return the traces of several texts in that format, each as if it were asked for alone.
+        """Return the traces of several texts in that format; each equals the trace of its text.
 
         They are one job in the queue, and together hold at most as many numbers as one answer.
 
@@ -167,13 +168,13 @@ class TraceService:
         """
         requests = request.requests
         description = self.registry.describe(request.model)
-        for number, one in enumerate(requests):
-            longer = way_to_read_more(one, description)
-            with _naming(one, number):
-                check_texts(one, self.settings.max_characters, longer=longer)
+        for number, text_request in enumerate(requests):
+            longer = way_to_read_more(text_request, description)
+            with _naming(text_request, number):
+                check_texts(text_request, self.settings.max_characters, longer=longer)
         jobs = trace_jobs(requests, description, self.registry.precision)
-        found = await self.engine.run(partial(self._solve_all, jobs), client_left)
-        return await self.encode(found, sent_as, client_left)
+        answers = await self.engine.run(partial(self._solve_all, jobs), client_left)
+        return await self.encode(answers, sent_as, client_left)
 
     def _solve_all(self, jobs: list[TraceJob]) -> Answers:
         """Compute the jobs that are not kept, on the worker thread."""
@@ -194,9 +195,9 @@ class TraceService:
 
     def kept(self, trace_id: str) -> Answer | None:
         """Return the trace of that id, if it was computed before and is kept."""
-        found = self.cache.get(trace_id)
-        (self.metrics.cache_misses if found is None else self.metrics.cache_hits).inc()
-        return found
+        answer = self.cache.get(trace_id)
+        (self.metrics.cache_misses if answer is None else self.metrics.cache_hits).inc()
+        return answer
 
     async def encode(
         self, answer: Sendable, sent_as: ResponseFormat, client_left: ClientLeft
@@ -241,7 +242,7 @@ class TraceService:
         if sent_as:
             job.payload.formats.add(sent_as)
 
-    def _solve(self, wanted: list["_Wanted"]) -> Iterator[tuple[int, "_Found | Exception"]]:
+    def _solve(self, wanted: list["_Wanted"]) -> Iterator[tuple[int, "_Computed | Exception"]]:
         """Compute, keep and encode a batch, on the worker thread."""
         checkpoint = self.registry.checkpoint(wanted[0].job.model)
         jobs = [each.job for each in wanted]
@@ -259,7 +260,7 @@ class TraceService:
             except Exception as failure:
                 yield index, failure
             else:
-                yield index, _Found(answer, bodies)
+                yield index, _Computed(answer, bodies)
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ class _Wanted:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Computed:
     """An answer, and its bytes in the formats that were wanted when it was computed."""
 
     answer: Answer

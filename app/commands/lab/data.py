@@ -137,8 +137,8 @@ def quality(
     """Drop documents that a classifier finds bad, by counts of words, sentences and repeats.
 
     The classifier that ships knows stories, and the five kinds of damage that --bad names. Train
-    one on documents of your own with --labelled, or --good and --bad: a fifth of them is held out
-    to measure it.
+    one on your own documents with --labelled, or --good and --bad: a fifth of them is held out to
+    measure it.
     """
     examples = [*(good or ()), *(bad or ()), *(labelled or ())]
     with reporting_errors():
@@ -152,14 +152,17 @@ def quality(
         names = [*([KEPT, DROPPED] if corpus else ()), *([CLASSIFIER, CARD] if examples else ())]
         if examples:
             _make_folder(out, [*names, REPORT, PAGE], is_forced=force)
-            found = _train(good or [], bad or [], labelled or [], by, seed)
-            for name, text in ((CLASSIFIER, found.to_json()), (CARD, found.to_card())):
+            quality_classifier = _train(good or [], bad or [], labelled or [], by, seed)
+            for name, text in (
+                (CLASSIFIER, quality_classifier.to_json()),
+                (CARD, quality_classifier.to_card()),
+            ):
                 with writing(out / name, is_forced=True) as file:
                     file.write(text.encode())
         else:
-            found = read_classifier(classifier or SHIPPED)
+            quality_classifier = read_classifier(classifier or SHIPPED)
             _make_folder(out, [*names, REPORT, PAGE], is_forced=force)
-        cleaning = Cleaning(None, found, least_quality=least_quality, seed=seed)
+        cleaning = Cleaning(None, quality_classifier, least_quality=least_quality, seed=seed)
         figures = _clean(cleaning, corpus, by, out) if corpus else cleaning.to_dict()
         _write_report(out, figures)
 
@@ -240,7 +243,7 @@ def report(
             if not figures["after"]["documents"]:
                 raise TooLittleText("every document was dropped")
             figures |= _study(compared, by, out, n_topics, seed)
-        except TooLittleText as error:  # the other parts stand
+        except TooLittleText as error:  # the other parts are written
             notes.print(f"no topics: {error}", markup=False, soft_wrap=True)
         _write_report(out, figures)
         for path in cards:
@@ -291,7 +294,7 @@ def _train(
     from headlight.model.lab.data.quality import read_examples, train_classifier
 
     if bad and not (good or labelled):
-        raise UsageError("--bad alone has one label; name good documents with --good")
+        raise UsageError("--bad names only one label; name good documents with --good")
     files = [*good, *bad, *labelled]
     with _progress("Training", size_of(files)) as advance:
         examples = list(read_examples(good, bad, labelled, by, seed, advance))
@@ -370,7 +373,7 @@ def _write_report(out: Path, figures: dict[str, Any]) -> None:
 
 
 def _card_of(model: str) -> Path:
-    """Return the card of a model, which is read so that an error comes before the work."""
+    """Return the card of a model; reading it reports an error before the work begins."""
     from headlight.model.card import read_card
     from headlight.model.checkpoint import find_model
     from headlight.model.checkpoint_files import CARD as MODEL_CARD

@@ -64,21 +64,21 @@ def _percent(share: float) -> str:
 
 
 def _drawings(figures: Mapping[str, Any]) -> dict[str, Figure]:
-    """Every figure of the page, by the id of its place."""
-    found: dict[str, Figure] = {}
+    """Return every figure of the page, by the id of its element."""
+    drawings: dict[str, Figure] = {}
     if (estimate := figures.get("dedup", {}).get("estimate")) is not None:
-        found["estimate"] = _estimate(estimate, figures["dedup"])
+        drawings["estimate"] = _estimate(estimate, figures["dedup"])
     if quality := figures.get("quality"):
         if sum(quality["histogram"]):
-            found["histogram"] = _histogram(quality["histogram"], quality["least_quality"])
-        found["weights"] = _weights(quality["weights"])
+            drawings["histogram"] = _histogram(quality["histogram"], quality["least_quality"])
+        drawings["weights"] = _weights(quality["weights"])
         if calibration := quality["classifier"].get("calibration"):
-            found["calibration"] = _calibration(calibration)
+            drawings["calibration"] = _calibration(calibration)
     if topics := figures.get("topics"):
-        found["map"] = _map(topics)
-        found["shares"] = _shares(topics)
-        found["per-document"] = _per_document(topics)
-    return found
+        drawings["map"] = _map(topics)
+        drawings["shares"] = _shares(topics)
+        drawings["per-document"] = _per_document(topics)
+    return drawings
 
 
 def _axis(title: str, **changes: Any) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _layout(height: int, x: dict[str, Any], y: dict[str, Any], **changes: Any) -
 
 
 def _estimate(estimate: Mapping[str, Any], dedup: Mapping[str, Any]) -> Figure:
-    """Estimate against exact similarity, and two standard errors of theory to either side."""
+    """Draw estimated against exact similarity, with two theoretical standard errors either side."""
     grid = [number / 100 for number in range(101)]
     errors = [2 * (x * (1 - x) / dedup["permutations"]) ** 0.5 for x in grid]
     around = [x + error for x, error in zip(grid, errors, strict=True)]
@@ -236,14 +236,14 @@ def _label(topic: Mapping[str, Any]) -> str:
 
 def _map(topics: Mapping[str, Any]) -> Figure:
     """Return the topics in the plane; near topics use similar words, the area is the share."""
-    found, shares = topics["topics"], topics["shares"]
+    entries, shares = topics["topics"], topics["shares"]
     most = max(shares) or 1
     points = {
         "type": "scatter",
         "mode": "markers+text",
-        "x": [topic["x"] for topic in found],
-        "y": [topic["y"] for topic in found],
-        "text": [str(number) for number in range(len(found))],
+        "x": [topic["x"] for topic in entries],
+        "y": [topic["y"] for topic in entries],
+        "text": [str(number) for number in range(len(entries))],
         "textfont": {"color": INK, "size": 12},
         "marker": {
             "size": [14 + 52 * (share / most) ** 0.5 for share in shares],
@@ -252,7 +252,7 @@ def _map(topics: Mapping[str, Any]) -> Figure:
             "line": {"color": NUMBER, "width": 1},
         },
         "customdata": [
-            [" ".join(topic["words"]), share] for topic, share in zip(found, shares, strict=True)
+            [" ".join(topic["words"]), share] for topic, share in zip(entries, shares, strict=True)
         ],
         "hovertemplate": "%{customdata[0]}<br>%{customdata[1]:.1%} of the corpus<extra></extra>",
     }
@@ -273,15 +273,19 @@ def _shares(topics: Mapping[str, Any]) -> Figure:
         | {"marker": {"color": NUMBER}}
     ]
     if against := topics.get("against"):
-        others = [against["shares"][number] for number in order]
-        lines_x = [x for one, other in zip(shown, others, strict=True) for x in (one, other, None)]
+        shares_against = [against["shares"][number] for number in order]
+        lines_x = [
+            x
+            for share, share_against in zip(shown, shares_against, strict=True)
+            for x in (share, share_against, None)
+        ]
         lines_y = [y for row in rows for y in (row, row, None)]
         line = {"color": LINE, "width": 3}
         data = [
             {"type": "scatter", "mode": "lines", "x": lines_x, "y": lines_y, "line": line}
             | {"hoverinfo": "skip"},
             _dots(shown, rows, NUMBER, "this corpus"),
-            _dots(others, rows, FIRST, "the other"),
+            _dots(shares_against, rows, FIRST, "the other"),
         ]
     layout = _layout(
         max(300, 60 + 26 * len(order)),

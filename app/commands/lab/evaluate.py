@@ -80,10 +80,10 @@ def evaluate_model(
         return figures
     with usage_errors():
         figures = measure(checkpoint, evidence)
-        found = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
+        expert_tokens = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
     show(_figures_table(figures, checkpoint.id))
-    if found is not card.expert_tokens:
-        show(_experts_table(found, checkpoint.id))
+    if expert_tokens is not card.expert_tokens:
+        show(_experts_table(expert_tokens, checkpoint.id))
     if evidence == Evidence():
         known = card.training.get("evaluation")
         console.print(
@@ -93,7 +93,7 @@ def evaluate_model(
         )
     figures = joined(card.metrics, figures, evidence)
     figures |= {BITS: card.metrics[BITS]} if BITS in card.metrics else {}
-    renewed = replace(card, metrics=figures, expert_tokens=found)
+    renewed = replace(card, metrics=figures, expert_tokens=expert_tokens)
     write_atomically(folder / CARD, lambda path: write_card(path, renewed))
     return figures
 
@@ -108,9 +108,9 @@ def _find(model: str, models_dir: Path | None, device: str) -> tuple[Path, torch
         return folder, choose_device(device)
 
 
-def _experts_table(found: Mapping[str, Any], title: str) -> Table:
+def _experts_table(expert_tokens: Mapping[str, Any], title: str) -> Table:
     table = Table("layer", "expert", "of all tokens", "most of all", title=title)
-    for layer, experts in found["layers"].items():
+    for layer, experts in expert_tokens["layers"].items():
         for number, expert in enumerate(experts):
             texts = " ".join(repr(token["text"]) for token in expert["tokens"])
             table.add_row(layer, str(number), f"{100 * expert['share']:.1f} %", Text(texts))
@@ -131,10 +131,10 @@ def profile_model(
     device: str,
     models_dir: Path | None,
 ) -> dict[str, Any]:
-    """Measure every head of a model and write the profile beside it, with a summary on its card.
+    """Measure every head of a model; write the profile next to it, and a summary on its card.
 
-    Without `text`, the project's own sample is read, unless the recipe has other texts. A card is
-    not made for a model without one.
+    Without `text`, the project's own sample is read, unless the recipe has other texts. A model
+    without a card gets none.
 
     Raises:
         UsageError: the model or the device is unknown.
@@ -149,11 +149,13 @@ def profile_model(
             else None
         )
     if by_recipe is not None:
-        names, found = by_recipe
+        names, head_profile = by_recipe
     else:
         names = [path.name for path in text] or ["the project's own texts"]
-        found = profile_heads(checkpoint, _documents(checkpoint, text), n_sentences=n_sentences)
-    profile: dict[str, Any] = {"text": names, **rounded(found)}
+        head_profile = profile_heads(
+            checkpoint, _documents(checkpoint, text), n_sentences=n_sentences
+        )
+    profile: dict[str, Any] = {"text": names, **rounded(head_profile)}
     write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
     if (folder / CARD).exists():
         renewed = replace(read_card(folder / CARD), heads=summary_of(profile))
@@ -253,7 +255,7 @@ def quantize_model(
 def _card_of_copy(
     card: ModelCard, source: str, title: str, quantization: StoredQuantization
 ) -> ModelCard:
-    """Return the card of the copy."""
+    """Return the card of the quantized copy."""
     what = "all matrices" if not quantization.parts else ", ".join(quantization.parts)
     each = "row of a matrix" if quantization.per == "channel" else "matrix"
     prose = (

@@ -116,8 +116,8 @@ def csv_lines(result: Frame) -> Iterator[str]:
         ]
         for place, value in zip(product(*cells), array.data.ravel().tolist(), strict=True):
             texts = (text_cell(each) if isinstance(each, str) else each for each in place)
-            found = dict(zip(array.axes, texts, strict=True))
-            write([name, *(found.get(axis, "") for axis in axes), value])
+            label_by_axis = dict(zip(array.axes, texts, strict=True))
+            write([name, *(label_by_axis.get(axis, "") for axis in axes), value])
         yield line.getvalue()
         line.seek(0)
         line.truncate()
@@ -187,7 +187,7 @@ def _print_result(experiment: Experiment, result: Frame) -> None:
 
 
 def _shown(data: np.ndarray[Any, Any]) -> str:
-    """Return a number, or the first and the last of several."""
+    """Format a number, or the first and the last of several."""
     values = data.ravel().tolist()
     texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
     if len(texts) <= 6:

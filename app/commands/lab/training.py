@@ -128,12 +128,12 @@ def _files(
 ) -> Sequence[Path]:
     """Return the files that a recipe reads: its comparisons or its corpus."""
     wanted = RECIPES[recipe].reads or "corpus"
-    other = "corpus" if wanted == "comparisons" else "comparisons"
-    given = {"corpus": corpus, "comparisons": comparisons}
-    if given[other]:
-        raise UsageError(f"the recipe {recipe!r} reads no {other}; leave out --{other}")
-    if found := given[wanted]:
-        return found
+    unused = "corpus" if wanted == "comparisons" else "comparisons"
+    files = {"corpus": corpus, "comparisons": comparisons}
+    if files[unused]:
+        raise UsageError(f"the recipe {recipe!r} reads no {unused}; leave out --{unused}")
+    if paths := files[wanted]:
+        return paths
     if not RECIPES[recipe].reads:
         return ()
     article = "no corpus was" if wanted == "corpus" else "no comparisons were"
@@ -141,7 +141,7 @@ def _files(
 
 
 def _is_other_corpus(out: Path, files: Sequence[Path]) -> bool:
-    """Return True if files are named that are not those of the run in a folder."""
+    """Return True if the named files differ from those of the run in a folder."""
     try:
         return (
             bool(files) and tuple(str(path.resolve()) for path in files) != run.read_run(out).corpus
@@ -176,17 +176,19 @@ def sample_comparisons(
             raise UsageError(str(error)) from error
         if checkpoint.config.kind != "decoder":
             raise UsageError(f"{model} is of kind {checkpoint.config.kind!r}; use a decoder")
-    made = []
+    pairs = []
     with _progress(Console(stderr=True), "comparisons") as progress:
         task = progress.add_task("", total=count, figures="")
-        for one in make_comparisons(checkpoint, read_documents(corpus), count=count, seed=seed):
-            made.append(one)
+        for comparison in make_comparisons(
+            checkpoint, read_documents(corpus), count=count, seed=seed
+        ):
+            pairs.append(comparison)
             progress.update(task, advance=1)
-    write_comparisons(out, made)
-    console.print(f"wrote {len(made)} comparisons to {out}", markup=False)
-    if len(made) < count:
+    write_comparisons(out, pairs)
+    console.print(f"wrote {len(pairs)} comparisons to {out}", markup=False)
+    if len(pairs) < count:
         notes.print(
-            f"{len(made)} of {count}: each paragraph of the corpus begins one prompt, and all are "
+            f"{len(pairs)} of {count}: each paragraph of the corpus begins one prompt, and all are "
             "used; pairs of one score and blank answers are left out: name more text with "
             "--corpus",
             markup=False,
@@ -195,7 +197,7 @@ def sample_comparisons(
 
 
 def _command(n_processes: int) -> str:
-    """Return the command line, as it can be typed again."""
+    """Return the command line, quoted so that it can be typed again."""
     together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
     return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
 
@@ -241,11 +243,11 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8") from error
-    found = _parse(text, str(path))
-    if not isinstance(found, dict):
+    settings = _parse(text, str(path))
+    if not isinstance(settings, dict):
         raise ValueError(f"{path} holds no settings; write them as 'loop:', then '  steps: 100'")
     # A section without a line under it changes nothing.
-    return {str(name): value for name, value in found.items() if value is not None}
+    return {str(name): value for name, value in settings.items() if value is not None}
 
 
 class _Loader(yaml.SafeLoader):

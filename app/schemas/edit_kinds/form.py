@@ -65,7 +65,7 @@ class EditForm(Request):
     is_ordered: ClassVar[bool] = False
 
     def intervention(self) -> Intervention:
-        """Return the intervention; 0 stands for the values of another trace."""
+        """Return the intervention, with 0 in place of the values of another trace."""
         intervention: Intervention = resolve_name(self.asks)(**self.arguments())
         return intervention
 

@@ -317,7 +317,7 @@ def test_an_interrupted_download_lists_nothing_and_goes_on(hub, models_dir):
 
 def test_a_repository_is_fetched_by_one_process_at_a_time(run, models_dir):
     models_dir.mkdir()
-    with add_module._alone(models_dir, "org/other"):
+    with add_module._locked(models_dir, "org/other"):
         result = run("add", "org/other@main")
     assert result.exit_code == 2
     assert "another `headlight add` fetches org/other" in result.stderr

@@ -233,7 +233,7 @@ def test_a_profile_of_the_heads_is_written_beside_the_model_and_on_its_card(deco
 
 
 def test_heads_take_no_other_evidence(decoder, corpus):
-    assert_fails(evaluate(decoder, "--heads", "--corpus", corpus), "--text alone", code=2)
+    assert_fails(evaluate(decoder, "--heads", "--corpus", corpus), "only --text", code=2)
 
 
 @pytest.mark.slow
