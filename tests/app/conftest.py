@@ -90,7 +90,7 @@ def translator(zoo):
 
 @pytest.fixture(scope="session")
 def settings(zoo):
-    """Patient settings, as a slow machine is no failure here; what is asked is always computed."""
+    """Return settings without a cache, and with long time limits for slow machines."""
     return Settings(
         zoo_dir=zoo,
         models_dir=None,
@@ -137,7 +137,7 @@ class Server:
 
 @contextmanager
 def serve(settings):
-    """Yield a warm server behind real connections."""
+    """Yield a warm server that accepts real connections."""
     listener = listen("127.0.0.1", 0)
     # Else the system buffers megabytes for a client that does not read.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
@@ -164,7 +164,7 @@ def server(settings):
 
 @pytest.fixture(scope="session")
 def serving():
-    """Return a function that opens a server of one's own, for a `with` block."""
+    """Return a function that opens another server, for a `with` block."""
     return serve
 
 
@@ -196,15 +196,15 @@ def problem():
 
 def arrays_of_json(body):
     """Return the tensors of a JSON trace; null is -inf, and scaled integers are scaled back."""
-    return {site: _array_of_json(found) for site, found in body["tensors"].items()}
+    return {site: _array_of_json(tensor) for site, tensor in body["tensors"].items()}
 
 
-def _array_of_json(found):
-    data = np.array(found["data"], dtype=object)
+def _array_of_json(tensor):
+    data = np.array(tensor["data"], dtype=object)
     data[data == None] = -np.inf  # noqa: E711 - elementwise
-    array = data.astype(found["dtype"])
-    assert list(array.shape) == found["shape"]
-    return array * np.float32(found["scale"]) if "scale" in found else array
+    array = data.astype(tensor["dtype"])
+    assert list(array.shape) == tensor["shape"]
+    return array * np.float32(tensor["scale"]) if "scale" in tensor else array
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ def raw_get(client, path, **headers):
 
 
 def events_of(response):
-    """Return the events of a stream, which says nothing else: [(name, data)]."""
+    """Return the events of a stream as [(name, data)], and check that it holds nothing else."""
     assert response.status_code == 200, response.text
     *blocks, rest = response.text.split("\n\n")
     assert rest == ""

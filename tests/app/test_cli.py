@@ -39,5 +39,7 @@ def test_a_port_in_use_is_a_failure(headlight):
 
 def test_help_does_not_import_pytorch():
     code = "import sys, headlight.cli; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert {"torch", "pydantic", "fastapi"} & set(found.stdout.split()) == set()
+    process = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert {"torch", "pydantic", "fastapi"} & set(process.stdout.split()) == set()

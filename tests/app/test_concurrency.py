@@ -51,19 +51,19 @@ def test_work_whose_client_left_before_a_thread_was_free_is_not_begun():
 
 def test_work_that_takes_too_long_is_stopped_with_its_own_reason():
     work = run_in_thread(run_until_cancelled, CapacityLimiter(1), seconds=0.01, too_slow="too big")
-    with pytest.raises(Problem) as found:
+    with pytest.raises(Problem) as raised:
         asyncio.run(work)
-    assert (found.value.status_code, found.value.kind) == (504, "too-slow")
-    assert found.value.detail == "too big"
-    assert found.value.__context__ is None, "it holds the frames of the work"
+    assert (raised.value.status_code, raised.value.kind) == (504, "too-slow")
+    assert raised.value.detail == "too big"
+    assert raised.value.__context__ is None, "it holds the frames of the work"
 
 
 def test_one_more_than_all_places_is_rejected_until_one_is_free():
     places = Places(1, "too-many-readers", "texts are being read")
     with places.place():
-        with pytest.raises(Problem) as found, places.place():
+        with pytest.raises(Problem) as raised, places.place():
             pass
-        assert found.value.kind == "too-many-readers"
-        assert found.value.members == {"limit": 1, "actual": 1}
+        assert raised.value.kind == "too-many-readers"
+        assert raised.value.members == {"limit": 1, "actual": 1}
     with places.place():
         assert places.n_open == 1

@@ -16,7 +16,7 @@ from headlight.model.device import is_out_of_memory
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """Work can wait for it; it opens when the test is over, so that no thread hangs."""
+    """Return an event for work to wait for; it is set after the test, so that no thread hangs."""
     gate = threading.Event()
     yield gate
     gate.set()
@@ -41,7 +41,7 @@ def submit(engine, payload, solve, key="a", **options):
 
 
 async def start(engine, work):
-    """Begin work: it has the thread, or waits in the queue if other work has it."""
+    """Start work, and return once it runs on the thread, or waits in the queue for it."""
     n_before, has_begun = engine.n_jobs, threading.Event()
 
     def begin():
@@ -75,7 +75,7 @@ def test_a_full_queue_does_not_refuse_the_rest_of_what_has_begun(engine, gate):
         tasks = [await start(engine, gate.wait) for _ in range(2)]
         rest = engine.submit(Job(0, lambda _: iter([(0, "the rest")]), is_continuation=True))
         with pytest.raises(Problem):
-            await engine.run(lambda: "anew")
+            await engine.run(lambda: "new")
         gate.set()
         await asyncio.gather(*tasks)
         return await engine.result(rest)
@@ -176,7 +176,7 @@ def test_a_pass_stops_between_two_steps_when_its_client(engine, gate, way):
 
 
 def solver(seen):
-    """Multiplies payloads by ten, and notes each batch."""
+    """Return a function that multiplies payloads by ten and notes each batch."""
 
     def solve(payloads):
         seen.append(payloads)
@@ -203,7 +203,7 @@ def test_jobs_of_one_key_that_wait_together_run_together_first_come_first(engine
     assert seen == [[0, 2, 3], [1, 4]]
 
 
-def test_a_batch_holds_no_more_than_it_may_and_a_job_without_a_key_runs_alone(engine, gate):
+def test_a_batch_is_bounded_and_a_job_without_a_key_shares_none(engine, gate):
     engine.queue_length, engine.max_batch, seen = 10, 2, []
     solve = solver(seen)
     jobs = [*((number, solve) for number in range(3)), (7, solve, None), (8, solve, None)]
@@ -338,8 +338,8 @@ def test_a_fatal_error_rejects_everything_and_is_reported_once(mortal, gate, fat
     def die(_):
         yield 0, error
 
-    found = asyncio.run(ask_together(mortal, gate, [(1, die), (2, solver([]), "b")]))
-    assert [problem.kind for problem in found] == ["engine-failed"] * 2
+    problems = asyncio.run(ask_together(mortal, gate, [(1, die), (2, solver([]), "b")]))
+    assert [problem.kind for problem in problems] == ["engine-failed"] * 2
     with pytest.raises(Problem) as refused:
         asyncio.run(mortal.run(lambda: "later"))
     assert refused.value.kind == "engine-failed"

@@ -21,8 +21,8 @@ def body_of(problem):
 
 
 def test_a_problem_has_the_members_of_rfc_9457():
-    found = body_of(Problem(404, "unknown-model", "there is none", available=["a"]))
-    assert found == {
+    body = body_of(Problem(404, "unknown-model", "there is none", available=["a"]))
+    assert body == {
         "type": "urn:headlight:problem:unknown-model",
         "title": "Unknown model",
         "status": 404,
@@ -34,9 +34,9 @@ def test_a_problem_has_the_members_of_rfc_9457():
 def test_a_broken_limit_has_both_numbers():
     problem = over_limit("tokens", limit=64, actual=1234, way_out="be brief")
     assert problem.detail == "1,234 tokens are more than the 64 that are allowed; be brief"
-    found = body_of(problem)
-    assert found["title"] == "Too many tokens"
-    assert (found["status"], found["limit"], found["actual"]) == (422, 64, 1234)
+    body = body_of(problem)
+    assert body["title"] == "Too many tokens"
+    assert (body["status"], body["limit"], body["actual"]) == (422, 64, 1234)
 
 
 def test_what_is_repeated_is_cut():
@@ -82,15 +82,15 @@ def test_many_errors_are_counted_and_some_are_shown(client, problem):
 def test_an_invalid_member_is_told_by_its_value_and_its_rule(client, problem, asked, detail):
     body = json.dumps({"text": "the cat", **asked})
     headers = {"Content-Type": "application/json"}
-    found = problem(
+    details = problem(
         client.post("/api/v1/trace", content=body, headers=headers), 422, "invalid-request"
     )
-    assert found["detail"].startswith(detail)
+    assert details["detail"].startswith(detail)
 
 
 def test_an_id_that_is_none_is_told_from_a_trace_that_is_not_kept(client, problem):
-    found = problem(client.get("/api/v1/traces/xyz"), 422, "invalid-request")
-    assert found["detail"].startswith("trace_id: 'xyz' is not the id of a trace: 32 digits")
+    details = problem(client.get("/api/v1/traces/xyz"), 422, "invalid-request")
+    assert details["detail"].startswith("trace_id: 'xyz' is not the id of a trace: 32 digits")
 
 
 @pytest.mark.parametrize(

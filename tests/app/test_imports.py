@@ -19,7 +19,7 @@ services = create_app(Settings(zoo_dir=sys.argv[1], default_model="tiny")).state
 trace_now(TraceRequest(text="the cat sat on the mat"), services.registry, services.settings)
 print(json.dumps(sorted(sys.modules)))
 """
-ALONE = """
+WITHOUT_COMPILER = """
 import json, sys
 from pathlib import Path
 import torch
@@ -29,8 +29,10 @@ loaded = sorted(sys.modules)
 assert torch.distributed.is_available()
 print(json.dumps(loaded))
 """
-COMPILE = 'assert torch.compile(lambda one: one + 1, backend="eager")(torch.ones(1)).item() == 2'
-# PyTorch's compiler alone takes as long to load as everything that a server needs.
+COMPILE = (
+    'assert torch.compile(lambda number: number + 1, backend="eager")(torch.ones(1)).item() == 2'
+)
+# Loading PyTorch's compiler takes as long as loading everything that a server needs.
 HEAVY = {
     "httpx",
     "torch._dynamo",
@@ -63,18 +65,18 @@ def test_serving_a_trace_loads_nothing_heavy_that_it_does_not_need(zoo):
 
 @pytest.fixture
 def checked(tmp_path):
-    """Return a folder with another library's model, and that of its checks."""
-    found = save_checkpoint("gpt2", tmp_path / "gpt2"), tmp_path / "checks"
-    load_checked(*found)
-    return map(str, found)
+    """Return the folder of another library's model, and the folder of its checks."""
+    folders = save_checkpoint("gpt2", tmp_path / "gpt2"), tmp_path / "checks"
+    load_checked(*folders)
+    return map(str, folders)
 
 
 def test_a_server_loads_a_checked_model_without_the_compiler(checked):
-    loaded = modules_after(ALONE, *checked)
+    loaded = modules_after(WITHOUT_COMPILER, *checked)
     assert "transformers" in loaded
     assert loaded & (HEAVY - {"transformers", "httpx"}) == set()
 
 
 @pytest.mark.slow
 def test_the_compiler_can_be_loaded_later(checked):
-    assert "torch._dynamo" not in modules_after(ALONE + COMPILE, *checked)
+    assert "torch._dynamo" not in modules_after(WITHOUT_COMPILER + COMPILE, *checked)

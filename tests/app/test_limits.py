@@ -18,7 +18,7 @@ from tests.app.connections import wait_for
 HERE = Path(__file__).parent
 LIMITS = limits_of(Settings(), {})
 
-# Limits that reject nothing, or that no request to this server can show, have a test of their own.
+# Limits that reject nothing, or that no request to this server can show, have separate tests.
 SHOWN_BY = {
     "max_experiments": "routes/test_experiments.py::test_long_runs_need_a_place",
     "experiment_seconds": "routes/test_experiments.py::test_a_run_that_takes_too_long_is_stopped",
@@ -30,7 +30,7 @@ SHOWN_BY = {
 
 
 class Servers:
-    """Makes servers with one limit changed, and asks them."""
+    """Makes servers with one changed limit, and sends them requests."""
 
     def __init__(self, client, client_with):
         self.client = client
@@ -48,7 +48,7 @@ class Servers:
 
     @contextmanager
     def busy(self, **changed):
-        """Yield a client of a server whose inference thread has its hands full."""
+        """Yield a client of a server whose inference thread is busy."""
         client, is_done = self.client_with(**changed), threading.Event()
         engine = client.app.state.services.engine
         wait_for(lambda: client.get("/readyz").status_code == 200)
@@ -124,9 +124,9 @@ def max_long_texts(servers):
 
 def tile_of(servers, **members):
     client = servers.client
-    found = client.post("/api/v1/trace", json={"text": "the cat", "resolution": 4}).json()
-    part = {"attention": found["tiles"][0], "head": 0, "queries": "0:1", "keys": "0:1"}
-    return client.get(f"/api/v1/traces/{found['id']}/tile", params=part | members)
+    trace = client.post("/api/v1/trace", json={"text": "the cat", "resolution": 4}).json()
+    part = {"attention": trace["tiles"][0], "head": 0, "queries": "0:1", "keys": "0:1"}
+    return client.get(f"/api/v1/traces/{trace['id']}/tile", params=part | members)
 
 
 def max_edited_tokens(servers):
@@ -202,7 +202,7 @@ def test_more_than_a_limit_allows_is_refused_as_it_says(servers, problem, name):
 
 
 @pytest.mark.parametrize("name", SHOWN_BY)
-def test_the_others_have_a_test_of_their_own(name):
+def test_the_others_have_their_own_test(name):
     path, _, test = SHOWN_BY[name].partition("::")
     assert re.search(rf"^(async )?def {test}", (HERE / path).read_text(), re.MULTILINE)
 

@@ -30,9 +30,9 @@ class Models:
 
 @pytest.fixture
 def models():
-    found = Models()
-    yield found
-    found.goes_on.set()
+    loader = Models()
+    yield loader
+    loader.goes_on.set()
 
 
 async def stays():
@@ -89,11 +89,11 @@ def test_no_more_than_a_few_begin_at_one_time(models):
         loads = Loads(models, 60)
         names = [f"hang {n}" for n in range(loads_module.N_PLACES)]
         hanging = [asyncio.create_task(loads.load(name, stays)) for name in names]
-        other = asyncio.create_task(loads.load("other", stays))
+        waiting = asyncio.create_task(loads.load("other", stays))
         await asyncio.sleep(0.2)
         assert not models.loaded
         models.goes_on.set()
-        await asyncio.gather(*hanging, other)
+        await asyncio.gather(*hanging, waiting)
         assert sorted(models.loaded) == [*names, "other"]
 
     run(work())

@@ -108,7 +108,7 @@ def test_the_event_loop_does_not_repeat_what_it_worked_on(formatter):
 
 @pytest.fixture
 def log(monkeypatch):
-    """Yield the whole log at its most talkative, in both formats."""
+    """Yield the whole log at its most verbose level, in both formats."""
     root, out = logging.getLogger(), io.StringIO()
     handlers = [logging.StreamHandler(out), logging.StreamHandler(out)]
     for handler, formatter in zip(handlers, (logs.TextFormatter(), logs.JsonLines()), strict=True):
@@ -152,7 +152,7 @@ def test_a_thread_that_ends_is_logged_without_what_it_worked_on(log, monkeypatch
 
 @pytest.fixture
 def lines(caplog):
-    """Asks, and gives what the log says of it."""
+    """Return a function that sends a request and returns its lines in the log."""
     caplog.set_level(logging.INFO, logger="headlight.access")
 
     def ask(client, method, path, **options):

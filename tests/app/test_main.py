@@ -1,4 +1,4 @@
-"""The application as a whole: everything is there, documented, and needs no other host."""
+"""The application as a whole: every route exists, is documented, and needs no other host."""
 
 from headlight.main import create_app
 

@@ -18,16 +18,16 @@ def test_an_empty_variable_sets_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "read"),
+    ("name", "value", "expected"),
     [
         ("allowed_hosts", "example.org, *.example.com ,", ("example.org", "*.example.com")),
         ("cors_origins", "https://a.org, http://[::1]:80", ("https://a.org", "http://[::1]:80")),
         ("trusted_proxies", "10.0.0.0/8,::1", ("10.0.0.0/8", "::1")),
     ],
 )
-def test_lists_are_separated_by_commas(monkeypatch, name, value, read):
+def test_lists_are_separated_by_commas(monkeypatch, name, value, expected):
     monkeypatch.setenv(f"HEADLIGHT_{name.upper()}", value)
-    assert getattr(Settings(), name) == read
+    assert getattr(Settings(), name) == expected
 
 
 @pytest.mark.parametrize(

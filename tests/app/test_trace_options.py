@@ -57,10 +57,10 @@ def test_the_client_makes_a_list_of_one_item_where_a_request_has_a_list():
 
 
 def test_one_text_and_several_have_the_same_options_in_the_client():
-    one, many = parameters(endpoints.trace), parameters(endpoints.traces)
+    of_one, of_several = parameters(endpoints.trace), parameters(endpoints.traces)
     for name in TraceOptions.model_fields:
-        assert one[name] == many[name], name
-        assert one[name].default is None
+        assert of_one[name] == of_several[name], name
+        assert of_one[name].default is None
 
 
 def test_the_documentation_of_the_client_names_every_option():

@@ -65,7 +65,7 @@ with TestClient(create_app(settings), base_url="http://localhost") as http:
     trace = call.read(http.request(**call.request()).content)
     document = http.get("/openapi.json").json()["components"]["schemas"]
     unread = {**ask, "analyses": ["rollout"], "predictions": {}}
-    found = {
+    answers = {
         "help": shown,
         "has_torch": has_torch,
         "models": http.get("/api/v1/models").json()["models"],
@@ -78,8 +78,8 @@ with TestClient(create_app(settings), base_url="http://localhost") as http:
         "page": http.post("/api/v1/page", json={"text": "the cat"}).text,
     }
 words = ["trace", "the cat", "--analyses", "greatest_weight", "--json"]
-found["printed"] = json.loads(CliRunner().invoke(app, words).stdout)["analyses"]
-print(json.dumps(found))
+answers["printed"] = json.loads(CliRunner().invoke(app, words).stdout)["analyses"]
+print(json.dumps(answers))
 """
 BROKEN = {
     "raise RuntimeError('no luck')": "headlight.analyses.broken cannot be imported: no luck",
@@ -101,8 +101,8 @@ def python(code, *arguments, **environment):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, zoo):
-    """All that a server, the client and the command line say with one module more."""
+def answers(tmp_path_factory, zoo):
+    """Return the answers of a server, the client and the command line with one more module."""
     folder = tmp_path_factory.mktemp("analyses")
     (folder / "greatest.py").write_text(GREATEST)
     settings = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}
@@ -111,42 +111,42 @@ def found(tmp_path_factory, zoo):
     return json.loads(said.stdout.splitlines()[-1])
 
 
-def test_a_module_is_an_analysis_in_the_document_of_the_api(found):
-    kinds, _ = found["members"]["anyOf"]
+def test_a_module_is_an_analysis_in_the_document_of_the_api(answers):
+    kinds, _ = answers["members"]["anyOf"]
     assert "greatest_weight" in kinds["items"]["enum"]
-    assert "greatest_weight: the greatest weight of each head." in found["members"]["description"]
-    assert found["answer"]["anyOf"][0] == {"$ref": "#/components/schemas/GreatestAnswer"}
+    assert "greatest_weight: the greatest weight of each head." in answers["members"]["description"]
+    assert answers["answer"]["anyOf"][0] == {"$ref": "#/components/schemas/GreatestAnswer"}
 
 
-def test_its_name_is_in_the_help_of_the_command_which_loads_no_pytorch(found):
-    assert "greatest_weight" in found["help"]
-    assert not found["has_torch"]
+def test_its_name_is_in_the_help_of_the_command_which_loads_no_pytorch(answers):
+    assert "greatest_weight" in answers["help"]
+    assert not answers["has_torch"]
 
 
-def test_it_is_on_the_card_of_each_model_that_has_its_sites(found):
-    offered = {card["id"] for card in found["models"] if "greatest_weight" in card["analyses"]}
+def test_it_is_on_the_card_of_each_model_that_has_its_sites(answers):
+    offered = {card["id"] for card in answers["models"] if "greatest_weight" in card["analyses"]}
     assert {"tiny", "turning"} <= offered
     assert not {"filler", "translator"} & offered
-    assert "greatest_weight cannot be computed: it has an encoder" in found["refused"]
+    assert "greatest_weight cannot be computed: it has an encoder" in answers["refused"]
 
 
-def test_it_is_answered_over_rest_by_the_client_and_on_the_command_line(found):
-    answer = found["rest"]["greatest_weight"]
+def test_it_is_answered_over_rest_by_the_client_and_on_the_command_line(answers):
+    answer = answers["rest"]["greatest_weight"]
     assert answer["unit"] == "share"
     assert answer["first"]["axes"] == ["head"]
-    assert found["client"] == pytest.approx(answer["first"]["data"])
-    assert found["printed"]["greatest_weight"] == answer
+    assert answers["client"] == pytest.approx(answer["first"]["data"])
+    assert answers["printed"]["greatest_weight"] == answer
 
 
-def test_it_is_in_the_saved_page(found):
-    header, (whole, *_) = archived(found["page"])
+def test_it_is_in_the_saved_page(answers):
+    header, (whole, *_) = archived(answers["page"])
     assert "greatest_weight" in header["card"]["analyses"]
     first = whole.analyses["greatest_weight"]["first"]
-    assert first.tolist() == pytest.approx(found["client"])
+    assert first.tolist() == pytest.approx(answers["client"])
 
 
-def test_an_option_that_nothing_reads_is_refused_with_its_name(found):
-    assert "ask for greatest_weight, logit_lens or next_token in analyses" in found["unread"]
+def test_an_option_that_nothing_reads_is_refused_with_its_name(answers):
+    assert "ask for greatest_weight, logit_lens or next_token in analyses" in answers["unread"]
 
 
 @pytest.mark.parametrize("code", BROKEN)

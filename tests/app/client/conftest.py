@@ -1,4 +1,4 @@
-"""Both clients behind one interface: what holds for the one holds for the other."""
+"""Both clients behind one interface, so that each test runs with both."""
 
 import asyncio
 import inspect
@@ -12,7 +12,7 @@ from headlight.client import AsyncClient, Client
 
 
 class Waiting:
-    """An `AsyncClient` whose every call is run to its end: to a test it is a `Client`."""
+    """An `AsyncClient` that a test can use as a `Client`: each call is run to its end."""
 
     def __init__(self, *args, **options):
         self.client = AsyncClient(*args, **options)
@@ -22,8 +22,8 @@ class Waiting:
         return partial(self._call, getattr(self.client, name))
 
     def _call(self, method, *args, **options):
-        found = method(*args, **options)
-        return self._run(found) if inspect.isawaitable(found) else self._each(found)
+        answer = method(*args, **options)
+        return self._run(answer) if inspect.isawaitable(answer) else self._each(answer)
 
     def _each(self, events):
         try:
@@ -66,7 +66,7 @@ def headlight(make, server):
 
 @pytest.fixture
 def answering(make):
-    """Return a function for clients of a server that gives these answers in turn."""
+    """Return a function that makes clients of a server that gives these answers in turn."""
 
     def make_one(*answers, **options):
         left = list(answers)
@@ -74,10 +74,10 @@ def answering(make):
 
         def answer(request):
             asked.append(request)
-            found = left.pop(0)
-            if isinstance(found, Exception):
-                raise found
-            return found
+            next_answer = left.pop(0)
+            if isinstance(next_answer, Exception):
+                raise next_answer
+            return next_answer
 
         client = make("http://headlight.test", transport=httpx.MockTransport(answer), **options)
         return client, asked

@@ -36,18 +36,18 @@ SCORES = "decoder.layers.0.self_attention.scores"
 
 
 def test_a_trace_holds_the_arrays_of_a_direct_computation(headlight, tiny):
-    found = headlight.trace(TEXT, capture=["*.weights", SCORES, "*.expert_indices"])
+    trace = headlight.trace(TEXT, capture=["*.weights", SCORES, "*.expert_indices"])
     expected = tracing.trace(tiny, TEXT, capture=["*.weights", SCORES, "*.expert_indices"])
-    assert list(found) == list(expected.tensors)
-    assert found.tokens == expected.tokens
+    assert list(trace) == list(expected.tensors)
+    assert trace.tokens == expected.tokens
     for site, array in expected.tensors.items():
-        assert found.tensors[site].axes == array.axes
-        np.testing.assert_array_equal(found[site], array.data)
-    assert found[SCORES][0, 0, 1] == -np.inf
-    assert found["decoder.layers.1.experts.expert_indices"].dtype == np.int32
-    assert (found.model, found.text, found.target, found.heads) == ("tiny", TEXT, None, None)
-    assert found.timings["forward"] > 0
-    assert len(repr(found).splitlines()) == 1 + len(found.tensors)
+        assert trace.tensors[site].axes == array.axes
+        np.testing.assert_array_equal(trace[site], array.data)
+    assert trace[SCORES][0, 0, 1] == -np.inf
+    assert trace["decoder.layers.1.experts.expert_indices"].dtype == np.int32
+    assert (trace.model, trace.text, trace.target, trace.heads) == ("tiny", TEXT, None, None)
+    assert trace.timings["forward"] > 0
+    assert len(repr(trace).splitlines()) == 1 + len(trace.tensors)
 
 
 def test_nan_is_an_error_that_names_the_argument(headlight):
@@ -58,20 +58,20 @@ def test_nan_is_an_error_that_names_the_argument(headlight):
 def test_options_are_sent_with_the_text(headlight):
     off = {"kind": "heads_off", "heads": [1], "layer": 0}
     options = {"capture": ["*.self_attention.*"], "layers": [0], "heads": [2, 1]}
-    found = headlight.trace(TEXT, model="tiny", edits=[off], analyses=["next_token"], **options)
-    assert found.heads == (2, 1)
-    assert found[WEIGHTS.format(0)].shape[0] == 2
-    assert not found["decoder.layers.0.self_attention.context"][1].any()
-    assert all(".layers.0." in site for site in found)
-    assert list(found.analyses) == ["next_token"]
+    trace = headlight.trace(TEXT, model="tiny", edits=[off], analyses=["next_token"], **options)
+    assert trace.heads == (2, 1)
+    assert trace[WEIGHTS.format(0)].shape[0] == 2
+    assert not trace["decoder.layers.0.self_attention.context"][1].any()
+    assert all(".layers.0." in site for site in trace)
+    assert list(trace.analyses) == ["next_token"]
 
 
 def test_arguments_may_be_numpy_or_a_single_item(headlight):
-    found = headlight.trace(
+    trace = headlight.trace(
         TEXT, heads=np.int64(3), layers=np.array([0, 1]), capture="*.weights", analyses="rollout"
     )
-    assert found.heads == (3,)
-    assert list(found) == [WEIGHTS.format(0), WEIGHTS.format(1)]
+    assert trace.heads == (3,)
+    assert list(trace) == [WEIGHTS.format(0), WEIGHTS.format(1)]
     off = {"kind": "heads_off", "heads": np.array([1])}
     forced = np.array([5, 6], dtype=np.int32)
     assert headlight.trace(TEXT, edits=off).id == headlight.trace(TEXT, edits=[off]).id
@@ -81,19 +81,19 @@ def test_arguments_may_be_numpy_or_a_single_item(headlight):
 
 
 def test_an_analysis_holds_arrays_and_metadata(headlight):
-    found = headlight.trace(TEXT, analyses=["next_token", "head_labels"]).analyses
-    n_tokens = len(found["next_token"]["texts"])
-    assert found["next_token"]["probabilities"].shape == (n_tokens, 20)
-    assert found["next_token"].arrays["ids"].axes == ("query", "rank")
-    assert "induction" in found["head_labels"]["labels"]
-    assert set(dict(found["next_token"])) == {"ids", "probabilities", "texts"}
-    assert len(found["next_token"]) == 3
+    analyses = headlight.trace(TEXT, analyses=["next_token", "head_labels"]).analyses
+    n_tokens = len(analyses["next_token"]["texts"])
+    assert analyses["next_token"]["probabilities"].shape == (n_tokens, 20)
+    assert analyses["next_token"].arrays["ids"].axes == ("query", "rank")
+    assert "induction" in analyses["head_labels"]["labels"]
+    assert set(dict(analyses["next_token"])) == {"ids", "probabilities", "texts"}
+    assert len(analyses["next_token"]) == 3
     with pytest.raises(KeyError, match=r"analyses=\['rollout'\]; the analyses are .*head_labels"):
-        found["rollout"]
+        analyses["rollout"]
     with pytest.raises(
         KeyError, match="there is no 'odds'; the names are ids, probabilities, texts"
     ):
-        found["next_token"]["odds"]
+        analyses["next_token"]["odds"]
 
 
 def test_models_and_limits_are_those_of_the_server(headlight):
@@ -114,9 +114,10 @@ def test_models_and_limits_are_those_of_the_server(headlight):
 
 
 def test_an_encoding_of_positions_is_arrays(headlight):
-    found = headlight.positional(8, scheme="rotary", width=4)
-    assert (found.scheme, found.length, found.width, found.heads) == ("rotary", 8, 4, None)
-    np.testing.assert_allclose(found["cos"], np.cos(found["angles"]), atol=1e-6)
+    encoding = headlight.positional(8, scheme="rotary", width=4)
+    sizes = (encoding.length, encoding.width, encoding.heads)
+    assert (encoding.scheme, sizes) == ("rotary", (8, 4, None))
+    np.testing.assert_allclose(encoding["cos"], np.cos(encoding["angles"]), atol=1e-6)
     assert headlight.positional(8, model="tiny")["encoding"].shape == (8, 16)
 
 
@@ -143,15 +144,15 @@ def test_leaving_the_loop_closes_the_stream(headlight, server):
 def test_an_experiment_is_described_and_run(headlight):
     names = [each.id for each in headlight.experiments().experiments]
     assert headlight.experiment_description(names[0]).id == names[0]
-    found = headlight.experiment("by_hand", example="animal", keys=np.eye(4)[:, :2])
-    assert found.parameters["example"] == "animal"
-    assert found.arrays["weights"].axes == ("query", "key")
-    assert found["weights"].sum() == pytest.approx(1)
-    assert found["key"].tolist() == ["animal", "street", "it", "tired"]
+    result = headlight.experiment("by_hand", example="animal", keys=np.eye(4)[:, :2])
+    assert result.parameters["example"] == "animal"
+    assert result.arrays["weights"].axes == ("query", "key")
+    assert result["weights"].sum() == pytest.approx(1)
+    assert result["key"].tolist() == ["animal", "street", "it", "tired"]
     causal = headlight.experiment("by_hand", is_causal=True)
     assert np.isnan(causal["scores"][0, 1:]).all()
     with pytest.raises(KeyError, match="the arrays are queries"):
-        found["colour"]
+        result["colour"]
 
 
 def test_an_experiment_is_streamed_frame_by_frame(headlight):
@@ -299,8 +300,10 @@ def test_an_unsendable_key_is_rejected_without_repeating_it(make, monkeypatch, k
 
 def test_the_client_loads_neither_pytorch_nor_the_server():
     code = "import sys, headlight.client; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    loaded = set(found.stdout.split())
+    process = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    loaded = set(process.stdout.split())
     assert (
         loaded & {"torch", "fastapi", "starlette", "plotly", "headlight.model.transformer"} == set()
     )

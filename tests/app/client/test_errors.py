@@ -1,4 +1,4 @@
-"""Every problem is an exception of its own class, with all members of the problem document."""
+"""Every status has its own exception class, with all members of the problem document."""
 
 import pickle
 
@@ -28,27 +28,27 @@ def answer(status, headers=None, **members):
     ],
 )
 def test_a_status_has_a_class(status, kind):
-    found = error_in(answer(status))
-    assert type(found) is kind
-    assert isinstance(found, errors.ProblemError)
-    assert isinstance(found, errors.HeadlightError)
-    assert str(found) == f"because ({status} some-kind)"
+    error = error_in(answer(status))
+    assert type(error) is kind
+    assert isinstance(error, errors.ProblemError)
+    assert isinstance(error, errors.HeadlightError)
+    assert str(error) == f"because ({status} some-kind)"
 
 
 def test_all_members_are_kept():
     headers = {"Retry-After": "7", "X-Request-ID": "abc"}
-    found = error_in(answer(422, headers, limit=3, actual=5, errors=[1]))
-    assert isinstance(found, errors.OverLimit)
-    assert (found.limit, found.actual, found.members["errors"]) == (3, 5, [1])
-    assert (found.retry_after, found.request_id) == (7, "abc")
-    assert (found.status, found.kind, found.title) == (422, "some-kind", "T")
+    error = error_in(answer(422, headers, limit=3, actual=5, errors=[1]))
+    assert isinstance(error, errors.OverLimit)
+    assert (error.limit, error.actual, error.members["errors"]) == (3, 5, [1])
+    assert (error.retry_after, error.request_id) == (7, "abc")
+    assert (error.status, error.kind, error.title) == (422, "some-kind", "T")
 
 
 def test_an_error_can_be_pickled():
-    found = error_in(answer(503, {"Retry-After": "7"}))
-    again = pickle.loads(pickle.dumps(found))
-    assert type(again) is errors.Unavailable
-    assert (again.retry_after, str(again)) == (7, str(found))
+    error = error_in(answer(503, {"Retry-After": "7"}))
+    unpickled = pickle.loads(pickle.dumps(error))
+    assert type(unpickled) is errors.Unavailable
+    assert (unpickled.retry_after, str(unpickled)) == (7, str(error))
 
 
 @pytest.mark.parametrize("body", [b"", b"<h1>Bad Gateway</h1>", b"[]", b'{"error": 1}', b"\xff"])
@@ -57,9 +57,9 @@ def test_an_error_that_is_not_a_problem_is_unreadable(body):
 
 
 def test_a_redirect_is_unreadable_and_names_its_target():
-    found = error_in(httpx.Response(307, headers={"Location": "https://elsewhere.test/"}))
-    assert isinstance(found, errors.UnreadableAnswer)
-    assert "https://elsewhere.test/" in str(found)
+    error = error_in(httpx.Response(307, headers={"Location": "https://elsewhere.test/"}))
+    assert isinstance(error, errors.UnreadableAnswer)
+    assert "https://elsewhere.test/" in str(error)
 
 
 @pytest.mark.parametrize("wait", ["soon", "Wed, 21 Oct 2026 07:28:00 GMT", "nan?"])

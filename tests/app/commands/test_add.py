@@ -52,7 +52,7 @@ def models_dir(tmp_path):
 
 @pytest.fixture
 def run(zoo, models_dir, monkeypatch):
-    """Return a function that runs a command with a models directory of its own."""
+    """Return a function that runs a command with a new models directory."""
     monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
     monkeypatch.setattr("headlight.commands.output.notes.width", 400)
@@ -140,7 +140,7 @@ def test_a_damaged_model_leaves_nothing(run, source, models_dir):
     assert left_in(models_dir) == []
 
 
-def test_a_model_that_runs_code_of_its_own_is_refused(run, source, models_dir):
+def test_a_model_that_runs_its_own_code_is_refused(run, source, models_dir):
     config = json.loads((source / "config.json").read_text())
     (source / "config.json").write_text(json.dumps(config | {"model_type": "mystery"}))
     result = run("add", str(source))
@@ -274,7 +274,7 @@ def hub(gpt2, tmp_path):
 
 
 def headlight_add(endpoint, models_dir, source="org/tiny"):
-    """Return the command in a process of its own, as the hub's library reads its address once."""
+    """Return the command in a new process, as the hub's library reads its address only once."""
     environment = os.environ | {
         "HF_ENDPOINT": endpoint,
         "HF_HUB_DISABLE_XET": "1",

@@ -49,12 +49,12 @@ def test_an_axis_that_an_array_lacks_is_empty(trace):
     scores = NamedArray(("expert", "query"), np.array([[-np.inf]], dtype=np.float32))
     ids = Analysis(arrays={"ids": NamedArray(("query", "rank"), np.array([[5, 6]]))}, metadata={})
     entropy = Analysis(arrays={"all": NamedArray((), np.array(0.5))}, metadata={})
-    found = replace(
+    changed = replace(
         trace,
         tensors={"logits": scores, "a.weights": WEIGHTS},
         analyses={"next_token": ids, "routing": entropy},
     )
-    rows = rows_of(found)
+    rows = rows_of(changed)
     assert list(rows[0]) == ["site", "head", "query", "key", "expert", "rank", "value"]
     assert rows[0] == {
         "site": "logits",
@@ -89,7 +89,7 @@ def test_an_index_of_a_token_has_its_text(trace):
 
 def test_cross_attention_has_target_rows_and_source_columns(trace):
     cross = NamedArray(("head", "query", "key"), np.ones((1, 1, 2)))
-    own = NamedArray(("query", "d_model"), np.ones((2, 1)))
+    stream = NamedArray(("query", "d_model"), np.ones((2, 1)))
     pair = replace(
         trace,
         tokens=tokens("a", "b"),
@@ -97,7 +97,7 @@ def test_cross_attention_has_target_rows_and_source_columns(trace):
         target_tokens=tokens("c"),
         tensors={
             "decoder.layers.0.cross_attention.weights": cross,
-            "encoder.layers.0.residual.after": own,
+            "encoder.layers.0.residual.after": stream,
         },
     )
     rows = [(row["query_token"], row["key_token"]) for row in rows_of(pair)]
@@ -115,12 +115,12 @@ def test_a_prediction_has_the_text_of_its_token(trace):
     )
     rows = rows_of(replace(trace, tokens=tokens("a", "b"), analyses={"next_token": likely}))
     assert {row["token"] for row in rows if row["site"] == "a.weights"} == {""}
-    found = [
+    predictions = [
         (row["query_token"], row["token"], row["value"])
         for row in rows
         if row["site"] == "analyses.next_token.probabilities"
     ]
-    assert found == [
+    assert predictions == [
         ("a", " cat", "0.5"),
         ("a", ",", "0.25"),
         ("b", "\n", "0.75"),

@@ -29,8 +29,10 @@ def page_of(client, text, **options):
 
 
 def unpacked(page, name):
-    (found,) = re.findall(rf'<script type="text/plain" id="{name}">(.*?)</script>', page, re.DOTALL)
-    return gzip.decompress(base64.b64decode(found))
+    (content,) = re.findall(
+        rf'<script type="text/plain" id="{name}">(.*?)</script>', page, re.DOTALL
+    )
+    return gzip.decompress(base64.b64decode(content))
 
 
 def opened(page):
@@ -79,9 +81,11 @@ def test_the_saved_page_explains_every_position_with_the_numbers_of_the_api(clie
     }
     assert list(explained) == list(range(len(whole.tokens)))
     asked = {"text": "the cat sat", "analyses": ["logit_attribution"]}
-    one = client.post("/api/v1/trace", json={**asked, "logit_difference": {"position": 1}}).json()
+    answer = client.post(
+        "/api/v1/trace", json={**asked, "logit_difference": {"position": 1}}
+    ).json()
     parts = explained[1].analyses["logit_attribution"]["parts"]
-    told = one["analyses"]["logit_attribution"]["parts"]["data"]
+    told = answer["analyses"]["logit_attribution"]["parts"]["data"]
     assert parts.tolist() == pytest.approx(told, rel=1e-6)
 
 
@@ -97,8 +101,8 @@ def test_the_saved_page_explains_the_prediction_that_was_looked_at(client):
         if entry["ask"].get("logit_difference") == chosen
     ]
     assert explained == ["logit_attribution", "saliency", "strongest_path", "patching"]
-    found = further[-1].analyses["patching"]
-    assert (found["token"]["id"], found["against"]["id"]) == (5, 9)
+    answer = further[-1].analyses["patching"]
+    assert (answer["token"]["id"], answer["against"]["id"]) == (5, 9)
 
 
 @pytest.mark.parametrize(("target", "before"), [("le chat.", "e"), ("le chat", "at"), ("...", ".")])
@@ -123,7 +127,7 @@ def test_the_page_of_maps_holds_nothing_for_every_query_and_key(client):
     assert header["further"] == []
 
 
-def test_a_text_with_too_many_rows_is_saved_with_its_maps_alone(client):
+def test_a_text_with_too_many_rows_is_saved_with_only_its_maps(client):
     card = client.get("/api/v1/models/tiny").json()
     request = TraceRequest(text="the cat sat", resolution=2)
     *_, least = whole_requests(request, card)
@@ -151,10 +155,10 @@ def test_the_edits_of_the_pass_are_shown(client):
 
 
 def test_every_import_has_its_module():
-    found = modules()
-    assert ENTRY in found
-    named = {name for text in found.values() for name in IMPORTED.findall(text)}
-    assert named == set(found) - {ENTRY}
+    texts = modules()
+    assert ENTRY in texts
+    named = {name for text in texts.values() for name in IMPORTED.findall(text)}
+    assert named == set(texts) - {ENTRY}
 
 
 def test_a_trace_shows_itself_in_a_notebook(tiny):

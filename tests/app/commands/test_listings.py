@@ -60,9 +60,9 @@ def test_limits_as_json_are_those_of_the_api(headlight, client):
 def test_settings_as_json_have_every_other_setting_and_no_key(headlight, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_API_KEYS", SECRET)
     printed = headlight("settings", "--json").stdout
-    found = json.loads(printed)
-    assert found.keys() == Settings.model_fields.keys() - Settings().limits().keys()
-    assert found["device"]["value"] == "cpu"
-    assert found["device"]["env"] == "HEADLIGHT_DEVICE"
-    assert len(found["api_keys"]["value"]) == 1
+    settings = json.loads(printed)
+    assert settings.keys() == Settings.model_fields.keys() - Settings().limits().keys()
+    assert settings["device"]["value"] == "cpu"
+    assert settings["device"]["env"] == "HEADLIGHT_DEVICE"
+    assert len(settings["api_keys"]["value"]) == 1
     assert "SECRET" not in printed

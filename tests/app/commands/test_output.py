@@ -42,13 +42,13 @@ def test_a_block_that_raises_writes_nothing(tmp_path):
 def test_a_pipe_is_written_into(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    contents: list[bytes] = []
+    reader = threading.Thread(target=lambda: contents.append(path.read_bytes()))
     reader.start()
     with writing(path) as file:
         file.write(b"1")
     reader.join(10)
-    assert read == [b"1"]
+    assert contents == [b"1"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Bytes to a server over a real socket, just as they are given, and a judge of the answer."""
+"""Send bytes to a server over a real socket exactly as given, and check the answer."""
 
 import json
 import logging
@@ -13,10 +13,10 @@ import httpx
 import jsonschema_rs
 import pytest
 
-# An answer says what is wrong; it needs no more than that to do so.
+# The longest problem document: a sentence about the mistake needs no more.
 MAX_PROBLEM_BYTES = 4_096
 MAX_REPEATED = 120
-# Nothing here is slow; this is for a machine that is busy with other things.
+# Nothing here is slow; the time limit is for a busy machine.
 PATIENCE = 20.0
 
 
@@ -58,7 +58,7 @@ class Connection:
         return Reply(reply.status, headers, body)
 
     def is_closed(self):
-        """Whether the server ends the connection, now or soon."""
+        """Return True if the server ends the connection, now or soon."""
         with suppress(ConnectionResetError):
             return not self.socket.recv(1)
         return True
@@ -104,7 +104,7 @@ def problem_schema(server):
 
 @pytest.fixture
 def assert_problem(problem_schema):
-    """Return a function that checks that an answer is a problem as it should be."""
+    """Return a function that checks that an answer is a valid problem."""
 
     def check(reply, sent=b""):
         assert reply is not None, "the connection ended without an answer"
@@ -143,7 +143,7 @@ def mistakes(server):
 
 @pytest.fixture(autouse=True)
 def no_mistakes(mistakes):
-    """Whatever is sent, the server has nothing to be sorry for."""
+    """Check after each test that the server has logged no error."""
     mistakes.clear()
     yield
     assert [record.getMessage() for record in mistakes] == []

@@ -91,16 +91,20 @@ BY_HAND_PATH = "/api/v1/experiments/by_hand"
 def requests_by_route():
     """Return the schema of the body of every route that reads one, as committed."""
     document = json.loads(EXAMPLES.with_name("openapi.json").read_text())
-    posts = {path: found["post"] for path, found in document["paths"].items() if "post" in found}
+    posts = {
+        path: operations["post"]
+        for path, operations in document["paths"].items()
+        if "post" in operations
+    }
     schemas = {
         path: post["requestBody"]["content"]["application/json"]["schema"]
         for path, post in posts.items()
         if "requestBody" in post
     }
-    del schemas["/api/v1/experiments/{experiment}"]  # each experiment has a schema of its own
+    del schemas["/api/v1/experiments/{experiment}"]  # each experiment has its own schema
     named = document["components"]["schemas"]
-    found = {path: named[schema["$ref"].rpartition("/")[2]] for path, schema in schemas.items()}
-    return found | {BY_HAND_PATH: BY_HAND.parameters.model_json_schema()}
+    by_path = {path: named[schema["$ref"].rpartition("/")[2]] for path, schema in schemas.items()}
+    return by_path | {BY_HAND_PATH: BY_HAND.parameters.model_json_schema()}
 
 
 REQUESTS = requests_by_route()
@@ -122,19 +126,19 @@ def test_every_route_that_reads_a_body_is_probed():
 
 
 def refused(post, assert_problem, path, body):
-    """Return the problem with which a body is answered, as its kind and its members."""
-    found = assert_problem(post(path, body), body)
-    return found["type"].rpartition(":")[2], found
+    """Return the kind and the members of the problem that answers a body."""
+    details = assert_problem(post(path, body), body)
+    return details["type"].rpartition(":")[2], details
 
 
 @pytest.mark.parametrize("path", REQUESTS)
 def test_bodies_that_are_not_json_are_malformed(server, post, assert_problem, path):
-    asked = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat sat"}).json()
+    before = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat sat"}).json()
     for name, body in MALFORMED.items():
-        kind, found = refused(post, assert_problem, path, body)
-        assert (found["status"], kind) == (400, "malformed-json"), name
-    again = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat sat"}).json()
-    assert {**again, "timings": {}} == {**asked, "timings": {}}, "the next client sees no change"
+        kind, details = refused(post, assert_problem, path, body)
+        assert (details["status"], kind) == (400, "malformed-json"), name
+    after = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat sat"}).json()
+    assert {**after, "timings": {}} == {**before, "timings": {}}, "the next client sees no change"
 
 
 @pytest.mark.parametrize("path", REQUESTS)
@@ -142,17 +146,19 @@ def test_json_of_another_shape_is_invalid_and_each_error_is_named(post, assert_p
     for name, body in MISSHAPEN.items():
         if body == b"{}" and path == BY_HAND_PATH:
             continue  # each of its parameters has a default
-        kind, found = refused(post, assert_problem, path, body)
+        kind, details = refused(post, assert_problem, path, body)
         assert kind == "invalid-request", name
-        assert found["errors"], name
+        assert details["errors"], name
 
 
 @pytest.mark.parametrize("path", REQUESTS)
 def test_any_value_of_a_member_is_answered_or_refused(post, assert_problem, path):
     members = REQUESTS[path]["properties"]
     for member, value in product(members, VALUES):
-        others = {"text": "the cat", "n_tokens": 2}
-        order = {name: other for name, other in others.items() if name in members} | {member: value}
+        defaults = {"text": "the cat", "n_tokens": 2}
+        order = {name: default for name, default in defaults.items() if name in members} | {
+            member: value
+        }
         body = json.dumps(order).encode()
         reply = post(path, body)
         assert reply is not None, (member, value)

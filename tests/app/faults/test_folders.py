@@ -26,7 +26,7 @@ Damage = Callable[[Path], object]
 
 
 def config(**changes):
-    """Return a config with other members; what is `...` is left out."""
+    """Return a config with other members; a member that is `...` is left out."""
 
     def damage(folder):
         path = folder / "config.json"
@@ -58,7 +58,7 @@ def tensors(change):
 
 
 def header(change):
-    """Another header over the same numbers."""
+    """Return a damage that changes the header and keeps the numbers."""
 
     def damage(folder):
         path = folder / "model.safetensors"
@@ -86,7 +86,7 @@ def sparse(file, n_bytes):
 
 
 def replaced(file, make):
-    """Something else in the place of a file."""
+    """Return a damage that replaces a file by something else."""
 
     def damage(folder):
         (folder / file).unlink()
@@ -101,10 +101,10 @@ def link_out(file):
 
 
 def overlap(members):
-    """Every tensor as long as the next one, at its place."""
+    """Give each tensor the offsets of the next one."""
     names = [name for name in members if name != "__metadata__"]
-    for name, other in pairwise(names):
-        members[name] = members[other]
+    for name, following in pairwise(names):
+        members[name] = members[following]
 
 
 def poison(value):
@@ -181,16 +181,16 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "No such file"),
     "a tokenizer of 100 MB": (sparse("tokenizer.json", 10**8), "100,000,000 bytes exceed"),
     "a tokenizer of another size": (
-        tokenizer(lambda found: found["model"]["vocab"].update(ZZZZ=300)),
+        tokenizer(lambda members: members["model"]["vocab"].update(ZZZZ=300)),
         "has 301 tokens, but config.json says 300",
     ),
     "an id that no embedding has": (
-        tokenizer(lambda found: found["model"]["vocab"].update({"!": 4_000_000_000})),
+        tokenizer(lambda members: members["model"]["vocab"].update({"!": 4_000_000_000})),
         "ids of the 300 tokens",
     ),
     "a tokenizer that searches": (
         tokenizer(
-            lambda found: found.update(
+            lambda members: members.update(
                 pre_tokenizer={
                     "type": "Split",
                     "pattern": {"Regex": "(a+)+$"},
@@ -202,7 +202,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         "must be byte-level BPE",
     ),
     "merges of what is not there": (
-        tokenizer(lambda found: found["model"].update(merges=[["qq", "zz"]])),
+        tokenizer(lambda members: members["model"].update(merges=[["qq", "zz"]])),
         "not a readable tokenizer",
     ),
     # the card
@@ -246,7 +246,7 @@ def parent(tmp_path, zoo):
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory, zoo):
-    """Return a directory with one sound model and one for each kind of damage, by its name."""
+    """Return a directory with a sound model and one of each kind of damage, and these by name."""
     parent = tmp_path_factory.mktemp("damaged")
     sound = shutil.copytree(zoo / "tiny", parent / "sound")
     folders = {name: parent / f"broken-{number}" for number, name in enumerate(DAMAGES)}
@@ -278,9 +278,9 @@ def test_a_damaged_folder_is_refused_in_a_sentence(damaged, over_all, name, capl
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_a_folder_whose_name_is_no_id_is_refused(parent, name):
     shutil.copytree(parent / "sound", parent / name)
-    found = Registry([parent], default="sound", device=CPU)
-    assert list(found.descriptions) == ["sound"]
-    ((shown, reason),) = found.unavailable.items()
+    registry = Registry([parent], default="sound", device=CPU)
+    assert list(registry.descriptions) == ["sound"]
+    ((shown, reason),) = registry.unavailable.items()
     assert shown.isprintable()
     assert len(shown) <= 64
     assert "rename the folder" in reason
@@ -289,9 +289,9 @@ def test_a_folder_whose_name_is_no_id_is_refused(parent, name):
 def test_a_link_to_a_folder_elsewhere_is_refused(parent, tmp_path_factory):
     elsewhere = shutil.copytree(parent / "sound", tmp_path_factory.mktemp("else") / "secret")
     (parent / "linked").symlink_to(elsewhere)
-    found = Registry([parent], default="sound", device=CPU)
-    assert found.unavailable["linked"] == "linked: a link to a folder elsewhere is not followed"
-    assert list(found.descriptions) == ["sound"]
+    registry = Registry([parent], default="sound", device=CPU)
+    assert registry.unavailable["linked"] == "linked: a link to a folder elsewhere is not followed"
+    assert list(registry.descriptions) == ["sound"]
 
 
 def test_links_that_stay_inside_are_followed(parent):
@@ -314,7 +314,7 @@ def test_a_server_over_all_of_them_starts_and_answers(damaged, client_with, zoo)
     parent, folders = damaged
     client = client_with(models_dir=parent)
     answer = client.get("/api/v1/models").json()
-    known = {found["id"] for found in answer["models"] + answer["unavailable"]}
+    known = {model["id"] for model in answer["models"] + answer["unavailable"]}
     assert {folder.name for folder in folders.values()} <= known
     assert len(known) == len(DAMAGES) + len([*zoo.iterdir()]) + 1
     assert client.post("/api/v1/trace", json={"text": "a", "model": "sound"}).status_code == 200

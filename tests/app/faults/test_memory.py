@@ -12,7 +12,7 @@ PATIENCE = 0.5
 
 
 def ask(client, number):
-    """One of every kind of request, none like another."""
+    """Send one request of every kind, with a name that no other request has."""
     name = f"n{number}"
     client.post("/api/v1/tokenize", json={"text": f"the cat {name}"})
     client.post("/api/v1/trace", json={"text": f"a {name}", "capture": [f"*weight{'?' * number}*"]})

@@ -206,8 +206,8 @@ def test_what_cannot_be_parsed_is_a_bad_request(exchange, name):
 def test_what_cannot_be_answered_is_a_problem(exchange, assert_problem, name):
     status, kind, probe = REJECTED[name]
     sent = probe if isinstance(probe, bytes) else b"".join(probe)
-    found = assert_problem(exchange(probe), sent)
-    assert (found["status"], found["type"].rpartition(":")[2]) == (status, kind), found
+    details = assert_problem(exchange(probe), sent)
+    assert (details["status"], details["type"].rpartition(":")[2]) == (status, kind), details
 
 
 @pytest.mark.parametrize("name", ANSWERED)

@@ -1,4 +1,4 @@
-"""Any text of Unicode, lone surrogates included, on every route that reads one: never a mistake.
+"""Any text of Unicode, lone surrogates included, on every route that reads one: no server error.
 
 `HEADLIGHT_EXAMPLES=2000 pytest tests/app/faults` looks longer; without it the texts are always the
 same ones, so that a change is what makes a test fail.
@@ -34,7 +34,7 @@ any_text = (
 
 
 def as_body(value):
-    """JSON as Python writes it, with NaN and lone surrogates as they come."""
+    """Return JSON as Python writes it, with NaN and lone surrogates."""
     return json.dumps(value).encode()
 
 
@@ -43,7 +43,7 @@ def is_text(text):
 
 
 def require_sound(response, text, assert_problem_of):
-    """Whether a text was answered; where it was refused, that this was done well."""
+    """Return True if a text was answered; if it was refused, check the problem."""
     if response.status_code == 200:
         assert is_text(text)
         assert text.strip()
@@ -63,9 +63,9 @@ def assert_problem_of(problem_schema):
     def check(response):
         assert 400 <= response.status_code < 500, response.text
         assert response.headers["content-type"] == "application/problem+json"
-        found = response.json()
-        problem_schema.validate(found)
-        return found["type"].rpartition(":")[2]
+        details = response.json()
+        problem_schema.validate(details)
+        return details["type"].rpartition(":")[2]
 
     return check
 
@@ -102,10 +102,10 @@ def test_rows_sum_to_one(client, assert_problem_of, from_json, text, dtype):
     response = client.post("/api/v1/trace", content=body, headers=JSON)
     if not require_sound(response, text, assert_problem_of):
         return
-    found = response.json()
-    assert found["text"] == text
-    for site, weights in from_json(found).items():
-        n_tokens = len(found["tokens"])
+    trace = response.json()
+    assert trace["text"] == text
+    for site, weights in from_json(trace).items():
+        n_tokens = len(trace["tokens"])
         assert weights.shape[-2:] == (n_tokens, n_tokens), site
         np.testing.assert_allclose(weights.sum(-1), 1, atol=n_tokens * 8e-6 + 1e-5)
 

@@ -56,20 +56,20 @@ def test_posted_requests_have_no_tag_and_events_are_not_compressed(client):
 
 
 def sent(messages, method="GET", **headers):
-    """Return the messages that leave the layer for those of an application."""
-    found = []
+    """Return the messages that the layer sends when an application sends these."""
+    outgoing = []
 
     async def application(scope, receive, send):
         for message in messages:
             await send(message)
 
     async def send(message):
-        found.append(message)
+        outgoing.append(message)
 
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": method, "path": "/", "headers": raw}
     asyncio.run(ConditionalGet(application)(scope, None, send))
-    return found
+    return outgoing
 
 
 def start(*headers, status=200, media_type=b"application/json"):

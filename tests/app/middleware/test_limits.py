@@ -96,7 +96,7 @@ def test_one_request_too_many_is_rejected(strict, problem):
     assert answer.headers["ratelimit"] == '"client";r=0;t=20'
 
 
-def test_metrics_have_a_quota_of_their_own(strict, problem):
+def test_metrics_have_their_own_quota(strict, problem):
     for _ in range(4):
         strict.get("/api/v1/limits")
     for _ in range(3):
@@ -127,8 +127,8 @@ def test_a_valid_key_is_a_client_and_an_invalid_one_is_its_address(client_with, 
 
 def test_a_rejected_key_is_told_its_quota_and_an_unknown_host_comes_first(client_with, problem):
     client = client_with(requests_per_minute=2, api_keys=(SecretStr(ADA),))
-    other = client.get("/api/v1/limits", headers={"host": "evil.example"})
-    problem(other, 400, "host-refused")
+    wrong_host = client.get("/api/v1/limits", headers={"host": "evil.example"})
+    problem(wrong_host, 400, "host-refused")
     rejected = client.get("/api/v1/limits")
     problem(rejected, 401, "key-missing")
     assert rejected.headers["ratelimit"] == '"client";r=1;t=30'
@@ -200,9 +200,9 @@ def test_target_query_and_headers_count():
 
 
 def test_headers_that_are_too_large_are_rejected(client, problem):
-    found = client.get("/healthz", headers={"x-a": "a" * MAX_HEADER_BYTES})
-    assert problem(found, 431, "headers-too-large")["limit"] == MAX_HEADER_BYTES
-    assert found.headers["connection"] == "close"
+    response = client.get("/healthz", headers={"x-a": "a" * MAX_HEADER_BYTES})
+    assert problem(response, 431, "headers-too-large")["limit"] == MAX_HEADER_BYTES
+    assert response.headers["connection"] == "close"
     assert client.get("/healthz", headers={"x-a": "a" * 20_000}).status_code == 200
 
 

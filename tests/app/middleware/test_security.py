@@ -203,8 +203,8 @@ def test_every_response_has_the_security_headers(client, method, path):
 def test_the_policy_names_the_only_inline_script_of_a_page(client, path):
     model = client.get("/api/v1/models").json()["models"][0]["id"]
     response = client.get(path.format(model))
-    inline = re.findall(r"<script>(.*?)</script>", response.text, re.DOTALL)
-    hashes = [b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in inline]
+    scripts = re.findall(r"<script>(.*?)</script>", response.text, re.DOTALL)
+    hashes = [b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     assert len(hashes) == 1
     assert f"script-src 'self' 'sha256-{hashes[0]}';" in policy_of(response)
 

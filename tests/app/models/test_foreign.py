@@ -28,14 +28,14 @@ import json, sys, time
 from pathlib import Path
 from headlight.models.registry import registry_of
 from headlight.settings import Settings
-found = registry_of(Settings(zoo_dir=sys.argv[1], models_dir=Path(sys.argv[2]), device="cpu"))
-print(json.dumps([sorted(found.descriptions), "transformers" in sys.modules]))
+registry = registry_of(Settings(zoo_dir=sys.argv[1], models_dir=Path(sys.argv[2]), device="cpu"))
+print(json.dumps([sorted(registry.descriptions), "transformers" in sys.modules]))
 """
 
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
-    """Folders as Transformers writes them."""
+    """Return folders as Transformers writes them."""
     parent = tmp_path_factory.mktemp("checkpoints")
     for name in ("gpt2", "bert"):
         save_checkpoint(name, parent / name)
@@ -44,7 +44,7 @@ def checkpoints(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def models_dir(checkpoints, zoo, tmp_path_factory):
-    """Return a directory with an added model, and with a folder as it is."""
+    """Return a directory with a model that was added, and with a bare checkpoint."""
     path = tmp_path_factory.mktemp("models")
     add_model(str(checkpoints / "gpt2"), Settings(zoo_dir=zoo, models_dir=path))
     shutil.copytree(checkpoints / "bert", path / "raw")
@@ -74,13 +74,13 @@ def test_a_server_lists_them_without_importing_transformers(zoo, models_dir):
 
 def test_what_was_stored_is_what_the_self_check_finds(models_dir):
     stored, is_checked = read_description(models_dir / "gpt2")
-    found = load(models_dir / "gpt2").description
+    checked = load(models_dir / "gpt2").description
     assert is_checked
     for name in ("config", "revision", "n_parameters", "sites", "attentions", "architecture"):
-        assert getattr(stored, name) == getattr(found, name), name
+        assert getattr(stored, name) == getattr(checked, name), name
     assert stored.checks["weights"] <= EAGER
-    assert stored.features == found.features
-    assert stored.omitted == found.omitted
+    assert stored.features == checked.features
+    assert stored.omitted == checked.omitted
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,13 @@ def test_a_check_is_kept_for_as_long_as_the_files_stay_the_same(name, tmp_path, 
     assert vars(again.checked) == vars(first.checked)
     assert (again.batches, again.is_streamed) == (first.batches, first.is_streamed)
     flags = ("path", "is_fused", "is_in_place", "has_formula")
-    for (_, one), (_, other) in zip(
+    for (_, point), (_, same_point) in zip(
         first.named.attention_points, again.named.attention_points, strict=True
     ):
-        assert [getattr(one, flag) for flag in flags] == [getattr(other, flag) for flag in flags]
-        assert one.observed.keys() == other.observed.keys()
+        assert [getattr(point, flag) for flag in flags] == [
+            getattr(same_point, flag) for flag in flags
+        ]
+        assert point.observed.keys() == same_point.observed.keys()
     traces = [trace(model, TEXT, capture=["*"]) for model in (first, again)]
     for site in ("logits", *(facts.path + ".weights" for facts in first.description.attentions)):
         np.testing.assert_array_equal(traces[0][site].data, traces[1][site].data)
@@ -217,7 +219,7 @@ def test_one_that_does_not_fit_is_refused_with_the_figures(client_with, models_d
     answer = client.post("/api/v1/tokenize", json={"model": "gpt2", "text": "a"})
     body = problem(answer, 503, "model-too-large")
     assert body["limit"] == 120_000
-    assert body["actual"] > needed, "the pass counts beside the weights"
+    assert body["actual"] > needed, "the pass counts in addition to the weights"
     assert client.get("/api/v1/models").json()["memory_bytes"] == 120_000
     assert client.get("/api/v1/limits").json()["memory_bytes"]["value"] == 120_000
 
@@ -240,20 +242,20 @@ def post(client, path="trace", **members):
 
 
 def numbers(answer, site="logits"):
-    found = answer if isinstance(answer, dict) else answer.json()
-    return np.array(found["tensors"][site]["data"], dtype=np.float32)
+    body = answer if isinstance(answer, dict) else answer.json()
+    return np.array(body["tensors"][site]["data"], dtype=np.float32)
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral", "gpt_oss", "gemma2"])
 def test_generation_returns_every_site_of_a_token(client_with, tmp_path, name):
     client = client_with(model_folders=(str(save_checkpoint(name, tmp_path / name)),))
     asked = {"model": name, "text": TEXT, "capture": ["*"], "temperature": 0, "n_tokens": 3}
-    found = written_tokens(client.post("/api/v1/generate", json=asked))
-    assert len(found) == 3
+    events = written_tokens(client.post("/api/v1/generate", json=asked))
+    assert len(events) == 3
     sites = {site["name"] for site in client.get(f"/api/v1/models/{name}").json()["sites"]}
-    assert set(found[0]["tensors"]) == sites
+    assert set(events[0]["tensors"]) == sites
     whole = post(client, model=name, capture=["*"])
-    for site, tensor in found[0]["tensors"].items():
+    for site, tensor in events[0]["tensors"].items():
         if "query" in (axes := whole.json()["tensors"][site]["axes"]):
             expected = numbers(whole, site).take(-1, axes.index("query"))
             data = np.array(tensor["data"], dtype=np.float32)
@@ -265,10 +267,10 @@ def test_a_running_server_lists_what_is_added_and_forgets_what_is_removed(
 ):
     client = client_with(models_dir=tmp_path)
     shutil.copytree(models_dir / "gpt2", tmp_path / "later")
-    listed = [found["id"] for found in client.get("/api/v1/models").json()["models"]]
+    listed = [model["id"] for model in client.get("/api/v1/models").json()["models"]]
     assert "later" in listed
     shutil.rmtree(tmp_path / "later")
-    listed = [found["id"] for found in client.get("/api/v1/models").json()["models"]]
+    listed = [model["id"] for model in client.get("/api/v1/models").json()["models"]]
     assert "later" not in listed
 
 
@@ -276,7 +278,7 @@ def test_without_transformers_the_reason_names_the_extra(client_with, models_dir
     monkeypatch.setattr("headlight.models.foreign.find_spec", lambda name: None)
     client = client_with(models_dir=models_dir)
     reasons = {
-        one["id"]: one["reason"] for one in client.get("/api/v1/models").json()["unavailable"]
+        model["id"]: model["reason"] for model in client.get("/api/v1/models").json()["unavailable"]
     }
     assert "pip install 'headlight[hf]'" in reasons["gpt2"]
     assert client.post("/api/v1/trace", json={"text": "the cat"}).status_code == 200
@@ -316,28 +318,28 @@ def test_the_terms_on_a_card_give_the_weights_of_the_model(name, unscaled, tiny)
         asked["edits"] = [{"kind": "no_scaling"}, {"kind": "temperature", "value": 2.0}]
     answer = tiny.post("/api/v1/trace", json=asked, headers={"Accept": "application/x-safetensors"})
     assert answer.status_code == 200, answer.text
-    found = safetensors.numpy.load(answer.content)
+    tensors = safetensors.numpy.load(answer.content)
     card = tiny.get(f"/api/v1/models/{name}").json()
-    assert len(card["attentions"]) == sum(site.endswith(".weights") for site in found)
+    assert len(card["attentions"]) == sum(site.endswith(".weights") for site in tensors)
     for terms in card["attentions"]:
         assert terms["is_exact"]
         changes = (1.0, 2.0) if unscaled else (terms["scale"], 1.0)
-        made = weights_by(terms, found, *changes)
-        np.testing.assert_allclose(made, found[f"{terms['path']}.weights"], rtol=0, atol=1e-5)
+        computed = weights_by(terms, tensors, *changes)
+        np.testing.assert_allclose(computed, tensors[f"{terms['path']}.weights"], rtol=0, atol=1e-5)
 
 
-def weights_by(terms, found, scale, temperature):
+def weights_by(terms, tensors, scale, temperature):
     """Return the weights (head, query, key) in float64, from the terms of a card."""
     path = terms["path"]
     queries, keys = (
-        found.get(f"{path}.rotated_{part}", found.get(f"{path}.{part}")).astype(np.float64)
+        tensors.get(f"{path}.rotated_{part}", tensors.get(f"{path}.{part}")).astype(np.float64)
         for part in ("queries", "keys")
     )
     scores = queries @ keys.swapaxes(-1, -2) * scale
     if terms["softcap"]:
         scores = terms["softcap"] * np.tanh(scores / terms["softcap"])
     if terms["has_bias"]:
-        scores += found[f"{path}.bias"]
+        scores += tensors[f"{path}.bias"]
     scores /= temperature
     rows, columns = np.indices(scores.shape[-2:])
     hidden = (columns > rows) & terms["is_causal"]
@@ -386,8 +388,8 @@ GREEDY = {"text": "The cat", "n_tokens": 6, "temperature": 0}
 def test_a_token_that_the_model_lacks_is_a_problem(unlike, problem, path, members):
     client, _ = unlike
     answer = client.post(f"/api/v1/{path}", json={**members, "model": "short"})
-    found = problem(answer, 422, "unknown-token")
-    assert "0 to 99" in found["detail"]
+    details = problem(answer, 422, "unknown-token")
+    assert "0 to 99" in details["detail"]
 
 
 def test_a_text_ends_at_each_end_that_the_folder_names(unlike):

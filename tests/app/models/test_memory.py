@@ -96,37 +96,37 @@ def test_the_budget_is_that_of_the_settings_or_a_share_of_the_machine(monkeypatc
 def test_the_registry_keeps_to_the_budget_and_loads_again(zoo):
     sizes = Registry([zoo], default="tiny", device=CPU)
     largest = max(sizes.status(model).memory_bytes for model in sizes.descriptions)
-    found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(int(1.5 * largest)))
-    first = found.checkpoint("translator")
-    found.checkpoint("tiny")
-    assert not found.is_loaded("translator")
-    assert found.checkpoint("translator") is not first
-    assert found.status("translator").state == "loaded"
+    registry = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(int(1.5 * largest)))
+    first = registry.checkpoint("translator")
+    registry.checkpoint("tiny")
+    assert not registry.is_loaded("translator")
+    assert registry.checkpoint("translator") is not first
+    assert registry.status("translator").state == "loaded"
 
 
 def test_a_model_beyond_the_budget_is_refused_with_the_figures_and_stays_listed(zoo):
-    found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(1000))
-    needed = found.status("tiny").memory_bytes
+    registry = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(1000))
+    needed = registry.status("tiny").memory_bytes
     with pytest.raises(Problem, match="the model 'tiny' does not fit: it needs") as caught:
-        found.checkpoint()
+        registry.checkpoint()
     assert caught.value.status_code == 503
     assert caught.value.members == {"limit": 1000, "actual": needed}
-    assert "tiny" in found.descriptions
+    assert "tiny" in registry.descriptions
 
 
 def test_a_model_that_waits_for_others_is_refused_for_now(zoo):
     size = Registry([zoo], default="tiny", device=CPU).status("tiny").memory_bytes
-    found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(size))
-    with found.using("tiny"):
-        found.checkpoint("tiny")
+    registry = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(size))
+    with registry.using("tiny"):
+        registry.checkpoint("tiny")
         with pytest.raises(Problem, match="does not fit now") as caught:
-            found.checkpoint("dense")
+            registry.checkpoint("dense")
     assert caught.value.headers["Retry-After"]
-    assert found.checkpoint("dense").id == "dense"
+    assert registry.checkpoint("dense").id == "dense"
 
 
 def test_many_threads_load_each_model_once_and_stay_within_the_budget(zoo, monkeypatch):
-    real, may_load, loads, got = registry_module.load, threading.Event(), [], []
+    real, may_load, loads, checkpoints = registry_module.load, threading.Event(), [], []
 
     def load(folder, **options):
         loads.append(folder.name)
@@ -134,13 +134,13 @@ def test_many_threads_load_each_model_once_and_stay_within_the_budget(zoo, monke
         return real(folder, **options)
 
     monkeypatch.setattr(registry_module, "load", load)
-    found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(10**8))
+    registry = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(10**8))
     threads = [
-        threading.Thread(target=lambda name=name: got.append(found.checkpoint(name)))
+        threading.Thread(target=lambda name=name: checkpoints.append(registry.checkpoint(name)))
         for name in ["tiny", "dense"] * 4
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(one) for one in got}) == len(loads) == 2
+    assert len({id(checkpoint) for checkpoint in checkpoints}) == len(loads) == 2

@@ -1,4 +1,4 @@
-"""Models are an allow-list of folders; a damaged one is named, and the others go on."""
+"""Models are an allow-list of folders; a damaged one is reported, and the others work."""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -26,10 +26,10 @@ def parent(tmp_path, zoo):
 
 def test_models_are_described_without_loading_weights(zoo, model_ids, monkeypatch):
     monkeypatch.setattr(registry_module, "load", None)
-    found = Registry([zoo], default="tiny", device=CPU)
-    assert list(found.descriptions) == model_ids
-    assert found.describe().id == "tiny"
-    assert found.describe("dense").config.moe is None
+    registry = Registry([zoo], default="tiny", device=CPU)
+    assert list(registry.descriptions) == model_ids
+    assert registry.describe().id == "tiny"
+    assert registry.describe("dense").config.moe is None
 
 
 def test_a_model_that_the_device_cannot_hold_is_named_and_the_others_go_on(
@@ -38,22 +38,22 @@ def test_a_model_that_the_device_cannot_hold_is_named_and_the_others_go_on(
     def load(folder, **_):
         raise RuntimeError("out of memory")
 
-    found = Registry([zoo], default="tiny", device=CPU)
-    before = found.descriptions
+    registry = Registry([zoo], default="tiny", device=CPU)
+    before = registry.descriptions
     monkeypatch.setattr(registry_module, "load", load)
     with pytest.raises(Problem, match="the model 'tiny' cannot be used: out of memory"):
-        found.checkpoint()
-    assert list(found.descriptions) == [model for model in model_ids if model != "tiny"]
+        registry.checkpoint()
+    assert list(registry.descriptions) == [model for model in model_ids if model != "tiny"]
     assert list(before) == model_ids, "who was reading the map goes on reading it"
 
 
 def test_a_lost_accelerator_says_nothing_of_the_model_that_was_being_loaded(zoo, monkeypatch):
-    found = Registry([zoo], default="tiny", device=CPU)
+    registry = Registry([zoo], default="tiny", device=CPU)
     lost = torch.AcceleratorError("CUDA error: unknown error")
     monkeypatch.setattr(registry_module, "load", _raise(lost))
     with pytest.raises(torch.AcceleratorError):
-        found.checkpoint()
-    assert "tiny" in found.descriptions
+        registry.checkpoint()
+    assert "tiny" in registry.descriptions
 
 
 def _raise(error):
@@ -63,18 +63,18 @@ def _raise(error):
     return load
 
 
-def test_a_directory_of_ones_own_adds_models_and_replaces_none(zoo, model_ids, tmp_path, caplog):
+def test_the_directory_of_a_user_adds_models_and_replaces_none(zoo, model_ids, tmp_path, caplog):
     shutil.copytree(zoo / "dense", tmp_path / "mine")
     shutil.copytree(zoo / "dense", tmp_path / "tiny")
-    found = registry_of(Settings(zoo_dir=zoo, models_dir=tmp_path, device="cpu"))
-    assert set(found.descriptions) == {*model_ids, "mine"}
-    assert found.describe("tiny").config.moe is not None
+    registry = registry_of(Settings(zoo_dir=zoo, models_dir=tmp_path, device="cpu"))
+    assert set(registry.descriptions) == {*model_ids, "mine"}
+    assert registry.describe("tiny").config.moe is not None
     assert "there is a model of that name" in caplog.text
 
 
 def test_a_missing_directory_is_no_error(tmp_path, caplog):
-    found = Registry([tmp_path / "nowhere"], default="tiny", device=CPU)
-    assert found.descriptions == {}
+    registry = Registry([tmp_path / "nowhere"], default="tiny", device=CPU)
+    assert registry.descriptions == {}
     assert "there is no directory" in caplog.text
 
 
@@ -82,8 +82,8 @@ def test_files_and_hidden_folders_are_no_models(parent):
     (parent / "README.md").write_text("hello")
     (parent / ".git").mkdir()
     (parent / "__pycache__").mkdir()
-    found = Registry([parent], default="sound", device=CPU)
-    assert set(found.descriptions) | set(found.unavailable) == {"sound"}
+    registry = Registry([parent], default="sound", device=CPU)
+    assert set(registry.descriptions) | set(registry.unavailable) == {"sound"}
 
 
 @pytest.fixture
@@ -101,44 +101,44 @@ def hangs(monkeypatch):
 
 
 def test_a_load_that_is_given_up_changes_nothing_when_it_ends(parent, hangs):
-    found = Registry([parent], default="sound", device=CPU)
+    registry = Registry([parent], default="sound", device=CPU)
     with ThreadPoolExecutor() as pool:
-        loading = pool.submit(found.checkpoint, "sound")
-        waiting = pool.submit(found.checkpoint, "sound")
-        wait_for(lambda: found.status("sound").state == "loading")
-        found.give_up("sound", "it was too slow")
-        assert found.memory.n_bytes == 0
+        loading = pool.submit(registry.checkpoint, "sound")
+        waiting = pool.submit(registry.checkpoint, "sound")
+        wait_for(lambda: registry.status("sound").state == "loading")
+        registry.give_up("sound", "it was too slow")
+        assert registry.memory.n_bytes == 0
         hangs.set()
         with pytest.raises(Cancelled):
             loading.result(60)
         with pytest.raises(Problem, match="it was too slow"):
             waiting.result(60)
-    assert not found.is_loaded("sound")
-    assert found.memory.n_bytes == 0
-    assert found.unavailable == {"sound": "it was too slow"}
+    assert not registry.is_loaded("sound")
+    assert registry.memory.n_bytes == 0
+    assert registry.unavailable == {"sound": "it was too slow"}
 
 
 def test_a_folder_that_is_added_again_is_loaded_next_to_a_load_that_was_given_up(parent, hangs):
-    found = Registry([parent], default="sound", device=CPU)
+    registry = Registry([parent], default="sound", device=CPU)
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(found.checkpoint, "sound")
-        wait_for(lambda: found.status("sound").state == "loading")
-        found.give_up("sound", "it was too slow")
-        found.add(parent / "sound")
-        second = pool.submit(found.checkpoint, "sound")
-        wait_for(lambda: found.status("sound").state == "loading")
+        first = pool.submit(registry.checkpoint, "sound")
+        wait_for(lambda: registry.status("sound").state == "loading")
+        registry.give_up("sound", "it was too slow")
+        registry.add(parent / "sound")
+        second = pool.submit(registry.checkpoint, "sound")
+        wait_for(lambda: registry.status("sound").state == "loading")
         assert not second.done()
         hangs.set()
         assert second.result(60).id == "sound"
         with pytest.raises(Cancelled):
             first.result(60)
-    assert found.is_loaded("sound")
-    assert found.memory.n_bytes > 0
+    assert registry.is_loaded("sound")
+    assert registry.memory.n_bytes > 0
 
 
 @pytest.fixture
 def hanging(monkeypatch):
-    """Lets the description of one folder hang, until the event that it returns is set."""
+    """Return a function that lets reading one folder hang until the event it returns is set."""
 
     def make(name):
         goes_on, describe = Event(), registry_module.describe
@@ -159,19 +159,19 @@ def test_a_folder_whose_files_hang_is_named_and_the_others_go_on(
 ):
     goes_on = hanging("dense")
     monkeypatch.setattr(registry_module, "DESCRIBE_SECONDS", 0.5)
-    found = Registry([zoo], default="tiny", device=CPU)
+    registry = Registry([zoo], default="tiny", device=CPU)
     goes_on.set()
-    assert sorted(found.descriptions) == [model for model in model_ids if model != "dense"]
-    assert found.unavailable == {"dense": "dense: its files cannot be read within 0.5 s"}
+    assert sorted(registry.descriptions) == [model for model in model_ids if model != "dense"]
+    assert registry.unavailable == {"dense": "dense: its files cannot be read within 0.5 s"}
 
 
 def test_other_models_load_while_a_new_folder_hangs(parent, zoo, hanging):
     goes_on = hanging("hanging")
-    found = Registry([parent], default="sound", device=CPU)
+    registry = Registry([parent], default="sound", device=CPU)
     shutil.copytree(zoo / "dense", parent / "hanging")
     with ThreadPoolExecutor() as pool:
-        pool.submit(found.refresh)
-        wait_for(lambda: "hanging" in found.ids)
-        assert pool.submit(found.checkpoint, "sound").result(20).id == "sound"
+        pool.submit(registry.refresh)
+        wait_for(lambda: "hanging" in registry.ids)
+        assert pool.submit(registry.checkpoint, "sound").result(20).id == "sound"
         goes_on.set()
-    assert "hanging" in found.descriptions
+    assert "hanging" in registry.descriptions

@@ -57,8 +57,8 @@ def test_a_model_that_is_not_there_has_no_card(client, problem):
     problem(client.get("/models/none/card"), 404, "unknown-model")
 
 
-def test_each_command_of_a_training_stands_on_a_line_of_its_own(shipped):
+def test_each_command_of_a_training_is_on_its_own_line(shipped):
     command = read_card(ZOO / "translate" / "CARD.md").training["command"]
     page = unescape(shipped.get("/models/translate/card").text)
     assert len(command.split(" && ")) > 1
-    assert all(f"<span>{one}</span>" in page for one in command.split(" && "))
+    assert all(f"<span>{part}</span>" in page for part in command.split(" && "))

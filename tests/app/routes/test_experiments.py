@@ -76,12 +76,12 @@ def endless(monkeypatch):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_description_has_parameters_arrays_and_sources(client, name):
-    found = client.get(f"{PATH}/{name}").json()
+    description = client.get(f"{PATH}/{name}").json()
     experiment = EXPERIMENTS[name]
-    assert found["see"] == experiment.see
-    assert found["parameters"]["properties"].keys() == set(experiment.parameters.model_fields)
-    assert found["arrays"].keys() == set(experiment.quantities)
-    assert all(source["url"].startswith("https://") for source in found["sources"])
+    assert description["see"] == experiment.see
+    assert description["parameters"]["properties"].keys() == set(experiment.parameters.model_fields)
+    assert description["arrays"].keys() == set(experiment.quantities)
+    assert all(source["url"].startswith("https://") for source in description["sources"])
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
@@ -98,22 +98,22 @@ def test_a_result_is_that_of_the_model_package(client):
     response = client.post(f"{PATH}/scaling", json={"width": 8, "seed": 3})
     assert response.headers["content-type"] == "application/json"
     assert response.headers["cache-control"] == "no-store"
-    found = ExperimentResult.model_validate_json(response.content)
+    result = ExperimentResult.model_validate_json(response.content)
     expected = EXPERIMENTS["scaling"].result({"width": 8, "seed": 3})
-    assert found.arrays.keys() == expected.keys()
+    assert result.arrays.keys() == expected.keys()
     for name, array in expected.items():
-        sent = found.arrays[name]
+        sent = result.arrays[name]
         assert (sent.axes, sent.shape) == (list(array.axes), list(array.data.shape))
         np.testing.assert_array_equal(np.array(sent.data), array.data)
 
 
 def test_masked_scores_are_null_and_booleans_and_texts_stay_what_they_are(client):
-    found = client.post(f"{PATH}/by_hand", json={"is_causal": True}).json()["arrays"]
-    assert found["scores"]["data"][0][1:] == [None] * 5
-    assert (found["key"]["dtype"], found["key"]["data"][0]) == ("string", "Life")
-    assert found["divisor"]["shape"] == []
-    found = client.post(f"{PATH}/minhash", json={}).json()["arrays"]
-    assert (found["is_equal"]["dtype"], type(found["is_equal"]["data"][0])) == ("bool", bool)
+    arrays = client.post(f"{PATH}/by_hand", json={"is_causal": True}).json()["arrays"]
+    assert arrays["scores"]["data"][0][1:] == [None] * 5
+    assert (arrays["key"]["dtype"], arrays["key"]["data"][0]) == ("string", "Life")
+    assert arrays["divisor"]["shape"] == []
+    arrays = client.post(f"{PATH}/minhash", json={}).json()["arrays"]
+    assert (arrays["is_equal"]["dtype"], type(arrays["is_equal"]["data"][0])) == ("bool", bool)
 
 
 def test_frames_joined_are_the_result(client):
@@ -164,16 +164,16 @@ def test_the_accept_header_decides_between_json_and_events(client, name, headers
     ],
 )
 def test_a_wrong_parameter_is_named(client, problem, name, body, field, message):
-    found = problem(client.post(f"{PATH}/{name}", json=body), 422, "invalid-request")
-    assert found["errors"][0]["field"] == field
-    assert message in found["errors"][0]["message"]
+    details = problem(client.post(f"{PATH}/{name}", json=body), 422, "invalid-request")
+    assert details["errors"][0]["field"] == field
+    assert message in details["errors"][0]["message"]
 
 
 def test_a_run_that_would_take_too_long_names_limit_and_actual(client, problem):
     body = {"steps": 1000, "batch": 64, "d_model": 48, "n_layers": 3, "length": 12}
-    found = problem(client.post(f"{PATH}/learn_task", json=body), 422, "too-many-seconds")
-    assert found["limit"] == 60 < found["actual"]
-    assert "choose fewer steps" in found["detail"]
+    details = problem(client.post(f"{PATH}/learn_task", json=body), 422, "too-many-seconds")
+    assert details["limit"] == 60 < details["actual"]
+    assert "choose fewer steps" in details["detail"]
 
 
 # --- places, time and disconnects -----------------------------------------------------------------
@@ -202,9 +202,9 @@ def test_long_runs_need_a_place_and_short_ones_do_not(server, endless, problem):
     streams = open_runs(server, MAX_EXPERIMENTS)
     try:
         response = httpx.post(f"{server.url}{PATH}/endless", json={})
-        found = problem(response, 503, "too-many-experiments")
+        details = problem(response, 503, "too-many-experiments")
         assert response.headers["retry-after"] == "1"
-        assert (found["limit"], found["actual"]) == (2, 2)
+        assert (details["limit"], details["actual"]) == (2, 2)
         assert httpx.post(f"{server.url}{PATH}/by_hand", json={}).status_code == 200
         trace = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat"}, timeout=30)
         assert trace.status_code == 200

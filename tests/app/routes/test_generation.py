@@ -98,8 +98,10 @@ def test_rows_and_experts_are_those_of_a_trace_of_the_whole_text(client, tiny):
 def trace_of(checkpoint, written):
     """Return the arrays of one pass over the text and what was written after it."""
     ids = [token.id for token in checkpoint.tokenizer.encode(TEXT)]
-    read = tracing.tokenize(checkpoint, TEXT)
-    whole = replace(read, tokens=tuple(replace(read.tokens[0], id=i) for i in ids + written))
+    model_input = tracing.tokenize(checkpoint, TEXT)
+    whole = replace(
+        model_input, tokens=tuple(replace(model_input.tokens[0], id=i) for i in ids + written)
+    )
     (trace,) = tracing.run_batch(checkpoint, tracing.pass_spec(checkpoint.description), [whole])
     return {site: array.data for site, array in trace.tensors.items()}
 
@@ -107,12 +109,12 @@ def trace_of(checkpoint, written):
 def test_layers_and_heads_narrow_what_is_told(client):
     every, _ = read(client)
     some, _ = read(client, layers=[0], heads=[2, 0])
-    for one, other in zip(some, every, strict=True):
-        assert one["id"] == other["id"]
-        assert (one["attention"]["layers"], one["attention"]["heads"]) == ([0], [2, 0])
-        expected = np.array(other["attention"]["data"])[:1, [2, 0]]
-        np.testing.assert_allclose(one["attention"]["data"], expected, atol=1e-6)
-        assert one["experts"] == [], "there are some, but not in layer 0"
+    for token, full_token in zip(some, every, strict=True):
+        assert token["id"] == full_token["id"]
+        assert (token["attention"]["layers"], token["attention"]["heads"]) == ([0], [2, 0])
+        expected = np.array(full_token["attention"]["data"])[:1, [2, 0]]
+        np.testing.assert_allclose(token["attention"]["data"], expected, atol=1e-6)
+        assert token["experts"] == [], "there are some, but not in layer 0"
 
 
 def test_a_dense_model_has_no_experts(client):
@@ -121,13 +123,13 @@ def test_a_dense_model_has_no_experts(client):
 
 def test_alternatives_are_the_likeliest_tokens_with_both_probabilities(client):
     (token,), _ = read(client, n_tokens=1, n_alternatives=5, top_k=2, temperature=0.5)
-    own, drawn = (
+    by_model, drawn = (
         [alternative[name] for alternative in token["alternatives"]]
         for name in ("model_probability", "probability")
     )
-    assert own == sorted(own, reverse=True)
+    assert by_model == sorted(by_model, reverse=True)
     assert drawn[2:] == [0, 0, 0], "cut off by top_k"
-    squares = [probability**2 for probability in own[:2]]
+    squares = [probability**2 for probability in by_model[:2]]
     assert drawn[:2] == pytest.approx([square / sum(squares) for square in squares], abs=1e-5)
     chosen = token["alternatives"][token["rank"] - 1]
     assert (chosen["id"], chosen["text"]) == (token["id"], token["text"])
@@ -158,9 +160,9 @@ def test_the_end_says_why(client, tiny):
 
 def test_events_are_what_the_documentation_says(client):
     event = TypeAdapter(GenerationEvent)
-    found = events_of(post(client))
-    assert {name for name, _ in found} == {"start", "token", "end"}
-    for name, data in found:
+    events = events_of(post(client))
+    assert {name for name, _ in events} == {"start", "token", "end"}
+    for name, data in events:
         text = json.dumps({"event": name, "data": data})
         event.validate_json(text, strict=True, extra="forbid")
 
@@ -213,16 +215,16 @@ def test_damaged_weights_are_a_problem_before_the_first_token(client, problem, m
 def test_what_goes_wrong_later_is_an_event(client, monkeypatch, error, kind):
     real = generation.Continuation.take
 
-    def break_off(text, *found):
+    def break_off(text, *arguments):
         if text.step == 2:
             raise error
-        return real(text, *found)
+        return real(text, *arguments)
 
     monkeypatch.setattr(generation.Continuation, "take", break_off)
-    found = events_of(post(client))
-    assert [name for name, _ in found] == ["start", "token", "token", "error"]
-    assert found[-1][1]["type"] == f"urn:headlight:problem:{kind}"
-    TypeAdapter(GenerationEvent).validate_python({"event": "error", "data": found[-1][1]})
+    events = events_of(post(client))
+    assert [name for name, _ in events] == ["start", "token", "token", "error"]
+    assert events[-1][1]["type"] == f"urn:headlight:problem:{kind}"
+    TypeAdapter(GenerationEvent).validate_python({"event": "error", "data": events[-1][1]})
 
 
 # --- turns, places, and clients that leave --------------------------------------------------------
@@ -255,7 +257,7 @@ def open_stream(server, text=TEXT, n_tokens=200):
 
 
 def receive(connection, what, count=1, received=b""):
-    """Return the bytes received when they hold `what` `count` times."""
+    """Receive bytes until they hold `what` `count` times, and return them."""
     while received.count(what) < count:
         received += connection.recv(100_000)
     return received

@@ -69,7 +69,7 @@ def test_every_limit_of_the_request_is_shown(limits):
 
 
 def read(client):
-    """Every sample, by name and labels."""
+    """Return every sample, by name and labels."""
     families = text_string_to_metric_families(client.get("/metrics").text)
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -86,9 +86,9 @@ def test_what_runs_is_told(client):
 
 
 def test_two_applications_count_for_themselves(client, client_with):
-    other = client_with()
-    other.app.state.services.metrics.cache_hits.inc(41)
-    assert read(other)["headlight_cache_hits_total", ()] == 41
+    other_client = client_with()
+    other_client.app.state.services.metrics.cache_hits.inc(41)
+    assert read(other_client)["headlight_cache_hits_total", ()] == 41
     assert read(client)["headlight_cache_hits_total", ()] != 41
 
 

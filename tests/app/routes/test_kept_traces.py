@@ -1,4 +1,4 @@
-"""GET /api/v1/traces/{id}: what was computed before, byte for byte, while it is kept."""
+"""GET /api/v1/traces/{id}: a trace that was computed before, byte for byte, while it is kept."""
 
 import itertools
 import threading
@@ -75,10 +75,10 @@ def counted(client, name):
 def test_a_trace_can_be_had_again_under_its_id(client, monkeypatch):
     first = post(client, "again and again")
     made = n_passes(monkeypatch, "again and again")
-    found = client.get(first.headers["content-location"])
-    assert found.status_code == 200
-    assert found.json() == first.json() | {"timings": {}}
-    assert post(client, "again and again").json() == found.json()
+    again = client.get(first.headers["content-location"])
+    assert again.status_code == 200
+    assert again.json() == first.json() | {"timings": {}}
+    assert post(client, "again and again").json() == again.json()
     assert made == []
 
 
@@ -111,7 +111,7 @@ def test_it_is_named_in_the_form_in_which_it_was_sent(client):
     assert client.get(address, headers={"accept": SAFETENSORS}).content == again.content
 
 
-def test_every_form_has_a_tag_of_its_own_and_equal_tags_are_equal_bytes(client, keeping):
+def test_every_form_has_its_own_tag_and_equal_tags_are_equal_bytes(client, keeping):
     """Also after the trace was dropped and computed again."""
     trace_id = post(client).json()["id"]
     seen = {}

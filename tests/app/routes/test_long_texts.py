@@ -37,16 +37,16 @@ def tile(client, trace_id, **members):
 
 def test_maps_and_rows_are_those_of_the_weights(client):
     whole = read_trace(ask(client, capture=["*.weights"]).content)
-    found = read_trace(ask(client, resolution=7, queries=[3, 1]).content)
+    trace = read_trace(ask(client, resolution=7, queries=[3, 1]).content)
     n = len(whole.tokens)
     width = -(-n // 7)
-    assert {site.rpartition(".")[2] for site in found} == {"mean_map", "max_map", "rows"}
-    assert len(found.tensors) == 6
+    assert {site.rpartition(".")[2] for site in trace} == {"mean_map", "max_map", "rows"}
+    assert len(trace.tensors) == 6
     weights = whole[f"{PATH}.weights"]
-    np.testing.assert_allclose(found[f"{PATH}.rows"], weights[:, [3, 1]], atol=1e-6)
+    np.testing.assert_allclose(trace[f"{PATH}.rows"], weights[:, [3, 1]], atol=1e-6)
     for place in ((0, 0), (1, 0), (-(-n // width) - 1, 1)):
         cells = weights[:, place[0] * width :, place[1] * width :][:, :width, :width]
-        mean, greatest = (found[f"{PATH}.{name}"][:, *place] for name in ("mean_map", "max_map"))
+        mean, greatest = (trace[f"{PATH}.{name}"][:, *place] for name in ("mean_map", "max_map"))
         np.testing.assert_allclose(mean, cells.mean((1, 2)), atol=1e-6)
         np.testing.assert_allclose(greatest, cells.max((1, 2)), atol=1e-6)
 
@@ -55,11 +55,11 @@ def test_a_text_may_be_longer_than_the_model_was_trained_on(client):
     text = TEXT * 20
     short = client.post("/api/v1/trace", json={"text": TEXT * 1, "capture": []})
     assert short.status_code == 200
-    found = read_trace(ask(client, text=text, resolution=16, capture=["*.entropy"]).content)
+    trace = read_trace(ask(client, text=text, resolution=16, capture=["*.entropy"]).content)
     card = client.get("/api/v1/models/tiny").json()
-    assert card["trained_tokens"] < len(found.tokens) <= card["longest_text"]
-    assert found.tensors[f"{PATH}.entropy"].data.shape == (4, len(found.tokens))
-    assert found[f"{PATH}.max_map"].max() <= 1
+    assert card["trained_tokens"] < len(trace.tokens) <= card["longest_text"]
+    assert trace.tensors[f"{PATH}.entropy"].data.shape == (4, len(trace.tokens))
+    assert trace[f"{PATH}.max_map"].max() <= 1
 
 
 def test_the_limit_counts_the_numbers_that_are_returned(client_with, problem):
@@ -71,31 +71,31 @@ def test_the_limit_counts_the_numbers_that_are_returned(client_with, problem):
 
 def test_predictions_of_a_long_text_are_those_of_a_short_one(client):
     whole = read_trace(ask(client, capture=[], analyses=["next_token"]).content)
-    found = ask(client, resolution=4, analyses=["next_token", "logit_lens"])
-    found = read_trace(found.content)
-    expected, seen = whole.analyses["next_token"], found.analyses["next_token"]
-    np.testing.assert_allclose(seen["probabilities"], expected["probabilities"], atol=1e-5)
-    assert "logits" not in found
+    asked = {"resolution": 4, "analyses": ["next_token", "logit_lens"]}
+    trace = read_trace(ask(client, **asked).content)
+    expected, predictions = whole.analyses["next_token"], trace.analyses["next_token"]
+    np.testing.assert_allclose(predictions["probabilities"], expected["probabilities"], atol=1e-5)
+    assert "logits" not in trace
     np.testing.assert_allclose(
-        found.analyses["logit_lens"]["probabilities"][-1], expected["probabilities"], atol=1e-5
+        trace.analyses["logit_lens"]["probabilities"][-1], expected["probabilities"], atol=1e-5
     )
 
 
 def test_a_tile_is_exact_and_comes_without_a_pass(client):
-    found = read_trace(ask(client, resolution=4).content)
+    trace = read_trace(ask(client, resolution=4).content)
     passes = client.get("/metrics").text
-    answer = tile(client, found.id).json()
+    answer = tile(client, trace.id).json()
     assert answer["tokens_per_bin"] == [1, 1]
     assert list(answer["tensors"]) == ["mean_map"]
     weights = read_trace(ask(client, capture=["*.weights"]).content)[f"{PATH}.weights"]
     shown = np.array(answer["tensors"]["mean_map"]["data"])
     np.testing.assert_allclose(shown, weights[1, 2:6, :5], atol=1e-6)
-    pooled = tile(client, found.id, resolution=2)
+    pooled = tile(client, trace.id, resolution=2)
     assert pooled.json()["tokens_per_bin"] == [2, 3]
     assert sorted(pooled.json()["tensors"]) == ["max_map", "mean_map"]
     assert "headlight" in passes
     file = client.get(
-        f"/api/v1/traces/{found.id}/tile",
+        f"/api/v1/traces/{trace.id}/tile",
         params={"attention": PATH, "head": 1, "queries": "2:6", "keys": "0:5"},
         headers=FILE,
     )
@@ -125,8 +125,8 @@ def test_a_wrong_request_is_told(client, problem, members, status, kind):
     ],
 )
 def test_a_wrong_tile_is_told(client, problem, members, kind):
-    found = read_trace(ask(client, resolution=4).content)
-    problem(tile(client, found.id, **members), 422, kind)
+    trace = read_trace(ask(client, resolution=4).content)
+    problem(tile(client, trace.id, **members), 422, kind)
 
 
 def test_a_tile_of_no_trace_is_not_found(client, problem):

@@ -81,10 +81,10 @@ def test_an_example_has_the_figures_of_its_claim_and_of_no_other(client_with, zo
     metrics = {"sample": {"examples": dict.fromkeys(examples, figures)}}
     write_card(path, replace(read_card(path), examples=examples, metrics=metrics))
     client = client_with(models_dir=tmp_path)
-    found = client.get("/api/v1/models/claiming").json()["examples"]
-    assert found[0]["claim"] == {
+    listed = client.get("/api/v1/models/claiming").json()["examples"]
+    assert listed[0]["claim"] == {
         **figures,
         "measure": "mean weight on the token before",
         "against": "uniform attention",
     }
-    assert [example["claim"] for example in found[1:]] == [None, None]
+    assert [example["claim"] for example in listed[1:]] == [None, None]

@@ -55,8 +55,8 @@ def test_a_model_gives_the_scheme_and_its_sizes(client, model, sizes):
 def test_what_is_sent_is_what_a_trace_of_that_length_holds(client, from_json):
     asked = {"text": "the cat sat", "capture": ["decoder.embedding.positional"]}
     (captured,) = from_json(client.post("/api/v1/trace", json=asked).json()).values()
-    found = from_json(get(client, model="tiny", length=len(captured)).json())["encoding"]
-    np.testing.assert_array_equal(found, captured)
+    encoding = from_json(get(client, model="tiny", length=len(captured)).json())["encoding"]
+    np.testing.assert_array_equal(encoding, captured)
 
 
 def test_safetensors_hold_the_same(client, from_json, from_safetensors):
@@ -136,7 +136,7 @@ def test_a_client_that_has_it_is_told_so(client, coding):
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["etag"] == first.headers["etag"]
     assert "content-encoding" not in again.headers
-    other = client.get(
+    gzipped = client.get(
         "/api/v1/positional", headers=headers | known | {"accept-encoding": "gzip"}, **asked
     )
-    assert (other.status_code, other.json()) == (200, first.json())
+    assert (gzipped.status_code, gzipped.json()) == (200, first.json())

@@ -36,20 +36,27 @@ def test_every_tensor_is_that_of_a_stored_copy_and_the_shared_model_stays(
     client, zoo, tmp_path, model
 ):
     parts = ["*.layers.1", "*.embedding"]
-    own = load(zoo / model)
+    checkpoint = load(zoo / model)
     plain = post(client, model, capture=SITES).json()["tensors"]
     asked = {"kind": "quantize", "bits": 3, "parts": parts, "per": "tensor"}
-    found = post(client, model, capture=SITES, edits=[asked]).json()["tensors"]
+    tensors = post(client, model, capture=SITES, edits=[asked]).json()["tensors"]
     stored = StoredQuantization(bits=3, parts=tuple(parts), per="tensor")
-    card = own.description.card
+    card = checkpoint.description.card
     folder = tmp_path / "copy"
-    save(folder, own.model, own.tokenizer, card, dtype=torch.float32, quantization=stored)
+    save(
+        folder,
+        checkpoint.model,
+        checkpoint.tokenizer,
+        card,
+        dtype=torch.float32,
+        quantization=stored,
+    )
     target = TARGET if model == "translator" else None
     expected = trace(load(folder), TEXT, target, capture=SITES).tensors
-    assert list(found) == list(expected)
+    assert list(tensors) == list(expected)
     for site, array in expected.items():
-        np.testing.assert_allclose(found[site]["data"], array.data, rtol=0, atol=1e-5)
-    assert found["logits"] != plain["logits"]
+        np.testing.assert_allclose(tensors[site]["data"], array.data, rtol=0, atol=1e-5)
+    assert tensors["logits"] != plain["logits"]
     assert post(client, model, capture=SITES).json()["tensors"] == plain
 
 
@@ -65,16 +72,16 @@ def test_generation_goes_on_with_the_quantized_weights(client, tiny):
     assert changed != tokens()
 
 
-def test_several_parts_have_bits_of_their_own(client):
+def test_several_parts_have_their_own_bits(client):
     both = [
         {"kind": "quantize", "bits": 2, "parts": ["*.self_attention"]},
         {"kind": "quantize", "bits": 4, "parts": ["*.embedding"]},
     ]
-    found = logits(post(client, capture=["logits"], edits=both))
-    for one in both:
-        assert not np.allclose(found, logits(post(client, capture=["logits"], edits=[one])))
+    rounded = logits(post(client, capture=["logits"], edits=both))
+    for quantize in both:
+        assert not np.allclose(rounded, logits(post(client, capture=["logits"], edits=[quantize])))
     swapped = logits(post(client, capture=["logits"], edits=both[::-1]))
-    np.testing.assert_allclose(found, swapped, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(rounded, swapped, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +92,8 @@ def test_several_parts_have_bits_of_their_own(client):
     ],
 )
 def test_what_cannot_be_quantized_is_said(client, problem, members, kind, said):
-    one = {"kind": "quantize", "bits": 4, **members}
-    assert said in problem(post(client, edits=[one]), 422, kind)["detail"]
+    quantize = {"kind": "quantize", "bits": 4, **members}
+    assert said in problem(post(client, edits=[quantize]), 422, kind)["detail"]
 
 
 def test_overlaps_and_other_weights_are_rejected(client, problem):
@@ -108,8 +115,8 @@ def test_overlaps_and_other_weights_are_rejected(client, problem):
 def test_the_sensitivity_of_a_part_is_the_divergence_of_the_edited_pass(client, zoo, model):
     answer = post(client, model, capture=["logits"], analyses=["quantization_sensitivity"])
     plain = torch.from_numpy(logits(answer)).double().log_softmax(dim=-1)
-    found = answer.json()["analyses"]["quantization_sensitivity"]
-    parts, bits = found["parts"], found["bits"]["data"]
+    sensitivity = answer.json()["analyses"]["quantization_sensitivity"]
+    parts, bits = sensitivity["parts"], sensitivity["bits"]["data"]
     assert parts[0] == "*"
     assert bits == [8, 4, 2]
     ids = [token["id"] for token in answer.json()["target_tokens"] or answer.json()["tokens"]]
@@ -124,12 +131,12 @@ def test_the_sensitivity_of_a_part_is_the_divergence_of_the_edited_pass(client, 
             rounded, plain, log_target=True, reduction="batchmean"
         ).item() / math.log(2)
         place = parts.index(part)
-        assert found["divergence"]["data"][2][place] == pytest.approx(expected, abs=1e-5)
+        assert sensitivity["divergence"]["data"][2][place] == pytest.approx(expected, abs=1e-5)
         expected = entropy(rounded[: len(ids)], ids).item() / math.log(2)
-        assert found["loss"]["data"][2][place] == pytest.approx(expected, abs=1e-5)
-        change = found["loss_change"]["data"][2][place]
+        assert sensitivity["loss"]["data"][2][place] == pytest.approx(expected, abs=1e-5)
+        change = sensitivity["loss_change"]["data"][2][place]
         assert change == pytest.approx(expected - loss, abs=1e-5)
-    eight, _, two = np.array(found["divergence"]["data"])
+    eight, _, two = np.array(sensitivity["divergence"]["data"])
     assert (eight < two).all()
 
 
@@ -137,6 +144,6 @@ def test_the_sensitivity_is_that_of_the_model_as_it_is(client, problem, tiny):
     names = ["quantization_sensitivity"]
     detail = problem(post(client, analyses=names, **edit(4)), 422, "impossible-edit")["detail"]
     assert "leave the edits out" in detail
-    one = trace(tiny, ids=[5], capture=["logits"])
+    short = trace(tiny, ids=[5], capture=["logits"])
     with pytest.raises(Exception, match="none after it to predict"):
-        analyse("quantization_sensitivity", one, tiny)
+        analyse("quantization_sensitivity", short, tiny)

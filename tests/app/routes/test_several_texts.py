@@ -17,7 +17,7 @@ def several(client, headers=None, **members):
     return client.post("/api/v1/traces", json={"texts": TEXTS, **members}, headers=headers)
 
 
-def alone(client, text, **members):
+def single_trace(client, text, **members):
     return client.post("/api/v1/trace", json={"text": text, **members}).json()
 
 
@@ -33,20 +33,20 @@ def alone(client, text, **members):
         ("filler", None),
     ],
 )
-def test_each_of_several_texts_is_answered_as_if_alone(client, model, targets):
+def test_each_of_several_texts_has_the_answer_of_a_single_request(client, model, targets):
     options = {"model": model, "capture": ["logits"], "analyses": ["next_token", "head_labels"]}
     answer = several(client, **options, **({"targets": targets} if targets else {}))
     assert answer.status_code == 200, answer.text
     given = [{"target": target} for target in targets] if targets else [{}] * len(TEXTS)
-    for text, target, found in zip(TEXTS, given, answer.json()["traces"], strict=True):
-        expected = alone(client, text, **options, **target)
-        assert found.keys() == expected.keys()
+    for text, target, body in zip(TEXTS, given, answer.json()["traces"], strict=True):
+        expected = single_trace(client, text, **options, **target)
+        assert body.keys() == expected.keys()
         for name in expected.keys() - {"tensors", "analyses", "timings"}:
-            assert found[name] == expected[name], name
+            assert body[name] == expected[name], name
         np.testing.assert_allclose(
-            found["tensors"]["logits"]["data"], expected["tensors"]["logits"]["data"], atol=1e-5
+            body["tensors"]["logits"]["data"], expected["tensors"]["logits"]["data"], atol=1e-5
         )
-        assert found["analyses"].keys() == expected["analyses"].keys()
+        assert body["analyses"].keys() == expected["analyses"].keys()
 
 
 @pytest.mark.parametrize("form", [{}, {"dtype": "uint16", "triangle": True}])
@@ -55,22 +55,22 @@ def test_several_traces_are_one_file_whose_arrays_are_numbered(client, form):
     content = several(client, headers=FILE, **options).content
     names = safetensors.numpy.load(content)
     assert {name.split(".")[0] for name in names} == {"0", "1", "2"}
-    for text, found in zip(TEXTS, read_traces(content), strict=True):
-        one = client.post("/api/v1/trace", json={"text": text, **options}, headers=FILE).content
-        size = int.from_bytes(one[:8], "little")
-        axes = json.loads(json.loads(one[8 : 8 + size])["__metadata__"]["axes"])
-        assert found.text == text
-        assert [*found.tensors] == [name for name in axes if not name.startswith("analyses.")]
-        assert found.analyses["next_token"]["texts"]
+    for text, trace in zip(TEXTS, read_traces(content), strict=True):
+        single = client.post("/api/v1/trace", json={"text": text, **options}, headers=FILE).content
+        size = int.from_bytes(single[:8], "little")
+        axes = json.loads(json.loads(single[8 : 8 + size])["__metadata__"]["axes"])
+        assert trace.text == text
+        assert [*trace.tensors] == [name for name in axes if not name.startswith("analyses.")]
+        assert trace.analyses["next_token"]["texts"]
 
 
 def test_several_texts_may_be_token_ids(client):
     ids = [[2, 5, 6, 7], [2, 9]]
-    found = client.post("/api/v1/traces", json={"ids": ids, "capture": ["logits"]}).json()
-    for one, trace in zip(ids, found["traces"], strict=True):
-        alone = client.post("/api/v1/trace", json={"ids": one, "capture": ["logits"]}).json()
-        assert trace["id"] == alone["id"]
-        assert [token["id"] for token in trace["tokens"]] == one
+    body = client.post("/api/v1/traces", json={"ids": ids, "capture": ["logits"]}).json()
+    for text_ids, trace in zip(ids, body["traces"], strict=True):
+        single = client.post("/api/v1/trace", json={"ids": text_ids, "capture": ["logits"]}).json()
+        assert trace["id"] == single["id"]
+        assert [token["id"] for token in trace["tokens"]] == text_ids
     both = client.post("/api/v1/traces", json={"ids": ids, "texts": ["a"]})
     assert both.json()["detail"] == "texts: send either texts or ids"
     unknown = client.post("/api/v1/traces", json={"ids": [[2], [10**6]]})
@@ -78,9 +78,9 @@ def test_several_texts_may_be_token_ids(client):
 
 
 def test_equal_texts_are_answered_each(client):
-    found = client.post("/api/v1/traces", json={"texts": ["the cat"] * 3, "capture": ["logits"]})
-    assert len({trace["id"] for trace in found.json()["traces"]}) == 1
-    assert len(found.json()["traces"]) == 3
+    answer = client.post("/api/v1/traces", json={"texts": ["the cat"] * 3, "capture": ["logits"]})
+    assert len({trace["id"] for trace in answer.json()["traces"]}) == 1
+    assert len(answer.json()["traces"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_text_that_cannot_be_read_is_named(client, problem, members, kind, wor
 
 def test_several_texts_together_keep_to_the_limit(client_with, problem):
     client = client_with(max_cells=6000)
-    assert alone(client, TEXTS[1], capture=["logits"])["id"]
+    assert single_trace(client, TEXTS[1], capture=["logits"])["id"]
     texts = [f"{text} {number}" for text in TEXTS for number in range(3)]
     body = problem(several(client, texts=texts, capture=["logits"]), 422, "too-many-cells")
     assert body["limit"] == 6000
@@ -129,20 +129,20 @@ def test_the_ids_of_a_text_give_its_tokens(client):
     assert tokens(client, text="the cat", special_tokens=False).json()["tokens"] == whole[1:]
     assert tokens(client, ids=ids[1:]).json()["tokens"] == whole[1:]
     by_ids = client.post("/api/v1/trace", json={"ids": ids, "capture": ["logits"]}).json()
-    by_text = alone(client, "the cat", capture=["logits"])
+    by_text = single_trace(client, "the cat", capture=["logits"])
     assert by_ids["tensors"] == by_text["tensors"]
     assert by_ids["text"] == "the cat"
 
 
 def test_ids_that_no_text_has_are_spelled_one_by_one(client):
-    found = tokens(client, ids=[0, 70, 0, 200, 71]).json()["tokens"]
-    assert [token["id"] for token in found] == [0, 70, 0, 200, 71]
-    assert [token["is_special"] for token in found] == [True, False, True, False, False]
+    spelled = tokens(client, ids=[0, 70, 0, 200, 71]).json()["tokens"]
+    assert [token["id"] for token in spelled] == [0, 70, 0, 200, 71]
+    assert [token["is_special"] for token in spelled] == [True, False, True, False, False]
     text = client.post("/api/v1/trace", json={"ids": [0, 70, 0, 200, 71]}).json()["text"]
-    assert [text[token["start"] : token["end"]] for token in found] == [
-        token["text"] for token in found
+    assert [text[token["start"] : token["end"]] for token in spelled] == [
+        token["text"] for token in spelled
     ]
-    assert [token["word"] is None for token in found] == [True, False, True, False, False]
+    assert [token["word"] is None for token in spelled] == [True, False, True, False, False]
 
 
 @pytest.mark.parametrize("path", ["trace", "generate", "tokenize"])
@@ -173,10 +173,10 @@ def test_generation_continues_ids(client):
 def test_chosen_tokens_have_their_logits_probabilities_and_ranks(client, analysis):
     options = {"capture": ["logits"], "analyses": [analysis]}
     predictions = {"top": 300, "tokens": [7, " cat"]}
-    found = alone(client, "the cat sat", predictions=predictions, **options)
+    body = single_trace(client, "the cat sat", predictions=predictions, **options)
     answer = {
         name: np.array(part["data"])
-        for name, part in found["analyses"][analysis].items()
+        for name, part in body["analyses"][analysis].items()
         if name != "texts"
     }
     assert answer["ids"].shape[-1] == 300
@@ -186,7 +186,7 @@ def test_chosen_tokens_have_their_logits_probabilities_and_ranks(client, analysi
         tokens(client, text="a cat").json()["tokens"][-1]["id"],
     ]
     last = answer["chosen_logits"][-1] if analysis == "logit_lens" else answer["chosen_logits"]
-    logits = np.array(found["tensors"]["logits"]["data"])
+    logits = np.array(body["tensors"]["logits"]["data"])
     np.testing.assert_allclose(last, logits[:, answer["chosen_ids"]], atol=1e-4)
     for place, token in enumerate(answer["chosen_ids"]):
         rank = (answer["ids"] == token).argmax(axis=-1) + 1
@@ -199,10 +199,12 @@ def test_chosen_tokens_have_their_logits_probabilities_and_ranks(client, analysi
 
 
 def test_without_chosen_tokens_the_answer_is_as_before(client):
-    found = alone(client, "the cat", analyses=["next_token"])["analyses"]["next_token"]
-    assert found.keys() == {"ids", "probabilities", "texts"}
-    top = alone(client, "the cat", analyses=["next_token"], predictions={"top": 3})
-    assert top["analyses"]["next_token"]["ids"]["data"] == [row[:3] for row in found["ids"]["data"]]
+    next_token = single_trace(client, "the cat", analyses=["next_token"])["analyses"]["next_token"]
+    assert next_token.keys() == {"ids", "probabilities", "texts"}
+    top = single_trace(client, "the cat", analyses=["next_token"], predictions={"top": 3})
+    assert top["analyses"]["next_token"]["ids"]["data"] == [
+        row[:3] for row in next_token["ids"]["data"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -240,11 +242,11 @@ def test_weights_are_a_file_of_the_matrices_of_the_model(client, tiny, from_safe
     assert answer.status_code == 200, answer.text
     assert int(answer.headers["content-length"]) == len(answer.content)
     arrays, metadata = from_safetensors(answer.content)
-    own = tiny.weights()
+    matrices = tiny.weights()
     assert arrays.keys() == {f"{path}.W_{letter}" for letter in "QKVO"} | {"W_U"}
     for name, array in arrays.items():
-        np.testing.assert_array_equal(array, own[name].read())
-        assert metadata["axes"][name] == list(own[name].axes)
+        np.testing.assert_array_equal(array, matrices[name].read())
+        assert metadata["axes"][name] == list(matrices[name].axes)
     assert metadata["revision"] == tiny.description.revision
 
 
@@ -269,15 +271,15 @@ def test_weights_that_cannot_be_had_are_a_problem(client, client_with, problem):
 
 def test_the_client_reads_several_traces_weights_and_ids(server):
     with Client(server.url) as headlight:
-        found = headlight.traces(TEXTS, capture="logits", analyses="next_token")
-        assert [trace.text for trace in found] == TEXTS
-        one = headlight.trace(TEXTS[0], capture="logits", analyses="next_token")
-        np.testing.assert_allclose(found[0]["logits"], one["logits"], atol=1e-5)
+        traces = headlight.traces(TEXTS, capture="logits", analyses="next_token")
+        assert [trace.text for trace in traces] == TEXTS
+        single = headlight.trace(TEXTS[0], capture="logits", analyses="next_token")
+        np.testing.assert_allclose(traces[0]["logits"], single["logits"], atol=1e-5)
         matrices = headlight.weights(["*.W_O", "W_U"], model="tiny")
         assert matrices["W_U"].axes == ("vocab", "d_model")
         ids = [token.id for token in headlight.tokenize(TEXTS[0])]
         by_ids = headlight.trace(ids=np.array(ids), capture="logits")
-        np.testing.assert_array_equal(by_ids["logits"], one["logits"])
+        np.testing.assert_array_equal(by_ids["logits"], single["logits"])
         edit = {"kind": "set", "site": "logits", "value": np.zeros(300), "positions": [1]}
         assert not headlight.trace(TEXTS[0], capture="logits", edits=edit)["logits"][1].any()
         events = list(headlight.generate(TEXTS[0], n_tokens=1, capture="logits", edits=edit))

@@ -34,53 +34,53 @@ def logits(answer, site="logits"):
     ],
 )
 def test_an_edit_over_rest_equals_the_edit_in_process(client, tiny, edit):
-    found = logits(post(client, edits=[edit]))
-    own = {**edit}
+    edited = logits(post(client, edits=[edit]))
+    members = {**edit}
     for name in ("heads", "positions"):
-        own[name] = tuple(own[name]) if name in own else None
-    expected = trace(tiny, TEXT, capture=["logits"], interventions=[SiteEdit(**own)])["logits"]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-    assert not np.allclose(found, logits(post(client)), atol=1e-5)
+        members[name] = tuple(members[name]) if name in members else None
+    expected = trace(tiny, TEXT, capture=["logits"], interventions=[SiteEdit(**members)])["logits"]
+    np.testing.assert_allclose(edited, expected, rtol=0, atol=1e-5)
+    assert not np.allclose(edited, logits(post(client)), atol=1e-5)
 
 
 def test_values_of_another_trace_restore_its_logits(client):
-    other = post(client, text=OTHER)
-    ids = [token["id"] for token in other.json()["tokens"]]
+    source = post(client, text=OTHER)
+    ids = [token["id"] for token in source.json()["tokens"]]
     changed = [3 + (token * 7) % 250 for token in ids]
     edit = {"kind": "set", "site": STREAM, "from": {"text": OTHER}}
     plain = {"text": None, "ids": changed}
-    np.testing.assert_array_equal(logits(post(client, **plain, edits=[edit])), logits(other))
-    assert not np.allclose(logits(post(client, **plain)), logits(other), atol=1e-3)
+    np.testing.assert_array_equal(logits(post(client, **plain, edits=[edit])), logits(source))
+    assert not np.allclose(logits(post(client, **plain)), logits(source), atol=1e-3)
 
 
 def test_values_of_a_kept_trace_are_those_of_its_text(client_with):
     client = client_with(cache_bytes=10**7)
-    other = post(client, text=OTHER, capture=[STREAM])
+    source = post(client, text=OTHER, capture=[STREAM])
     place = {"kind": "set", "site": STREAM, "positions": [2]}
     by_text = {**place, "from": {"text": OTHER, "positions": [4]}}
-    by_id = {**place, "from": {"trace": other.json()["id"], "positions": [4]}}
-    found = post(client, edits=[by_text], capture=[STREAM])
+    by_id = {**place, "from": {"trace": source.json()["id"], "positions": [4]}}
+    patched = post(client, edits=[by_text], capture=[STREAM])
     np.testing.assert_array_equal(
-        logits(found, STREAM), logits(post(client, edits=[by_id], capture=[STREAM]), STREAM)
+        logits(patched, STREAM), logits(post(client, edits=[by_id], capture=[STREAM]), STREAM)
     )
-    np.testing.assert_array_equal(logits(found, STREAM)[2], logits(other, STREAM)[4])
+    np.testing.assert_array_equal(logits(patched, STREAM)[2], logits(source, STREAM)[4])
 
 
 def test_values_of_another_trace_are_those_of_the_heads_that_are_set(client):
     edit = {"kind": "set", "site": CONTEXT, "heads": [3, 1], "positions": [0, 2]}
-    plain, other = (logits(post(client, text=text, capture=[CONTEXT]), CONTEXT) for text in TEXTS)
-    found = post(client, capture=[CONTEXT], edits=[{**edit, "from": {"text": OTHER}}])
+    plain, source = (logits(post(client, text=text, capture=[CONTEXT]), CONTEXT) for text in TEXTS)
+    patched = post(client, capture=[CONTEXT], edits=[{**edit, "from": {"text": OTHER}}])
     expected = plain.copy()
-    expected[[[1], [3]], [0, 2]] = other[[[1], [3]], [0, 2]]
-    np.testing.assert_allclose(logits(found, CONTEXT), expected, rtol=0, atol=1e-6)
+    expected[[[1], [3]], [0, 2]] = source[[[1], [3]], [0, 2]]
+    np.testing.assert_allclose(logits(patched, CONTEXT), expected, rtol=0, atol=1e-6)
 
 
 def test_the_order_of_edits_of_a_site_decides_and_names_the_trace(client):
     add = {"kind": "add", "site": CONTEXT, "value": 1}
     double = {"kind": "scale", "site": CONTEXT, "value": 2}
-    one, two = post(client, edits=[add, double]), post(client, edits=[double, add])
-    assert one.json()["id"] != two.json()["id"]
-    assert not np.allclose(logits(one), logits(two), atol=1e-4)
+    add_first, double_first = post(client, edits=[add, double]), post(client, edits=[double, add])
+    assert add_first.json()["id"] != double_first.json()["id"]
+    assert not np.allclose(logits(add_first), logits(double_first), atol=1e-4)
 
 
 HEADS = {"site": CONTEXT, "value": 0}
@@ -140,11 +140,11 @@ def test_captures_and_edits_of_generation_are_those_of_a_trace_of_the_whole_text
     for index, token in enumerate(tokens):
         place = len(start["tokens"]) - 1 + index
         for site in sites:
-            found = token["tensors"][site]
-            assert found["dtype"] == whole[site]["dtype"]
-            assert found["axes"] == [axis for axis in whole[site]["axes"] if axis != "query"]
-            data = np.array(found["data"])
-            assert list(data.shape) == found["shape"]
+            tensor = token["tensors"][site]
+            assert tensor["dtype"] == whole[site]["dtype"]
+            assert tensor["axes"] == [axis for axis in whole[site]["axes"] if axis != "query"]
+            data = np.array(tensor["data"])
+            assert list(data.shape) == tensor["shape"]
             expected = np.array(whole[site]["data"], dtype=float)
             expected = expected[place] if whole[site]["axes"][0] == "query" else expected[:, place]
             expected = expected[..., : data.shape[-1]]

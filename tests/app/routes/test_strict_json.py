@@ -21,9 +21,9 @@ JSON = {"content-type": "application/json"}
 )
 def test_what_is_wrong_with_it_is_said_with_its_place(client, problem, body, sentence, position):
     response = client.post("/api/v1/trace", content=body, headers=JSON)
-    found = problem(response, 400, "malformed-json")
-    assert found["detail"].startswith(f"the body is not JSON: {sentence}")
-    assert found["position"] == position
+    details = problem(response, 400, "malformed-json")
+    assert details["detail"].startswith(f"the body is not JSON: {sentence}")
+    assert details["position"] == position
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_what_is_wrong_with_it_is_said_with_its_place(client, problem, body, sen
 )
 @pytest.mark.parametrize("call", CALLS)
 def test_a_key_that_occurs_twice_is_rejected_and_named(client, problem, call, body, key):
-    found = problem(client.post(call, content=body, headers=JSON), 400, "duplicate-key")
-    assert f"'{key}' occurs twice" in found["detail"]
+    details = problem(client.post(call, content=body, headers=JSON), 400, "duplicate-key")
+    assert f"'{key}' occurs twice" in details["detail"]
 
 
 def test_one_key_in_two_objects_is_no_duplicate(client):
@@ -57,31 +57,31 @@ def test_a_deep_body_is_told_what_is_wrong_with_it(client, problem, depth):
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"3", b""])
 def test_a_body_that_is_no_object_is_told_so(client, problem, body):
     response = client.post("/api/v1/trace", content=body, headers=JSON)
-    found = problem(response, 422, "invalid-request")
-    assert found["detail"] == "the body must be a JSON object"
+    details = problem(response, 422, "invalid-request")
+    assert details["detail"] == "the body must be a JSON object"
 
 
 def test_a_wrong_member_is_named_as_it_was_sent(client, problem):
     edits = [{"kind": "temperature", "value": 0}, {"kind": "heads_off"}]
     response = client.post("/api/v1/trace", json={"text": "a", "edits": edits})
-    found = problem(response, 422, "invalid-request")
-    assert [each["field"] for each in found["errors"]] == ["edits.0.value", "edits.1.heads"]
+    details = problem(response, 422, "invalid-request")
+    assert [each["field"] for each in details["errors"]] == ["edits.0.value", "edits.1.heads"]
 
 
 def test_an_unknown_member_names_the_members(client, problem):
     response = client.post("/api/v1/tokenize", json={"text": "a", "txt": "b"})
-    found = problem(response, 422, "invalid-request")
+    details = problem(response, 422, "invalid-request")
     assert (
-        found["detail"] == "txt: unknown member; the members are ids, text, model, special_tokens"
+        details["detail"] == "txt: unknown member; the members are ids, text, model, special_tokens"
     )
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 10**30])
 def test_a_number_out_of_range_names_the_range(client, problem, seed):
     body = {"text": "a", "n_tokens": 1, "seed": seed}
-    found = problem(client.post("/api/v1/generate", json=body), 422, "invalid-request")
+    details = problem(client.post("/api/v1/generate", json=body), 422, "invalid-request")
     shown = f", not {seed}" if seed < 2**64 else ""
-    assert found["detail"] == f"seed: must be at least 0 and less than 2^63{shown}"
+    assert details["detail"] == f"seed: must be at least 0 and less than 2^63{shown}"
 
 
 @pytest.mark.parametrize("call", CALLS)

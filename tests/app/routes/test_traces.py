@@ -1,4 +1,4 @@
-"""POST /api/v1/trace: what is asked for, in the form it is asked for."""
+"""POST /api/v1/trace: the requested tensors, in the requested format."""
 
 import asyncio
 
@@ -58,18 +58,18 @@ EDITS = [
 
 
 def test_an_edited_pass_is_that_of_a_direct_computation(client, tiny, from_json):
-    read = [
+    edits = [
         interventions.HeadAblation(heads=(1, 3), layer=0),
         interventions.ExpertAblation(experts=(2,)),
         interventions.NoScaling(where="decoder"),
         interventions.Temperature(value=2.5, layer=1),
     ]
-    found = from_json(post(client, capture=["*"], edits=EDITS).json())
-    expected = tracing.trace(tiny, TEXT, capture=["*"], interventions=read).tensors
+    edited = from_json(post(client, capture=["*"], edits=EDITS).json())
+    expected = tracing.trace(tiny, TEXT, capture=["*"], interventions=edits).tensors
     plain = tracing.trace(tiny, TEXT, capture=["logits"]).tensors
-    for site, array in found.items():
+    for site, array in edited.items():
         np.testing.assert_array_equal(array, expected[site].data)
-    assert np.abs(found["logits"] - plain["logits"].data).max() > 1e-3
+    assert np.abs(edited["logits"] - plain["logits"].data).max() > 1e-3
 
 
 def test_a_translation_is_made_without_the_edits_so_that_both_passes_read_the_same(client):
@@ -139,7 +139,7 @@ def test_concurrent_requests_for_different_models_do_not_mix(server, zoo, from_j
         assert (body["model"], body["text"]) == (options["model"], options["text"])
         checkpoint = checkpoints[options["model"]]
         expected = tracing.trace(checkpoint, options["text"], options.get("target")).tensors
-        found = from_json(body)
-        assert found.keys() == expected.keys()
-        for site, array in found.items():
+        arrays = from_json(body)
+        assert arrays.keys() == expected.keys()
+        for site, array in arrays.items():
             np.testing.assert_allclose(array, expected[site].data, atol=1e-6)

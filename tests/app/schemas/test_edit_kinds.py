@@ -104,7 +104,7 @@ def run(code, *arguments):
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory, zoo):
-    """Return the answers of every way in to a kind that a folder outside the package adds."""
+    """Return the answers of every interface to a kind of edit from a folder outside the package."""
     folder = tmp_path_factory.mktemp("kinds")
     (folder / "sharpen.py").write_text(KIND)
     result = run(USE, str(folder), str(zoo))

@@ -1,4 +1,4 @@
-"""Which media type and which content coding the Accept headers choose."""
+"""The media type and the content coding that the Accept headers choose."""
 
 import pytest
 from starlette.datastructures import Headers

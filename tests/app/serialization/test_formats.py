@@ -47,20 +47,20 @@ def unpack(data, shape, fill):
 
 
 def read(content, media_type):
-    """Return an answer's tensors as they are sent, their meaning, and what is next to them."""
+    """Return an answer's tensors as they are sent, their numbers, and the other members."""
     if media_type == JSON:
         body = json.loads(content)
-        sent = {site: described_array(found) for site, found in body.pop("tensors").items()}
+        sent = {site: described_array(tensor) for site, tensor in body.pop("tensors").items()}
     else:
         sent, body = of_safetensors(content)
     body.pop("timings")
-    return sent, {site: meant(*found) for site, found in sent.items()}, body
+    return sent, {site: meant(*described) for site, described in sent.items()}, body
 
 
-def described_array(found):
-    data = np.array(found.pop("data"), dtype=object)
+def described_array(description):
+    data = np.array(description.pop("data"), dtype=object)
     data[data == None] = -np.inf  # noqa: E711 - elementwise
-    return data.astype(found["dtype"]), found
+    return data.astype(description["dtype"]), description
 
 
 def of_safetensors(content):
@@ -88,11 +88,11 @@ def meant(data, facts):
 def test_json_and_safetensors_of_one_trace_agree(client, text, capture, dtype):
     asked = {"text": text, "capture": capture, "analyses": [], "dtype": dtype}
     for triangle in (False, True):
-        found = [
+        answers = [
             read(ask(client, media_type, triangle=triangle, **asked)[1], media_type)
             for media_type in MEDIA_TYPES
         ]
-        (sent, arrays, body), (sent_too, arrays_too, body_too) = found
+        (sent, arrays, body), (sent_too, arrays_too, body_too) = answers
         assert body == body_too
         assert arrays.keys() == arrays_too.keys()
         for site, array in arrays.items():
@@ -145,12 +145,13 @@ def test_analyses_of_causal_attention_are_packed_as_well(client):
     whole = json.loads(ask(client, JSON, **asked)[1])["analyses"]
     packed = json.loads(ask(client, JSON, triangle=True, **asked)[1])["analyses"]
     for name, arrays in whole.items():
-        for key, found in arrays.items():
-            facts = packed[name][key]
-            assert facts["packed"] == "lower-triangle"
-            data, _ = described_array(facts)
+        for key, tensor in arrays.items():
+            packed_tensor = packed[name][key]
+            assert packed_tensor["packed"] == "lower-triangle"
+            data, _ = described_array(packed_tensor)
             np.testing.assert_array_equal(
-                unpack(data, facts["shape"], facts["fill"]), described_array(found)[0]
+                unpack(data, packed_tensor["shape"], packed_tensor["fill"]),
+                described_array(tensor)[0],
             )
 
 

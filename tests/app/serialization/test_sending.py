@@ -58,7 +58,7 @@ def test_a_reservation_that_does_not_fit_is_rejected_with_the_time_to_try_again(
     assert problem.members == {"limit": 100, "actual": 101}
 
 
-def test_one_that_is_larger_than_the_limit_is_allowed_alone(outgoing):
+def test_one_larger_than_the_limit_is_allowed_when_nothing_else_is_out(outgoing):
     first = outgoing.reserve(1000)
     with pytest.raises(Problem):
         outgoing.reserve(1)
@@ -261,8 +261,8 @@ def answer_of(text, numbers, integers, units):
         heads=(0, 1),
         timings={"pass": 1.0},
     )
-    found = Result(arrays={"scores": named(numbers)}, metadata={"texts": [text]})
-    return Answer(id="0" * 32, trace=trace, analyses={"next_token": found})
+    result = Result(arrays={"scores": named(numbers)}, metadata={"texts": [text]})
+    return Answer(id="0" * 32, trace=trace, analyses={"next_token": result})
 
 
 @settings(max_examples=150, deadline=None)
@@ -281,8 +281,8 @@ def test_only_what_is_compressed_may_grow():
 
 @pytest.mark.parametrize("media_type", MEDIA_TYPES)
 def test_the_texts_of_an_analysis_count(media_type):
-    found = Result(arrays={}, metadata={"texts": ['"'] * 10_000})
-    answer, form = replace(ANSWER, analyses={"a": found}), ResponseFormat(media_type=media_type)
+    result = Result(arrays={}, metadata={"texts": ['"'] * 10_000})
+    answer, form = replace(ANSWER, analyses={"a": result}), ResponseFormat(media_type=media_type)
     assert len(encode(answer, form)) <= size_estimate(answer, form)
 
 
@@ -335,7 +335,7 @@ TRACE = Trace(
 ANSWER = Answer(id="id", trace=TRACE, analyses={})
 
 
-def test_another_release_of_a_compressor_has_tags_of_its_own(monkeypatch):
+def test_another_release_of_a_compressor_has_its_own_tags(monkeypatch):
     """Replicas that were built at different times may stand behind one address."""
     plain, coded = ResponseFormat(), ResponseFormat(coding="zstd")
     before = {form: entity_tag(ANSWER, form) for form in (plain, coded)}

@@ -96,8 +96,8 @@ def test_json_has_every_member():
 def test_the_digest_and_the_bytes_count_the_arrays_of_analyses():
     answer = answer_with(scores=MASKED)
     ids = NamedArray(("query", "rank"), np.array([[1, 3]], dtype=np.int64))
-    other = Result(arrays={"ids": ids}, metadata=answer.analyses["next_token"].metadata)
-    changed, without = (replace(answer, analyses=each) for each in ({"next_token": other}, {}))
+    only_ids = Result(arrays={"ids": ids}, metadata=answer.analyses["next_token"].metadata)
+    changed, without = (replace(answer, analyses=each) for each in ({"next_token": only_ids}, {}))
     assert answer.digest == answer_with(scores=MASKED).digest
     assert len({each.digest for each in (answer, changed, without)}) == 3
     assert answer.n_bytes == without.n_bytes + ids.data.nbytes

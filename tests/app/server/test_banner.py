@@ -58,7 +58,7 @@ def test_a_damaged_model_is_named_once_in_the_log(said, tmp_path, caplog):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
-def test_loopback_is_this_machine_alone(host):
+def test_loopback_is_only_this_machine(host):
     assert is_loopback(host)
 
 

@@ -1,4 +1,4 @@
-"""A server that stops answers what has arrived, and tells clients that connections are closed."""
+"""A server that stops answers the requests that have arrived, and announces that it closes."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ SLOW = REQUEST.replace(b"GET /", b"GET /slow")
 
 
 class Stoppable:
-    """A server of which a test stops the connections, as uvicorn does when it ends."""
+    """A server whose connections a test stops, as uvicorn does when it ends."""
 
     def __init__(self, address):
         self.address = address
@@ -66,14 +66,14 @@ class Stoppable:
 @pytest.fixture
 def stoppable():
     with listen("127.0.0.1", 0) as listener:
-        found = Stoppable(listener.getsockname())
-        thread = threading.Thread(target=found.server.run, kwargs={"sockets": [listener]})
+        holder = Stoppable(listener.getsockname())
+        thread = threading.Thread(target=holder.server.run, kwargs={"sockets": [listener]})
         thread.start()
-        wait_for(lambda: found.server.started)
-        yield found
-        if found.loop:
-            found.loop.call_soon_threadsafe(found.may_end.set)
-        found.server.should_exit = True
+        wait_for(lambda: holder.server.started)
+        yield holder
+        if holder.loop:
+            holder.loop.call_soon_threadsafe(holder.may_end.set)
+        holder.server.should_exit = True
         thread.join(60)
 
 

@@ -32,18 +32,18 @@ def trace(server, text):
 
 
 def n_requests(server):
-    """How many requests the server is done with."""
+    """Return the number of requests that the server has finished."""
     (family,) = (
-        found
-        for found in server.services.metrics.registry.collect()
-        if found.name == "headlight_requests"
+        metric
+        for metric in server.services.metrics.registry.collect()
+        if metric.name == "headlight_requests"
     )
     return sum(sample.value for sample in family.samples)
 
 
 def n_alive(kind):
     gc.collect()
-    return sum(type(found) is kind for found in gc.get_objects())
+    return sum(type(item) is kind for item in gc.get_objects())
 
 
 @contextmanager
@@ -67,12 +67,12 @@ def thread_held(engine):
 
 @pytest.fixture
 def slow_texts(monkeypatch):
-    """Every text takes a while, however many are read in one pass."""
-    read = Stack.forward
+    """Make every text of a pass take a while."""
+    forward_at_once = Stack.forward
 
     def forward(self, ids, **options):
         time.sleep(SECONDS_PER_TEXT * len(ids))
-        return read(self, ids, **options)
+        return forward_at_once(self, ids, **options)
 
     monkeypatch.setattr(Stack, "forward", forward)
 
@@ -92,12 +92,12 @@ def test_abandoned_requests_are_not_computed_before_the_next(server, slow_texts)
 def hold_layers(monkeypatch):
     """Let every layer wait; returns those that began, and the event that lets them go on."""
     entered, may_go_on = [], threading.Event()
-    read = TransformerLayer.forward
+    forward_at_once = TransformerLayer.forward
 
     def forward(self, *inputs, **options):
         entered.append(self)
         may_go_on.wait(20)
-        return read(self, *inputs, **options)
+        return forward_at_once(self, *inputs, **options)
 
     monkeypatch.setattr(TransformerLayer, "forward", forward)
     return entered, may_go_on

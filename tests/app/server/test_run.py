@@ -161,7 +161,7 @@ def test_two_workers_share_a_port_and_stop_cleanly(zoo):
             url = "http:" + line.partition("http:")[2].split()[0]
             ids = []
             wait_for(lambda: answers(url) and ids.append(trace_id(url)) is None, 60)
-            # Each worker has a cache of its own, so both have answered when it was missed twice.
+            # Each worker has its own cache, so two misses show that both have answered.
             wait_for(
                 lambda: ids.append(trace_id(url)) or sample(url, "cache_misses_total") == 2, 60
             )

@@ -1,4 +1,4 @@
-"""The analyses a request may name: each is offered where the model has its sites, and is true."""
+"""The analyses of requests: each is offered if the model has its sites; its numbers are right."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ WITHOUT = {
     },
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
-BESIDE = {
+METADATA_KEYS = {
     "next_token": ["texts"],
     "logit_lens": ["texts"],
     "head_labels": ["labels"],
@@ -64,10 +64,10 @@ def analyses_of(client, model, *names, **options):
     return response.json()["analyses"]
 
 
-def array(found):
-    data = np.array(found["data"], dtype=found["dtype"])
-    assert list(data.shape) == found["shape"]
-    assert len(found["axes"]) == data.ndim
+def array(tensor):
+    data = np.array(tensor["data"], dtype=tensor["dtype"])
+    assert list(data.shape) == tensor["shape"]
+    assert len(tensor["axes"]) == data.ndim
     return data
 
 
@@ -93,11 +93,11 @@ def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
     response = post(client, model, **asked, accept="application/x-safetensors")
     arrays, metadata = from_safetensors(response.content)
     assert set(metadata["analyses"]) == set(body["analyses"]) == set(asked["analyses"])
-    for name, found in body["analyses"].items():
-        beside = BESIDE.get(name, [])
-        assert metadata["analyses"][name] == {key: found.pop(key) for key in beside}
-        assert found
-        for key, sent in found.items():
+    for name, answer in body["analyses"].items():
+        metadata_keys = METADATA_KEYS.get(name, [])
+        assert metadata["analyses"][name] == {key: answer.pop(key) for key in metadata_keys}
+        assert answer
+        for key, sent in answer.items():
             site = f"analyses.{name}.{key}"
             assert metadata["axes"][site] == sent["axes"]
             assert np.isfinite(arrays[site]).all(), site
@@ -106,7 +106,7 @@ def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
     assert metadata["target"] == body["target"]
     infinite = {site for site, data in arrays.items() if not np.isfinite(data).all()}
     causal = {f"decoder.layers.{layer}.self_attention.scores" for layer in (0, 1)}
-    assert infinite == (set() if model == "filler" else causal), "masked scores alone"
+    assert infinite == (set() if model == "filler" else causal), "only masked scores"
 
 
 # --- what they say --------------------------------------------------------------------------------
@@ -117,11 +117,13 @@ def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
 def test_weighted_values_are_those_of_the_models_own_projection(client, zoo, model, heads):
     checkpoint = load(zoo / model)
     options = {} if heads is None else {"heads": heads}
-    found = analyses_of(client, model, "value_weighted", **options)["value_weighted"]
+    answer = analyses_of(client, model, "value_weighted", **options)["value_weighted"]
     trace = traced(checkpoint, heads)
     weights = checkpoint.model.weights()
-    assert set(found) == {name[:-8] for name in trace.tensors if name.endswith("attention.weights")}
-    for path, sent in found.items():
+    assert set(answer) == {
+        name[:-8] for name in trace.tensors if name.endswith("attention.weights")
+    }
+    for path, sent in answer.items():
         projection = weights[f"{path}.output_projection.weight"].detach().numpy()
         by_head = projection.reshape(16, 4, 4)  # d_model head d_head
         held = heads or range(4)
@@ -142,28 +144,28 @@ def test_weighted_values_are_those_of_the_models_own_projection(client, zoo, mod
     ],
 )
 def test_the_stream_is_read_with_the_norms_that_the_model_has(client, zoo, model, norm, norm_place):
-    found = analyses_of(client, model, "residual_stream")["residual_stream"]
+    answer = analyses_of(client, model, "residual_stream")["residual_stream"]
     trace = traced(load(zoo / model))
     expected = residual_stream.residual_stream(trace, norm=norm, norm_place=norm_place)
-    assert found.keys() == expected.keys()
-    for key, sent in found.items():
+    assert answer.keys() == expected.keys()
+    for key, sent in answer.items():
         np.testing.assert_allclose(array(sent), expected[key].data, rtol=1e-5, atol=1e-6)
 
 
 def test_what_the_heads_write_is_sent_of_the_layers_and_heads_asked_for(client):
     every = analyses_of(client, "translator", "head_outputs")["head_outputs"]
     asked = {"layers": [1], "heads": [2, 0]}
-    found = analyses_of(client, "translator", "head_outputs", **asked)["head_outputs"]
-    assert set(found) == {path for path in every if ".1." in path}
-    for path, sent in found.items():
+    answer = analyses_of(client, "translator", "head_outputs", **asked)["head_outputs"]
+    assert set(answer) == {path for path in every if ".1." in path}
+    for path, sent in answer.items():
         np.testing.assert_allclose(array(sent), array(every[path])[[2, 0]], atol=1e-6)
 
 
 def test_the_lens_after_the_last_layer_is_the_prediction_of_the_edited_pass(client):
     edits = [{"kind": "heads_off", "heads": [0, 2]}, {"kind": "experts_off", "experts": [1]}]
-    found = analyses_of(client, "tiny", "logit_lens", "next_token", edits=edits)
+    analyses = analyses_of(client, "tiny", "logit_lens", "next_token", edits=edits)
     lens, prediction = (
-        array(found[name]["probabilities"]) for name in ("logit_lens", "next_token")
+        array(analyses[name]["probabilities"]) for name in ("logit_lens", "next_token")
     )
     np.testing.assert_allclose(lens[-1], prediction, atol=1e-6)
 
@@ -176,12 +178,12 @@ def test_analyses_read_all_layers_whatever_layers_says(client):
 
 
 def test_analyses_read_only_the_heads_that_heads_says(client, tiny):
-    found = analyses_of(client, "tiny", "rollout", "head_labels", heads=[2, 0])
+    analyses = analyses_of(client, "tiny", "rollout", "head_labels", heads=[2, 0])
     expected = rollout.rollout(traced(tiny, [2, 0]))["decoder"].data
-    np.testing.assert_allclose(array(found["rollout"]["decoder"]), expected, atol=1e-6)
+    np.testing.assert_allclose(array(analyses["rollout"]["decoder"]), expected, atol=1e-6)
     label = "decoder.layers.1.self_attention.label_scores"
     every = array(analyses_of(client, "tiny", "head_labels")["head_labels"][label])
-    np.testing.assert_allclose(array(found["head_labels"][label]), every[[2, 0]], atol=1e-6)
+    np.testing.assert_allclose(array(analyses["head_labels"][label]), every[[2, 0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["next_token", "logit_lens"])
@@ -206,8 +208,8 @@ def test_output_weights_are_those_of_attentions_whose_context_or_weights_are_hel
     first, second = (f"decoder.layers.{layer}.self_attention" for layer in (0, 1))
     for part, paths in {"weights": [second], "context": [second], "queries": []}.items():
         trace = tracing.trace(tiny, TEXT, capture=[f"{first}.values", f"{second}.{part}"])
-        found = output_weights(trace, tiny)
-        assert list(found) == [f"{path}.output_projection.weight" for path in paths]
+        matrices = output_weights(trace, tiny)
+        assert list(matrices) == [f"{path}.output_projection.weight" for path in paths]
 
 
 # --- alignment ------------------------------------------------------------------------------------
@@ -216,22 +218,22 @@ def test_output_weights_are_those_of_attentions_whose_context_or_weights_are_hel
 @pytest.mark.parametrize("heads", [None, [3, 2]])
 def test_words_are_aligned_by_the_head_that_the_card_names(client, translator, heads):
     options = {} if heads is None else {"heads": heads}
-    found = analyses_of(client, "translator", "alignment", **options)["alignment"]
-    assert found["aligner"] == {"layer": 1, "head": 2, "shift": 0}
+    answer = analyses_of(client, "translator", "alignment", **options)["alignment"]
+    assert answer["aligner"] == {"layer": 1, "head": 2, "shift": 0}
     expected = alignment.alignment(traced(translator), layers=[1], heads=[2])
-    np.testing.assert_allclose(array(found["weights"]), expected["weights"].data, atol=1e-6)
-    np.testing.assert_array_equal(array(found["links"]), expected["links"].data)
-    assert found["weights"]["axes"] == ["target_word", "source_word"]
-    np.testing.assert_allclose(array(found["weights"]).sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(array(answer["weights"]), expected["weights"].data, atol=1e-6)
+    np.testing.assert_array_equal(array(answer["links"]), expected["links"].data)
+    assert answer["weights"]["axes"] == ["target_word", "source_word"]
+    np.testing.assert_allclose(array(answer["weights"]).sum(axis=1), 1, atol=1e-6)
 
 
 def test_words_are_aligned_by_the_mean_of_other_heads_where_the_cards_is_left_out(
     client, translator
 ):
-    found = analyses_of(client, "translator", "alignment", heads=[0, 1])["alignment"]
-    assert found["aligner"] == {}
+    answer = analyses_of(client, "translator", "alignment", heads=[0, 1])["alignment"]
+    assert answer["aligner"] == {}
     expected = alignment.alignment(traced(translator, [0, 1]))["weights"].data
-    np.testing.assert_allclose(array(found["weights"]), expected, atol=1e-6)
+    np.testing.assert_allclose(array(answer["weights"]), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -248,10 +250,10 @@ def test_a_card_that_names_no_head_leaves_the_mean_of_all(translator, figures):
     card = replace(translator.description.card, metrics={"alignment": figures})
     checkpoint = replace(translator, description=replace(translator.description, card=card))
     trace = traced(translator)
-    found = analyse("alignment", trace, checkpoint)
-    assert found.metadata == {"aligner": {}}
+    result = analyse("alignment", trace, checkpoint)
+    assert result.metadata == {"aligner": {}}
     expected = alignment.alignment(trace)["weights"].data
-    np.testing.assert_array_equal(found.arrays["weights"].data, expected)
+    np.testing.assert_array_equal(result.arrays["weights"].data, expected)
 
 
 # --- texts with little in them --------------------------------------------------------------------
@@ -265,15 +267,15 @@ def test_a_translation_of_nothing_is_analysed_but_not_aligned(client, problem, m
     )
     assert body["detail"] == "alignment: the target has no words to align"
     names = ("alignment", "reward", "quantization_sensitivity", "patching")
-    others = [name for name in EVERY if name not in names]
-    body = post(client, "translator", analyses=others, **options).json()
+    possible = [name for name in EVERY if name not in names]
+    body = post(client, "translator", analyses=possible, **options).json()
     assert body["target"] == ""
     assert [token["text"] for token in body["target_tokens"]] == ["<s>"]
-    assert set(body["analyses"]) == set(others)
+    assert set(body["analyses"]) == set(possible)
 
 
 @pytest.mark.parametrize("text", ["[MASK]", "[MASK] [MASK][MASK]"])
-def test_a_text_of_masks_alone_is_analysed(client, zoo, text):
+def test_a_text_of_only_masks_is_analysed(client, zoo, text):
     names = [name for name in available(load(zoo / "filler").description) if name != "patching"]
     body = post(client, "filler", text=text, analyses=names).json()
     assert set(body["analyses"]) == set(names)
@@ -298,27 +300,27 @@ def explained(client, model, status=200, **asked):
 
 @pytest.mark.parametrize("model", ["tiny", "turning", "translator"])
 def test_the_parts_of_a_logit_difference_sum_to_it(client, zoo, model):
-    found = explained(client, model, position=2, token=40, against=7)
+    answer = explained(client, model, position=2, token=40, against=7)
     logits = traced(load(zoo / model))["logits"][2, [40, 7]]
-    np.testing.assert_allclose(array(found["logits"]), logits, atol=1e-5)
-    assert array(found["parts"]).sum() == pytest.approx(logits[0] - logits[1], abs=1e-5)
-    assert found["part_names"][-2:] == ["bias", "remainder"]
-    assert abs(found["parts"]["data"][-1]) < 1e-5
-    assert (found["position"], found["token"]["id"], found["against"]["id"]) == (2, 40, 7)
-    assert ("experts" in found) == (model != "turning")
-    assert found["omitted"] == {}
+    np.testing.assert_allclose(array(answer["logits"]), logits, atol=1e-5)
+    assert array(answer["parts"]).sum() == pytest.approx(logits[0] - logits[1], abs=1e-5)
+    assert answer["part_names"][-2:] == ["bias", "remainder"]
+    assert abs(answer["parts"]["data"][-1]) < 1e-5
+    assert (answer["position"], answer["token"]["id"], answer["against"]["id"]) == (2, 40, 7)
+    assert ("experts" in answer) == (model != "turning")
+    assert answer["omitted"] == {}
 
 
 def test_the_likeliest_two_tokens_at_the_end_are_compared_by_default(client):
-    found = explained(client, "tiny")
+    answer = explained(client, "tiny")
     ids = analyses_of(client, "tiny", "next_token")["next_token"]["ids"]["data"]
-    assert found["position"] == len(ids) - 1
-    assert [found["token"]["id"], found["against"]["id"]] == ids[-1][:2]
+    assert answer["position"] == len(ids) - 1
+    assert [answer["token"]["id"], answer["against"]["id"]] == ids[-1][:2]
 
 
 def test_a_token_is_named_by_its_text_as_well(client):
-    found = explained(client, "tiny", token=" cat")
-    assert found["token"]["text"] == " cat"
+    answer = explained(client, "tiny", token=" cat")
+    assert answer["token"]["text"] == " cat"
 
 
 @pytest.mark.parametrize(
@@ -352,9 +354,9 @@ def test_an_option_that_no_analysis_reads_is_a_problem(client, option):
 
 
 def test_a_model_that_normalises_its_writes_is_told_so(client):
-    found = explained(client, "filler", 422)
-    assert found["type"].endswith("no-such-analysis")
-    assert "normalises what its parts write" in found["detail"]
+    details = explained(client, "filler", 422)
+    assert details["type"].endswith("no-such-analysis")
+    assert "normalises what its parts write" in details["detail"]
 
 
 def test_another_difference_is_another_trace(client):
@@ -378,14 +380,14 @@ def patched(client, model="tiny", status=200, **patching):
 
 @pytest.mark.parametrize("model", ["tiny", "turning", "filler"])
 def test_the_other_text_is_patched_in(client, model):
-    found = patched(client, model, parts=["residual", "attention", "feed_forward", "heads"])
+    answer = patched(client, model, parts=["residual", "attention", "feed_forward", "heads"])
     stack = "encoder" if model == "filler" else "decoder"
-    shares = array(found[f"{stack}.residual"])
-    assert shares.shape == (2, len(found["other_tokens"]))
+    shares = array(answer[f"{stack}.residual"])
+    assert shares.shape == (2, len(answer["other_tokens"]))
     assert shares[0].sum() == pytest.approx(1, abs=0.3)
-    assert array(found[f"{stack}.self_attention.heads"]).shape == (2, 4)
+    assert array(answer[f"{stack}.self_attention.heads"]).shape == (2, 4)
     documented = TraceAnswer.model_fields["analyses"].annotation
-    assert documented.model_validate({"patching": found}).patching is not None
+    assert documented.model_validate({"patching": answer}).patching is not None
 
 
 def test_patching_without_a_text_or_with_one_of_another_length_is_a_problem(client):
@@ -415,20 +417,24 @@ def test_the_edit_patch_is_a_set_from_another_text(client):
 
 def test_the_probabilities_of_being_sampled_are_those_of_generate(client):
     sampling = {"temperature": 0.6, "top_p": 0.9}
-    found = post(client, "tiny", analyses=["next_token"], predictions={"top": 8, **sampling})
-    told = found.json()["analyses"]["next_token"]
+    response = post(client, "tiny", analyses=["next_token"], predictions={"top": 8, **sampling})
+    next_token = response.json()["analyses"]["next_token"]
     body = {"model": "tiny", "text": TEXT, "n_tokens": 1, "n_alternatives": 8, **sampling}
     (token,) = written_tokens(client.post("/api/v1/generate", json=body))
-    expected = [one["probability"] for one in token["alternatives"]]
-    assert array(told["sampled"])[-1] == pytest.approx(expected, abs=1e-6)
-    assert told["ids"]["data"][-1] == [one["id"] for one in token["alternatives"]]
+    expected = [alternative["probability"] for alternative in token["alternatives"]]
+    assert array(next_token["sampled"])[-1] == pytest.approx(expected, abs=1e-6)
+    assert next_token["ids"]["data"][-1] == [
+        alternative["id"] for alternative in token["alternatives"]
+    ]
 
 
 def test_the_probability_of_each_token_that_follows_is_sent_if_it_is_asked_for(client, tiny):
     logits = traced(tiny)["logits"].astype(np.float64)
     ids = [token.id for token in tiny.tokenizer.encode(TEXT)]
     shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    found = analyses_of(client, "tiny", "next_token", predictions={"following": True})["next_token"]
+    next_token = analyses_of(client, "tiny", "next_token", predictions={"following": True})[
+        "next_token"
+    ]
     expected = shares[np.arange(len(ids) - 1), ids[1:]]
-    np.testing.assert_allclose(array(found["following"]), expected, atol=1e-6)
+    np.testing.assert_allclose(array(next_token["following"]), expected, atol=1e-6)
     assert "following" not in analyses_of(client, "tiny", "next_token")["next_token"]

@@ -1,4 +1,4 @@
-"""Jobs that are solved together have the answers that they have alone, and fail alone."""
+"""Jobs solved together have the answers of single jobs, and one that fails fails no other."""
 
 import itertools
 from dataclasses import replace
@@ -25,7 +25,7 @@ def registry(settings):
 
 @pytest.fixture
 def jobs_of(registry, settings):
-    """Jobs for some texts."""
+    """Return a function that makes jobs for some texts."""
 
     def make(texts=TEXTS, **options):
         requests = [TraceRequest(text=text, **options) for text in texts]
@@ -49,11 +49,11 @@ def passes(monkeypatch):
 
 @pytest.fixture
 def solved(registry, settings):
-    """Return the answers to jobs, in their order."""
+    """Return a function that returns the answers to jobs, in their order."""
 
     def make(jobs, max_elements=settings.max_cells):
-        found = dict(solve(registry.checkpoint(jobs[0].model), jobs, max_elements))
-        return [found[index] for index in range(len(jobs))]
+        answers = dict(solve(registry.checkpoint(jobs[0].model), jobs, max_elements))
+        return [answers[index] for index in range(len(jobs))]
 
     return make
 
@@ -63,7 +63,7 @@ def elements_of(answer):
 
 
 @pytest.mark.parametrize("model", ["tiny", "filler", "translator", "turning", "slanted"])
-def test_jobs_solved_together_have_the_answers_that_they_have_alone(
+def test_jobs_solved_together_have_the_answers_of_single_jobs(
     jobs_of, solved, passes, registry, settings, model
 ):
     jobs = jobs_of(model=model)
@@ -71,34 +71,38 @@ def test_jobs_solved_together_have_the_answers_that_they_have_alone(
     assert max(passes) > 1
     assert sum(passes) == len(TEXTS)
     for answer, job in zip(together, jobs, strict=True):
-        alone = trace_now(job.request, registry, settings)
-        assert answer.id == alone.id == job.id
-        assert answer.members() | {"timings": 0} == alone.members() | {"timings": 0}
-        for site, array in alone.trace.tensors.items():
+        single = trace_now(job.request, registry, settings)
+        assert answer.id == single.id == job.id
+        assert answer.members() | {"timings": 0} == single.members() | {"timings": 0}
+        for site, array in single.trace.tensors.items():
             np.testing.assert_allclose(answer.trace.tensors[site].data, array.data, atol=1e-5)
-        found, expected = (each.analyses["next_token"].arrays for each in (answer, alone))
+        arrays, expected = (each.analyses["next_token"].arrays for each in (answer, single))
         np.testing.assert_allclose(
-            found["probabilities"].data, expected["probabilities"].data, atol=1e-5
+            arrays["probabilities"].data, expected["probabilities"].data, atol=1e-5
         )
 
 
-def test_what_is_wrong_with_one_job_hits_that_one_alone(jobs_of, solved, passes):
+def test_an_error_of_one_job_fails_no_other(jobs_of, solved, passes):
     too_long = "a b c d e f g h " * 30
-    found = solved(jobs_of(("the cat", too_long, "mat")))
-    assert [getattr(each, "kind", "fine") for each in found] == ["fine", "too-many-tokens", "fine"]
+    answers = solved(jobs_of(("the cat", too_long, "mat")))
+    assert [getattr(each, "kind", "fine") for each in answers] == [
+        "fine",
+        "too-many-tokens",
+        "fine",
+    ]
     assert passes == [2]
 
 
 def test_a_pass_captures_no_more_numbers_than_one_answer_may_hold(jobs_of, solved, passes):
     jobs = jobs_of(("the cat",) * 4, capture=["*"])
-    (alone,) = solved(jobs[:1])
+    (single,) = solved(jobs[:1])
     passes.clear()
-    answers = solved(jobs, 2 * elements_of(alone))
+    answers = solved(jobs, 2 * elements_of(single))
     assert passes == [2, 2]
     assert [answer.id for answer in answers] == [job.id for job in jobs]
 
 
-def test_an_analysis_that_finds_nothing_hits_its_job_alone(jobs_of, solved, monkeypatch):
+def test_an_analysis_that_finds_nothing_fails_only_its_job(jobs_of, solved, monkeypatch):
     analyse = module.analyse
 
     def fail(name, trace, *options):

@@ -1,4 +1,4 @@
-"""The caches keep what was asked for last, count its bytes, and never hold more than they may."""
+"""The caches keep the most recent answers, count their bytes, and never exceed their limit."""
 
 import gc
 import sys
@@ -28,11 +28,11 @@ def answer(name, *arrays, text="a", analyses=()):
     trace = Trace(
         model="m", revision="r", precision="float32", text=text, tokens=(), tensors=tensors
     )
-    found = {
+    results = {
         f"analysis {n}": Result(arrays={"x": NamedArray(("query",), array)}, metadata={})
         for n, array in enumerate(analyses)
     }
-    return Answer(id=name, trace=trace, analyses=found)
+    return Answer(id=name, trace=trace, analyses=results)
 
 
 def numbers(count):
@@ -57,8 +57,8 @@ def test_small_answers_take_about_the_bytes_that_are_counted(tiny, asked):
             job = trace_job(
                 TraceRequest(text=f"cat {number}", **asked), tiny.description, torch.float32
             )
-            ((_, found),) = solve(tiny, [job], 10**6)
-            cache.put(found)
+            ((_, solved),) = solve(tiny, [job], 10**6)
+            cache.put(solved)
 
     fill(range(10))  # what is made once
     counted = cache.n_bytes
@@ -102,7 +102,7 @@ def test_the_bytes_counted_are_those_of_what_is_kept_and_never_too_many(puts, ma
     for name, count in puts:
         cache.put(answer(name, numbers(count)))
         kept = [cache.get(name) for name in "abcdef" if name in cache]
-        assert cache.n_bytes == sum(size_of(found) for found in kept) <= max_bytes
+        assert cache.n_bytes == sum(size_of(cached) for cached in kept) <= max_bytes
 
 
 def test_threads_do_not_lose_count():
@@ -115,7 +115,7 @@ def test_threads_do_not_lose_count():
                 pass
     finally:
         sys.setswitchinterval(interval)
-    kept = [found for n in range(40) if (found := cache.get(str(n))) is not None]
+    kept = [cached for n in range(40) if (cached := cache.get(str(n))) is not None]
     assert len(kept) == len(cache) > 1
     assert cache.n_bytes == sum(map(size_of, kept)) <= 20 * EMPTY
 

@@ -10,11 +10,11 @@ TEXT = "the cat sat on the mat"
 @pytest.mark.parametrize("heads", [None, [2, 0]])
 def test_the_numbers_of_a_step_are_those_of_one_row_of_a_trace(tiny, heads):
     traced = trace(tiny, TEXT, capture=["*"], heads=heads)
-    n_tokens, read = len(traced.tokens), tokenize(tiny, TEXT[:7])
+    n_tokens, model_input = len(traced.tokens), tokenize(tiny, TEXT[:7])
     for site, array in traced.tensors.items():
         spec = pass_spec(tiny.description, capture=[site], heads=heads)
         n_rows = n_tokens if {"query", "position"} & set(array.axes) else 1
-        size = count_elements(tiny.description, spec, read, n_queries=1, n_keys=n_tokens)
+        size = count_elements(tiny.description, spec, model_input, n_queries=1, n_keys=n_tokens)
         assert size == array.data.size // n_rows, site
 
 

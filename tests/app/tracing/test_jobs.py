@@ -45,7 +45,7 @@ def test_the_id_does_not_depend_on_the_order_of_edits():
 
 
 def test_the_id_depends_on_whatever_decides_the_numbers():
-    others = [
+    different = [
         id_of(revision="r2"),
         id_of(precision="bfloat16"),
         id_of(request=TraceRequest(text="b")),
@@ -59,7 +59,7 @@ def test_the_id_depends_on_whatever_decides_the_numbers():
         id_of(request=TraceRequest(text="a", analyses=["rollout", "next_token"])),
         id_of(sites=("logits", "decoder.embedding.positional")),
     ]
-    assert len({id_of(), *others}) == 1 + len(others)
+    assert len({id_of(), *different}) == 1 + len(different)
 
 
 def job(tiny, precision=torch.float32, **options):
@@ -68,29 +68,29 @@ def job(tiny, precision=torch.float32, **options):
 
 def test_how_sites_are_spelled_and_how_numbers_are_sent_names_no_other_trace(tiny):
     spelled = job(tiny, capture=["logits", "decoder.layers.1.residual.*"])
-    others = [
+    respelled = [
         job(tiny, capture=["decoder.layers.*.residual.*", "logits"], layers=[1]),
         job(tiny, capture=["decoder.layers.1.residual.[abm]*", "log*"]),
         job(tiny, capture=["log*", "*.1.residual.*"], dtype="uint16", triangle=True),
     ]
-    assert {each.id for each in others} == {spelled.id}
+    assert {each.id for each in respelled} == {spelled.id}
 
 
-def test_jobs_of_one_batch_key_differ_in_their_texts_and_analyses_alone(tiny):
+def test_jobs_of_one_batch_key_differ_only_in_their_texts_and_analyses(tiny):
     key = job(tiny).batch_key
     assert key == job(tiny, text="b").batch_key
     same_sites = {"capture": ["logits"], "analyses": ["next_token"]}
     assert job(tiny, **same_sites).batch_key == job(tiny, capture=["logits"]).batch_key
-    others = [
+    different = [
         job(tiny, capture=["logits"]),
         job(tiny, heads=[0]),
         job(tiny, layers=[0]),
         job(tiny, edits=[NO_SCALING]),
     ]
-    assert len({key, *(each.batch_key for each in others)}) == 5
+    assert len({key, *(each.batch_key for each in different)}) == 5
 
 
-def test_in_bfloat16_every_job_is_computed_alone(tiny):
+def test_in_bfloat16_no_job_has_a_batch_key(tiny):
     assert job(tiny, torch.bfloat16).batch_key is None
 
 

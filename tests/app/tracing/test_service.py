@@ -49,7 +49,7 @@ def wait_for_jobs(server, count):
     raise AssertionError(f"{server.services.engine.n_jobs} jobs, not {count}")
 
 
-def test_clients_that_wait_together_get_what_each_would_get_alone(server, gate, from_json):
+def test_clients_that_wait_together_get_the_answers_of_single_requests(server, gate, from_json):
     sizes, may_go_on = gate
     texts = [" ".join(["the cat sat"] * (1 + n % 4)) + f" {n}" for n in range(N_CLIENTS)]
     with ThreadPoolExecutor(N_CLIENTS + 1) as pool:
@@ -72,7 +72,7 @@ def test_clients_that_wait_together_get_what_each_would_get_alone(server, gate, 
             np.testing.assert_allclose(array, expected.trace.tensors[site].data, atol=1e-5)
 
 
-def test_a_trace_in_bfloat16_has_rows_that_sum_to_1_and_an_id_of_its_own(settings):
+def test_a_trace_in_bfloat16_has_rows_that_sum_to_1_and_another_id(settings):
     request = TraceRequest(text="the cat sat")
     exact = trace_now(request, registry_of(settings), settings)
     halved = settings.model_copy(update={"precision": "bfloat16"})

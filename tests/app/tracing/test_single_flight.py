@@ -1,4 +1,4 @@
-"""Equal jobs asked for at the same time are computed once; each client may leave when it likes."""
+"""Equal jobs asked for at the same time are computed once; each client may leave at any time."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ def make_job():
 
 
 async def ask(flights, key="a", client_left=never, join=lambda _: None):
-    """Return a client that waits from now on."""
+    """Start a client that waits for the job, and return its task."""
     client = asyncio.ensure_future(flights.run(key, make_job, join, client_left))
     for _ in range(3):
         await asyncio.sleep(0)
@@ -87,10 +87,10 @@ def test_the_job_is_withdrawn_when_the_last_client_leaves_and_the_next_begins_an
                 await client
         late = await ask(flights)
         assert engine.withdrawn == engine.jobs[:1]
-        engine.jobs[1].settle("anew")
+        engine.jobs[1].settle("again")
         return await late
 
-    assert asyncio.run(scene()) == "anew"
+    assert asyncio.run(scene()) == "again"
 
 
 def test_cancelling_the_only_client_withdraws_the_job(engine):
@@ -108,12 +108,12 @@ def test_cancelling_the_only_client_withdraws_the_job(engine):
 def test_a_client_that_joined_is_not_rejected_because_the_first_waited_too_long(engine):
     async def scene():
         flights = SingleFlight(engine)
-        first, *others = [await ask(flights) for _ in range(3)]
+        first, *joined = [await ask(flights) for _ in range(3)]
         engine.jobs[0].settle(Problem(503, "queue-timeout", "no"))
         with pytest.raises(Problem) as refused:
             await first
         await asyncio.sleep(0.01)
         engine.jobs[1].settle("found")
-        return refused.value.kind, await asyncio.gather(*others), len(engine.jobs)
+        return refused.value.kind, await asyncio.gather(*joined), len(engine.jobs)
 
     assert asyncio.run(scene()) == ("queue-timeout", ["found", "found"], 2)

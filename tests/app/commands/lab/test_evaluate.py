@@ -38,7 +38,7 @@ SMALL = TransformerConfig(
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Return an empty working directory, so that messages hold short paths; little is measured."""
+    """Return an empty working directory, which keeps paths short; few sentences are measured."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
     monkeypatch.setattr(robustness, "N_BLANKS", 20)
@@ -182,7 +182,7 @@ def test_a_model_of_another_directory_is_known_by_its_name(decoder):
 
 
 @pytest.mark.slow
-def test_a_corpus_says_what_each_expert_takes_and_leaves_the_figures_alone(decoder, corpus):
+def test_a_corpus_gives_the_tokens_of_each_expert_and_changes_no_figure(decoder, corpus):
     result = evaluate(decoder, "--corpus", corpus)
     assert result.exit_code == 0, result.output
     card = read_card(CARD)
@@ -214,12 +214,12 @@ def few_made_sentences(monkeypatch):
 
 
 @pytest.mark.usefixtures("few_made_sentences")
-def test_a_profile_of_the_heads_is_written_beside_the_model_and_on_its_card(decoder, corpus):
+def test_a_profile_of_the_heads_is_written_next_to_the_model_and_on_its_card(decoder, corpus):
     result = evaluate(decoder, "--heads", "--text", corpus, "--sentences", "5")
     assert result.exit_code == 0, result.output
-    found = load("out").description.heads
-    assert (found["text"], found["sentences"]) == ([corpus], 5)
-    heads = found["attentions"]["decoder.layers.0.self_attention"]
+    profile = load("out").description.heads
+    assert (profile["text"], profile["sentences"]) == ([corpus], 5)
+    heads = profile["attentions"]["decoder.layers.0.self_attention"]
     assert len(heads) == 2
     card = read_card(CARD)
     assert replace(card, heads={}) == MADE
@@ -237,18 +237,18 @@ def test_heads_take_no_other_evidence(decoder, corpus):
 
 
 @pytest.mark.slow
-def test_fewer_bits_are_measured_beside_the_other_figures(corpus):
+def test_fewer_bits_are_measured_in_addition_to_the_other_figures(corpus):
     folder = make(max_tokens=24)
     result = evaluate(folder, "--text", corpus, "--bits", "4", "--bits", "2")
     assert result.exit_code == 0, result.output
-    found = read_card(CARD).metrics
-    assert {name: found[name] for name in MADE.metrics} == MADE.metrics
-    assert list(found["quantization"]) == ["text", "float", "bits_4", "bits_2"]
-    assert found["quantization"]["text"] == [corpus]
-    sizes = [found["quantization"][name]["file_bytes"] for name in ("float", "bits_4", "bits_2")]
+    metrics = read_card(CARD).metrics
+    assert {name: metrics[name] for name in MADE.metrics} == MADE.metrics
+    assert list(metrics["quantization"]) == ["text", "float", "bits_4", "bits_2"]
+    assert metrics["quantization"]["text"] == [corpus]
+    sizes = [metrics["quantization"][name]["file_bytes"] for name in ("float", "bits_4", "bits_2")]
     assert sizes == sorted(sizes, reverse=True)
     assert evaluate(folder, "--text", corpus).exit_code == 0
-    assert read_card(CARD).metrics["quantization"] == found["quantization"], "others keep them"
+    assert read_card(CARD).metrics["quantization"] == metrics["quantization"], "others keep them"
     assert_fails(
         evaluate(folder, "--bits", "4", "--gold", "x"), "leave the other files out", code=2
     )

@@ -27,16 +27,16 @@ def assert_fails(result, *parts, code=2):
         assert part in " ".join(result.stderr.split())
 
 
-def test_the_copy_is_smaller_and_is_traced_and_has_a_card_of_its_own(folder):
+def test_the_copy_is_smaller_and_is_traced_and_has_its_own_card(folder):
     result = quantize(TWIN, "--bits", "4", "--out", "small")
     assert result.exit_code == 0, result.output
     sizes = [(path / "model.safetensors").stat().st_size for path in (ZOO / TWIN, folder / "small")]
     assert f"{sizes[1]:,} bytes of weights in place of {sizes[0]:,}" in result.stdout
     assert sizes[1] < 0.3 * sizes[0]
-    found = load("./small")
-    weights = trace(found, "The cat sat.")["decoder.layers.0.self_attention.weights"]
+    small = load("./small")
+    weights = trace(small, "The cat sat.")["decoder.layers.0.self_attention.weights"]
     assert abs(weights.sum(axis=-1) - 1).max() < 1e-5
-    card, source = found.description.card, load(TWIN).description.card
+    card, source = small.description.card, load(TWIN).description.card
     assert card.title == f"{source.title}, 4 bits"
     assert card.trained_on == source.trained_on
     assert not card.metrics
@@ -49,9 +49,9 @@ def test_parts_and_activations_are_stored(folder):
     options = ["--part", "*.feed_forward", "--activations", "dynamic", "--per", "tensor"]
     result = quantize(TWIN, *options, "--out", "small")
     assert result.exit_code == 0, result.output
-    found = load("./small").description.quantization
-    assert (found.bits, found.parts) == (8, ("*.feed_forward",))
-    assert (found.activations, found.per) == ("dynamic", "tensor")
+    quantization = load("./small").description.quantization
+    assert (quantization.bits, quantization.parts) == (8, ("*.feed_forward",))
+    assert (quantization.activations, quantization.per) == ("dynamic", "tensor")
 
 
 def test_what_cannot_be_quantized_is_said_in_one_sentence(folder):

@@ -224,8 +224,8 @@ def test_a_run_can_be_extended_from_another_directory(corpus, folder, monkeypatc
 def test_a_run_goes_on_with_the_command_that_began_it(corpus):
     train("--corpus", corpus, "--steps", "2")
     Path("other.txt").write_text(Path(corpus).read_text())
-    other = train("--corpus", "other.txt", "--steps", "4", "--resume")
-    assert_fails(other, "leave them out", code=2)
+    refused = train("--corpus", "other.txt", "--steps", "4", "--resume")
+    assert_fails(refused, "leave them out", code=2)
     result = train("--corpus", corpus, "--steps", "4", "--resume")
     assert result.exit_code == 0, result.output
     assert logged_steps() == [1, 2, 3, 4]
@@ -353,9 +353,9 @@ def test_a_resumed_run_keeps_what_was_written_on_the_card(corpus, monkeypatch):
     ],
 )
 def test_a_value_is_read_as_yaml(written, value):
-    found = read_settings([f"loop.x={written}"])
-    assert found == {"loop": {"x": value}}
-    assert type(found["loop"]["x"]) is type(value)
+    settings = read_settings([f"loop.x={written}"])
+    assert settings == {"loop": {"x": value}}
+    assert type(settings["loop"]["x"]) is type(value)
 
 
 @pytest.mark.parametrize(
