@@ -44,12 +44,11 @@ from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import Answer, Arrays, encode
 from headlight.settings import HOME, Settings
-from headlight.static_files import THEME_SCRIPT, modules_of, resolved
+from headlight.static_files import THEME_SCRIPT, logo, modules_of, resolved
 
 Members = dict[str, Any]
 
 ENTRY = "offline.js"
-STYLES = ("page", "results")
 
 SITES = (
     *(f"*attention.{part}" for part in ("queries", "keys", "rotated_queries", "rotated_keys")),
@@ -279,7 +278,7 @@ def render(archive: Archive, edits: Sequence[Mapping[str, Any]] = ()) -> str:
         text=trace.text,
         edits=json.dumps(edits) if edits else "",
         version=version("headlight"),
-        styles=[style(name) for name in STYLES],
+        styles=[style("page")],
         logo=logo(),
         theme_first=Markup(THEME_SCRIPT),  # nosec B704
         answers=_packed(archive.pack()),
@@ -315,12 +314,6 @@ def modules() -> dict[str, str]:
 
 def _by_path(importer: str, match: re.Match[str]) -> str:
     return match[0].replace(match[1], resolved(match[1], importer))
-
-
-def logo() -> str:
-    """Return the logo as a URL that holds it."""
-    svg = (HOME / "static" / "logo.svg").read_bytes()
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 def style(name: str) -> Markup:

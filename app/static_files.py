@@ -4,6 +4,7 @@ A folder is served under a hash of its content, so a browser keeps each file for
 mixes two versions; modules import each other by relative names, under the same hash.
 """
 
+import base64
 import hashlib
 import posixpath
 import re
@@ -114,3 +115,10 @@ def _is_compressible(media_type: str) -> bool:
 @lru_cache(maxsize=512)  # there are some 130 files, of 2 MB in one coding
 def _compressed_file(path: Path, coding: Coding) -> bytes:
     return b"".join(compressed([path.read_bytes()], coding, SMALL))
+
+
+@lru_cache(1)
+def logo() -> str:
+    """Return the logo as a URL that holds it."""
+    svg = (STATIC / "logo.svg").read_bytes()
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"

@@ -22,7 +22,14 @@ from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.services import ServicesDep
 from headlight.settings import HOME
-from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, THEME_SCRIPT, modules_of
+from headlight.static_files import (
+    DOCS_URL,
+    PLOTLY_URL,
+    STATIC_URL,
+    THEME_SCRIPT,
+    logo,
+    modules_of,
+)
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,7 +54,7 @@ _START = """SwaggerUIBundle({
 @router.get("/")
 async def page(request: Request) -> Response:
     """Return the application."""
-    context = {"plotly_url": PLOTLY_URL, "modules": _modules(_ENTRIES)}
+    context = {"plotly_url": PLOTLY_URL, "modules": _modules(_ENTRIES), "logo": logo()}
     return _templates.TemplateResponse(request, "index.html", context, headers=_REVALIDATE)
 
 

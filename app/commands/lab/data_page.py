@@ -12,8 +12,9 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from headlight.saved_page import json_element, logo, plotly_script, style
+from headlight.saved_page import json_element, plotly_script, style
 from headlight.settings import HOME
+from headlight.static_files import logo
 
 INK, MUTED, LINE = "var(--ink)", "var(--muted)", "var(--line)"
 NUMBER, FIRST, SECOND, ALARM = "var(--beam)", "var(--query)", "var(--key)", "var(--alarm)"

@@ -97,6 +97,7 @@ export {};
  * @property {(trace: Trace, state: ViewState) => Promise<void>|undefined} [prepare] loads modules that only some states need; undefined: nothing is left to load
  * @property {(trace: Trace, state: ViewState) => Control[]} [controls] its switches
  * @property {(handlers: Handlers) => Overview} [createOverview] builds that part
+ * @property {() => Promise<(handlers: Handlers) => Overview>} [loadOverview] loads what builds it, after the first drawing
  * @property {Arrangement | ((trace: Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch}[]} [panels] several figures, each with state of its own
  * @property {(trace: Trace, state: ViewState) => Figure} figure

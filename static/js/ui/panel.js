@@ -110,11 +110,12 @@ export function createPanel(name, handlers) {
      * @param {Trace} of
      * @param {Figure} wanted
      * @param {Pick<Subject, 'cards'|'help'|'redraw'>} setting of all models, and what the view shows in a sentence
+     * @returns {Promise<void>|undefined} ends when it is drawn
      */
     show(of, wanted, setting) {
       const isPaled = Boolean((wanted.isWaiting || wanted.notice === READING) && figure?.grid);
       panel.classList.toggle('is-stale', isPaled);
-      if (isPaled) return;
+      if (isPaled) return undefined;
       exports.quiet();
       trace = of;
       figure = isDrawn(wanted) ? wanted : null;
@@ -123,9 +124,9 @@ export function createPanel(name, handlers) {
       panel.setAttribute('aria-label', wanted.title);
       surround(wanted);
       tell(wanted.notice ?? '', false);
-      if (wanted.notice || !figure) return;
+      if (wanted.notice || !figure) return undefined;
       table.show(figure.grid);
-      plot.draw(figure).catch((error) => {
+      return plot.draw(figure).catch((error) => {
         tell(error.message, true);
         table.element.hidden = false;
       });

@@ -64,13 +64,27 @@ export function createViewSection(entry, handlers) {
   let panels = [];
   /** @type {Overview|null} */
   let overview = null;
+  let isLoading = false;
 
-  /** @param {View} view */
-  function open(view) {
-    if (overview || !view.createOverview) return;
-    overview = view.createOverview({ ...handlers, onSight: bringDrawing });
+  /** @param {(handlers: Handlers) => Overview} create */
+  function build(create) {
+    overview = create({ ...handlers, onSight: bringDrawing });
     if (entry.overview === 'generation') body.prepend(overview.element);
     else body.append(overview.element);
+  }
+
+  /** Loads the code of the overview and builds it, after the first drawing. @param {View} view */
+  async function buildLater(view) {
+    if (overview || isLoading || !view.loadOverview) return;
+    isLoading = true;
+    try {
+      build(await view.loadOverview());
+      handlers.onRedraw();
+    } catch (error) {
+      guarded(null, () => {
+        throw error;
+      });
+    }
   }
 
   /** Brings the first drawing into sight, if it is out of it. */
@@ -167,7 +181,7 @@ export function createViewSection(entry, handlers) {
       /** @type {Grid|null} */
       let grid = null;
       guarded(null, () => {
-        open(view);
+        if (!overview && view.createOverview) build(view.createOverview);
         if (trace.card && view.titleFor) heading.textContent = view.titleFor(trace.card);
         tell(view, view.wording?.(trace, state) ?? {});
         places.show(view.places?.(trace, state) ?? [], view.place?.(trace, state));
@@ -183,12 +197,14 @@ export function createViewSection(entry, handlers) {
           }),
         );
         stage.className = classOf(arrangementOf(view, trace, whole));
+        /** @type {(Promise<void>|undefined)[]} */
+        const drawings = [];
         wanted.forEach((request, index) => {
           const { panel } = panels[index];
           guarded(panel, () => {
             const figure = view.figure(trace, { ...whole, ...request.state, width: panel.width() });
             grid ??= figure.grid ?? null;
-            panel.show(trace, figure, {
+            const drawing = panel.show(trace, figure, {
               cards: state.cards,
               help: help.textContent,
               redraw: (patch) =>
@@ -197,8 +213,10 @@ export function createViewSection(entry, handlers) {
                   /** @type {ViewState} */ ({ ...whole, ...request.state, ...patch }),
                 ),
             });
+            drawings.push(drawing);
           });
         });
+        Promise.all(drawings).then(() => buildLater(view));
       });
       return grid;
     },

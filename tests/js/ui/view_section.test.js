@@ -270,6 +270,22 @@ test('an overview is built once, shown, asked and left', async () => {
   equal(find('.view-body').firstElementChild.tagName, 'ASIDE');
 });
 
+test('an overview whose code is loaded later is built once, after the drawing', async () => {
+  const log = [];
+  const loadOverview = async () => {
+    log.push('load');
+    return () => ({ element: document.createElement('aside'), show: () => log.push('show') });
+  };
+  calls.length = 0;
+  make({ overview: 'heads' });
+  const view = viewOf({ loadOverview });
+  await show(view);
+  await show(view);
+  deepEqual(log, ['load', 'show']);
+  equal(calls.filter(([what]) => what === 'onRedraw').length, 1);
+  equal(find('.view-body').lastElementChild.tagName, 'ASIDE');
+});
+
 test('a view is brought into sight below what covers it, unless it is there', async () => {
   scrolled.length = 0;
   const at = (top) => {

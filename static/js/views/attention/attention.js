@@ -21,7 +21,6 @@ import {
 } from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { choice, numbered } from '../../ui/controls.js';
-import { createHeadsBlock } from '../../ui/heads_block.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
@@ -119,7 +118,7 @@ async function loadLines() {
 
 /** @type {ViewCode} */
 export const attention = {
-  createOverview: createHeadsBlock,
+  loadOverview: async () => (await import('../../ui/heads_block.js')).createHeadsBlock,
   ...wordingFor('decoder'),
   wording: (trace, state) => {
     const setting = settingOf(trace, state);
