@@ -61,8 +61,8 @@ def attend(
     kernels = kernels or OURS
     # 1. In blocks: rows and maps of the weights of a whole text, which is no step of decoding.
     is_text = n_queries == n_keys or not terms.is_causal
-    is_free = not (points.needs_matrix or torch.is_grad_enabled())
-    if is_text and is_free and points.wants_blocks(terms, n_queries, n_keys):
+    wants_blocks = is_text and points.wants_blocks(terms, n_queries, n_keys)
+    if wants_blocks and not (points.needs_matrix or torch.is_grad_enabled()):
         return kernels.in_blocks(queries, keys, values, terms, points)
     # 2. Fused: nothing of the weights is asked for, so they are never written to memory.
     if points.may_fuse and not points.sees_weights:

@@ -132,7 +132,7 @@ def terms_of(query: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Sco
     )
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _FileCode:
     """A model file's own code for one call, as the kernels that show weights."""
 
