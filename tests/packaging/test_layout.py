@@ -61,14 +61,14 @@ JS_FOLDERS = ["data", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 16_600,
-    "model": 34_500,
+    "app": 16_900,
+    "model": 34_900,
     "model/analysis": 2_900,
     "model/attention": 1_300,
     "model/foreign": 7_650,
-    "model/lab": 14_700,
-    "static/js": 38_600,
-    "static/js/views": 16_200,
+    "model/lab": 14_800,
+    "static/js": 38_200,
+    "static/js/views": 16_000,
 }
 # The visualizer imports nothing of the lab, but for the experiments, which it serves; only the
 # commands of the lab import all of it.
