@@ -25,6 +25,8 @@ def test_everything_a_page_names_comes_from_this_server(client, path):
     named = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]+)"', client.get(path).text)
     assert (PLOTLY_URL in named) == (path != "/models/tiny/card")
     for file in named:
+        if file.startswith("data:"):
+            continue  # the logo is in the page
         assert file.startswith("/")
         response = client.get(file)
         assert response.status_code == 200, file
