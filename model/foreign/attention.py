@@ -83,10 +83,10 @@ def attend(
         raise NotImplementedError(f"the file of {type(module).__name__} has no eager attention")
     watching = observer.get()
     if watching is not None:
-        found: tuple[Tensor, Tensor] = watching.attention(
+        attended: tuple[Tensor, Tensor] = watching.attention(
             module, eager, (query, key, value, attention_mask), kwargs
         )
-        return found
+        return attended
     points = points_of(module)
     if points is None:
         return eager(module, query, key, value, attention_mask, **kwargs)
@@ -225,7 +225,7 @@ class SoftmaxTap(FunctionMode):
         return made
 
     def _is_product(self, made: Tensor) -> bool:
-        """Whether a product may be Q·Kᵀ, in a pass that may write over it."""
+        """Return True if a product may be Q·Kᵀ, in a pass that may write over it."""
         return (
             self.points.is_in_place
             and made.shape[-1] == self.n_keys
@@ -234,7 +234,7 @@ class SoftmaxTap(FunctionMode):
         )
 
     def _may_overwrite(self, first: Any, second: Any = None) -> bool:
-        """Whether a step with these operands can write its result over the first."""
+        """Return True if a step with these operands can write its result over the first."""
         if self._reused is None or first is not self._reused:
             return False
         if not isinstance(second, Tensor):

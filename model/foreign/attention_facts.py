@@ -20,7 +20,7 @@ def tolerance_of(tensor: Tensor) -> float:
 
 
 def same(first: Tensor, second: Tensor, factor: float = 1) -> bool:
-    """Whether two tensors have one shape and equal numbers, up to rounding."""
+    """Return True if two tensors have one shape and equal numbers, up to rounding."""
     if first.shape != second.shape:
         return False
     scale = float(second.abs().max()) if second.numel() else 0.0
@@ -29,7 +29,7 @@ def same(first: Tensor, second: Tensor, factor: float = 1) -> bool:
 
 
 def is_causal(weights: Tensor) -> bool:
-    """Whether no query sees a later key."""
+    """Return True if no query sees a later key."""
     n_queries, n_keys = weights.shape[-2:]
     return n_queries == n_keys and not bool(weights.triu(diagonal=1).any())
 
@@ -114,15 +114,15 @@ def _sinks_of(logits: Tensor | None) -> tuple[float, ...] | None:
     first = logits[:1, :, :1]
     if not torch.equal(logits, first.expand_as(logits)):
         return None
-    return tuple(float(one) for one in first.flatten())
+    return tuple(float(sink) for sink in first.flatten())
 
 
 def _fit(product: Tensor, scores: Tensor, seen: Tensor) -> float | None:
     """Return the factor between Q·Kᵀ and the scores, by the differences of two texts."""
     first, second = product[0][seen[0]], product[-1][seen[-1]]
-    one, other = scores[0][seen[0]], scores[-1][seen[-1]]
+    first_scores, second_scores = scores[0][seen[0]], scores[-1][seen[-1]]
     if first.shape != second.shape:
         return None
-    left, right = (first - second).double(), (one - other).double()
+    left, right = (first - second).double(), (first_scores - second_scores).double()
     square = float(left @ left)
     return float(left @ right) / square if square > 0 else None

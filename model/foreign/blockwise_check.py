@@ -35,17 +35,23 @@ class WholeMatrices(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        found = func(*args, **(kwargs or {}))
-        for one in (found,) if isinstance(found, Tensor) else tree_leaves(found):
-            if isinstance(one, Tensor) and not one.is_meta and one.shape[-2:] in self.sizes:
-                is_whole = one.untyped_storage().nbytes() >= one.numel() * one.element_size()
+        result = func(*args, **(kwargs or {}))
+        for tensor in (result,) if isinstance(result, Tensor) else tree_leaves(result):
+            if (
+                isinstance(tensor, Tensor)
+                and not tensor.is_meta
+                and tensor.shape[-2:] in self.sizes
+            ):
+                is_whole = (
+                    tensor.untyped_storage().nbytes() >= tensor.numel() * tensor.element_size()
+                )
                 if is_whole and not func.is_view:
                     self.found.append(str(func))
-        return found
+        return result
 
 
 def check_blocks(
-    model: ForeignPasses, inputs: dict[str, Any], found: _Found, rounding: float = 1.0
+    model: ForeignPasses, inputs: dict[str, Any], checked: _Found, rounding: float = 1.0
 ) -> None:
     """Add the points of rows and maps, and let attention run in blocks if that proves right.
 
@@ -54,7 +60,7 @@ def check_blocks(
     Args:
         model: the model.
         inputs: of the pass by which its sites were named.
-        found: ``streamed`` is added to what was measured, or the reason to what is left out.
+        checked: gets ``streamed`` among what was measured, or the reason among what is left out.
         rounding: the factor by which large scores let weights differ between two kernels.
     """
     sites = observe(model)
@@ -76,13 +82,13 @@ def check_blocks(
             continue
         limit = STREAMED * rounding if model.precision == "float32" else IN_LOWER_PRECISION
         if far <= limit and not allocated.found:
-            found.measured["streamed"] = far
+            checked.measured["streamed"] = far
             return
         model.is_streamed = False
         reason = f"blocks differ from the whole by {far:.1e}"
         if allocated.found:
             reason = f"its file makes a matrix of every query and key ({allocated.found[0]})"
-    found.omitted["streaming"] = f"long texts cannot be read in blocks: {reason}"
+    checked.omitted["streaming"] = f"long texts cannot be read in blocks: {reason}"
 
 
 def observe(model: ForeignPasses) -> list[str]:
@@ -123,12 +129,12 @@ def _sizes(inputs: dict[str, Any]) -> set[tuple[int, int]]:
     return {(n_source, n_source), (n_target, n_target), (n_target, n_source)}
 
 
-def _distance(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
+def _distance(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
     """Return the greatest difference, of the logits and of distances in parts of their scale."""
     far = 0.0
     for site, whole in expected.items():
-        if found[site].shape != whole.shape:
+        if actual[site].shape != whole.shape:
             return float("inf")
         scale = max(1.0, float(whole.abs().max()))
-        far = max(far, float((found[site].double() - whole.double()).abs().max()) / scale)
+        far = max(far, float((actual[site].double() - whole.double()).abs().max()) / scale)
     return far if far == far else float("inf")

@@ -78,37 +78,37 @@ def check(model: ForeignPasses, name: str, recorded: Recorder, inputs: dict[str,
     """
     checks = _Checks(model, name, recorded, inputs)
     checks.run()
-    found, named = checks.found, model.named
+    checked, named = checks.found, model.named
     attentions = [points for _, points in named.attention_points]
-    found.sites, found.projections = list(named.points), list(named.projections)
-    found.in_place = [points.path for points in attentions if points.is_in_place]
-    found.fused = [points.path for points in attentions if points.is_fused]
-    found.by_formula = [points.path for points in attentions if points.has_formula]
-    found.batches, found.is_streamed = model.batches, model.is_streamed
-    return found
+    checked.sites, checked.projections = list(named.points), list(named.projections)
+    checked.in_place = [points.path for points in attentions if points.is_in_place]
+    checked.fused = [points.path for points in attentions if points.is_fused]
+    checked.by_formula = [points.path for points in attentions if points.has_formula]
+    checked.batches, checked.is_streamed = model.batches, model.is_streamed
+    return checked
 
 
-def restore(model: ForeignPasses, found: Checked) -> bool:
-    """Let a model do what an earlier check of it found right; False: its sites are others now.
+def restore(model: ForeignPasses, checked: Checked) -> bool:
+    """Enable what an earlier check proved; return False if the model's sites have changed.
 
     Args:
         model: with its hooks installed.
-        found: by a check of the same files with the same code.
+        checked: the result of a check of the same files with the same code.
     """
     named = model.named
-    gone = set(found.sites) - set(named.points)
+    gone = set(checked.sites) - set(named.points)
     if not all(site.rpartition(".")[2] in OBSERVED_AXES for site in gone):
         return False
-    for site in set(named.points) - set(found.sites):
+    for site in set(named.points) - set(checked.sites):
         del named.points[site]
     observe(model)
-    for path in set(named.projections) - set(found.projections):
+    for path in set(named.projections) - set(checked.projections):
         del named.projections[path]
     for _, points in named.attention_points:
-        points.is_in_place = points.path in found.in_place
-        points.is_fused = points.path in found.fused
-        points.has_formula = points.path in found.by_formula
-    model.batches, model.is_streamed = found.batches, found.is_streamed
+        points.is_in_place = points.path in checked.in_place
+        points.is_fused = points.path in checked.fused
+        points.has_formula = points.path in checked.by_formula
+    model.batches, model.is_streamed = checked.batches, checked.is_streamed
     return True
 
 
@@ -164,21 +164,21 @@ class _Checks:
     def _reference(self) -> tuple[Tensor, Any]:
         """Return the logits and the weights of Transformers' own eager attention."""
         module = self.model.module
-        own = module.config._attn_implementation
+        implementation = module.config._attn_implementation
         set_attention(module, "eager")
         try:
             with torch.inference_mode(), quiet(), new_pass():
                 try:
-                    found = module(**self.inputs, output_attentions=True)
+                    output = module(**self.inputs, output_attentions=True)
                 except (TypeError, ValueError, RuntimeError, AttributeError):
-                    found = None
-                logits = (found or module(**self.inputs)).logits
+                    output = None
+                logits = (output or module(**self.inputs)).logits
         finally:
-            set_attention(module, own)
-        return logits, found
+            set_attention(module, implementation)
+        return logits, output
 
     def _watched(self, logits: Tensor) -> dict[str, Tensor]:
-        """Every site in one pass."""
+        """Return the tensors of every site, from one pass."""
         texts = self.inputs["input_ids"].tolist()
         targets = self.inputs.get("decoder_input_ids")
         targets = None if targets is None else targets.tolist()
@@ -200,8 +200,8 @@ class _Checks:
                 largest = max(largest, float(counted.abs().max()) if counted.numel() else 0.0)
         return largest / LARGE_SCORE
 
-    def _require_equal(self, found: Tensor, expected: Tensor, what: str) -> None:
-        far = _distance(found, expected)
+    def _require_equal(self, actual: Tensor, expected: Tensor, what: str) -> None:
+        far = _distance(actual, expected)
         self.measured[f"logits_{what}"] = far
         if far > (EAGER if self.is_exact else IN_LOWER_PRECISION) * _scale(expected):
             raise self._refuse(
@@ -218,7 +218,7 @@ class _Checks:
                 continue
             if not isinstance(returned, tuple | list):
                 continue
-            given = [one for one in returned if isinstance(one, Tensor)]
+            given = [tensor for tensor in returned if isinstance(tensor, Tensor)]
             sites = [
                 f"{layer.path}.{kind}.weights"
                 for layer in self.model.named.layers
@@ -247,10 +247,10 @@ class _Checks:
         for points in attentions:
             points.is_in_place = points.has_interface
         try:
-            found = self.model.read(
+            overwritten = self.model.read(
                 texts, None if targets is None else targets.tolist(), sites=sites, is_first=True
             )
-            is_same = all(torch.equal(found[site], captured[site]) for site in sites)
+            is_same = all(torch.equal(overwritten[site], captured[site]) for site in sites)
         except Exception:  # whatever a model file does with its softmax
             is_same = False
         if not is_same:
@@ -258,22 +258,22 @@ class _Checks:
                 points.is_in_place = False
 
     def _check_formula(self, captured: dict[str, Tensor]) -> None:
-        """softmax(scores) is the weights, and weights · values the context."""
+        """Check that softmax(scores) is the weights, and weights · values the context."""
         softmax = context = 0.0
         for _, points in self.model.named.attention_points:
-            found = {
+            tensors = {
                 part: captured.get(f"{points.path}.{part}")
                 for part in ("scores", "weights", "values", "context", "sink")
             }
-            weights, scores = found["weights"], found["scores"]
+            weights, scores = tensors["weights"], tensors["scores"]
             if weights is None or scores is None:
                 raise self._refuse(f"no weights were seen at {points.path}")
             made = scores.double().softmax(dim=-1)
-            if found["sink"] is not None:
-                made = made * (1 - found["sink"].double())[..., None]
+            if tensors["sink"] is not None:
+                made = made * (1 - tensors["sink"].double())[..., None]
             sees = scores.isfinite().any(dim=-1, keepdim=True)
             softmax = max(softmax, _distance(torch.where(sees, made, weights), weights))
-            values, out = found["values"], found["context"]
+            values, out = tensors["values"], tensors["context"]
             if values is not None and out is not None:
                 average = weights.double() @ values.double()
                 far = _distance(average, out) / _scale(out)
@@ -291,19 +291,19 @@ class _Checks:
             raise self._refuse(f"weights·values differs from its context by {context:.1e}")
 
     def _find_rotation(self, captured: dict[str, Tensor]) -> None:
-        """Return the rotation of the first layer's queries, if it is one of pairs."""
+        """Find the rotation of the first layer's queries, if it is one of pairs."""
         path = self.model.named.facts[0].path
         before = captured.get(f"{path}.queries")
         after = captured.get(f"{path}.rotated_queries")
-        found = None
+        rotation = None
         if before is not None and after is not None:
-            found = rotation_of(self.model.module, before, after)
-        if found is None and self.model.config.positional == "rotary":
+            rotation = rotation_of(self.model.module, before, after)
+        if rotation is None and self.model.config.positional == "rotary":
             self.omitted["rotation"] = (
                 "its queries before and after rotation do not differ by a rotation of pairs"
             )
-        elif found is not None:
-            self.found.rotation, self.measured["rotation"] = found
+        elif rotation is not None:
+            self.found.rotation, self.measured["rotation"] = rotation
 
     def _check_switches(self) -> None:
         """Check a rotation that depends on the length on both sides of its switch."""
@@ -406,14 +406,14 @@ class _Checks:
         steps = self.model.named.steps
         waiting = list(parts_of(self.model.named, layer))
         stream = captured[f"{layer.path}.residual.before"].double()
-        found: list[tuple[str, list[str], Tensor, Tensor]] = []
+        sums: list[tuple[str, list[str], Tensor, Tensor]] = []
         for name in ("between", "middle", "after"):
             place = f"{layer.path}.residual.{name}"
             if place not in captured:
                 continue
             parts = waiting if name == "after" else waiting[:1]
             waiting = waiting[len(parts) :]
-            step = next((one for one in steps if parts and parts[0] in one.paths), None)
+            step = next((step for step in steps if parts and parts[0] in step.paths), None)
             parts = parts if step is None else list(step.paths)
             if not parts or not all(f"{part}.output" in captured for part in parts):
                 break
@@ -423,9 +423,9 @@ class _Checks:
             if self.model.named.norm_place == "post":
                 made = self._normalised(_norm_of(parts[-1]), made)
             after = captured[place].double()
-            found.append((place, parts, made, after - stream))
+            sums.append((place, parts, made, after - stream))
             stream = after
-        return found
+        return sums
 
     def _normalised(self, site: str, stream: Tensor) -> Tensor:
         """Return what the norm whose output passes a site makes of a stream, if there is one."""
@@ -434,10 +434,10 @@ class _Checks:
             if hook.point is point:
                 dtype = next(hook.call.module.parameters()).dtype
                 with torch.inference_mode():
-                    found: Tensor = type(hook.call.module).forward(
+                    normalised: Tensor = type(hook.call.module).forward(
                         hook.call.module, stream.to(dtype)
                     )
-                return found.double()
+                return normalised.double()
         return stream
 
     def _drop_sites(self, captured: dict[str, Tensor]) -> None:
@@ -458,10 +458,10 @@ class _Checks:
             points.is_fused = True
         texts = self.inputs["input_ids"].tolist()
         targets = self.inputs.get("decoder_input_ids")
-        found = self.model.read(
+        fused = self.model.read(
             texts, None if targets is None else targets.tolist(), sites=("logits",)
         )["logits"]
-        far = _distance(found, logits) / _scale(logits)
+        far = _distance(fused, logits) / _scale(logits)
         self.measured["fused"] = far
         if far > (FUSED if self.is_exact else IN_LOWER_PRECISION):
             for points in plain:
@@ -500,22 +500,22 @@ class _Checks:
     def _check_lens(self, captured: dict[str, Tensor]) -> None:
         """Check that the model's exit, applied to the last stream, gives the logits."""
         stack = "encoder" if self.model.named.kind == "encoder" else "decoder"
-        own = [layer for layer in self.model.named.layers if layer.stack == stack]
-        site = f"{own[-1].path}.residual.after"
+        layers = [layer for layer in self.model.named.layers if layer.stack == stack]
+        site = f"{layers[-1].path}.residual.after"
         if site not in captured:
             self.omitted["logit_lens"] = self.omitted.get(
                 "residual",
-                self.omitted.get(f"{own[-1].path}.residual", "the residual stream is not known"),
+                self.omitted.get(f"{layers[-1].path}.residual", "the residual stream is not known"),
             )
             return
         try:
             stream = captured[site][0].float().cpu().numpy()
-            (found,) = exits(self.model, [np.ascontiguousarray(stream)])
+            (actual,) = exits(self.model, [np.ascontiguousarray(stream)])
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError, KeyError) as error:
             self.omitted["logit_lens"] = f"the layers cannot be stepped over: {_line(error)}"
             return
         expected = captured["logits"][0].float().cpu()
-        far = _distance(torch.from_numpy(found), expected) / _scale(expected)
+        far = _distance(torch.from_numpy(actual), expected) / _scale(expected)
         self.measured["lens"] = far
         if far > (LENS if self.is_exact else IN_LOWER_PRECISION):
             self.omitted["logit_lens"] = (
@@ -580,10 +580,10 @@ class _Checks:
             far = 0.0
             for site in ("logits", *sites):
                 expected = alone[site][0].float()
-                found = together[site][1].float()
-                found = found[tuple(slice(size) for size in expected.shape)]
+                actual = together[site][1].float()
+                actual = actual[tuple(slice(size) for size in expected.shape)]
                 scale = _scale(expected) if site == "logits" else 1.0
-                far = max(far, _distance(found, expected) / scale)
+                far = max(far, _distance(actual, expected) / scale)
         except Exception as error:
             self.model.batches = False
             self.omitted["batches"] = f"a padded pass fails: {_line(error)}"
@@ -592,7 +592,7 @@ class _Checks:
         if not far <= PADDED * self.rounding:
             self.model.batches = False
             self.omitted["batches"] = (
-                f"a text in a padded row differs by {far:.1e}, so each text has a pass of its own"
+                f"a text in a padded row differs by {far:.1e}, so each text has its own pass"
             )
 
 
@@ -604,11 +604,11 @@ _RETURNED = (
 )
 
 
-def _distance(found: Tensor, expected: Tensor) -> float:
+def _distance(actual: Tensor, expected: Tensor) -> float:
     """Return the greatest difference; infinite for another shape or for NaN."""
-    if found.shape != expected.shape:
+    if actual.shape != expected.shape:
         return float("inf")
-    far = float((found.double() - expected.double()).abs().max()) if found.numel() else 0.0
+    far = float((actual.double() - expected.double()).abs().max()) if actual.numel() else 0.0
     return far if far == far else float("inf")
 
 

@@ -167,11 +167,11 @@ def decoding_of(named: Mapping[str, Any], config: Any, task: str, where: str) ->
 def _legacy(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings in a config.json, as Transformers takes them from there."""
     inner: Any = next((config[name] for name in _NESTED if config.get(name)), {})
-    found = dict(inner) if isinstance(inner, dict) else {}
-    found |= {key: value for key, value in config.items() if value is not None}
+    settings = dict(inner) if isinstance(inner, dict) else {}
+    settings |= {key: value for key, value in config.items() if value is not None}
     if config.get("force_bos_token_to_be_generated"):
-        found["forced_bos_token_id"] = config.get("bos_token_id")
-    return found
+        settings["forced_bos_token_id"] = config.get("bos_token_id")
+    return settings
 
 
 def _n_ids(config: Any) -> int:
@@ -218,7 +218,7 @@ def _require_possible(settings: Mapping[str, Any], where: str) -> None:
 
 
 def _ends(value: object, n_ids: int, where: str) -> list[int]:
-    return [one for one in _listed(value, _END, where) if 0 <= one < n_ids]
+    return [token for token in _listed(value, _END, where) if 0 <= token < n_ids]
 
 
 def _integer(value: object, key: str, where: str) -> int:
@@ -232,14 +232,14 @@ def _listed(value: object, key: str, where: str) -> list[int]:
     ids = value if isinstance(value, list) else [value]
     if len(ids) > MAX_IDS:
         raise ForeignFolderError(f"{where}: {key} has {len(ids):,} values, at most {MAX_IDS:,}")
-    return [_integer(one, key, where) for one in ids]
+    return [_integer(number, key, where) for number in ids]
 
 
 def _known(ids: list[int], n_ids: int, key: str, where: str) -> list[int]:
-    for one in ids:
-        if not 0 <= one < n_ids:
+    for token in ids:
+        if not 0 <= token < n_ids:
             raise ForeignFolderError(
-                f"{where}: {key} names the token {one:,}; the ids are 0 to {n_ids - 1:,}"
+                f"{where}: {key} names the token {token:,}; the ids are 0 to {n_ids - 1:,}"
             )
     return ids
 
@@ -276,8 +276,8 @@ def _short(value: object) -> str:
 
 def _start_ids(settings: Mapping[str, Any], config: Any) -> tuple[int, ...]:
     names = ("decoder_start_token_id", "bos_token_id")
-    found = [settings[name] for name in names if name in settings]
+    ids = [settings[name] for name in names if name in settings]
     usual = getattr(config, "decoder_start_token_id", None)
-    found += [usual] if isinstance(usual, int) else []
+    ids += [usual] if isinstance(usual, int) else []
     forced = settings.get("forced_bos_token_id")
-    return (*found[:1], *([] if forced is None else [forced])) if found else ()
+    return (*ids[:1], *([] if forced is None else [forced])) if ids else ()

@@ -39,7 +39,7 @@ def deferred(like: Tensor, compute: Callable[[int, int], Tensor]) -> Tensor:
 
 
 def is_deferred(tensor: object) -> bool:
-    """Whether the rows of a tensor are computed later."""
+    """Return True if the rows of a tensor are computed later."""
     return isinstance(tensor, Tensor) and hasattr(tensor, _ROWS)
 
 
@@ -53,15 +53,15 @@ def rows(tensor: Tensor, at: Block) -> Tensor:
     """
     if not is_deferred(tensor):
         return tensor if tensor.shape[-2] == 1 else tensor[..., at[0] : at[1], :]
-    found: Tensor = getattr(tensor, _ROWS)(*at)
+    result: Tensor = getattr(tensor, _ROWS)(*at)
     expected = (*tensor.shape[:-2], at[1] - at[0], tensor.shape[-1])
-    if found.shape != expected:
-        raise CannotDefer(f"rows have the shape {tuple(found.shape)}, and not {expected}")
-    return found
+    if result.shape != expected:
+        raise CannotDefer(f"rows have the shape {tuple(result.shape)}, and not {expected}")
+    return result
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """All rows of a tensor."""
+    """Return all rows of a tensor."""
     return rows(tensor, (0, tensor.shape[-2])) if is_deferred(tensor) else tensor
 
 
@@ -83,19 +83,19 @@ def record(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         CannotDefer: the function does not give one tensor.
     """
     if func in _MOVED:
-        args = tuple(one for one in args if not isinstance(one, torch.device))
-        kwargs = {name: one for name, one in kwargs.items() if name != "device"}
+        args = tuple(value for value in args if not isinstance(value, torch.device))
+        kwargs = {name: value for name, value in kwargs.items() if name != "device"}
     # The functions of the rows are read now: an operation in place gives its tensor new ones.
     bound = tree_map(_bind, (args, kwargs))
-    found = func(*tree_map(_to_meta, args), **tree_map(_to_meta, kwargs))
-    if not isinstance(found, Tensor):
-        if any(isinstance(one, Tensor) for one in tree_leaves(found)):
+    output = func(*tree_map(_to_meta, args), **tree_map(_to_meta, kwargs))
+    if not isinstance(output, Tensor):
+        if any(isinstance(value, Tensor) for value in tree_leaves(output)):
             raise CannotDefer(f"{_name(func)} gives several tensors")
-        return found
-    n_queries = max(one.shape[-2] for one in tree_leaves((args, kwargs)) if is_deferred(one))
+        return output
+    n_queries = max(value.shape[-2] for value in tree_leaves((args, kwargs)) if is_deferred(value))
 
     def compute(start: int, stop: int) -> Tensor:
-        given, named = tree_map(lambda one: _part(one, start, stop, n_queries), bound)
+        given, named = tree_map(lambda value: _part(value, start, stop, n_queries), bound)
         if func in _SHAPED:
             given = _reshaped(given, stop - start)
         if func is Tensor.__getitem__:
@@ -103,7 +103,7 @@ def record(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         result: Tensor = func(*given, **named)
         return result
 
-    return deferred(found, compute)
+    return deferred(output, compute)
 
 
 class _Rows:
@@ -113,20 +113,20 @@ class _Rows:
         self.compute: Callable[[int, int], Tensor] = getattr(tensor, _ROWS)
 
 
-def _bind(one: object) -> object:
-    return _Rows(one) if isinstance(one, Tensor) and is_deferred(one) else one
+def _bind(value: object) -> object:
+    return _Rows(value) if isinstance(value, Tensor) and is_deferred(value) else value
 
 
-def _to_meta(one: object) -> object:
-    return one.to("meta") if isinstance(one, Tensor) and not one.is_meta else one
+def _to_meta(value: object) -> object:
+    return value.to("meta") if isinstance(value, Tensor) and not value.is_meta else value
 
 
-def _part(one: object, start: int, stop: int, n_queries: int) -> object:
-    if isinstance(one, _Rows):
-        return one.compute(start, stop)
-    if isinstance(one, Tensor) and one.ndim >= 3 and one.shape[-2] == n_queries:
-        return one[..., start:stop, :]
-    return one
+def _part(value: object, start: int, stop: int, n_queries: int) -> object:
+    if isinstance(value, _Rows):
+        return value.compute(start, stop)
+    if isinstance(value, Tensor) and value.ndim >= 3 and value.shape[-2] == n_queries:
+        return value[..., start:stop, :]
+    return value
 
 
 def _reshaped(args: tuple[Any, ...], n_rows: int) -> tuple[Any, ...]:
@@ -134,7 +134,7 @@ def _reshaped(args: tuple[Any, ...], n_rows: int) -> tuple[Any, ...]:
     tensor, *sizes = args
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     if len(sizes) < 2 or sizes[-2] == -1:
-        raise CannotDefer("the axis of the queries has no length of its own")
+        raise CannotDefer("the length of the axis of the queries is not given")
     sizes[-2] = n_rows
     return (tensor, *sizes)
 
@@ -144,17 +144,17 @@ def _indexed(index: Any, n_queries: int, n_axes: int) -> Any:
     parts = list(index) if isinstance(index, tuple) else [index]
     if Ellipsis in parts:
         at = parts.index(Ellipsis)
-        n_named = sum(one is not None for one in parts) - 1
+        n_named = sum(part is not None for part in parts) - 1
         parts[at : at + 1] = [slice(None)] * (n_axes - n_named)
     axis = -1
-    for number, one in enumerate(parts):
-        axis += one is not None
-        if axis == n_axes - 2 and one is not None:
-            is_all = isinstance(one, slice) and one.indices(n_queries) == (0, n_queries, 1)
+    for number, part in enumerate(parts):
+        axis += part is not None
+        if axis == n_axes - 2 and part is not None:
+            is_all = isinstance(part, slice) and part.indices(n_queries) == (0, n_queries, 1)
             if not is_all:
                 raise CannotDefer("a part of the queries is taken")
             parts[number] = slice(None)
-        elif axis == n_axes - 1 and one is not None and not isinstance(one, slice):
+        elif axis == n_axes - 1 and part is not None and not isinstance(part, slice):
             raise CannotDefer("one key is taken")
     return tuple(parts)
 

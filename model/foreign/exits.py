@@ -56,19 +56,21 @@ def linear_exit(
     with torch.inference_mode(False), torch.enable_grad(), new_pass(), stepping_over(x):
         logits = model.module(**model.dummy_inputs(3)).logits[0][:, list(tokens)]
         gradients = [
-            torch.autograd.grad(one, x, retain_graph=True)[0][0, 0].double().cpu().numpy()
-            for one in logits[0]
+            torch.autograd.grad(logit, x, retain_graph=True)[0][0, 0].double().cpu().numpy()
+            for logit in logits[0]
         ]
     at_stream, at_zero, at_probe = logits.detach().double().cpu().numpy()
     is_centred = model.config.norm == "layer_norm"
-    centre, probed = (one - one.mean() if is_centred else one for one in (stream, probe))
+    centre, probed = (
+        vector - vector.mean() if is_centred else vector for vector in (stream, probe)
+    )
     slope = np.stack(gradients)
     missing = at_stream - at_zero - slope @ stream
     directions = slope + np.outer(missing / (centre @ centre), centre)
     ratio = np.linalg.norm(centre) / np.linalg.norm(probed)
     expected = (directions @ probed * ratio + at_zero, directions @ probe + at_zero)
     scale = float(np.abs(at_probe).max() + np.abs(at_stream).max())
-    error = min(float(np.abs(at_probe - one).max()) for one in expected)
+    error = min(float(np.abs(at_probe - row).max()) for row in expected)
     if not error <= _TOLERANCES.get(dtype, 0.05) * scale:
         raise ValueError(
             "what this model does with its last stream is more than a norm and a matrix, so its "

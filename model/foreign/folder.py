@@ -116,13 +116,13 @@ class ForeignFolder:
 
 
 def is_foreign(folder: Path | str) -> bool:
-    """Whether a folder's config.json names a ``model_type``, as those of Transformers do."""
+    """Return True if a folder's config.json names a ``model_type``, as those of Transformers do."""
     path = Path(folder) / CONFIG
     try:
-        found = json.loads(read_file(path.parent, CONFIG, MAX_CONFIG_BYTES))
+        config = json.loads(read_file(path.parent, CONFIG, MAX_CONFIG_BYTES))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and isinstance(found.get("model_type"), str)
+    return isinstance(config, dict) and isinstance(config.get("model_type"), str)
 
 
 def read_folder(folder: Path | str) -> ForeignFolder:
@@ -145,13 +145,13 @@ def read_folder(folder: Path | str) -> ForeignFolder:
     architecture = names[0] if isinstance(names, list) and names else None
     if architecture is not None and not isinstance(architecture, str):
         raise ForeignFolderError(f"{folder / CONFIG}: architectures must be names of classes")
-    read = ForeignFolder(folder, kept, config["model_type"], architecture, files)
-    _require_held(folder / CONFIG, kept, read.n_numbers)
+    foreign_folder = ForeignFolder(folder, kept, config["model_type"], architecture, files)
+    _require_held(folder / CONFIG, kept, foreign_folder.n_numbers)
     for name, max_bytes in tokenizer_files(folder).items():
         _file(folder, name, max_bytes)
     if (folder / GENERATION).exists() or (folder / GENERATION).is_symlink():
         _file(folder, GENERATION, MAX_CONFIG_BYTES)
-    return read
+    return foreign_folder
 
 
 def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
     """
     path = folder / name
     try:
-        found = json.loads(
+        content = json.loads(
             _read(folder, name, max_bytes),
             object_pairs_hook=_object,
             parse_constant=_no_constant,
@@ -173,9 +173,9 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
         raise ForeignFolderError(f"{path}: nests too deeply") from error
     except (OSError, ValueError) as error:
         raise ForeignFolderError(f"{path}: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ForeignFolderError(f"{path}: must be a JSON object")
-    return found
+    return content
 
 
 def read_weights(
@@ -185,7 +185,7 @@ def read_weights(
     *,
     is_finite: bool = False,
 ) -> dict[str, Tensor]:
-    """Every tensor of the weight files; one that has its dtype already stays memory-mapped.
+    """Return every tensor of the weight files; one that has its dtype already stays memory-mapped.
 
     Args:
         folder: checked.
@@ -399,7 +399,7 @@ def _integers(value: object) -> Iterator[int]:
 
 
 def _weight_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Every tensor of the folder with its file."""
+    """Return every tensor of the folder with its file."""
     if (folder / INDEX).exists() or (folder / INDEX).is_symlink():
         yield from _indexed_files(folder)
         return
@@ -454,9 +454,9 @@ def _tensor_names(folder: Path, name: str) -> set[str]:
             names = set(file.keys())
             _require_few(path, len(names))
             for name in names:
-                if (found := file.get_slice(name).get_dtype()) not in _DTYPES:
+                if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
                     raise ForeignFolderError(
-                        f"{path}: {name} holds {found}: quantised weights cannot be read"
+                        f"{path}: {name} holds {dtype}: quantised weights cannot be read"
                     )
             return names
     except ForeignFolderError:
@@ -492,11 +492,11 @@ def _object(pairs: list[tuple[str, object]]) -> object:
     Raises:
         ValueError: a key occurs twice, or the tag of a number is on something else.
     """
-    found = unique_keys(pairs)
-    if "__float__" not in found:
-        return found
-    value = found["__float__"]
-    if len(found) > 1 or value not in ("Infinity", "-Infinity"):
+    members = unique_keys(pairs)
+    if "__float__" not in members:
+        return members
+    value = members["__float__"]
+    if len(members) > 1 or value not in ("Infinity", "-Infinity"):
         raise ValueError(f"__float__ ({str(value)[:100]!r}) must be Infinity or -Infinity")
     return math.inf if value == "Infinity" else -math.inf
 

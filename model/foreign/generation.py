@@ -31,14 +31,14 @@ class ForeignCache:
 
 
 class ForeignWriter:
-    """Decodes with a foreign model; see `Writer`. Every text has a pass of its own.
+    """Decodes with a foreign model; see `Writer`. Every text has its own pass.
 
     Args:
         model: a decoder.
-        use_cache: whether a step reads the new token alone; it does if the self-check found the
+        use_cache: whether a step reads only the new token; it does if the self-check found the
             rows of cached passes right.
         interventions: act in every pass. Edits of keys and values need the whole text, as a sliding
-            cache holds the last ones alone.
+            cache holds only the last ones.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class ForeignWriter:
         if not self.use_cache:
             cache.ids += ids
         elif cache.ids:  # a state-space layer continues its state by one token at a time
-            for one in ids:
-                self._read(cache, [one])
+            for token in ids:
+                self._read(cache, [token])
         else:
             self._read(cache, ids)
 
@@ -102,7 +102,7 @@ class ForeignWriter:
         return torch.stack(logits).float().cpu(), rows
 
     def _read(self, cache: ForeignCache, ids: Sequence[int]) -> Tensor:
-        """Return the logits after the last of some further tokens.
+        """Read more tokens, and return the logits after the last of them.
 
         A cache whose keys have the rotation of a shorter text is left, and the whole text is read.
         """
@@ -122,12 +122,12 @@ class ForeignWriter:
         cache.ids += ids
         if self.use_cache:
             cache.kept = out.past_key_values
-        found: Tensor = logits[0, -1]
-        return found
+        last_logits: Tensor = logits[0, -1]
+        return last_logits
 
 
 def _whole(site: str, tensor: Tensor, axes: tuple[str, ...], n_keys: int) -> Tensor:
-    """Return a tensor with an entry for every key: a sliding cache holds the last ones alone."""
+    """Return a tensor with an entry for every key: a sliding cache holds only the last ones."""
     if "key" not in axes:
         return tensor
     axis = axes.index("key")

@@ -47,26 +47,26 @@ class _Passage:
         """
         if self.point.axes[0] == "position":  # one table for all rows
             table = tensor.reshape(-1, *tensor.shape[-2:])[0].clone()
-            found = self.point(table)
-            return tensor if found is table else found.expand_as(tensor).clone()
+            edited = self.point(table)
+            return tensor if edited is table else edited.expand_as(tensor).clone()
         if self.columns is not None:
             return self._passed_columns(tensor)
         factor = None if self.factor is None else self.factor.to(tensor.device)
         is_flat = tensor.ndim == len(self.point.axes) - 1
         seen = tensor.unflatten(0, (n_rows, -1)) if is_flat else tensor
         seen = seen.clone() if factor is None else (seen * factor).to(tensor.dtype)
-        found = self.point(seen)
-        if found is seen:
+        edited = self.point(seen)
+        if edited is seen:
             return tensor
-        found = found.reshape(tensor.shape)
-        return (found.clone() if factor is None else found / factor).to(tensor.dtype)
+        edited = edited.reshape(tensor.shape)
+        return (edited.clone() if factor is None else edited / factor).to(tensor.dtype)
 
     def passed_gain(self, given: Tensor, made: Tensor) -> Tensor:
         """Return what a norm made, or its input times what the edits make of the gain."""
         assert self.gain is not None
         seen = gains(given, made, self.gain.to(made.device))
-        found = self.point(seen)
-        return made if found is seen else (given * found).to(made.dtype)
+        edited = self.point(seen)
+        return made if edited is seen else (given * edited).to(made.dtype)
 
     def _passed_columns(self, tensor: Tensor) -> Tensor:
         assert self.columns is not None
@@ -74,11 +74,11 @@ class _Passage:
         flat = by_token.flatten(2)
         columns = self.columns.to(flat.device)
         seen = flat[..., columns].transpose(1, 2)  # a copy
-        found = self.point(seen)
-        if found is seen:
+        edited = self.point(seen)
+        if edited is seen:
             return tensor
         changed = flat.clone()
-        changed[..., columns] = found.transpose(1, 2).to(flat.dtype)
+        changed[..., columns] = edited.transpose(1, 2).to(flat.dtype)
         changed = changed.reshape(by_token.shape)
         return changed.transpose(1, 2) if self.is_by_head else changed
 
@@ -111,7 +111,7 @@ def install(named: Named) -> None:
 def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
     entering = _passages(hooks, is_output=False)
     leaving = _passages(hooks, is_output=True)
-    entered, left = ([one.point for one in each] for each in (entering, leaving))
+    entered, left = ([hook.point for hook in each] for each in (entering, leaving))
 
     def enter(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not any(map(is_hooked, entered)) or observer.get() is not None:
@@ -122,9 +122,9 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
             assert passage.slot is not None
             held: Any = listed if isinstance(passage.slot, int) else named
             tensor = held[passage.slot]
-            found = passage.passed(tensor, _n_rows())
-            changed |= found is not tensor
-            held[passage.slot] = found
+            edited = passage.passed(tensor, _n_rows())
+            changed |= edited is not tensor
+            held[passage.slot] = edited
         return (tuple(listed), named) if changed else None
 
     def leave(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
@@ -137,11 +137,11 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
             place = 0 if passage.slot is None else passage.slot
             assert isinstance(place, int)
             if passage.gain is None:
-                found = passage.passed(parts[place], _n_rows())
+                edited = passage.passed(parts[place], _n_rows())
             else:
-                found = passage.passed_gain(_first_tensor(args, kwargs), parts[place])
-            changed |= found is not parts[place]
-            parts[place] = found
+                edited = passage.passed_gain(_first_tensor(args, kwargs), parts[place])
+            changed |= edited is not parts[place]
+            parts[place] = edited
         if not changed:
             return None
         return parts[0] if is_tensor else type(output)(parts)
@@ -204,14 +204,14 @@ def stepping_over(stream: Tensor) -> Iterator[None]:
 
 def _step_over(layer: NamedLayer) -> None:
     """Let a layer be stepped over, and let a pass be cancelled before it."""
-    own: Callable[..., Any] = layer.call.module.forward
+    original: Callable[..., Any] = layer.call.module.forward
     n_outputs, slot = layer.call.n_outputs, layer.call.slots[0]
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         stream = _stepping.get()
         if stream is None:
             check()
-            return own(*args, **kwargs)
+            return original(*args, **kwargs)
         if isinstance(slot, str):
             given = kwargs.get(slot)
         else:
@@ -240,31 +240,31 @@ def attention_mask(make: Callable[..., Tensor | None], **sizes: Any) -> Tensor |
     def some(first: int, last: int) -> Any:
         return make(**sizes | {"q_length": last - first, "q_offset": start + first})
 
-    one = some(0, 1)
-    if one is None:  # nothing is masked
+    row = some(0, 1)
+    if row is None:  # nothing is masked
         return None
-    shape = (*one.shape[:2], n_queries, one.shape[-1])
-    return deferred(torch.empty(shape, dtype=one.dtype, device="meta"), some)
+    shape = (*row.shape[:2], n_queries, row.shape[-1])
+    return deferred(torch.empty(shape, dtype=row.dtype, device="meta"), some)
 
 
 def _defer_bias(module: nn.Module) -> None:
     """Let a relative bias (1, head, query, key), as that of T5, be computed by rows."""
-    own = getattr(module, "compute_bias", None)
-    if own is None or "past_seen_tokens" not in inspect.signature(own).parameters:
+    original = getattr(module, "compute_bias", None)
+    if original is None or "past_seen_tokens" not in inspect.signature(original).parameters:
         return
 
     def compute_bias(
         query_length: int, key_length: int, device: Any = None, past_seen_tokens: int = 0
     ) -> Tensor:
         if not is_streaming():
-            bias: Tensor = own(query_length, key_length, device, past_seen_tokens)
+            bias: Tensor = original(query_length, key_length, device, past_seen_tokens)
             return bias
 
         def some(first: int, last: int) -> Any:
-            return own(last - first, key_length, device, past_seen_tokens + first)
+            return original(last - first, key_length, device, past_seen_tokens + first)
 
-        one = some(0, 1)
-        shape = (*one.shape[:2], query_length, key_length)
-        return deferred(torch.empty(shape, dtype=one.dtype, device="meta"), some)
+        row = some(0, 1)
+        shape = (*row.shape[:2], query_length, key_length)
+        return deferred(torch.empty(shape, dtype=row.dtype, device="meta"), some)
 
     module.compute_bias = compute_bias  # type: ignore[assignment]  # no tensor, but a method

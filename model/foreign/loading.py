@@ -78,7 +78,7 @@ def import_alone() -> None:
 
     They are PyTorch's compiler and distributed tensors and, if installed, Accelerate, SciPy and
     scikit-learn: 1.5 of the 2.4 s that a processor takes. Transformers remembers that they are
-    absent, so this is for a process that runs a server alone. If it fails, the first model imports
+    absent, so this is for a process that only runs a server. If it fails, the first model imports
     everything.
     """
     with _importing:
@@ -170,7 +170,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def building() -> Iterator[None]:
-    """Build one model at a time, as Transformers replaces functions of its own meanwhile.
+    """Build one model at a time, as Transformers replaces its own functions meanwhile.
 
     A build that hangs is waited for `BUILD_SECONDS` and no longer. The next one then begins with
     the functions that the other replaced, and puts the right ones back.
@@ -225,8 +225,8 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
     auto = library.models.auto.modeling_auto
     name = folder.architecture
     for task, mapping in TASKS.items():
-        found = getattr(auto, mapping).get(folder.model_type)
-        names: tuple[str, ...] = (found,) if isinstance(found, str) else (found or ())
+        listed = getattr(auto, mapping).get(folder.model_type)
+        names: tuple[str, ...] = (listed,) if isinstance(listed, str) else (listed or ())
         if name in names or (name is None and names):
             kind: type[nn.Module] = getattr(library, name or names[0])
             is_pair = bool(getattr(config, "is_encoder_decoder", False))
@@ -258,7 +258,7 @@ def build(
                 bare = kind(config)
         except Exception as error:
             raise ForeignFolderError(f"{folder.path / CONFIG}: {_first_line(error)}") from error
-    n_parameters = sum(one.numel() for one in bare.parameters())
+    n_parameters = sum(parameter.numel() for parameter in bare.parameters())
     _require_held(folder, bare)
     require_memory(folder.path / CONFIG, n_parameters, dtype.itemsize)
     del bare
@@ -279,8 +279,8 @@ def build(
             raise ForeignFolderError(f"{folder.path}: {_first_line(error)}") from error
     _require_complete(folder, info)
     model.eval()
-    found: nn.Module = model
-    return found
+    built: nn.Module = model
+    return built
 
 
 def experts_of(kind: type[Any]) -> dict[str, str]:
@@ -314,11 +314,11 @@ def _require_held(folder: ForeignFolder, bare: nn.Module) -> None:
 
 def _require_complete(folder: ForeignFolder, info: Any) -> None:
     for problem, verb in (("missing_keys", "is missing"), ("mismatched_keys", "has another shape")):
-        names = (one if isinstance(one, str) else one[0] for one in info.get(problem) or ())
-        found = sorted(names)
-        if found:
+        names = (entry if isinstance(entry, str) else entry[0] for entry in info.get(problem) or ())
+        faulty = sorted(names)
+        if faulty:
             raise ForeignFolderError(
-                f"{folder.path}: the tensor {found[0]} {verb} ({len(found)} in all)"
+                f"{folder.path}: the tensor {faulty[0]} {verb} ({len(faulty)} in all)"
             )
     if errors := info.get("error_msgs"):
         raise ForeignFolderError(f"{folder.path}: {str(errors[0])[:200]}")

@@ -59,10 +59,10 @@ def find_source(
             columns = _columns(flat[0, 0] * factor, tensor[0, :, 0])
             if columns is None:
                 continue
-            found = flat[..., columns].transpose(1, 2) * factor
-            if same(found, tensor):
+            candidate = flat[..., columns].transpose(1, 2) * factor
+            if same(candidate, tensor):
                 return Source(call, columns, factor, False, is_by_head)
-            if same(found.norm(dim=-1), tensor.norm(dim=-1), 10):
+            if same(candidate.norm(dim=-1), tensor.norm(dim=-1), 10):
                 return Source(call, columns, factor, True, is_by_head)
     return None
 
@@ -86,7 +86,7 @@ def name_matrix(
 ) -> None:
     """Name W_Q, W_K or W_V, or leave it out with the reason.
 
-    If a norm stands between the projection and the queries, the matrix makes the norm's input.
+    If a norm is between the projection and the queries, the matrix makes the norm's input.
     """
     is_rotated = source is not None and source.is_rotated
     while source is not None and _matrix_of(source.call.module) is None and source.call.inputs:
@@ -99,17 +99,17 @@ def name_matrix(
     if source is None:
         named.omitted[name] = "it is not a part of the output of one module"
         return
-    weight, (read, out) = _matrix_of(source.call.module), _ends(source.call)
-    if weight is None or read is None or out is None:
+    weight, (entering, out) = _matrix_of(source.call.module), _ends(source.call)
+    if weight is None or entering is None or out is None:
         named.omitted[name] = f"a {type(source.call.module).__name__} is not a matrix"
         return
-    if read.shape[-1] != named.d_model:
+    if entering.shape[-1] != named.d_model:
         named.omitted[name] = (
-            f"it is made from {read.shape[-1]} numbers and not from the {named.d_model} of the "
+            f"it is made from {entering.shape[-1]} numbers and not from the {named.d_model} of the "
             "stream"
         )
         return
-    product = read.flatten(0, -2).float() @ weight.detach().float()
+    product = entering.flatten(0, -2).float() @ weight.detach().float()
     if (bias := getattr(source.call.module, "bias", None)) is not None:
         product = product + bias.detach().float()
     if not same(product, out.flatten(0, -2).float(), _factor(out)):
@@ -141,7 +141,7 @@ def _matrix_of(module: nn.Module) -> Tensor | None:
 
 
 def output_weights(named: Named, path: str) -> Tensor:
-    """W_O of an attention (head, d_head, d_model), times the factor of what it puts out.
+    """Return W_O of an attention (head, d_head, d_model), times the factor of its output.
 
     Raises:
         KeyError: the model has no such attention, or the context is changed before its projection.
@@ -164,33 +164,33 @@ def _projection(named: Named, path: str) -> Tensor:
 
 def weights(model: ForeignPasses) -> dict[str, Weight]:
     """As `Served.weights`; ``named.omitted`` has the reason for each that is missing."""
-    named, found = model.named, dict[str, Weight]()
+    named, by_name = model.named, dict[str, Weight]()
     by_token = ("vocab", "d_model")
     for stack, table in named.embeddings.items():
         rows = rows_of(table)
-        _add(found, f"{stack}.embedding.W_E", by_token, rows.shape, partial(_of, rows))
+        _add(by_name, f"{stack}.embedding.W_E", by_token, rows.shape, partial(_of, rows))
     for stack, (table, start) in named.tables.items():
         rows = rows_of(table)[start:]
         axes = ("position", "d_model")
-        _add(found, f"{stack}.embedding.W_pos", axes, rows.shape, partial(_of, rows))
+        _add(by_name, f"{stack}.embedding.W_pos", axes, rows.shape, partial(_of, rows))
     for _, points in named.attention_points:
         for letter in "QKV":
             name = f"{points.path}.W_{letter}"
             if name in named.matrices:
-                _add_projection(found, name, named.matrices[name])
+                _add_projection(by_name, name, named.matrices[name])
         if points.path in named.projections:
             by_head = partial(_projection, named, points.path)
             name = f"{points.path}.W_O"
-            _add(found, name, ("head", "d_head", "d_model"), by_head().shape, by_head)
+            _add(by_name, name, ("head", "d_head", "d_model"), by_head().shape, by_head)
             bias = getattr(named.projections[points.path], "bias", None)
-            _add_bias(found, name, ("d_model",), bias)
+            _add_bias(by_name, name, ("d_model",), bias)
     unembedding = getattr(model.module.get_output_embeddings(), "weight", None)
     if unembedding is not None and unembedding.ndim == 2:
-        _add(found, "W_U", by_token, unembedding.shape, partial(_of, unembedding))
-    return found
+        _add(by_name, "W_U", by_token, unembedding.shape, partial(_of, unembedding))
+    return by_name
 
 
-def _add_projection(found: dict[str, Weight], name: str, matrix: Matrix) -> None:
+def _add_projection(by_name: dict[str, Weight], name: str, matrix: Matrix) -> None:
     n_heads, width = matrix.columns.shape
     weight = _matrix_of(matrix.module)
     assert weight is not None
@@ -199,29 +199,29 @@ def _add_projection(found: dict[str, Weight], name: str, matrix: Matrix) -> None
         return weight.detach()[:, matrix.columns].transpose(0, 1) * matrix.factor
 
     axes = ("head", "d_model", "d_head")
-    _add(found, name, axes, (n_heads, len(weight), width), by_head)
+    _add(by_name, name, axes, (n_heads, len(weight), width), by_head)
     if (bias := getattr(matrix.module, "bias", None)) is not None:
-        _add_bias(found, name, ("head", "d_head"), bias[matrix.columns] * matrix.factor)
+        _add_bias(by_name, name, ("head", "d_head"), bias[matrix.columns] * matrix.factor)
 
 
 def _add_bias(
-    found: dict[str, Weight],
+    by_name: dict[str, Weight],
     name: str,
     axes: tuple[str, ...],
     bias: Tensor | None,
 ) -> None:
     if bias is not None:
-        _add(found, name.replace(".W_", ".b_"), axes, bias.shape, partial(_of, bias))
+        _add(by_name, name.replace(".W_", ".b_"), axes, bias.shape, partial(_of, bias))
 
 
 def _add(
-    found: dict[str, Weight],
+    by_name: dict[str, Weight],
     name: str,
     axes: tuple[str, ...],
     shape: Sequence[int],
     read: Callable[[], Tensor],
 ) -> None:
-    found[name] = Weight(axes, tuple(shape), lambda: _array(read()))
+    by_name[name] = Weight(axes, tuple(shape), lambda: _array(read()))
 
 
 def _of(tensor: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ class ForeignModel(ForeignPasses):
     Args:
         passes: of the model.
         description: its metadata.
-        tokenizer: of its texts; None: it is asked by token ids alone.
+        tokenizer: of its texts; None: the model is asked by token ids only.
         checked: by its self-check.
         decoding: the settings of decoding of its folder.
     """
@@ -188,9 +188,9 @@ class ForeignModel(ForeignPasses):
         """
         if reason := self.description.omitted.get("logit_lens"):
             raise ValueError(reason)
-        found = exits_file.linear_exit(self, stream, tokens)
+        linear = exits_file.linear_exit(self, stream, tokens)
         reach = {path: factor.numpy() for path, factor in reach_of(self.named, stack).items()}
-        return found._replace(reach=reach)
+        return linear._replace(reach=reach)
 
     def gradients(
         self,
@@ -214,8 +214,8 @@ class ForeignModel(ForeignPasses):
         ):
             logits = self.module(**inputs, use_cache=False).logits[0, position].float()
             difference = logits[tokens[0]] - logits[tokens[1]]
-            found = torch.autograd.grad(difference, list(leaves.values()))
-        return dict(zip(leaves, found, strict=True))
+            by_leaf = torch.autograd.grad(difference, list(leaves.values()))
+        return dict(zip(leaves, by_leaf, strict=True))
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""
@@ -269,23 +269,26 @@ def load_foreign(
         ForeignFolderError: a file is missing, damaged or refused, or the model has no attention
             that could be named and checked; the message names the file and the reason.
     """
-    read = read_folder(folder)
+    foreign_folder = read_folder(folder)
     known, checked = kept or (None, None)
-    with without_collection(), _reading(read, dtype, on_progress, known) as (weights, revision):
+    with (
+        without_collection(),
+        _reading(foreign_folder, dtype, on_progress, known) as (weights, revision),
+    ):
         if is_alone:
             import_alone()
-        config = config_of(read)  # imports Transformers
-        task, kind = class_of(read, config)
-        decoding = read_decoding(read, config, task)
-        tokenizer = read_tokenizer(read, config, decoding.start_ids)
-        module = build(read, kind, config, dtype, weights).to(device)
+        config = config_of(foreign_folder)  # imports Transformers
+        task, kind = class_of(foreign_folder, config)
+        decoding = read_decoding(foreign_folder, config, task)
+        tokenizer = read_tokenizer(foreign_folder, config, decoding.start_ids)
+        module = build(foreign_folder, kind, config, dtype, weights).to(device)
         on_progress(_BUILT)
         return serve_module(
             module,
             task,
-            read.path.resolve().name,
+            foreign_folder.path.resolve().name,
             tokenizer,
-            card=readme_card(read.path),
+            card=readme_card(foreign_folder.path),
             revision=revision(),
             checked=checked,
             decoding=decoding,
@@ -345,7 +348,7 @@ def serve_module(
         module: in eval mode.
         task: ``causal``, ``masked`` or ``seq2seq``.
         name: its id.
-        tokenizer: of its texts; None: it is asked by token ids alone.
+        tokenizer: of its texts; None: the model is asked by token ids only.
         card: of the model; None: a card without prose.
         revision: of the weights.
         checked: by an earlier self-check of the same files; None: they are checked now.
@@ -375,9 +378,9 @@ def serve_module(
     passes = ForeignPasses(module, task, named, config, avoided)
     try:
         if checked is not None and restore(passes, checked):
-            found = checked
+            result = checked
         else:
-            found = check(passes, name, recorded, inputs)
+            result = check(passes, name, recorded, inputs)
     except ForeignFolderError:
         raise
     except Exception as error:
@@ -387,10 +390,10 @@ def serve_module(
     for hook in named.hooks:  # the recorded tensors are not needed any more
         hook.call.inputs, hook.call.outputs = [], []
     named.attention_points = [(None, points) for _, points in named.attention_points]
-    features = found.features
+    features = result.features
     if tokenizer is not None and tokenizer.mask_id is None:
         features = features - {"fill"}
-    omitted = dict(found.omitted)
+    omitted = dict(result.omitted)
     if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
         omitted["tokenizer"] = (
             f"it has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: a text with "
@@ -406,17 +409,17 @@ def serve_module(
         config=config,
         card=card or ModelCard(title=name, licence="unknown"),
         revision=revision,
-        n_parameters=sum(one.numel() for one in module.parameters()),
+        n_parameters=sum(parameter.numel() for parameter in module.parameters()),
         sites=passes.points.sites,
         attentions=named.facts,
-        rotation=found.rotation,
+        rotation=result.rotation,
         architecture=type(module).__name__,
         features=frozenset(features),
         omitted=omitted,
-        checks=found.measured,
+        checks=result.measured,
         is_streamed=passes.is_streamed,
     )
-    return ForeignModel(passes, description, tokenizer, found, decoding)
+    return ForeignModel(passes, description, tokenizer, result, decoding)
 
 
 def _set_decoding(module: Any, task: str, name: str, decoding: Decoding | None) -> Decoding:
@@ -433,12 +436,12 @@ def _set_decoding(module: Any, task: str, name: str, decoding: Decoding | None) 
 
 def special_ids(config: Any) -> frozenset[int]:
     """Return the ids of a config that may change how a text is read, as that of padding does."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for name, value in config.get_text_config().to_dict().items():
         if name.endswith("token_id"):
             values = value if isinstance(value, list) else [value]
-            found |= {one for one in values if type(one) is int}
-    return frozenset(found)
+            ids |= {token for token in values if type(token) is int}
+    return frozenset(ids)
 
 
 def _register() -> None:
@@ -454,7 +457,7 @@ def _recorded(module: Any, inputs: dict[str, Any], task: str) -> Recorder:
     if module._can_set_attn_implementation():
         set_attention(module, attention_file.NAME)
         recorded = record(module, inputs, probe_lengths(task))
-        if any(one.has_interface for one in recorded.attentions):
+        if any(attention.has_interface for attention in recorded.attentions):
             return recorded
     set_attention(module, "eager")
     return record(module, inputs, probe_lengths(task))
@@ -495,7 +498,11 @@ def _max_tokens(named: Named, config: Any) -> int:
     if tables:
         return min(tables)
     for name in ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"):
-        found = getattr(config, name, None)
-        if isinstance(found, int) and found > 0 and not (name == "n_positions" and named.has_bias):
-            return found
+        n_tokens = getattr(config, name, None)
+        if (
+            isinstance(n_tokens, int)
+            and n_tokens > 0
+            and not (name == "n_positions" and named.has_bias)
+        ):
+            return n_tokens
     return NO_LIMIT

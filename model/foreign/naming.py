@@ -1,9 +1,9 @@
 """Name the sites of a model by the numbers of a recorded pass, and let its tensors pass them.
 
-A tensor is what its numbers are: the projection W_O is the module whose input is the context, the
-residual stream is what a layer is given and what it returns, its middle is the first input that
-equals the stream plus something written after the attention, and the queries before rotation are
-the slices of a projection that equal the rotated ones at position 0, which rotation leaves alone.
+Tensors are identified by value. The projection W_O is the module whose input is the context. The
+residual stream is what a layer is given and what it returns; its middle is the first input that
+equals the stream plus something written after the attention. The queries before rotation are the
+slices of a projection that equal the rotated ones at position 0, which rotation does not change.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def name_sites(model: Any, task: str, recorded: Recorder) -> Named:
         raise ValueError(_reason_without_attention(recorded))
     named.kind = kind_of(task, recorded.attentions)
     named.d_model = model.get_input_embeddings().weight.shape[-1]  # if the stream is not known
-    scalings = (getattr(one, "attention_scaling", 1.0) for one in model.modules())
+    scalings = (getattr(module, "attention_scaling", 1.0) for module in model.modules())
     named.rotary_factors = list(dict.fromkeys([1.0, *map(float, scalings)]))
     named.layers = layers_of(model, named.kind, recorded)
     named.n_layers = max(layer.number for layer in named.layers) + 1
@@ -56,13 +56,13 @@ def name_sites(model: Any, task: str, recorded: Recorder) -> Named:
 
 
 def _reason_without_attention(recorded: Recorder) -> str:
-    whole = [one for one in recorded.softmaxes if one[1][-2:] in recorded.lengths]
+    whole = [softmax for softmax in recorded.softmaxes if softmax[1][-2:] in recorded.lengths]
     if whole:
         return (
             f"the softmax of its attention is computed by a {whole[0][0]}, apart from the products "
             "of queries, keys and values"
         )
-    wide = [one for one in recorded.softmaxes if len(one[1]) >= 3]
+    wide = [softmax for softmax in recorded.softmaxes if len(softmax[1]) >= 3]
     if wide:
         kind, shape = wide[0]
         return (
@@ -82,7 +82,7 @@ def kind_of(task: str, attentions: Sequence[AttentionCall]) -> str:
 def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLayer]:
     """Return the layers of each stack, in order, also those without attention."""
     lists = {name for name, module in model.named_modules() if isinstance(module, nn.ModuleList)}
-    found: dict[int, NamedLayer] = {}
+    by_start: dict[int, NamedLayer] = {}
     containers: dict[str, set[str]] = {}
     for attention in recorded.attentions:
         n_queries, n_keys = attention.scores.shape[-2:]
@@ -94,14 +94,14 @@ def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLaye
         name = _path_of_layer(attention.call.name, lists)
         call = next(
             (
-                one
-                for one in recorded.calls
-                if one.name == name and one.start <= attention.time <= one.end
+                candidate
+                for candidate in recorded.calls
+                if candidate.name == name and candidate.start <= attention.time <= candidate.end
             ),
             attention.call,
         )
         containers.setdefault(stack, set()).add(name.rpartition(".")[0])
-        layer = found.setdefault(call.start, NamedLayer(stack, -1, call, []))
+        layer = by_start.setdefault(call.start, NamedLayer(stack, -1, call, []))
         which = "cross_attention" if n_queries != n_keys else "self_attention"
         if which in layer.attentions:
             if _repeats(layer.attentions[which], attention):
@@ -116,26 +116,26 @@ def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLaye
         for call in recorded.calls:
             parent, _, last = call.name.rpartition(".")
             if parent == container and last.isdigit() and call.outputs:
-                found.setdefault(call.start, NamedLayer(stack, -1, call, []))
-    layers = [found[start] for start in sorted(found)]
+                by_start.setdefault(call.start, NamedLayer(stack, -1, call, []))
+    layers = [by_start[start] for start in sorted(by_start)]
     layers.sort(key=lambda layer: (layer.stack != "encoder", layer.call.start))
     for stack, names in containers.items():
-        own = [layer for layer in layers if layer.stack == stack]
-        numbers = [layer.call.name.rpartition(".")[2] for layer in own]
-        is_plain = len(names) == 1 and len(set(numbers)) == len(own)
-        for order, layer in enumerate(own):
+        of_stack = [layer for layer in layers if layer.stack == stack]
+        numbers = [layer.call.name.rpartition(".")[2] for layer in of_stack]
+        is_plain = len(names) == 1 and len(set(numbers)) == len(of_stack)
+        for order, layer in enumerate(of_stack):
             last = layer.call.name.rpartition(".")[2]
             layer.number = int(last) if is_plain and last.isdigit() else order
     for layer in layers:
-        layer.inner = [one for one in recorded.calls if one.is_within(layer.call)]
-        if any(layer.call is one.call for one in layer.attentions.values()):
+        layer.inner = [call for call in recorded.calls if call.is_within(layer.call)]
+        if any(layer.call is points.call for points in layer.attentions.values()):
             continue  # an attention by itself, in a list of attentions
         layer.before = _stream_of(layer.call.inputs, layer.call.outputs)
         layer.after = next(
             (
-                one
-                for one in layer.call.outputs
-                if layer.before is not None and one.shape == layer.before.shape
+                tensor
+                for tensor in layer.call.outputs
+                if layer.before is not None and tensor.shape == layer.before.shape
             ),
             None,
         )
@@ -150,7 +150,7 @@ def _repeats(first: AttentionCall, second: AttentionCall) -> bool:
 def _attentions_alone(recorded: Recorder, kind: str) -> list[NamedLayer]:
     """Return a layer for each attention, where layers have several of one kind.
 
-    Such a layer has no residual stream: it is not given one, and its attention stands for it.
+    Such a layer has no residual stream, so its only module is its attention.
     """
     if kind == "encoder-decoder":
         raise ValueError("a layer has two attentions of one kind")
@@ -159,7 +159,7 @@ def _attentions_alone(recorded: Recorder, kind: str) -> list[NamedLayer]:
             kind,
             number,
             attention.call,
-            [one for one in recorded.calls if one.is_within(attention.call)],
+            [call for call in recorded.calls if call.is_within(attention.call)],
             {"self_attention": attention},
         )
         for number, attention in enumerate(recorded.attentions)
@@ -176,10 +176,10 @@ def _path_of_layer(name: str, lists: set[str]) -> str:
 
 
 def _stream_of(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Tensor | None:
-    shapes = {tuple(one.shape) for one in outputs}
-    for one in inputs:
-        if one.ndim == 3 and one.is_floating_point() and tuple(one.shape) in shapes:
-            return one
+    shapes = {tuple(tensor.shape) for tensor in outputs}
+    for tensor in inputs:
+        if tensor.ndim == 3 and tensor.is_floating_point() and tuple(tensor.shape) in shapes:
+            return tensor
     return None
 
 
@@ -235,7 +235,7 @@ def _offset_of(rows: Tensor, table: Tensor) -> int | None:
 
 
 def _name_layer(named: Named, layer: NamedLayer) -> None:
-    """All sites of a layer, in the order of a layer of this project."""
+    """Name all sites of a layer, in the order of a layer of this project."""
     for kind in ("self_attention", "cross_attention"):
         if kind in layer.attentions:
             _name_attention(named, layer, kind, layer.attentions[kind])
@@ -258,25 +258,25 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
     queries, keys, values = attention.queries, attention.keys, attention.values
     n_groups = n_heads if keys is None else keys.shape[1]
     d_value = attention.context.shape[-1]
-    inside = [one for one in layer.inner if one.is_within(attention.call)] or layer.inner
+    inside = [call for call in layer.inner if call.is_within(attention.call)] or layer.inner
     sources = {
         name: find_source(tensor, inside, attention.time, named.rotary_factors)
         for name, tensor in (("queries", queries), ("keys", keys), ("values", values))
         if tensor is not None
     }
-    is_rotary = any(found is not None and found.is_rotated for found in sources.values())
+    is_rotary = any(source is not None and source.is_rotated for source in sources.values())
     named.is_rotary |= is_rotary
     made: dict[str, HookPoint | None] = dict.fromkeys(("queries", "keys", "values"))
-    for name, found in sources.items():
-        if is_rotary and found is not None and name != "values":
+    for name, source in sources.items():
+        if is_rotary and source is not None and name != "values":
             axis = "query" if name == "queries" else "key"
-            heads, width = (int(size) for size in found.columns.shape)
+            heads, width = (int(size) for size in source.columns.shape)
             point = named.point(
                 f"{path}.{name}", f"batch head {axis} d_head", head=n_heads, d_head=width
             )
-            whole = found.columns.repeat_interleave(n_heads // heads, dim=0)
-            place = found.call.places[0]
-            named.hooks.append(Hook(found.call, place, True, point, whole, found.is_by_head))
+            whole = source.columns.repeat_interleave(n_heads // heads, dim=0)
+            place = source.call.places[0]
+            named.hooks.append(Hook(source.call, place, True, point, whole, source.is_by_head))
     for letter, name in (("Q", "queries"), ("K", "keys"), ("V", "values")):
         name_matrix(named, f"{path}.W_{letter}", n_heads, sources.get(name), inside)
     n_queries, n_keys = attention.weights.shape[-2:]
@@ -290,7 +290,7 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
             named.omitted[f"{path}.values"] = _REPEATED
             continue
         if tensor is None or not _is_by_head(tensor, n_heads, n_tokens):
-            named.omitted[f"{path}.{name}"] = "the model file computes them in a form of its own"
+            named.omitted[f"{path}.{name}"] = "the model file computes them in another form"
             continue
         has_twin = is_rotary and name != "values"
         site = f"{path}.rotated_{name}" if has_twin else f"{path}.{name}"
@@ -332,7 +332,7 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
 
 
 def _is_by_head(tensor: Tensor, n_heads: int, n_tokens: int) -> bool:
-    """Whether a tensor has the axes (batch, head or group, token, d_head)."""
+    """Return True if a tensor has the axes (batch, head or group, token, d_head)."""
     return (
         tensor.ndim == 4
         and tensor.shape[0] == N_ROWS
@@ -348,8 +348,8 @@ def _name_output(named: Named, layer: NamedLayer, path: str, attention: Attentio
         weight = getattr(call.module, "weight", None)
         if call.start < attention.time or weight is None or weight.ndim != 2 or not call.inputs:
             continue
-        read = call.inputs[0]
-        if read.numel() == rows.numel() and same(read.reshape(rows.shape), rows):
+        given = call.inputs[0]
+        if given.numel() == rows.numel() and same(given.reshape(rows.shape), rows):
             width = call.outputs[0].shape[-1]
             if width == named.d_model:
                 point = named.point(f"{path}.output", "batch query d_model", d_model=width)

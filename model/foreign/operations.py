@@ -43,20 +43,20 @@ _ADDED = {torch.baddbmm, Tensor.baddbmm}
 
 def watch_operations(module: nn.Module) -> None:
     """Let the products and the softmax in a module's ``forward`` pass its points."""
-    own = module.forward
+    original = module.forward
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         if observer.get() is not None:
-            return own(*args, **kwargs)
+            return original(*args, **kwargs)
         points = points_of(module)
         if points is None:
-            return own(*args, **kwargs)
+            return original(*args, **kwargs)
         is_changed = is_streaming() or is_unscaled(points.path)
         if not (is_changed or any(map(is_hooked, points.all))):
-            return own(*args, **kwargs)
+            return original(*args, **kwargs)
         assert points.order is not None
         with OperationTap(points, points.order):
-            return own(*args, **kwargs)
+            return original(*args, **kwargs)
 
     module.forward = forward
 
@@ -221,7 +221,7 @@ class OperationTap(FunctionMode):
 
 
 def is_attention_shape(scores: Tensor) -> bool:
-    """Whether a tensor may be the scores of an attention: (batch·head, query, key) or four axes."""
+    """Return True if a tensor has the axes of scores: (batch·head, query, key), or four."""
     return scores.ndim in (3, 4) and scores.is_floating_point()
 
 

@@ -67,7 +67,7 @@ class Facts:
         return self.kind != "encoder"
 
     def has_experts(self, layer: int) -> bool:
-        """Whether that layer has experts."""
+        """Return True if that layer has experts."""
         return self.moe is not None and layer in self.moe.layers
 
 
@@ -176,7 +176,7 @@ class ForeignPasses:
         return captured
 
     def _streams(self, sites: Sequence[str], interventions: Sequence[Intervention]) -> bool:
-        """Whether a pass runs its attentions in blocks of queries.
+        """Return True if a pass runs its attentions in blocks of queries.
 
         An older model file whose weights are captured or changed computes them whole.
         """
@@ -253,7 +253,9 @@ class ForeignPasses:
 
     def _require_scales(self, unscaled: Iterable[str]) -> None:
         for path in unscaled:
-            points = next(one for _, one in self.named.attention_points if one.path == path)
+            points = next(
+                points for _, points in self.named.attention_points if points.path == path
+            )
             if not points.has_interface and points.scale is None:
                 raise ImpossibleIntervention(
                     f"the factor of Q·Kᵀ at {path} is not known, so it cannot be left out"
@@ -267,8 +269,8 @@ class ForeignPasses:
 
     @property
     def _padding_id(self) -> int:
-        found = getattr(self.module.config.get_text_config(), "pad_token_id", None)
-        return found if isinstance(found, int) and found >= 0 else 0
+        padding = getattr(self.module.config.get_text_config(), "pad_token_id", None)
+        return padding if isinstance(padding, int) and padding >= 0 else 0
 
     def dummy_inputs(self, n_tokens: int) -> dict[str, Any]:
         """Return inputs of a pass whose decoder, or only stack, reads that many tokens."""
@@ -279,8 +281,8 @@ class ForeignPasses:
 
     @property
     def dummy_id(self) -> int:
-        """A token that changes nothing of how a text is read."""
-        return next(one for one in range(len(self.avoided) + 1) if one not in self.avoided)
+        """Return a token that does not change how a text is read."""
+        return next(token for token in range(len(self.avoided) + 1) if token not in self.avoided)
 
 
 def _is_observed(site: str) -> bool:
@@ -295,10 +297,10 @@ def _pairs(
 
 def _stacked(tensors: Sequence[Tensor], axes: tuple[str, ...]) -> Tensor:
     """Return the rows of several passes as one tensor, padded at the end."""
-    longest = [max(sizes) for sizes in zip(*(one.shape for one in tensors), strict=True)]
+    longest = [max(sizes) for sizes in zip(*(tensor.shape for tensor in tensors), strict=True)]
     if axes[0] != "batch":
-        return max(tensors, key=lambda one: one.shape[0])
-    found = tensors[0].new_zeros(len(tensors), *longest[1:])
-    for number, one in enumerate(tensors):
-        found[number][tuple(slice(size) for size in one.shape[1:])] = one[0]
-    return found
+        return max(tensors, key=lambda tensor: tensor.shape[0])
+    stacked = tensors[0].new_zeros(len(tensors), *longest[1:])
+    for number, tensor in enumerate(tensors):
+        stacked[number][tuple(slice(size) for size in tensor.shape[1:])] = tensor[0]
+    return stacked

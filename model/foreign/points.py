@@ -1,8 +1,8 @@
 """The state of a pass of a model file, and the hook points of its attentions.
 
 The points of the softmax are those of every attention (`model.attention.points`). A model file has
-queries, keys and values in a form of its own, and scores that are finite where they are masked:
-`AttentionPoints` turns them to the form of a site, and edited ones back.
+queries, keys and values in its own form, and scores that are finite where they are masked:
+`AttentionPoints` converts them to the form of a site, and edited ones back.
 """
 
 from __future__ import annotations
@@ -164,14 +164,14 @@ class AttentionPoints(SoftmaxPoints):
         """Pass what is observed of the weights (batch, head, query, key) through its points."""
         if names := self.observed_names:
             check()
-            found = observe_whole(weights, None, names, has_sink=self.sink is not None)
+            observed = observe_whole(weights, None, names, has_sink=self.sink is not None)
             current = state.get()
             if current is not None and current.start + weights.shape[-2] > weights.shape[-1]:
-                found = {  # a sliding cache has lost the first key
+                observed = {  # a sliding cache has lost the first key
                     name: torch.zeros_like(each) if name == "first_token" else each
-                    for name, each in found.items()
+                    for name, each in observed.items()
                 }
-            self.report(found)
+            self.report(observed)
 
     # --- tensors on their way --------------------------------------------------------------------
 
@@ -182,16 +182,16 @@ class AttentionPoints(SoftmaxPoints):
         whole = self._by_head(tensor)
         sharers = self.n_heads // whole.shape[1]
         seen = whole.repeat_interleave(sharers, dim=1) if sharers > 1 else whole
-        found = point(seen)
-        return tensor if found is seen else found[:, ::sharers].reshape(tensor.shape)
+        edited = point(seen)
+        return tensor if edited is seen else edited[:, ::sharers].reshape(tensor.shape)
 
     def through(self, point: HookPoint | None, tensor: Tensor) -> Tensor:
         """Pass a tensor with or without separate axes of batch and head through a point."""
         if point is None or not is_hooked(point):
             return tensor
         seen = self._by_head(tensor)
-        found = point(seen)
-        return tensor if found is seen else found.reshape(tensor.shape).to(tensor.dtype)
+        edited = point(seen)
+        return tensor if edited is seen else edited.reshape(tensor.shape).to(tensor.dtype)
 
     def _by_head(self, tensor: Tensor) -> Tensor:
         if tensor.ndim == 4:
@@ -208,10 +208,10 @@ class AttentionPoints(SoftmaxPoints):
         seen = by_head > torch.finfo(scores.dtype).min / 2
         made = product().reshape(by_head.shape)
         bias = torch.where(seen, by_head.float() - made, 0.0)
-        found = self.bias(bias)
-        if found is bias:
+        edited = self.bias(bias)
+        if edited is bias:
             return scores
-        changed = torch.where(seen, made + found, by_head)
+        changed = torch.where(seen, made + edited, by_head)
         return changed.reshape(scores.shape).to(scores.dtype)
 
     def scored(self, scores: Tensor) -> Tensor:
@@ -221,12 +221,12 @@ class AttentionPoints(SoftmaxPoints):
         floor = torch.finfo(scores.dtype).min / 2
         seen = self._by_head(scores).float()
         seen = seen.masked_fill(seen <= floor, -math.inf)
-        found = self.scores(seen)
-        if found is seen:
+        edited = self.scores(seen)
+        if edited is seen:
             return scores
         # A row that sees nothing stays finite, as the model file has it.
         lowest = torch.finfo(scores.dtype).min
-        return found.clamp(min=lowest).reshape(scores.shape).to(scores.dtype)
+        return edited.clamp(min=lowest).reshape(scores.shape).to(scores.dtype)
 
     def softened(
         self,
@@ -254,13 +254,13 @@ class AttentionPoints(SoftmaxPoints):
         if self.sink is not None and n_tokens > n_keys:
             self.sink(by_head[..., -1])
             by_head = by_head[..., :n_keys]
-        found = self.weights(by_head)
-        self.observe(found)
-        if found is by_head:
+        edited = self.weights(by_head)
+        self.observe(edited)
+        if edited is by_head:
             return weights
         if n_tokens > n_keys:
-            found = torch.cat([found, self._by_head(exact)[..., n_keys:]], dim=-1)
-        return found.reshape(weights.shape).to(weights.dtype)
+            edited = torch.cat([edited, self._by_head(exact)[..., n_keys:]], dim=-1)
+        return edited.reshape(weights.shape).to(weights.dtype)
 
 
 class ObservedBlocks:

@@ -60,8 +60,8 @@ def encoding_of(model: ForeignPasses, n: int, rotation: Rotation | None) -> dict
     if scheme in ("alibi", "relative"):
         bias = _bias(model, n)
         slopes = _slopes(bias) if scheme == "alibi" else None
-        found = {"bias": as_named("head query key", bias)}
-        return found if slopes is None else {"slopes": as_named("head", slopes), **found}
+        encoding = {"bias": as_named("head query key", bias)}
+        return encoding if slopes is None else {"slopes": as_named("head", slopes), **encoding}
     raise ValueError("the model encodes no positions that were recognised")
 
 
@@ -135,14 +135,14 @@ def _text_config(model: nn.Module) -> Any:
 def _scaling_of(model: nn.Module) -> tuple[float | None, dict[str, str | int | float | bool]]:
     """Return the base of the speeds by the config, and the settings that change them."""
     config = _text_config(model)
-    found = getattr(config, "rope_parameters", None) or {"rope_theta": BASE}
+    parameters = getattr(config, "rope_parameters", None) or {"rope_theta": BASE}
     kinds = getattr(config, "layer_types", None)
-    if kinds and isinstance(found.get(kinds[0]), dict):
-        found = found[kinds[0]]
-    base = found.get("rope_theta")
+    if kinds and isinstance(parameters.get(kinds[0]), dict):
+        parameters = parameters[kinds[0]]
+    base = parameters.get("rope_theta")
     plain = {
         name: value
-        for name, value in found.items()
+        for name, value in parameters.items()
         if isinstance(value, str | int | float) and name != "rope_theta"
     }
     return base, {} if plain.get("rope_type", "default") == "default" else plain
@@ -175,11 +175,11 @@ def _rotation(rotation: Rotation | None, n: int) -> dict[str, NamedArray]:
 
 def _bias(model: ForeignPasses, n: int) -> Tensor:
     """Return the scores without scale·Q·Kᵀ (head, query, key), 0 where masked."""
-    facts = next(one for one in model.named.facts if one.has_bias)
+    facts = next(facts for facts in model.named.facts if facts.has_bias)
     sites = [f"{facts.path}.{part}" for part in ("queries", "keys", "scores")]
     row = [model.dummy_id] * n
-    found = model.read([row], [row] if model.task == "seq2seq" else None, sites=sites)
-    queries, keys, scores = (found[site][0].float() for site in sites)
+    tensors = model.read([row], [row] if model.task == "seq2seq" else None, sites=sites)
+    queries, keys, scores = (tensors[site][0].float() for site in sites)
     bias = scores - scaled_product(queries, keys, facts)  # what remains without scale·Q·Kᵀ
     return torch.where(scores.isfinite(), bias, 0.0)
 

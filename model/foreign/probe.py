@@ -1,7 +1,7 @@
 """Record one pass of a model: the calls of its modules, and every attention in it.
 
-The sites are named later by comparing the recorded numbers (`naming`), so that no model needs code
-of its own. A pass of 11 source tokens and 7 target tokens tells the axes apart by their length.
+The sites are named later by comparing the recorded numbers (`naming`), so that no model needs its
+own code. A pass of 11 source tokens and 7 target tokens tells the axes apart by their length.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Call:
     operations: OperationRecorder = field(default_factory=OperationRecorder)
 
     def is_within(self, other: Call) -> bool:
-        """Whether this call happened inside another one."""
+        """Return True if this call happened inside another one."""
         return other.start < self.start and self.end <= other.end
 
 
@@ -65,7 +65,7 @@ class AttentionCall:
     """One attention of the pass; tensors have the axes (batch, head, token, d_head).
 
     ``operations`` are those between the queries and the context, for a file with the interface;
-    ``order`` is None for such a file. ``sinks`` are the logits beside the scores of the keys.
+    ``order`` is None for such a file. ``sinks`` are the logits next to the scores of the keys.
     """
 
     call: Call
@@ -91,7 +91,7 @@ class AttentionCall:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the weights follow from queries, keys, scale and mask alone."""
+        """Whether the weights follow from only queries, keys, scale and mask."""
         terms = {
             name
             for name, value in self.options.items()
@@ -126,7 +126,7 @@ class Recorder:
         A softmax of two or three axes is a router's if it is of as many numbers as are chosen, or
         as a matrix makes, and not of as many as there are tokens.
         """
-        made = {size for one in self.model.parameters() for size in one.shape[:1]}
+        made = {size for parameter in self.model.parameters() for size in parameter.shape[:1]}
         made -= {n_keys for _, n_keys in self.lengths}
         choices = (choice for call in self.calls for choice in call.choices)
         made |= {size for shape, count in choices for size in (shape[-1], count)}
@@ -197,7 +197,7 @@ class Recorder:
     ) -> tuple[Tensor, Tensor]:
         """Run and record an attention that the model file hands to the interface."""
         query, key, value, mask = tensors
-        call = next(one for one in reversed(self._stack) if one.module is module)
+        call = next(call for call in reversed(self._stack) if call.module is module)
         self._is_inside = True
         try:
             with _EagerTap(key.shape[-2]) as tap:
@@ -229,27 +229,27 @@ class Recorder:
 
     def _add_older(self, call: Call) -> None:
         """Record the attention that was found among a module's operations."""
-        found = call.operations
-        assert found.weights is not None
-        assert found.scores is not None
-        assert found.values is not None
-        assert found.context is not None
+        operations = call.operations
+        assert operations.weights is not None
+        assert operations.scores is not None
+        assert operations.values is not None
+        assert operations.context is not None
         queries = keys = None
-        if found.factors is not None:
-            queries = _by_head(found.factors[0], N_ROWS).detach().clone()
-            keys = _by_head(found.factors[1], N_ROWS).transpose(-1, -2).detach().clone()
+        if operations.factors is not None:
+            queries = _by_head(operations.factors[0], N_ROWS).detach().clone()
+            keys = _by_head(operations.factors[1], N_ROWS).transpose(-1, -2).detach().clone()
         self.n_unnamed_softmaxes -= 1
         self.attentions.append(
             AttentionCall(
                 call=call,
                 time=self._tick(),
-                order=found.order,
+                order=operations.order,
                 queries=queries,
                 keys=keys,
-                values=_by_head(found.values, N_ROWS).detach().clone(),
-                scores=_by_head(found.scores, N_ROWS),
-                weights=_by_head(found.weights, N_ROWS),
-                context=_by_head(found.context, N_ROWS).detach().clone(),
+                values=_by_head(operations.values, N_ROWS).detach().clone(),
+                scores=_by_head(operations.scores, N_ROWS),
+                weights=_by_head(operations.weights, N_ROWS),
+                context=_by_head(operations.context, N_ROWS).detach().clone(),
             )
         )
 
@@ -257,7 +257,7 @@ class Recorder:
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Run an operation; products and softmaxes are those of the innermost module."""
-        call = next((one for one in reversed(self._stack) if not _is_bare(one.module)), None)
+        call = next((call for call in reversed(self._stack) if not _is_bare(call.module)), None)
         if self._is_inside or call is None:
             return func(*args, **kwargs)
         if func in TOP_KS and isinstance(args[0], Tensor):
@@ -273,9 +273,9 @@ class Recorder:
             is_small = not is_attention and scores.ndim < 4 and not _is_filter(scores)
             self._n_small_softmaxes[scores.shape[-1]] += is_small
         if func in SOFTMAXES or func in PRODUCTS:
-            for one in self._stack:
-                if one is not call:
-                    one.operations.skip(func)
+            for outer in self._stack:
+                if outer is not call:
+                    outer.operations.skip(func)
         was_open = call.operations.context is None
         result = call.operations.operation(func, args, kwargs, is_attention=is_attention)
         if was_open and call.operations.context is not None:
@@ -284,12 +284,12 @@ class Recorder:
 
 
 def _is_filter(scores: Tensor) -> bool:
-    """Whether a softmax of (token, place, 1) makes the filter of a convolution for each token."""
+    """Return True if a softmax (token, place, 1) makes each token's filter of a convolution."""
     return scores.ndim == 3 and scores.shape[-1] == 1
 
 
 def _is_bare(module: nn.Module) -> bool:
-    """Whether a module is an operation alone, without parameters or parts."""
+    """Return True if a module is only an operation, without parameters or parts."""
     return not any(True for _ in module.children()) and not any(
         True for _ in module.parameters(recurse=False)
     )
@@ -334,7 +334,7 @@ class _EagerTap(FunctionMode):
 
 
 def _by_head(tensor: Tensor, n_rows: int) -> Tensor:
-    """(batch·head, …) or (batch, head, …) as four axes."""
+    """Return (batch·head, …) or (batch, head, …) with four axes."""
     if tensor.ndim == 4 or tensor.shape[0] % n_rows:
         return tensor if tensor.ndim == 4 else tensor[None]
     by_head: Tensor = tensor.unflatten(0, (n_rows, -1))
@@ -358,17 +358,19 @@ def record(model: Any, inputs: dict[str, Any], lengths: set[tuple[int, int]]) ->
 def probe_inputs(
     task: str, vocab_size: int, avoid: AbstractSet[int], device: torch.device
 ) -> dict[str, Any]:
-    """Token ids of a probe pass, two different rows, without the ids to avoid."""
+    """Return token ids of a probe pass: two different rows, without the ids to avoid."""
     generator = torch.Generator().manual_seed(7)
-    allowed = torch.tensor([one for one in range(min(vocab_size, 1000)) if one not in avoid] or [0])
+    allowed = torch.tensor(
+        [token for token in range(min(vocab_size, 1000)) if token not in avoid] or [0]
+    )
 
     def ids(length: int) -> Tensor:
         return allowed[torch.randint(len(allowed), (N_ROWS, length), generator=generator)]
 
-    found = {"input_ids": ids(N_SOURCE)}
+    inputs = {"input_ids": ids(N_SOURCE)}
     if task == "seq2seq":
-        found["decoder_input_ids"] = ids(N_TARGET)
-    return {**{name: tensor.to(device) for name, tensor in found.items()}, "use_cache": False}
+        inputs["decoder_input_ids"] = ids(N_TARGET)
+    return {**{name: tensor.to(device) for name, tensor in inputs.items()}, "use_cache": False}
 
 
 def probe_lengths(task: str) -> set[tuple[int, int]]:

@@ -47,7 +47,7 @@ def readme_card(folder: Path) -> ModelCard:
 
 
 def plain_markdown(text: str) -> str:
-    """Markdown without HTML, images and control characters, and of bounded length."""
+    """Return Markdown without HTML, images and control characters, and of bounded length."""
     text = text[: 4 * MAX_CHARACTERS]
     text = _TAG.sub("", _UNSEEN.sub("", text))
     text = _IMAGE.sub(r"\1", text)
@@ -70,7 +70,9 @@ def _parts(text: str) -> tuple[dict[str, Any], str]:
 
 def _names(value: object) -> tuple[str, ...]:
     several = value if isinstance(value, list) else [value]
-    named = [_line(str(one)) for one in several if isinstance(one, str | int) and str(one).strip()]
+    named = [
+        _line(str(item)) for item in several if isinstance(item, str | int) and str(item).strip()
+    ]
     return tuple(named[:MAX_NAMES])
 
 

@@ -16,18 +16,20 @@ _ACTIVATIONS = ("gelu", "silu", "relu", "swish", "mish", "tanh", "sigmoid", "act
 
 def name_feed_forward(named: Named, layer: NamedLayer) -> None:
     """Name the feed-forward network: the projection back, what it reads, and before it."""
-    last = max((one.time for one in layer.attentions.values()), default=layer.call.start)
-    later = [one for one in layer.inner if one.outputs and one.start > last]
+    last = max(
+        (attention.time for attention in layer.attentions.values()), default=layer.call.start
+    )
+    later = [inner for inner in layer.inner if inner.outputs and inner.start > last]
     of_attention = {id(hook.call) for hook in named.hooks if hook.point in _points_of(named, layer)}
     downs = [
-        one
-        for one in later
-        if id(one) not in of_attention
-        and one.inputs
-        and getattr(getattr(one.module, "weight", None), "ndim", 0) == 2
-        and one.outputs[0].shape[-1] == named.d_model
-        and one.inputs[0].shape[-1] >= named.d_model
-        and one.outputs[0].numel() == N_ROWS * _n_tokens(layer) * named.d_model
+        inner
+        for inner in later
+        if id(inner) not in of_attention
+        and inner.inputs
+        and getattr(getattr(inner.module, "weight", None), "ndim", 0) == 2
+        and inner.outputs[0].shape[-1] == named.d_model
+        and inner.inputs[0].shape[-1] >= named.d_model
+        and inner.outputs[0].numel() == N_ROWS * _n_tokens(layer) * named.d_model
     ]
     path = f"{layer.path}.feed_forward"
     if not downs or layer.before is None:
@@ -42,14 +44,14 @@ def name_feed_forward(named: Named, layer: NamedLayer) -> None:
     width = down.inputs[0].shape[-1]
     named.d_ff = max(named.d_ff, width)
     activations = [
-        one
-        for one in later
-        if one.start < down.start
-        and one.outputs
-        and one.outputs[0].shape[-1] in (width, 2 * width)
-        and any(part in type(one.module).__name__.lower() for part in _ACTIVATIONS)
-        and not list(one.module.parameters(recurse=False))
-        and not list(one.module.children())
+        inner
+        for inner in later
+        if inner.start < down.start
+        and inner.outputs
+        and inner.outputs[0].shape[-1] in (width, 2 * width)
+        and any(part in type(inner.module).__name__.lower() for part in _ACTIVATIONS)
+        and not list(inner.module.parameters(recurse=False))
+        and not list(inner.module.children())
     ]
     if activations and activations[-1].inputs:
         call = activations[-1]
@@ -69,7 +71,9 @@ def name_feed_forward(named: Named, layer: NamedLayer) -> None:
 
 def _is_by_token(layer: NamedLayer, down: Call) -> bool:
     """Return True if the module around a matrix computes each token's vector by itself."""
-    around = [one for one in layer.inner if down.is_within(one) and _has_stream_shape(one, layer)]
+    around = [
+        call for call in layer.inner if down.is_within(call) and _has_stream_shape(call, layer)
+    ]
     if not around:
         return False
     block = around[-1]
@@ -79,8 +83,8 @@ def _is_by_token(layer: NamedLayer, down: Call) -> bool:
             out = type(block.module).forward(block.module, given.flip(1))
     except Exception:  # whatever a model file does with one argument
         return False
-    found = out[0] if isinstance(out, tuple) else out
-    return isinstance(found, Tensor) and same(found, made.flip(1))
+    first = out[0] if isinstance(out, tuple) else out
+    return isinstance(first, Tensor) and same(first, made.flip(1))
 
 
 def _points_of(named: Named, layer: NamedLayer) -> set[HookPoint]:
@@ -106,13 +110,13 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
     for order, attention in enumerate(attentions):
         until = attentions[order + 1].time if order + 1 < len(attentions) else layer.call.end
         name = "between" if order + 1 < len(attentions) else "middle"
-        found = _sum_after(layer, base, attention, until)
-        if found is None:
+        total = _sum_after(layer, base, attention, until)
+        if total is None:
             named.omitted[f"{path}.{name}"] = (
                 "no module is given the stream plus what the attention before it wrote"
             )
             break
-        call, is_output = found
+        call, is_output = total
         tensor = call.outputs[0] if is_output else call.inputs[0]
         if is_output:
             named.norm_place = "post"
@@ -137,14 +141,14 @@ def name_stream(named: Named, layer: NamedLayer) -> None:
 
 def _name_norms(named: Named, layer: NamedLayer) -> None:
     """Name the outputs of the norms of attention and of the feed-forward network."""
-    norms = [one for one in layer.inner if is_norm(one) and _has_stream_shape(one, layer)]
-    norms = [one for one in norms if not _is_of_attention(one, layer)]
+    norms = [norm for norm in layer.inner if is_norm(norm) and _has_stream_shape(norm, layer)]
+    norms = [norm for norm in norms if not _is_of_attention(norm, layer)]
     if norms:
         kind = type(norms[0].module).__name__.lower()
         named.norm = "rms_norm" if "rms" in kind or "t5" in kind else "layer_norm"
     parts = ["attention", *(["cross_attention"] * (len(layer.attentions) > 1)), "feed_forward"]
     first = next(iter(layer.attentions.values()), None)
-    n_before = 0 if first is None else sum(one.end < first.time for one in norms)
+    n_before = 0 if first is None else sum(norm.end < first.time for norm in norms)
     if named.norm_place == "pre" and n_before > 0 and len(norms) > len(parts):
         named.norm_place = "both"
     writing = {id(part.call) for part in parts_of(named, layer).values()}
@@ -172,9 +176,11 @@ def _name_norms(named: Named, layer: NamedLayer) -> None:
 
 
 def _is_of_attention(call: Call, layer: NamedLayer) -> bool:
-    """Whether a norm is one of queries or keys, within a module that attends."""
+    """Return True if a norm is one of queries or keys, within a module that attends."""
     attentions = layer.attentions.values()
-    return any(call.is_within(one.call) and call.end < one.time for one in attentions)
+    return any(
+        call.is_within(attention.call) and call.end < attention.time for attention in attentions
+    )
 
 
 def _has_stream_shape(call: Call, layer: NamedLayer) -> bool:
@@ -196,12 +202,12 @@ def _sum_after(
         Its call, and whether the stream is its output: a norm of the sum itself. None: there is
         none.
     """
-    entering = [one for one in attention.call.inputs if one.shape == base.shape]
+    entering = [tensor for tensor in attention.call.inputs if tensor.shape == base.shape]
     is_normed_first = bool(entering) and not same(base, entering[0])
     written = [
-        one.outputs[0]
-        for one in layer.inner
-        if one.outputs and one.end > attention.time and one.outputs[0].shape == base.shape
+        inner.outputs[0]
+        for inner in layer.inner
+        if inner.outputs and inner.end > attention.time and inner.outputs[0].shape == base.shape
     ]
     readers: list[tuple[Call, Tensor]] = []
     for call in layer.inner:
@@ -209,29 +215,31 @@ def _sum_after(
             continue
         if call.inputs[0].numel() != base.numel():
             continue
-        read = call.inputs[0].reshape(base.shape)
-        difference = read - base
+        entered = call.inputs[0].reshape(base.shape)
+        difference = entered - base
         if float(difference.abs().max()) <= tolerance_of(base) * float(base.abs().max()):
             continue
-        if any(_is_multiple(difference, one) for one in written if not same(one, read)):
-            if not is_norm(call) or is_normed_first or _goes_on(layer, call, read):
+        if any(_is_multiple(difference, tensor) for tensor in written if not same(tensor, entered)):
+            if not is_norm(call) or is_normed_first or _goes_on(layer, call, entered):
                 return call, False
             if _goes_on(layer, call, call.outputs[0].reshape(base.shape)):
                 return call, True
             continue
-        readers.append((call, read))
+        readers.append((call, entered))
     scaled = _scaled_sum(layer, base, attention, readers)
     return None if scaled is None else (scaled, False)
 
 
 def _goes_on(layer: NamedLayer, norm: Call, stream: Tensor) -> bool:
     """Return True if a part after a norm is added to this stream: what it is given, or makes."""
-    later = [one for one in layer.inner if one.start > norm.end and _has_stream_shape(one, layer)]
-    written = [one.outputs[0].reshape(stream.shape) for one in later]
-    given = [one.inputs[0] for one in later if one.inputs[0].numel() == stream.numel()]
+    later = [
+        call for call in layer.inner if call.start > norm.end and _has_stream_shape(call, layer)
+    ]
+    written = [call.outputs[0].reshape(stream.shape) for call in later]
+    given = [call.inputs[0] for call in later if call.inputs[0].numel() == stream.numel()]
     assert layer.after is not None
-    sums = [one.reshape(stream.shape) - stream for one in (*given, layer.after)]
-    return any(_is_multiple(difference, one) for difference in sums for one in written)
+    sums = [tensor.reshape(stream.shape) - stream for tensor in (*given, layer.after)]
+    return any(_is_multiple(difference, output) for difference in sums for output in written)
 
 
 def _scaled_sum(
@@ -239,7 +247,7 @@ def _scaled_sum(
 ) -> Call | None:
     """Return the first norm that is given the stream and what was written, each times factors."""
     candidates = [each for each, _ in bases_of(layer, base, attention.time)]
-    for call, read in readers:
+    for call, entered in readers:
         if not is_norm(call):
             continue
         for written in layer.inner:
@@ -247,23 +255,23 @@ def _scaled_sum(
             if not is_made or not written.outputs or written.end < attention.time:
                 continue
             output = written.outputs[0]
-            if output.shape != base.shape or same(output, read):
+            if output.shape != base.shape or same(output, entered):
                 continue
-            if any(fit_step(each, [output], read) for each in candidates):
+            if any(fit_step(each, [output], entered) for each in candidates):
                 return call
     return None
 
 
 def _is_multiple(first: Tensor, second: Tensor) -> bool:
-    one, other = first.double().flatten(), second.double().flatten()
-    product = float(one.norm() * other.norm())
+    left, right = first.double().flatten(), second.double().flatten()
+    product = float(left.norm() * right.norm())
     least = 1 - 0.1 * tolerance_of(first)
-    return product > 0 and abs(float(one @ other)) > least * product
+    return product > 0 and abs(float(left @ right)) > least * product
 
 
 def slot_of(call: Call, tensor: Tensor) -> int | str:
     """Return the place of a tensor among the inputs of a call, or else the first."""
-    for slot, one in zip(call.slots, call.inputs, strict=True):
-        if one is tensor:
+    for slot, given in zip(call.slots, call.inputs, strict=True):
+        if given is tensor:
             return slot
     return call.slots[0]

@@ -32,7 +32,7 @@ class Switch:
     is_growing: bool
 
     def separates(self, first: int, second: int) -> bool:
-        """Whether texts of two lengths are rotated differently."""
+        """Return True if texts of two lengths are rotated differently."""
         longest = max(first, second)
         if longest <= self.n_tokens or first == second:
             return False
@@ -41,18 +41,18 @@ class Switch:
 
 def switches_of(model: nn.Module) -> tuple[Switch, ...]:
     """Return the switches of all rotations of a model of Transformers."""
-    found = set()
+    switches = set()
     for module in _rotary_modules(model):
         for layer_type, kind in _kinds(module):
             if "dynamic" in kind:
-                found.add(Switch(int(module.original_max_seq_len), is_growing=True))  # type: ignore[arg-type]
+                switches.add(Switch(int(module.original_max_seq_len), is_growing=True))  # type: ignore[arg-type]
             elif kind == "longrope":
-                found.add(Switch(_longrope_length(module, layer_type), is_growing=False))
-    return tuple(sorted(found, key=lambda switch: switch.n_tokens))
+                switches.add(Switch(_longrope_length(module, layer_type), is_growing=False))
+    return tuple(sorted(switches, key=lambda switch: switch.n_tokens))
 
 
 def separates(switches: Iterable[Switch], lengths: Iterable[int]) -> bool:
-    """Whether texts of these lengths cannot share a pass, or a cache."""
+    """Return True if texts of these lengths cannot share a pass, or a cache."""
     shortest, *_, longest = sorted([*lengths] * 2)
     return any(switch.separates(shortest, longest) for switch in switches)
 
@@ -77,14 +77,14 @@ def speeds_at(module: nn.Module, n_tokens: int) -> Mapping[str, tuple[Tensor, fl
     device = next(module.buffers()).device
     position = torch.tensor([[n_tokens - 1]], device=device)
     hidden = torch.ones(1, 1, 1, device=device)
-    found = {}
+    speeds = {}
     for layer_type, _ in _kinds(module):
         given = {} if layer_type is None else {"layer_type": layer_type}
         prefix = "" if layer_type is None else f"{layer_type}_"
         cos, sin = type(module).forward(made, hidden, position, **given)
         factor = float((cos.double() ** 2 + sin.double() ** 2).mean().sqrt())
-        found[f"{prefix}inv_freq"] = getattr(made, f"{prefix}inv_freq").float(), factor
-    return found
+        speeds[f"{prefix}inv_freq"] = getattr(made, f"{prefix}inv_freq").float(), factor
+    return speeds
 
 
 def distance_from_library(model: nn.Module, switches: Iterable[Switch]) -> float:
@@ -140,7 +140,7 @@ def _kinds(module: nn.Module) -> list[tuple[str | None, str]]:
 
 def _longrope_length(module: nn.Module, layer_type: str | None) -> int:
     config: Any = module.config
-    found = config.rope_parameters
+    parameters = config.rope_parameters
     if layer_type is not None:
-        found = found[layer_type]
-    return int(found["original_max_position_embeddings"])
+        parameters = parameters[layer_type]
+    return int(parameters["original_max_position_embeddings"])

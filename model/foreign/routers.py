@@ -29,8 +29,8 @@ def find_router(layer: NamedLayer) -> Call | None:
     """Return the call of a layer's router: the last to pick from a number per expert."""
     if layer.before is None:
         return None
-    found = [one for one in layer.inner if _choices(layer, one)]
-    return found[-1] if found else None
+    calls = [call for call in layer.inner if _choices(layer, call)]
+    return calls[-1] if calls else None
 
 
 def _choices(layer: NamedLayer, call: Call) -> list[tuple[tuple[int, ...], int]]:
@@ -82,12 +82,12 @@ def name_router(named: Named, layer: NamedLayer, call: Call) -> None:
         )
     )
     block = [
-        one
-        for one in layer.inner
-        if (call.is_within(one) or one is call)
-        and one.outputs
-        and one.outputs[0].numel() == layer.before.numel()
-        and one.outputs[0].is_floating_point()
+        outer
+        for outer in layer.inner
+        if (call.is_within(outer) or outer is call)
+        and outer.outputs
+        and outer.outputs[0].numel() == layer.before.numel()
+        and outer.outputs[0].is_floating_point()
     ]
     if block:
         output = named.point(f"{path}.output", "batch query d_model", d_model=named.d_model)
@@ -102,14 +102,14 @@ def install_routers(named: Named) -> None:
 
 def _install(router: Router) -> None:
     module: nn.Module = router.call.module
-    own = module.forward
+    original = module.forward
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         is_idle = not is_any_hooked() or observer.get() is not None
         if is_idle or not any(map(is_hooked, router.points)):
-            return own(*args, **kwargs)
+            return original(*args, **kwargs)
         with RouterTap(router) as tap:
-            output = own(*args, **kwargs)
+            output = original(*args, **kwargs)
         tap.finish()
         if router.weights is None or not is_hooked(router.weights):
             return output
@@ -117,9 +117,9 @@ def _install(router: Router) -> None:
         assert router.weights_at is not None
         held = parts[router.weights_at]
         seen = tap.by_row(held)
-        found = router.weights(seen)
-        if found is not seen:
-            parts[router.weights_at] = found.reshape(held.shape).to(held.dtype)
+        edited = router.weights(seen)
+        if edited is not seen:
+            parts[router.weights_at] = edited.reshape(held.shape).to(held.dtype)
             return type(output)(parts)
         return output
 
@@ -138,7 +138,7 @@ class RouterTap(FunctionMode):
         self.is_off: Tensor | None = None
 
     def by_row(self, tensor: Tensor) -> Tensor:
-        """(batch·query, n) as (batch, query, n)."""
+        """Return (batch·query, n) as (batch, query, n)."""
         current = state.get()
         n_rows = 1 if current is None else current.n_rows
         return tensor.reshape(n_rows, -1, tensor.shape[-1])
@@ -149,11 +149,11 @@ class RouterTap(FunctionMode):
         result = func(*args, **kwargs)
         if func in _LINEARS and self.logits is None and self._has_experts(result):
             seen = self.by_row(result).float()
-            found = self.router.logits(seen)
-            self.logits = found
-            if found is not seen:
-                self.is_off = found.reshape(result.shape) == -math.inf
-                return found.reshape(result.shape).to(result.dtype)
+            edited = self.router.logits(seen)
+            self.logits = edited
+            if edited is not seen:
+                self.is_off = edited.reshape(result.shape) == -math.inf
+                return edited.reshape(result.shape).to(result.dtype)
         is_gate = func in _GATES and self.probs is None and self.logits is not None
         if is_gate and self._has_experts(result):
             seen = self.by_row(result).float()
@@ -186,5 +186,5 @@ class RouterTap(FunctionMode):
         router = self.router
         if self.indices is not None:
             router.indices(self.by_row(self.indices))
-        if self.probs is None and self.logits is not None:  # it weighs the chosen experts alone
+        if self.probs is None and self.logits is not None:  # it weighs only the chosen experts
             router.probs(self.logits.softmax(dim=-1))

@@ -41,17 +41,17 @@ def byte_tokenizer() -> Tokenizer:
     vocabulary = {name: number for number, name in enumerate(specials)}
     for byte, name in enumerate(_byte_names()):
         vocabulary[name] = byte + N_BYTE_SPECIALS
-    found = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    found.add_special_tokens(specials)
-    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    found.decoder = decoders.ByteLevel()
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.add_special_tokens(specials)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
     end = ("</s>", vocabulary["</s>"])
-    found.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[end])
-    return found
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[end])
+    return tokenizer
 
 
 def _byte_names() -> list[str]:
-    """Return the character that stands for each byte: itself if printed, or from U+0100."""
+    """Return the character that represents each byte: itself if printed, or from U+0100."""
     printed = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return [chr(byte if byte in printed else next(others)) for byte in range(256)]
@@ -124,17 +124,17 @@ def _tokenizer(model: bytes, vocabulary: Mapping[str, int], names: list[str]) ->
         for number, name in enumerate(names)
     ]
     pieces += [(name, score) for name, score in scores.items() if name not in vocabulary]
-    found = Tokenizer(models.Unigram(pieces, unk_id=vocabulary["<unk>"], byte_fallback=False))
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=vocabulary["<unk>"], byte_fallback=False))
     charsmap = spec.precompiled_charsmap
     steps: list[Any] = [normalizers.Precompiled(charsmap)] if charsmap else []
     if spec.remove_extra_whitespaces:
         steps += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
-    found.normalizer = normalizers.Sequence(steps)
+    tokenizer.normalizer = normalizers.Sequence(steps)
     scheme = "always" if spec.add_dummy_prefix else "never"
-    found.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
     end = ("</s>", vocabulary["</s>"])
-    found.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[end])
-    return found
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[end])
+    return tokenizer
 
 
 def _read_model(data: bytes) -> tuple[dict[str, float], Any]:

@@ -17,7 +17,7 @@ from headlight.model.hooks import HookPoint
 class Hook:
     """A tensor of a module's call that passes a point.
 
-    ``slot`` is where it stands among the inputs, or in the outputs if `is_output`; None: it is the
+    ``slot`` is its place among the inputs, or in the outputs if `is_output`; None: it is the
     output. ``columns`` (head, d_head) are those of each head, in a tensor that has the heads side
     by side; ``is_by_head``: the tensor has its axis of heads before that of tokens. The point sees
     the tensor times ``factor`` (d_model). With ``gain``, the weight (d_model) of a norm, it sees
@@ -78,8 +78,8 @@ class Router:
     @property
     def points(self) -> list[HookPoint]:
         """The points that the router has."""
-        found = (self.logits, self.probs, self.indices, self.weights)
-        return [point for point in found if point is not None]
+        optional = (self.logits, self.probs, self.indices, self.weights)
+        return [point for point in optional if point is not None]
 
 
 @dataclass

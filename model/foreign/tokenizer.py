@@ -63,8 +63,8 @@ class ForeignTokenizer:
     @property
     def end_id(self) -> int | None:
         """The token after which a text ends."""
-        found: int | None = self._backend.eos_token_id
-        return found
+        end: int | None = self._backend.eos_token_id
+        return end
 
     @property
     def special_ids(self) -> frozenset[int]:
@@ -86,15 +86,15 @@ class ForeignTokenizer:
     def encode_target(self, text: str) -> list[Token]:
         """Return the tokens that the decoder of an encoder–decoder reads for a target."""
         words = _words(text)
-        begin = [self._special_token(one, 0) for one in self._start_ids]
+        begin = [self._special_token(token, 0) for token in self._start_ids]
         encoding = self._rust.encode(text, add_special_tokens=False)
         return begin + self._tokens(encoding, text, words, 0)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of the tokens; special tokens have none."""
-        kept = [one for one in ids if one not in self._special]
-        found: str = self._backend.decode(kept, clean_up_tokenization_spaces=False)
-        return found
+        kept = [token for token in ids if token not in self._special]
+        text: str = self._backend.decode(kept, clean_up_tokenization_spaces=False)
+        return text
 
     def text_of(self, token: int) -> str:
         """Return the text of one token, with the space before it if it has one."""
@@ -111,27 +111,27 @@ class ForeignTokenizer:
         return decoded if decoded and "\ufffd" not in decoded else str(piece)
 
     def is_special(self, token: int) -> bool:
-        """Whether a token is special."""
+        """Return True if a token is special."""
         return token in self._special
 
     def _encode_with_masks(
         self, text: str, words: list[tuple[int, int]], masks: re.Pattern[str]
     ) -> list[Token]:
-        """Return the tokens of a text in which the mask's name stands for the mask."""
+        """Return the tokens of a text in which the mask's name is the mask."""
         whole = self._rust.encode("", add_special_tokens=True)
-        around = [self._special_token(one, 0) for one in whole.ids]
+        around = [self._special_token(token, 0) for token in whole.ids]
         half = len(around) // 2 + len(around) % 2
         tokens, begin = around[:half], 0
-        for found in masks.finditer(text):
-            part = self._rust.encode(text[begin : found.start()], add_special_tokens=False)
+        for mask in masks.finditer(text):
+            part = self._rust.encode(text[begin : mask.start()], add_special_tokens=False)
             tokens += self._tokens(part, text, words, begin)
             assert self.mask_id is not None
-            tokens.append(self._special_token(self.mask_id, found.start(), found.end()))
-            begin = found.end()
+            tokens.append(self._special_token(self.mask_id, mask.start(), mask.end()))
+            begin = mask.end()
         tokens += self._tokens(
             self._rust.encode(text[begin:], add_special_tokens=False), text, words, begin
         )
-        return tokens + [self._special_token(one.id, len(text)) for one in around[half:]]
+        return tokens + [self._special_token(token.id, len(text)) for token in around[half:]]
 
     def _special_token(self, token: int, start: int, end: int | None = None) -> Token:
         text = self.text_of(token)
@@ -141,23 +141,23 @@ class ForeignTokenizer:
     def _tokens(
         self, encoding: Any, text: str, words: list[tuple[int, int]], shift: int
     ) -> list[Token]:
-        found: list[Token] = []
+        tokens: list[Token] = []
         last = shift
         for token, (begin, end), is_special in zip(
             encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True
         ):
             if is_special:
-                found.append(self._special_token(token, last))
+                tokens.append(self._special_token(token, last))
                 continue
             start, stop = shift + begin, shift + end
             if (start, stop) == (shift, shift) and last > shift:
-                start = stop = last  # a piece of no character stands where the text is
-            own = text[start:stop]
-            shares = found and (found[-1].start, found[-1].end) == (start, stop)
-            found.append(
+                start = stop = last  # a piece without characters is where the text is
+            part = text[start:stop]
+            shares = tokens and (tokens[-1].start, tokens[-1].end) == (start, stop)
+            tokens.append(
                 Token(
                     id=token,
-                    text=own if own and not shares else self.text_of(token),
+                    text=part if part and not shares else self.text_of(token),
                     start=start,
                     end=stop,
                     word=_word_at(words, start, stop),
@@ -165,7 +165,7 @@ class ForeignTokenizer:
                 )
             )
             last = max(last, stop)
-        return found
+        return tokens
 
 
 class MarianTokenizer(ForeignTokenizer):
@@ -202,13 +202,15 @@ class MarianTokenizer(ForeignTokenizer):
     def encode_target(self, text: str) -> list[Token]:
         """As `ForeignTokenizer.encode_target`."""
         require_encodable(text)
-        begin = [self._special_token(one, 0) for one in self._start_ids]
+        begin = [self._special_token(token, 0) for token in self._start_ids]
         encoding = self._pieces.target.encode(text, add_special_tokens=False)
         return begin + self._known(encoding, text, _words(text), 0)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of the tokens; special tokens have none."""
-        return text_of_pieces(self._pieces.names[one] for one in ids if one not in self._special)
+        return text_of_pieces(
+            self._pieces.names[token] for token in ids if token not in self._special
+        )
 
     def text_of(self, token: int) -> str:
         """Return the text of one token, with the space before it if it has one."""
@@ -234,9 +236,9 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
     """
     library = transformers_library()
     if not (folder.path / TOKENIZER).exists():
-        found = _without_file(folder, library, start_ids)
-        if found is not None:
-            return found
+        tokenizer = _without_file(folder, library, start_ids)
+        if tokenizer is not None:
+            return tokenizer
     try:
         require_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER])
     except CheckpointError as error:
@@ -289,11 +291,11 @@ def _typed_mask(backend: Any, mask_id: int) -> re.Pattern[str]:
 
 def _words(text: str) -> list[tuple[int, int]]:
     """Return the spans of a text's words: runs of letters and digits, and single signs."""
-    return [found.span() for found in _WORD.finditer(text)]
+    return [word.span() for word in _WORD.finditer(text)]
 
 
 def _word_at(words: list[tuple[int, int]], start: int, end: int) -> int | None:
-    """Return the first word that shares a character with a token; None for blanks alone."""
+    """Return the first word that shares a character with a token; None for blanks only."""
     number = bisect_right(words, start, key=lambda span: span[1])
     is_shared = number < len(words) and words[number][0] < max(end, start + 1)
     return number if is_shared else None

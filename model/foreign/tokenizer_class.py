@@ -86,16 +86,16 @@ def tokenizer_class(folder: Path, config: Any, options: Mapping[str, Any], libra
             return generic
         if registered and registered != bare:
             if registered not in (*_GENERIC, _MISTRAL):
-                found = auto.tokenizer_class_from_name(registered if is_wrong else hub)
-                if found is not None and found.__name__ not in _GENERIC:
-                    return found
+                kind = auto.tokenizer_class_from_name(registered if is_wrong else hub)
+                if kind is not None and kind.__name__ not in _GENERIC:
+                    return kind
             return generic
     if hub:
         bare = hub.removesuffix("Fast")
-        found = auto.tokenizer_class_from_name(bare) or auto.tokenizer_class_from_name(hub)
-        return generic if found is None or found.__name__ in _GENERIC else found
-    found = auto.TOKENIZER_MAPPING.get(type(config), None)
-    return generic if found is None or found.__name__ in (*_GENERIC, _MISTRAL) else found
+        kind = auto.tokenizer_class_from_name(bare) or auto.tokenizer_class_from_name(hub)
+        return generic if kind is None or kind.__name__ in _GENERIC else kind
+    kind = auto.TOKENIZER_MAPPING.get(type(config), None)
+    return generic if kind is None or kind.__name__ in (*_GENERIC, _MISTRAL) else kind
 
 
 def open_tokenizer(folder: Path, config: Any, options: Mapping[str, Any], library: Any) -> Any:

@@ -89,9 +89,9 @@ def _factors(columns: Tensor, target: Tensor, free: Sequence[int], *, by_feature
         rows, rest = rows.permute(2, 1, 0), rest.T[..., None]
     else:
         rows, rest = rows.flatten(1).T[None], rest.flatten()[None, :, None]
-    found = torch.linalg.lstsq(rows, rest, driver="gelsd").solution[..., 0].T
+    solved = torch.linalg.lstsq(rows, rest, driver="gelsd").solution[..., 0].T
     factors = torch.ones(len(columns), target.shape[-1], dtype=torch.float64)
-    factors[list(free)] = found
+    factors[list(free)] = solved
     return factors
 
 
@@ -141,21 +141,21 @@ def place_outputs(
 
 def parts_of(named: Named, layer: NamedLayer) -> dict[str, Part]:
     """Return the parts of a layer in order, by path."""
-    found = {
+    parts = {
         path: Part(path, attention.time)
         for kind, attention in layer.attentions.items()
         for path in [f"{layer.path}.{kind}"]
     }
-    last = max((part.start for part in found.values()), default=layer.call.start)
+    last = max((part.start for part in parts.values()), default=layer.call.start)
     experts = f"{layer.path}.experts"
     has_experts = experts in named.experts
     path = experts if has_experts else f"{layer.path}.feed_forward"
-    found[path] = Part(path, last)
+    parts[path] = Part(path, last)
     for hook in named.hooks:
-        for path, part in found.items():
+        for path, part in parts.items():
             if named.points.get(f"{path}.output") is hook.point:
                 part.call, part.point = hook.call, hook.point
-    return found
+    return parts
 
 
 def _place(
@@ -204,8 +204,8 @@ def _choices(
     for part in parts:
         calls = [] if part.call is None else [part.call]
         start = part.start if part.call is None else part.call.end
-        calls += [one for one in layer.inner if start < one.end <= until]
-        others = {id(one.call) for one in parts if one is not part}
+        calls += [inner for inner in layer.inner if start < inner.end <= until]
+        others = {id(other.call) for other in parts if other is not part}
         by_part.append(
             [
                 _Write(call, call.outputs[0].reshape(before.shape))
@@ -217,7 +217,7 @@ def _choices(
             ][:MOST_OUTPUTS]
         )
     for writes in product(*by_part):
-        if not any(same(one.output, other.output) for one, other in combinations(writes, 2)):
+        if not any(same(first.output, second.output) for first, second in combinations(writes, 2)):
             yield writes
 
 
@@ -280,7 +280,7 @@ def gains(given: Tensor, made: Tensor, weight: Tensor) -> Tensor:
 
 
 def is_norm(call: Call) -> bool:
-    """Whether a module is a norm, by its class's name."""
+    """Return True if a module is a norm, by its class's name."""
     module: nn.Module = call.module
     return "norm" in type(module).__name__.lower() and not list(module.children())
 
@@ -290,13 +290,13 @@ def reach_of(named: Named, stack: str) -> dict[str, Tensor]:
 
     By the path of the part, and of the embedding by ``{stack}.embedding``; 1 where it is missing.
     """
-    found: dict[str, Tensor] = {}
+    reach: dict[str, Tensor] = {}
     later: Tensor | None = None
     for step in reversed([step for step in named.steps if step.stack == stack]):
         if later is not None:
-            found |= dict.fromkeys(step.paths, later)
+            reach |= dict.fromkeys(step.paths, later)
         if step.carry is not None:
             later = step.carry if later is None else later * step.carry
     if later is not None:
-        found[f"{stack}.embedding"] = later
-    return found
+        reach[f"{stack}.embedding"] = later
+    return reach
