@@ -70,7 +70,7 @@ KEPT_MASK = 2**17
 class Normaliser:
     """Makes weights of exp(s − m), given the sums ℓ = Σ exp(s − m) of the rows of a block.
 
-    ``factor`` is 1/ℓ, less beside a sink, 0 in a row that sees no key.
+    ``factor`` is 1/ℓ: smaller if there is a sink, 0 in a row that sees no key.
     """
 
     sums: Float[Tensor, "head query 1"]
@@ -81,20 +81,20 @@ class Normaliser:
     @cached_property
     def logsumexp(self) -> Float[Tensor, "head query 1"]:
         """The sum m + ln ℓ over the keys and the sink, `MASKED` in a row that sees neither."""
-        found = self._of_keys
+        total = self._of_keys
         if self.sinks is not None:
-            found = torch.logaddexp(found, self.sinks)
+            total = torch.logaddexp(total, self.sinks)
         elif self.is_partial:
-            found = torch.where(self.sums > self._least, found, MASKED)
-        return found
+            total = torch.where(self.sums > self._least, total, MASKED)
+        return total
 
     @cached_property
     def factor(self) -> Float[Tensor, "head query 1"]:
         """By which exp(s − m) are weights."""
-        found = self.sums.clamp(min=self._least).reciprocal()
+        scale = self.sums.clamp(min=self._least).reciprocal()
         if self.sinks is not None:  # the share of the keys, which keeps the digits of ℓ
-            found *= (self._of_keys - self.logsumexp).exp_()
-        return found * (self.sums > self._least) if self.is_partial else found
+            scale *= (self._of_keys - self.logsumexp).exp_()
+        return scale * (self.sums > self._least) if self.is_partial else scale
 
     @cached_property
     def _of_keys(self) -> Tensor:
@@ -106,11 +106,11 @@ class Normaliser:
 
     def entropy(self, mean_scores: Float[Tensor, "head query 1"]) -> Float[Tensor, "head query 1"]:
         """−Σ w·ln w = lse − Σ w·s in nats, given Σ w·s over the keys; the sink counts as a key."""
-        found = self.logsumexp - mean_scores
+        entropy = self.logsumexp - mean_scores
         if self.sinks is not None:
-            found -= (self.sinks - self.logsumexp).exp() * self.sinks
+            entropy -= (self.sinks - self.logsumexp).exp() * self.sinks
         sees = self.logsumexp > MASKED / 2
-        return torch.where(sees, found, 0).clamp_(min=0)
+        return torch.where(sees, entropy, 0).clamp_(min=0)
 
 
 def blockwise_attention(
@@ -163,9 +163,9 @@ def blockwise_attention(
         seen = _Seen(terms, row, n_keys, queries.device)
         for begin in range(0, n_heads, n_together):
             heads = slice(begin, min(begin + n_together, n_heads))
-            own = _shared(keys[row], heads, sharers).to(like.dtype)
-            is_bounded = _is_bounded(queries[row, heads], own, terms)
-            products = own.transpose(-2, -1).contiguous()  # its columns are read in order
+            shared_keys = _shared(keys[row], heads, sharers).to(like.dtype)
+            is_bounded = _is_bounded(queries[row, heads], shared_keys, terms)
+            products = shared_keys.transpose(-2, -1).contiguous()  # its columns are read in order
             averaged = _shared(values[row], heads, sharers).to(like.dtype)
             for start in range(0, n_queries, step):
                 check()
@@ -177,20 +177,20 @@ def blockwise_attention(
                 )
                 n_finished += 1
                 watch.report(n_finished / n_blocks)
-            exact = own.to(_finest(own)) if chosen else own
+            exact = shared_keys.to(_finest(shared_keys)) if chosen else shared_keys
             for number, query in enumerate(chosen):
                 at = (query, query + 1)
                 place = _Place(row, heads, at, *seen.at(at), False)
                 weights = _exact_row(queries[row, heads, slice(*at)], exact, terms, place)
                 observer.found[ROWS][row, heads, number] = weights
     watch.n_done += 1
-    found = observer.results()
+    results = observer.results()
     if keeps and path is not None:
-        lse = found["logsumexp"] if "logsumexp" in observed else found.pop("logsumexp")
+        lse = results["logsumexp"] if "logsumexp" in observed else results.pop("logsumexp")
         watch.kept[path] = KeptAttention(
             queries=queries[0].detach(), keys=keys[0].detach(), logsumexp=lse[0], terms=terms
         )
-    return context, found
+    return context, results
 
 
 class _Seen:
@@ -208,10 +208,10 @@ class _Seen:
         """As `ScoreTerms.seen`."""
         if queries in self._kept:
             return self._kept[queries]
-        found = self.terms.seen(self.row, queries, self.n_keys, self.device)
-        if found[1] is None or found[1][1].numel() <= KEPT_MASK:
-            self._kept[queries] = found
-        return found
+        seen = self.terms.seen(self.row, queries, self.n_keys, self.device)
+        if seen[1] is None or seen[1][1].numel() <= KEPT_MASK:
+            self._kept[queries] = seen
+        return seen
 
 
 class _Place(NamedTuple):
@@ -281,7 +281,7 @@ class _RunningRows:
         self.block: tuple[Tensor, int] | None = None
 
     def raise_to(self, greatest: Tensor) -> None:
-        """Let the sums be relative to the greatest score of a further block, if it is greater."""
+        """Let the sums be relative to the greatest score of another block, if it is greater."""
         greatest = torch.maximum(self.greatest, greatest)
         factor = (self.greatest - greatest).clamp_(min=-LARGEST).exp_()
         for each in (self.total, self.values, *self.observed.values()):
@@ -297,9 +297,9 @@ class _RunningRows:
         else:
             first = place.to[0]
             bins = binned(weights, first, pooled.columns)
-            found = _Bins(first // pooled.columns, bins.sum(-1), bins.amax(-1), self.greatest)
-            self.bins.append(found)
-            sums = found.sums.sum(-1, keepdim=True)
+            block = _Bins(first // pooled.columns, bins.sum(-1), bins.amax(-1), self.greatest)
+            self.bins.append(block)
+            sums = block.sums.sum(-1, keepdim=True)
         self.total += sums
         self.values.baddbmm_(weights, values)
         if "entropy" in self.observed:
@@ -318,23 +318,25 @@ class _RunningRows:
             sinks = sinks[self.place.heads].to(self.total)[:, None, None]
         normaliser = Normaliser(self.total, self.greatest, sinks, terms.is_partial)
         factor = normaliser.factor
-        found = {name: each * factor for name, each in self.observed.items()}
-        if "entropy" in found:
-            found["entropy"] = normaliser.entropy(found["entropy"])
+        statistics = {name: each * factor for name, each in self.observed.items()}
+        if "entropy" in statistics:
+            statistics["entropy"] = normaliser.entropy(statistics["entropy"])
         if "logsumexp" in self.observer.names:
-            found["logsumexp"] = normaliser.logsumexp
+            statistics["logsumexp"] = normaliser.logsumexp
         if self.first_token is not None:
             first, greatest = self.first_token
-            found["first_token"] = first * self._since(greatest) * factor
+            statistics["first_token"] = first * self._since(greatest) * factor
         row, heads, at = self.place[:3]
         place = (row, heads, slice(*at))
-        self.observer.add_statistics(place, {name: each[..., 0] for name, each in found.items()})
+        self.observer.add_statistics(
+            place, {name: each[..., 0] for name, each in statistics.items()}
+        )
         if self.observer.map is not None:
             self._add_bins(self.observer.map, factor)
         return self.values * factor
 
     def _since(self, greatest: Tensor) -> Tensor:
-        """exp(m − m′) of an earlier greatest score m and the last one."""
+        """Return exp(m − m′) of an earlier greatest score m and the last one."""
         return (greatest - self.greatest).clamp_(min=-LARGEST).exp_()
 
     def _add_bins(self, pooled: PooledMap, factor: Tensor) -> None:
@@ -344,12 +346,12 @@ class _RunningRows:
             return
         shape = (*self.total.shape[:2], pooled.sums.shape[-1])
         sums, maxima = (self.total.new_zeros(shape) for _ in range(2))
-        for one in self.bins:
-            columns = slice(one.first, one.first + one.sums.shape[-1])
-            by = factor if self.place.is_bounded else factor * self._since(one.greatest)
-            sums[..., columns] += one.sums * by
-            found = maxima[..., columns]
-            torch.maximum(found, one.maxima * by, out=found)
+        for block in self.bins:
+            columns = slice(block.first, block.first + block.sums.shape[-1])
+            by = factor if self.place.is_bounded else factor * self._since(block.greatest)
+            sums[..., columns] += block.sums * by
+            greatest = maxima[..., columns]
+            torch.maximum(greatest, block.maxima * by, out=greatest)
         pooled.add_bins(self.place[:2], self.place.at[0], sums, maxima)
 
 
@@ -425,15 +427,15 @@ def _exact_row(
 
 
 def _finest(keys: Tensor) -> torch.dtype:
-    """float64 if the device has it."""
+    """Return float64 if the device has it."""
     return keys.dtype if keys.device.type == "mps" else torch.float64
 
 
 def _is_bounded(queries: Tensor, keys: Tensor, terms: ScoreTerms) -> bool:
-    """Whether exp(s) of every score is finite, by |q·k| ≤ |q|·|k|: then no maximum is needed."""
+    """Return True if |q|·|k| proves every exp(s) finite: then no maximum is needed."""
     if not terms.is_product or not keys.numel() or not queries.numel():
         return False
-    longest = [float(one.norm(dim=-1).amax()) for one in (queries, keys)]
+    longest = [float(tensor.norm(dim=-1).amax()) for tensor in (queries, keys)]
     return bool(abs(terms.scale) * longest[0] * longest[1] <= LARGEST)
 
 

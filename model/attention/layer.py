@@ -80,7 +80,7 @@ class MultiHeadAttention(HookedAttention):
         is_token: IsToken | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "batch query d_model"]:
-        """Attend from each token of `x` to the tokens of the source, or of its own text.
+        """Attend from each token of `x` to the tokens of the source, or of the same text.
 
         Args:
             x: the vectors that queries are made of.

@@ -47,11 +47,11 @@ class ScoreTerms(Terms):
         scale: as of `Terms`, and known.
         slopes: of ALiBi, one for each head.
         bias: added to the scores, such as a relative bias.
-        visible: a further mask.
-        mask: all further masks whole, for a kernel that needs a matrix: True where a query sees a
+        visible: another mask.
+        mask: all other masks, whole, for a kernel that needs a matrix: True where a query sees a
             key, or added to the scores; None: `is_causal` and `is_token` are the mask.
         is_token: (batch, key) False at padding; None: there is no padding.
-        sinks: one further score for each head, whose weight goes to no key.
+        sinks: one more score for each head, whose weight goes to no key.
     """
 
     scale: float
@@ -71,7 +71,7 @@ class ScoreTerms(Terms):
     def is_partial(self) -> bool:
         """Whether more than causality hides keys, so that a query may see none."""
         others = (self.window, self.chunk, self.is_token, self.visible)
-        return any(one is not None for one in others)
+        return any(term is not None for term in others)
 
     def near_keys(self, queries: Block, n_keys: int) -> Block:
         """Return the keys from the first to the last near enough to any of these queries."""
@@ -183,6 +183,6 @@ def _hidden_of(mask: Tensor) -> Hidden | None:
 
 
 def distances(at: Block, to: Block, like: Tensor) -> Tensor:
-    """Query − key of a block, in the dtype of another tensor."""
+    """Return query − key of a block, in the dtype of another tensor."""
     queries = torch.arange(*at, device=like.device, dtype=like.dtype)
     return queries[:, None] - torch.arange(*to, device=like.device, dtype=like.dtype)

@@ -28,7 +28,7 @@ class Terms:
         softcap: the bound of the scores; None: there is none.
         is_causal: whether a query sees only itself and earlier keys.
         window: a query sees only keys less than this far away; None: any.
-        chunk: a query sees only the keys of its own chunk of this length; None: any.
+        chunk: a query sees only the keys of the same chunk of this length; None: any.
     """
 
     is_causal: bool = False
@@ -47,7 +47,7 @@ class AttentionFacts(Terms):
         n_heads: heads of queries.
         n_groups: heads of keys and values.
         has_bias: whether a bias is added to the scores.
-        has_sink: whether a further score takes part in the softmax, whose weight goes to no key.
+        has_sink: whether another score takes part in the softmax, whose weight goes to no key.
         sinks: the logit of each head's sink; None: there is none, or it is not the same for every
             text.
         is_exact: whether the formula gives the scores of this attention to 1e-6 of their scale.
