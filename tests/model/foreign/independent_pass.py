@@ -248,19 +248,19 @@ class Reader:
         """
         layout, parts = self.layouts[stack], self.parts(stack)
         places = ["before", *(["between"] if layout.cross_attention else []), "middle"]
-        found = {"before": self.array(stack, layer, "before")}
+        streams = {"before": self.array(stack, layer, "before")}
         for part, place in zip(parts[:-1], places[1:], strict=True):
             if layout.middle:
-                found[place] = self.array(stack, layer, place)
+                streams[place] = self.array(stack, layer, place)
             else:
-                before = list(found.values())[-1] * self.carry(stack, layer, part)
-                found[place] = before + self.write(stack, layer, part)
-        found["after"] = self.array(stack, layer, "after")
+                before = list(streams.values())[-1] * self.carry(stack, layer, part)
+                streams[place] = before + self.write(stack, layer, part)
+        streams["after"] = self.array(stack, layer, "after")
         if layout.is_sum and not layout.middle:
-            end = found["middle"] * self.carry(stack, layer, parts[-1])
+            end = streams["middle"] * self.carry(stack, layer, parts[-1])
             end = end + self.write(stack, layer, parts[-1])
-            np.testing.assert_allclose(end, found["after"], atol=1e-5 * np.abs(end).max())
-        return found
+            np.testing.assert_allclose(end, streams["after"], atol=1e-5 * np.abs(end).max())
+        return streams
 
     def values(self, stack: str, layer: int, kind: str) -> np.ndarray:
         """Return the values (head, key, d_head), one row for each query head."""
@@ -271,7 +271,7 @@ class Reader:
         return self._by_head(self.array(stack, layer, f"{kind}.values"), how, n_heads, d_head)
 
     def _by_head(self, made: np.ndarray, how: str, n_heads: int, d_head: int) -> np.ndarray:
-        """Values from the output of a module.
+        """Return values from the output of a module.
 
         ``plain``: values only, perhaps fewer groups than heads; ``nested``: the last of each head's
         part; ``heads``, ``groups``, ``single``: the last columns, for so many groups; ``clipped``:

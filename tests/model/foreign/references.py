@@ -49,7 +49,7 @@ class Question:
 
 
 def layers(asked: Question) -> list[tuple[str, int]]:
-    """Every stack with the number of each layer."""
+    """Return every stack with the number of each layer."""
     reader = asked.reader
     return [(stack, n) for stack in reader.layouts for n in range(len(reader.layers(stack)))]
 
@@ -91,13 +91,13 @@ def logit_lens(asked: Question) -> Arrays:
 
 
 def rollout(asked: Question) -> Arrays:
-    found = {}
+    by_stack = {}
     for stack, layer in layers(asked):
         mean = asked.reader.weights(stack, layer, "self_attention").mean(axis=0)
         step = mean + np.eye(len(mean))
         step /= step.sum(axis=1, keepdims=True)
-        found.setdefault(stack, []).append(step @ found[stack][-1] if layer else step)
-    return {stack: np.stack(steps) for stack, steps in found.items()}
+        by_stack.setdefault(stack, []).append(step @ by_stack[stack][-1] if layer else step)
+    return {stack: np.stack(steps) for stack, steps in by_stack.items()}
 
 
 def require_split(asked: Question) -> None:
@@ -117,12 +117,12 @@ def head_norms(asked: Question) -> Arrays:
 def value_weighted(asked: Question) -> Arrays:
     require_split(asked)
     reader = asked.reader
-    found = {}
+    by_path = {}
     for path, key in attentions(asked).items():
         gain = reader.gain(*key)
         rows = [np.linalg.norm(written(asked, key) * row, axis=-1) for row in gain]
-        found[path] = reader.weights(*key) * np.stack(rows, axis=1)
-    return found
+        by_path[path] = reader.weights(*key) * np.stack(rows, axis=1)
+    return by_path
 
 
 def written(asked: Question, key: Key) -> np.ndarray:
@@ -131,7 +131,7 @@ def written(asked: Question, key: Key) -> np.ndarray:
 
 
 def attention_by_distance(asked: Question) -> Arrays:
-    found = {}
+    arrays = {}
     for path, (stack, layer, kind) in attentions(asked).items():
         if kind == "cross_attention":
             continue
@@ -143,16 +143,16 @@ def attention_by_distance(asked: Question) -> Arrays:
             pairs = [(q, q - distance) for q in range(n) if 0 <= q - distance < n]
             rows = [weights[:, q, k] for q, k in pairs if seen[q, k]]
             columns.append(np.mean(rows, axis=0) if rows else np.zeros(len(weights)))
-        found[path] = np.stack(columns, axis=1)
-        found[f"{stack}.distances"] = np.array(distances)
-    return found
+        arrays[path] = np.stack(columns, axis=1)
+        arrays[f"{stack}.distances"] = np.array(distances)
+    return arrays
 
 
 def head_labels(asked: Question) -> Arrays:
     """Add up the weights on the keys that each score names, query by query."""
     names = "previous next current same_token induction monotonic sink broad positional narrow"
     thresholds = dict(zip(names.split(), [0.5] * 7 + [0.9, 0.5, 0.75], strict=True))
-    found = {}
+    arrays = {}
     for path, key in attentions(asked).items():
         scores = _scores(asked, key)
         values = np.stack([scores[name][0] for name in thresholds], axis=1)
@@ -167,9 +167,9 @@ def head_labels(asked: Question) -> Arrays:
                     break
             else:
                 labels.append(len(thresholds))
-        found[f"{path}.label"] = np.array(labels)
-        found[f"{path}.label_scores"], found[f"{path}.label_queries"] = values, counts
-    return found
+        arrays[f"{path}.label"] = np.array(labels)
+        arrays[f"{path}.label_scores"], arrays[f"{path}.label_queries"] = values, counts
+    return arrays
 
 
 def _scores(asked: Question, key: Key) -> dict[str, tuple[np.ndarray, int]]:
@@ -201,23 +201,23 @@ def _scores(asked: Question, key: Key) -> dict[str, tuple[np.ndarray, int]]:
         words = set() if query in opening else {n for n in opening if n < query}
         return (sinks | words) - {query}
 
-    found = dict.fromkeys(("previous", "next", "current", "same_token", "induction"), none)
-    found["sink"] = mean_on(resting, is_rare=True)
+    scores = dict.fromkeys(("previous", "next", "current", "same_token", "induction"), none)
+    scores["sink"] = mean_on(resting, is_rare=True)
     if not is_cross:
         same = [{n for n in range(n_keys) if keys[n].id == token.id} for token in keys]
-        found["previous"] = mean_on(lambda q: {q - 1} - sinks)
-        found["current"] = mean_on(lambda q: {q} - sinks)
-        found["same_token"] = mean_on(lambda q: same[q] - {q} - sinks)
-        found["induction"] = mean_on(lambda q: {n + 1 for n in same[q] if n + 1 < q - 1} - sinks)
+        scores["previous"] = mean_on(lambda q: {q - 1} - sinks)
+        scores["current"] = mean_on(lambda q: {q} - sinks)
+        scores["same_token"] = mean_on(lambda q: same[q] - {q} - sinks)
+        scores["induction"] = mean_on(lambda q: {n + 1 for n in same[q] if n + 1 < q - 1} - sinks)
         if not is_causal:
-            found["next"] = mean_on(lambda q: {q + 1} - sinks)
+            scores["next"] = mean_on(lambda q: {q + 1} - sinks)
     several = [query for query in range(n_queries) if len(seen[query]) > 1]
     spread = [entropy(weights[:, query]) / np.log(len(seen[query])) for query in several]
-    found["broad"] = (np.clip(np.mean(spread, axis=0), 0, 1), len(several))
-    found["narrow"] = (1 - found["broad"][0], len(several))
-    found["monotonic"] = _monotonic(weights, queries, keys) if is_cross else none
-    found["positional"] = none if is_cross else _positional(weights, seen, several)
-    return found
+    scores["broad"] = (np.clip(np.mean(spread, axis=0), 0, 1), len(several))
+    scores["narrow"] = (1 - scores["broad"][0], len(several))
+    scores["monotonic"] = _monotonic(weights, queries, keys) if is_cross else none
+    scores["positional"] = none if is_cross else _positional(weights, seen, several)
+    return scores
 
 
 def _positional(weights: np.ndarray, seen: list[set], several: list[int]) -> tuple[np.ndarray, int]:
@@ -271,7 +271,7 @@ def alignment(asked: Question) -> Arrays:
 
 
 def routing(asked: Question) -> Arrays:
-    reader, found = asked.reader, {}
+    reader, arrays = asked.reader, {}
     for stack, layout in reader.layouts.items():
         if layout.router is None:
             continue
@@ -282,14 +282,18 @@ def routing(asked: Question) -> Arrays:
                     partial(_catch, caught, layer)
                 )
         reader.read()
-        outputs = [[one] if isinstance(one, torch.Tensor) else one for one in caught.values()]
+        outputs = [
+            [tensor] if isinstance(tensor, torch.Tensor) else tensor for tensor in caught.values()
+        ]
         logits = [
             output[layout.logits_at].reshape(len(asked.tokens), -1).double() for output in outputs
         ]
         shares = np.stack([each.softmax(dim=-1).numpy() for each in logits])
         n_experts = shares.shape[-1]
         if layout.chosen is None:
-            tensors = [[one for one in out if not one.is_floating_point()] for out in outputs]
+            tensors = [
+                [tensor for tensor in out if not tensor.is_floating_point()] for out in outputs
+            ]
             chosen = np.stack([each[-1].numpy() for each in tensors])
         else:
             chosen = np.stack([each.topk(layout.chosen).indices.numpy() for each in logits])
@@ -300,7 +304,7 @@ def routing(asked: Question) -> Arrays:
             for each, share in zip(chosen, shares, strict=True)
         ]
         mean = shares.mean(axis=1)
-        found |= {
+        arrays |= {
             f"{stack}.layers": np.array(list(caught)),
             f"{stack}.load": load,
             f"{stack}.mean_probability": mean,
@@ -311,9 +315,9 @@ def routing(asked: Question) -> Arrays:
                 [[adjusted_mutual_info_score(first, second) for second in best] for first in best]
             ),
         }
-    if not found:
+    if not arrays:
         raise NotOffered
-    return found
+    return arrays
 
 
 def _catch(caught: dict[int, Any], layer: int, _: object, __: object, output: object) -> None:
@@ -339,12 +343,12 @@ def residual_stream(asked: Question) -> Arrays:
             is_post = reader.layouts[stack].middle is not None
             for statistic, row in _statistics(stream + write if is_post else stream).items():
                 add(f"{stack}.{statistic}.{name}", row)
-    found = {name: np.stack(each) for name, each in rows.items()}
+    arrays = {name: np.stack(each) for name, each in rows.items()}
     for stack, layout in reader.layouts.items():
         if layout.middle is None:
             last = reader.array(stack, len(reader.layers(stack)) - 1, "after")
-            found |= {f"{stack}.{name}.norm": row for name, row in _statistics(last).items()}
-    return found
+            arrays |= {f"{stack}.{name}.norm": row for name, row in _statistics(last).items()}
+    return arrays
 
 
 def _statistics(stream: np.ndarray) -> Arrays:
@@ -384,7 +388,7 @@ def logit_attribution(asked: Question) -> Arrays:
         raise NotOffered
     last = direction_of(asked)
     n_layers = len(reader.layers(stack))
-    found: dict[str, list] = {}
+    arrays: dict[str, list] = {}
     steps = [(layer, part) for layer in range(n_layers) for part in reader.parts(stack)]
     passed = np.prod([reader.carry(stack, *step) for step in steps], axis=0)
     parts = {"embedding": reader.array(stack, 0, "before")[at] * passed @ last}
@@ -396,19 +400,19 @@ def logit_attribution(asked: Question) -> Arrays:
                 reader.write(stack, layer, part)[at] @ direction
             )
             if part == "feed_forward":
-                found.setdefault(part, []).append(whole)
+                arrays.setdefault(part, []).append(whole)
                 continue
             key = (stack, layer, part)
             heads = reader.head_outputs(*key)[:, at] @ direction
             gain = np.broadcast_to(reader.gain(*key), (at + 1, len(direction)))[at]
             keys = reader.weights(*key)[:, at] * (written(asked, key) @ (direction * gain))
             for name, value in (("heads", heads), ("keys", keys), ("rest", whole - heads.sum())):
-                found.setdefault(f"{part}.{name}", []).append(value)
+                arrays.setdefault(f"{part}.{name}", []).append(value)
     difference = asked.difference(reader.plain.logits)
     parts["rest"] = difference - sum(parts.values())
     logits = reader.plain.logits[at, asked.pair].double().numpy()
     named = {f"parts.{name}": np.array(value) for name, value in parts.items()}
-    return {"logits": logits, **named, **{name: np.array(rows) for name, rows in found.items()}}
+    return {"logits": logits, **named, **{name: np.array(rows) for name, rows in arrays.items()}}
 
 
 def at_position(place: int, value: torch.Tensor | float) -> Callable:
@@ -433,8 +437,8 @@ def of_head(head: int, n_heads: int, value: Any, place: int | None = None) -> Ca
 
 
 def saliency(asked: Question) -> Arrays:
-    reader, found = asked.reader, {}
-    own = asked.difference(reader.plain.logits)
+    reader, arrays = asked.reader, {}
+    plain = asked.difference(reader.plain.logits)
     leaves: dict[str, torch.Tensor] = {}
 
     def leaf(stack: str) -> Callable:
@@ -449,22 +453,22 @@ def saliency(asked: Question) -> Arrays:
     slopes = torch.autograd.grad(logits[0] - logits[1], list(leaves.values()))
     for (stack, entering), slope in zip(leaves.items(), slopes, strict=True):
         product = (entering.detach().double() * slope.double()).sum(dim=-1)
-        found[f"{stack}.gradient_times_input"] = product.numpy()
-        found[f"{stack}.erasure"] = np.array(
+        arrays[f"{stack}.gradient_times_input"] = product.numpy()
+        arrays[f"{stack}.erasure"] = np.array(
             [
-                own - asked.edited({(stack, 0, "before"): at_position(place, 0.0)})
+                plain - asked.edited({(stack, 0, "before"): at_position(place, 0.0)})
                 for place in range(len(entering))
             ]
         )
-    return found
+    return arrays
 
 
 def patching(asked: Question) -> Arrays:
     reader = asked.reader
     other = reader.read(ids=asked.other_ids)
-    own = asked.difference(reader.plain.logits)
-    whole = asked.difference(other.logits) - own
-    found: dict[str, list] = {}
+    plain = asked.difference(reader.plain.logits)
+    whole = asked.difference(other.logits) - plain
+    columns: dict[str, list] = {}
     for stack, layer in layers(asked):
         n_places = len(reader.plain.at[stack, layer, "before"])
         for part in ("before", *reader.parts(stack)):
@@ -473,7 +477,7 @@ def patching(asked: Question) -> Arrays:
             row = [
                 asked.edited({key: at_position(place, other.at[key])}) for place in range(n_places)
             ]
-            found.setdefault(name, []).append(row)
+            columns.setdefault(name, []).append(row)
             if part not in ("before", "feed_forward") and reader.layouts[stack].is_split:
                 site = (stack, layer, f"{part}.context")
                 n_heads = len(reader.plain.weights[stack, layer, part])
@@ -482,15 +486,15 @@ def patching(asked: Question) -> Arrays:
                     asked.edited({site: of_head(head, n_heads, split[:, head])})
                     for head in range(n_heads)
                 ]
-                found.setdefault(f"{name}.heads", []).append(row)
-    shares = {name: (np.array(rows) - own) / whole for name, rows in found.items()}
-    return {"differences": np.array([own, own + whole]), **shares}
+                columns.setdefault(f"{name}.heads", []).append(row)
+    shares = {name: (np.array(rows) - plain) / whole for name, rows in columns.items()}
+    return {"differences": np.array([plain, plain + whole]), **shares}
 
 
 def strongest_path(asked: Question) -> Arrays:
     """Ablate every head that writes for the token, then cut each edge to the strongest."""
     parts, reader, at = logit_attribution(asked), asked.reader, asked.position
-    own, stack = asked.difference(reader.plain.logits), asked.reader.stack
+    plain, stack = asked.difference(reader.plain.logits), asked.reader.stack
     heads = [
         (value, HeadAt((stack, layer, name.removesuffix(".heads")), head, at))
         for name, values in parts.items()
@@ -503,8 +507,8 @@ def strongest_path(asked: Question) -> Arrays:
     least = int(np.argmin(ablations))
     first = last = heads[least][1]
     edges = [ablations[least]]
-    cut = _earlier_edges(asked, last, parts) if own > ablations[least] else {}
-    if cut and own - min(cut.values()) >= 0.1 * (own - ablations[least]):
+    cut = _earlier_edges(asked, last, parts) if plain > ablations[least] else {}
+    if cut and plain - min(cut.values()) >= 0.1 * (plain - ablations[least]):
         first = min(cut, key=lambda head: cut[head])
         edges.append(cut[first])
     edges.append(min(_without_each_key(asked, first)))
@@ -512,7 +516,7 @@ def strongest_path(asked: Question) -> Arrays:
     probability = float(logits.softmax(dim=-1)[asked.pair[0]])
     return {
         "ablations": np.array(ablations),
-        "difference": np.array(own),
+        "difference": np.array(plain),
         "probability": np.array(probability),
         "edges": np.array(edges),
     }
@@ -565,14 +569,14 @@ def _earlier_edges(asked: Question, last: HeadAt, parts: Arrays) -> dict[HeadAt,
 
 def _without_each_key(asked: Question, head: HeadAt) -> list[float]:
     """Return the difference without each key of a head, whose other weights sum to 1 again."""
-    reader, found = asked.reader, []
+    reader, differences = asked.reader, []
     row = reader.weights(*head.key)[head.head, head.position]
     values = reader.values(*head.key)[head.head]
     for key in np.flatnonzero(row > 0):
         others = np.where(np.arange(len(row)) == key, 0, row)
         context = others / max(others.sum(), 1e-12) @ values
-        found.append(asked.edited(_silenced(reader, head, torch.from_numpy(context).float())))
-    return found
+        differences.append(asked.edited(_silenced(reader, head, torch.from_numpy(context).float())))
+    return differences
 
 
 def never(asked: Question) -> Arrays:

@@ -48,7 +48,7 @@ def subject(served, folder_of):
         if name not in made:
             made.clear()
             model = served(name)
-            found = trace(
+            traced = trace(
                 model,
                 TEXT,
                 TARGET if "encoder" in LAYOUTS[name] and "decoder" in LAYOUTS[name] else None,
@@ -59,22 +59,22 @@ def subject(served, folder_of):
                 module = kind.from_pretrained(folder_of(name), attn_implementation="eager")
             module.config._experts_implementation = "eager"
             module.eval().requires_grad_(requires_grad=False)
-            target = found.target_tokens
+            target = traced.target_tokens
             reader = Reader(
                 module,
                 LAYOUTS[name],
-                [token.id for token in found.tokens],
+                [token.id for token in traced.tokens],
                 [token.id for token in target] if target else None,
             )
-            other = [token.id for token in tokenize(model, OTHER, found.target).tokens]
-            made[name] = Subject(model, found, Question(reader, found.tokens, target, other))
+            other = [token.id for token in tokenize(model, OTHER, traced.target).tokens]
+            made[name] = Subject(model, traced, Question(reader, traced.tokens, target, other))
         return made[name]
 
     return make
 
 
 def rows():
-    """Every architecture with every analysis; those that are not the default are slow."""
+    """Yield every architecture with every analysis; those that are not the default are slow."""
     for name in LAYOUTS:
         for analysis in ANALYSES:
             marks = [] if name in DEFAULT else [pytest.mark.slow]

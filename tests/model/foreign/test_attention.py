@@ -91,6 +91,6 @@ def test_an_edited_context_lies_in_memory_as_the_file_expects_it():
         model = serve_module(make_model("jetmoe"), "causal", "jetmoe")  # it takes a view of it
     off = HeadAblation(heads=(1,), layer=0)
     site = "decoder.layers.0.self_attention.context"
-    found = model.read([TEXT], None, sites=["logits", site], interventions=[off])
-    assert not found[site][:, 1].any()
-    assert found["logits"].isfinite().all()
+    tensors = model.read([TEXT], None, sites=["logits", site], interventions=[off])
+    assert not tensors[site][:, 1].any()
+    assert tensors["logits"].isfinite().all()

@@ -105,7 +105,7 @@ SETTINGS = {
 
 def with_usual(value, usual):
     if isinstance(value, list):
-        return [with_usual(one, usual) for one in value]
+        return [with_usual(item, usual) for item in value]
     return usual if value == "usual" else value
 
 
@@ -125,7 +125,7 @@ def test_a_translation_is_that_of_generate(name, settings, changed, loaded):
         forced = settings.get("forced_bos_token_id")
         begin = [start] if forced is None else [start, forced]
         assert expected[: len(begin)] == begin
-        assert [one.id for one in model.tokenizer.encode_target("")] == begin
+        assert [token.id for token in model.tokenizer.encode_target("")] == begin
         end = expected[-1:] if expected[-1] in model.end_ids else []
         assert [*begin, *translated, *end] == expected
 
@@ -164,8 +164,8 @@ def test_an_older_name_forces_the_start_token(changed, loaded):
     folder = changed("bart", is_legacy=True, force_bos_token_to_be_generated=True, bos_token_id=1)
     expected = by_transformers(folder, "bart", SOURCES[0], max_new_tokens=26)
     assert expected[:2] == [2, 1]
-    (found,) = loaded("bart", folder).translate(SOURCES[:1])
-    assert [2, 1, *found] == expected[: len(found) + 2]
+    (ids,) = loaded("bart", folder).translate(SOURCES[:1])
+    assert [2, 1, *ids] == expected[: len(ids) + 2]
 
 
 ENDS = {"one": "usual", "several": [1, "usual", 319], "none": "none", "unknown": [10**9]}
@@ -297,5 +297,5 @@ def test_a_module_in_memory_has_its_own_settings():
     model = serve_module(module, "seq2seq", "tiny")
     with quiet(), torch.inference_mode():
         out = module.generate(torch.tensor(SOURCES[:1]), max_new_tokens=26, num_beams=1)
-    (found,) = model.translate(SOURCES[:1])
-    assert [2, 77, *found] == out[0].tolist()[: len(found) + 2]
+    (ids,) = model.translate(SOURCES[:1])
+    assert [2, 77, *ids] == out[0].tolist()[: len(ids) + 2]

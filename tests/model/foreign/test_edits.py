@@ -21,9 +21,9 @@ def test_patching_every_position_of_the_stream_restores_the_other_logits(name, s
     tokens = tuple(replace(token, id=token.id % 300 + 5) for token in other.tokens)
     edits = [SiteEdit.patch(other, STREAM)]
     spec = pass_spec(model.description, capture=["logits"], interventions=edits)
-    (found,) = run_batch(model, spec, [ModelInput("", tokens)])
+    (patched,) = run_batch(model, spec, [ModelInput("", tokens)])
     (plain,) = run_batch(model, replace(spec, interventions=()), [ModelInput("", tokens)])
-    np.testing.assert_array_equal(found["logits"], other["logits"])
+    np.testing.assert_array_equal(patched["logits"], other["logits"])
     assert not np.allclose(plain["logits"], other["logits"], atol=1e-2)
 
 
@@ -43,11 +43,11 @@ def test_patching_every_position_of_the_stream_restores_the_other_logits(name, s
 )
 def test_edits_of_generation_are_those_of_the_whole_text(name, served, edit):
     model = served(name)
-    read = tokenize(model, TEXT)
+    tokenized = tokenize(model, TEXT)
     interventions = pass_spec(model.description, interventions=[SiteEdit(**edit)]).interventions
     text = Continuation(
         model.writer(interventions),
-        [token.id for token in read.tokens],
+        [token.id for token in tokenized.tokens],
         n_tokens=4,
         sampling=Sampling(temperature=0),
         capture=[STREAM],
@@ -55,13 +55,13 @@ def test_edits_of_generation_are_those_of_the_whole_text(name, served, edit):
     written = []
     while not text.is_finished:
         written += decode_together([text])
-    tokens = [*read.tokens, *(replace(read.tokens[0], id=token.id) for token in written)]
+    tokens = [*tokenized.tokens, *(replace(tokenized.tokens[0], id=token.id) for token in written)]
     spec = pass_spec(
         model.description, capture=[STREAM, "logits"], interventions=[SiteEdit(**edit)]
     )
     (whole,) = run_batch(model, spec, [ModelInput("", tuple(tokens))])
     for index, token in enumerate(written):
-        place = len(read.tokens) - 1 + index
+        place = len(tokenized.tokens) - 1 + index
         np.testing.assert_allclose(token.row[STREAM], whole[STREAM][place], rtol=0, atol=1e-4)
         expected = torch.from_numpy(whole["logits"][place]).softmax(dim=-1)
         torch.testing.assert_close(token.model_distribution, expected, rtol=0, atol=1e-4)

@@ -31,8 +31,8 @@ def inputs_of(model, text=TEXT, target=TARGET):
 
 
 def read(model, *sites, text=TEXT, target=TARGET, **options):
-    found = model.read(*inputs_of(model, text, target), sites=sites, **options)
-    return {site: tensor[0] for site, tensor in found.items()}
+    tensors = model.read(*inputs_of(model, text, target), sites=sites, **options)
+    return {site: tensor[0] for site, tensor in tensors.items()}
 
 
 def everything(model, **options):
@@ -50,8 +50,8 @@ def test_logits_and_weights_are_exactly_those_of_eager_attention(name, served, r
     if model.config.kind == "encoder-decoder":
         inputs["decoder_input_ids"] = torch.tensor([TARGET])
     out = reference(name, inputs)
-    found = everything(model)
-    assert torch.equal(found["logits"], out.logits[0])
+    tensors = everything(model)
+    assert torch.equal(tensors["logits"], out.logits[0])
     if model.config.kind == "encoder-decoder":
         expected = {
             **_by_layer("encoder", "self", out.encoder_attentions),
@@ -62,7 +62,7 @@ def test_logits_and_weights_are_exactly_those_of_eager_attention(name, served, r
         expected = _by_layer(model.config.kind, "self", out.attentions)
     assert expected.keys() == {f"{path}.weights" for path in paths(model)}
     for site, weights in expected.items():
-        assert torch.equal(found[site], weights[0]), site
+        assert torch.equal(tensors[site], weights[0]), site
 
 
 def _by_layer(stack, kind, attentions):
@@ -82,10 +82,10 @@ def rounded(out, factor):
 @pytest.mark.parametrize("factor", [1 + 1e-6, 1 + 1e-3])
 def test_rounding_is_told_and_any_larger_difference_is_refused(factor, monkeypatch):
     module = make_model("gpt2")
-    own = module.forward
+    original = module.forward
 
     def forward(*args, **options):
-        out = own(*args, **options)
+        out = original(*args, **options)
         return rounded(out, factor) if options.get("output_attentions") else out
 
     monkeypatch.setattr(module, "forward", forward)
@@ -142,17 +142,17 @@ def test_a_file_that_reads_an_earlier_step_again_keeps_it(monkeypatch):
 
 
 def test_softmax_and_average_follow_from_the_scores_and_values(model):
-    found = everything(model)
+    tensors = everything(model)
     for path in paths(model):
-        scores, weights = found[f"{path}.scores"].double(), found[f"{path}.weights"].double()
-        sink = found.get(f"{path}.sink")
+        scores, weights = tensors[f"{path}.scores"].double(), tensors[f"{path}.weights"].double()
+        sink = tensors.get(f"{path}.sink")
         left = 1 if sink is None else 1 - sink.double()[..., None]
         torch.testing.assert_close(scores.softmax(dim=-1) * left, weights, rtol=0, atol=1e-6)
         torch.testing.assert_close(
-            weights @ found[f"{path}.values"].double(),
-            found[f"{path}.context"].double(),
+            weights @ tensors[f"{path}.values"].double(),
+            tensors[f"{path}.context"].double(),
             rtol=0,
-            atol=1e-6 * float(found[f"{path}.context"].abs().max()) + 1e-9,
+            atol=1e-6 * float(tensors[f"{path}.context"].abs().max()) + 1e-9,
         )
 
 
@@ -161,8 +161,8 @@ def test_a_position_bias_can_be_read_and_changed(name, served):
     model = served(name)
     facts = model.description.attentions[-1 if name == "bloom" else 0]
     sites = [f"{facts.path}.{part}" for part in ("queries", "keys", "bias", "scores")]
-    found = read(model, *sites)
-    queries, keys, bias, scores = (found[site].double() for site in sites)
+    tensors = read(model, *sites)
+    queries, keys, bias, scores = (tensors[site].double() for site in sites)
     product = queries @ keys.transpose(-1, -2) * facts.scale
     seen = scores.isfinite()
     torch.testing.assert_close((product + bias)[seen], scores[seen], rtol=0, atol=1e-5)
@@ -177,7 +177,7 @@ def test_a_bias_is_what_is_added_behind_a_cap(monkeypatch):
     from transformers.models.gemma2 import modeling_gemma2
 
     def eager(module, query, key, value, mask, scaling, softcap, **_):
-        key, value = (one.repeat_interleave(2, dim=1) for one in (key, value))
+        key, value = (tensor.repeat_interleave(2, dim=1) for tensor in (key, value))
         scores = softcap * torch.tanh(query @ key.transpose(-1, -2) * scaling / softcap)
         bias = -0.1 * torch.arange(key.shape[-2])
         weights = (scores + bias + mask).softmax(dim=-1)
@@ -188,12 +188,12 @@ def test_a_bias_is_what_is_added_behind_a_cap(monkeypatch):
     try:
         model = serve_module(make_model("gemma2"), "causal", "tiny")
         sites = [f"decoder.layers.1.self_attention.{part}" for part in ("bias", "scores")]
-        found = read(model, *sites)
+        tensors = read(model, *sites)
     finally:
         attention.own_eager.cache_clear()
-    seen = found[sites[1]].isfinite()
+    seen = tensors[sites[1]].isfinite()
     expected = (-0.1 * torch.arange(len(TEXT))).expand_as(seen)
-    torch.testing.assert_close(found[sites[0]][seen], expected[seen], rtol=0, atol=1e-5)
+    torch.testing.assert_close(tensors[sites[0]][seen], expected[seen], rtol=0, atol=1e-5)
 
 
 def test_a_pass_that_nobody_watches_gives_the_same_logits(model):
@@ -248,11 +248,11 @@ def test_an_expert_that_is_off_is_never_chosen_for_a_correction_of_its_score():
 
 @pytest.mark.parametrize("name", ["mixtral", "gpt_oss"])
 def test_expert_weights_are_the_probabilities_of_the_chosen_ones(name, served):
-    found = everything(served(name))
+    tensors = everything(served(name))
     path = "decoder.layers.0.experts"
-    chosen = found[f"{path}.router_probs"].gather(-1, found[f"{path}.expert_indices"])
+    chosen = tensors[f"{path}.router_probs"].gather(-1, tensors[f"{path}.expert_indices"])
     torch.testing.assert_close(
-        chosen / chosen.sum(dim=-1, keepdim=True), found[f"{path}.expert_weights"]
+        chosen / chosen.sum(dim=-1, keepdim=True), tensors[f"{path}.expert_weights"]
     )
 
 
@@ -265,9 +265,9 @@ def test_padded_rows_are_what_they_are_alone(model):
     )
     alone = read(model, "logits", *sites, text=short, target=target)
     for site, expected in alone.items():
-        found = together[site][1][tuple(slice(size) for size in expected.shape)]
+        actual = together[site][1][tuple(slice(size) for size in expected.shape)]
         scale = float(expected.abs().max())
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5 * scale)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5 * scale)
 
 
 def test_texts_are_continued_greedily_as_transformers_does(served, reference):
@@ -293,7 +293,7 @@ def test_passes_in_two_threads_have_a_state_each(name, served):
     cases = ([], [NoScaling()])
     alone = [read(model, *sites, interventions=case)[second] for case in cases]
     assert not torch.allclose(*alone, rtol=1e-2, atol=1e-2)
-    both, found = threading.Barrier(2), {}
+    both, results = threading.Barrier(2), {}
 
     def wait(scores):
         both.wait(60)
@@ -301,7 +301,7 @@ def test_passes_in_two_threads_have_a_state_each(name, served):
 
     def work(number):
         with model.points.edit(first, wait), model.points.edit(second, wait):
-            found[number] = read(model, *sites, interventions=cases[number])[second]
+            results[number] = read(model, *sites, interventions=cases[number])[second]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in (0, 1)]
     for thread in threads:
@@ -309,20 +309,20 @@ def test_passes_in_two_threads_have_a_state_each(name, served):
     for thread in threads:
         thread.join()
     for number in (0, 1):  # a thread may use more cores than the first, and so other kernels
-        torch.testing.assert_close(found[number], alone[number], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(results[number], alone[number], rtol=1e-5, atol=1e-5)
 
 
 def test_a_pass_that_goes_another_way_is_an_error(served):
     model = served("bert")
     layer = model.module.bert.encoder.layer[0].attention.self
-    own, text = layer.forward, TEXT
+    original, text = layer.forward, TEXT
     site = "encoder.layers.0.self_attention.weights"
     layer.forward = lambda hidden, *_, **__: (hidden, None)
     try:
         with pytest.raises(UnwatchedPass, match="takes another way"):
             read(model, site, text=text)
     finally:
-        layer.forward = own
+        layer.forward = original
     assert site in read(model, site, text=text)
 
 

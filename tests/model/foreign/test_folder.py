@@ -35,7 +35,7 @@ noted = None
 
 
 def is_trial_of_a_tokenizer(event, arguments):
-    """Whether the program is that which opens a tokenizer under limits."""
+    """Return True if the program is the one that opens a tokenizer under limits."""
     return event == "subprocess.Popen" and list(arguments[1][1:5]) == ["-I", "-S", "-c", _CHILD]
 
 
@@ -59,15 +59,15 @@ def watched():
 
 @pytest.fixture
 def closed(watched, monkeypatch):
-    """No file is written, no socket opened, no program or pickle run, and nobody is asked."""
+    """Fail if a file is written, a socket opened, or a program or a pickle run."""
     global noted
     import transformers  # noqa: F401  # its own import looks for programs
 
     monkeypatch.setattr(sys, "stdin", None)
     noted = []
     yield
-    found, noted = noted, None
-    assert found == []
+    reported, noted = noted, None
+    assert reported == []
 
 
 def change_config(folder, **changes):

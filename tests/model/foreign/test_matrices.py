@@ -20,19 +20,19 @@ def test_weights_have_the_sizes_that_they_announce(model):
 
 
 def test_queries_keys_and_values_are_the_stream_times_their_matrices(model):
-    found = trace(model, TEXT, "The dog sat." if model.task == "seq2seq" else None, capture=["*"])
+    traced = trace(model, TEXT, "The dog sat." if model.task == "seq2seq" else None, capture=["*"])
     weights, is_post = model.weights(), model.config.norm_place == "post"
     for facts in model.description.attentions:
         layer, _, kind = facts.path.rpartition(".")
         norm = "cross_attention_norm" if kind == "cross_attention" else "attention_norm"
-        read = found[f"{layer}.residual.before" if is_post else f"{layer}.{norm}"]
+        given = traced[f"{layer}.residual.before" if is_post else f"{layer}.{norm}"]
         for letter, name in (("Q", "queries"), ("K", "keys"), ("V", "values")):
             if kind == "cross_attention" and letter != "Q":
                 continue  # of the encoder's output
-            made = read @ weights[f"{facts.path}.W_{letter}"].read()
+            made = given @ weights[f"{facts.path}.W_{letter}"].read()
             if (bias := weights.get(f"{facts.path}.b_{letter}")) is not None:
                 made = made + bias.read()[:, None]
-            expected = found[f"{facts.path}.{name}"]
+            expected = traced[f"{facts.path}.{name}"]
             limit = 1e-5 * float(np.abs(expected).max())
             np.testing.assert_allclose(made, expected, rtol=0, atol=limit, err_msg=name)
 
@@ -52,7 +52,7 @@ def test_a_model_of_plain_layers_leaves_nothing_out(name, served):
 
 
 def test_both_norms_of_a_part_are_sites(served):
-    found = trace(served("gemma2"), TEXT, capture=["*_norm", "*.residual.*"])
-    written = found["decoder.layers.0.attention_output_norm"]
-    before, middle = (found[f"decoder.layers.0.residual.{name}"] for name in ("before", "middle"))
+    traced = trace(served("gemma2"), TEXT, capture=["*_norm", "*.residual.*"])
+    written = traced["decoder.layers.0.attention_output_norm"]
+    before, middle = (traced[f"decoder.layers.0.residual.{name}"] for name in ("before", "middle"))
     np.testing.assert_allclose(before + written, middle, rtol=0, atol=1e-5)

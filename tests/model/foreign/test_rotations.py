@@ -28,7 +28,7 @@ TEXT = [5 + 37 * place % 290 for place in range(40)]
 
 
 def make(kind):
-    """Return a random model with a switch at 16 tokens, of the library alone."""
+    """Return a random model with a switch at 16 tokens, made by the library only."""
     if kind == "dynamic":
         module = new_model("Llama", rope_parameters=DYNAMIC)
         for each in module.modules():
@@ -88,8 +88,8 @@ def test_a_short_text_keeps_its_rotation_in_a_batch_and_after_a_long_text(pair):
 def test_a_text_is_rotated_for_its_own_length_after_one_that_is_longer(pair):
     served, weights = pair
     for n_tokens in (40, 20, 16, 17):
-        (read,) = served.read([TEXT[:n_tokens]], None, sites=[SITE])[SITE]
-        torch.testing.assert_close(read, weights(TEXT[:n_tokens]), rtol=0, atol=1e-5)
+        (actual,) = served.read([TEXT[:n_tokens]], None, sites=[SITE])[SITE]
+        torch.testing.assert_close(actual, weights(TEXT[:n_tokens]), rtol=0, atol=1e-5)
 
 
 def test_a_cached_row_beyond_the_switch_is_that_of_the_whole_text(pair):
@@ -122,8 +122,8 @@ def test_positions_are_those_of_a_text_of_the_length(pair, n_tokens):
     path = "decoder.layers.0.self_attention"
     sites = [f"{path}.queries", f"{path}.rotated_queries"]
     before, after = served.read([TEXT[:n_tokens]], None, sites=sites).values()
-    rotation, found = served.description.rotation, served.positions(n_tokens)
-    cos, sin = (torch.from_numpy(found[name].data) for name in ("cos", "sin"))
+    rotation, encoding = served.description.rotation, served.positions(n_tokens)
+    cos, sin = (torch.from_numpy(encoding[name].data) for name in ("cos", "sin"))
     first, second = before[..., rotation.first], before[..., rotation.second]
     torch.testing.assert_close(after[..., rotation.first], first * cos - second * sin)
     assert rotation.n_tokens <= SHORT

@@ -54,8 +54,8 @@ def test_a_norm_behind_a_part_is_named_so(name, served):
 
 def test_a_norm_that_is_not_given_the_stream_has_no_statistics_of_it(served):
     model = served("olmo2")
-    found = analyse("residual_stream", trace(model, "The cat sat.", capture=["*"]), model)
-    statistics = {name for name in found.arrays if "root_mean_square" in name}
+    result = analyse("residual_stream", trace(model, "The cat sat.", capture=["*"]), model)
+    statistics = {name for name in result.arrays if "root_mean_square" in name}
     assert statistics == {"decoder.root_mean_square.norm"}
 
 

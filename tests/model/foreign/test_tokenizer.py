@@ -104,8 +104,8 @@ def split_digits():
 
 
 FAMILIES = {
-    one.__name__: one
-    for one in (byte_level, word_piece, unigram, sentence_piece_bpe, word_endings, split_digits)
+    make.__name__: make
+    for make in (byte_level, word_piece, unigram, sentence_piece_bpe, word_endings, split_digits)
 }
 
 
@@ -142,7 +142,7 @@ def test_offsets_lie_in_the_text_in_order_and_words_are_its_words(tokenizer, tex
     letters = {place for place, sign in enumerate(text) if sign.isalnum()}
     assert letters <= covered
     tokens = [token for token in tokens if not token.is_special]
-    spans = [found.span() for found in re.finditer(r"\w+|[^\w\s]", text)]
+    spans = [word.span() for word in re.finditer(r"\w+|[^\w\s]", text)]
     words = [token.word for token in tokens if token.word is not None]
     assert words == sorted(words)
     for token in tokens:

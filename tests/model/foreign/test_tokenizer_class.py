@@ -146,10 +146,10 @@ def folder(backends, tmp_path):
 @pytest.mark.parametrize("name", FLAGS)
 def test_ids_are_those_of_auto_tokenizer(name, folder):
     model_type, backend, options = FLAGS[name]
-    read, config = folder(model_type, backend, options)
-    tokenizer = read_tokenizer(read, config)
+    checkpoint, config = folder(model_type, backend, options)
+    tokenizer = read_tokenizer(checkpoint, config)
     with quiet():
-        expected = transformers.AutoTokenizer.from_pretrained(read.path)
+        expected = transformers.AutoTokenizer.from_pretrained(checkpoint.path)
     texts = {**TEXTS, **MORE_TEXTS}
     del texts["typed end"]  # a typed special token stays text here
     for text in texts.values():
@@ -165,11 +165,11 @@ def test_flags_change_the_ids(folder):
 
     def ids(name):
         model_type, backend, options = FLAGS[name]
-        read, config = folder(model_type, backend, options)
-        tokenizer = read_tokenizer(read, config)
+        checkpoint, config = folder(model_type, backend, options)
+        tokenizer = read_tokenizer(checkpoint, config)
         return [[token.id for token in tokenizer.encode(text)] for text in MORE_TEXTS.values()]
 
-    for one, other in (
+    for first, second in (
         ("bert", "bert in capitals"),
         ("bert", "bert with accents"),
         ("bert in capitals", "bert without accents"),
@@ -177,16 +177,16 @@ def test_flags_change_the_ids(folder):
         ("gpt2", "gpt2 with a space"),
         ("llama", "llama without a space"),
     ):
-        assert ids(one) != ids(other), (one, other)
+        assert ids(first) != ids(second), (first, second)
 
 
 def test_tokens_of_older_files_are_added(folder):
-    read, config = folder("gpt2", "byte_level", {})
-    (read.path / "special_tokens_map.json").write_text(json.dumps({"pad_token": "<mine>"}))
-    (read.path / "added_tokens.json").write_text(json.dumps({"<mine>": 400}))
+    checkpoint, config = folder("gpt2", "byte_level", {})
+    (checkpoint.path / "special_tokens_map.json").write_text(json.dumps({"pad_token": "<mine>"}))
+    (checkpoint.path / "added_tokens.json").write_text(json.dumps({"<mine>": 400}))
     with quiet():
-        expected = transformers.AutoTokenizer.from_pretrained(read.path)
-    tokenizer = read_tokenizer(read, config)
+        expected = transformers.AutoTokenizer.from_pretrained(checkpoint.path)
+    tokenizer = read_tokenizer(checkpoint, config)
     assert tokenizer.vocab_size == len(expected)
     assert tokenizer.special_ids == set(expected.all_special_ids)
     assert expected.pad_token == "<mine>"
@@ -201,10 +201,10 @@ def test_tokens_of_older_files_are_added(folder):
     ],
 )
 def test_older_files_that_are_too_large_are_refused(name, content, reason, folder):
-    read, config = folder("gpt2", "byte_level", {})
-    (read.path / name).write_text(json.dumps(content))
+    checkpoint, config = folder("gpt2", "byte_level", {})
+    (checkpoint.path / name).write_text(json.dumps(content))
     with pytest.raises(ForeignFolderError, match=reason) as caught:
-        read_tokenizer(read, config)
+        read_tokenizer(checkpoint, config)
     assert name in str(caught.value)
 
 
@@ -212,10 +212,10 @@ def test_added_tokens_of_the_options_are_read(folder):
     token = AddedToken("qq", single_word=True, normalized=False).__getstate__()
     token["special"] = False
     options = SPECIAL | {"added_tokens_decoder": {"400": token}}
-    read, config = folder("gpt2", "byte_level", options)
+    checkpoint, config = folder("gpt2", "byte_level", options)
     with quiet():
-        expected = transformers.AutoTokenizer.from_pretrained(read.path)
-    ids = [found.id for found in read_tokenizer(read, config).encode("the qq cat")]
+        expected = transformers.AutoTokenizer.from_pretrained(checkpoint.path)
+    ids = [encoded.id for encoded in read_tokenizer(checkpoint, config).encode("the qq cat")]
     assert ids == expected("the qq cat")["input_ids"]
     assert expected.convert_tokens_to_ids("qq") in ids
 
@@ -253,10 +253,10 @@ def test_the_class_is_that_of_auto_tokenizer(model_type, backend, folder, monkey
         monkeypatch.setattr(kind, "from_pretrained", classmethod(stop))
     for name in NAMES:
         options = {} if name is None else {"tokenizer_class": name}
-        read, config = folder(model_type, backend, options)
+        checkpoint, config = folder(model_type, backend, options)
         with quiet(), pytest.raises(Chosen) as chosen:
-            transformers.AutoTokenizer.from_pretrained(read.path)
-        kind = tokenizer_class(read.path, config, options, transformers)
+            transformers.AutoTokenizer.from_pretrained(checkpoint.path)
+        kind = tokenizer_class(checkpoint.path, config, options, transformers)
         assert kind.__name__ == str(chosen.value), name
 
 
@@ -286,16 +286,16 @@ REFUSED = {
 def test_options_that_cannot_be_followed_are_refused(name, folder):
     options, reason = REFUSED[name]
     backend = "unigram" if "extra_ids" in options else "word_piece"
-    read, _ = folder("t5" if backend == "unigram" else "bert", backend, options)
-    config = transformers.AutoConfig.from_pretrained(read.path)
+    checkpoint, _ = folder("t5" if backend == "unigram" else "bert", backend, options)
+    config = transformers.AutoConfig.from_pretrained(checkpoint.path)
     with pytest.raises(ForeignFolderError, match=reason) as caught:
-        read_tokenizer(read, config)
+        read_tokenizer(checkpoint, config)
     assert "\n" not in str(caught.value)
 
 
 def test_options_that_name_files_are_not_followed(folder):
     options = SPECIAL | {"vocab": "/etc/passwd", "vocab_file": "/etc/passwd", "merges": 5}
-    read, config = folder("gpt2", "byte_level", options)
-    plain = read_tokenizer(read, config).encode("the cat")
-    read, config = folder("gpt2", "byte_level", SPECIAL)
-    assert plain == read_tokenizer(read, config).encode("the cat")
+    checkpoint, config = folder("gpt2", "byte_level", options)
+    plain = read_tokenizer(checkpoint, config).encode("the cat")
+    checkpoint, config = folder("gpt2", "byte_level", SPECIAL)
+    assert plain == read_tokenizer(checkpoint, config).encode("the cat")

@@ -53,35 +53,35 @@ def traced(served):
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_every_site_of_the_card_is_traced_with_its_axes(name, served, traced):
-    model, found = served(name), traced(name)
-    assert set(found.tensors) == {site.name for site in model.description.sites}
+    model, result = served(name), traced(name)
+    assert set(result.tensors) == {site.name for site in model.description.sites}
     spec = pass_spec(model.description, capture=["*"])
-    read = tokenize(model, TEXT, found.target)
-    assert count_elements(model.description, spec, read) == sum(
-        array.data.size for array in found.tensors.values()
+    tokenized = tokenize(model, TEXT, result.target)
+    assert count_elements(model.description, spec, tokenized) == sum(
+        array.data.size for array in result.tensors.values()
     )
 
 
 @pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - {"bert", "gemma2"}))
 def test_a_logit_difference_is_the_sum_of_the_parts(name, served, traced):
-    model, found = served(name), traced(name)
-    difference = logit_attribution.choose_difference(found)
+    model, result = served(name), traced(name)
+    difference = logit_attribution.choose_difference(result)
     parts = logit_attribution.logit_attribution(
-        found, model.linear_exit, output_weights(found, model), difference
+        result, model.linear_exit, output_weights(result, model), difference
     )
     by_name = dict(zip(parts.parts, parts.arrays["parts"].data, strict=True))
-    scale = float(np.abs(found["logits"]).max())
+    scale = float(np.abs(result["logits"]).max())
     assert abs(by_name["remainder"]) < 1e-3 * scale
     heads, keys = (parts.arrays[f"self_attention.{each}"].data for each in ("heads", "keys"))
     np.testing.assert_allclose(keys.sum(axis=-1), heads, atol=1e-4 * scale)
     tokens = [difference.token, difference.against]
-    logits = found["logits"][difference.position, tokens]
+    logits = result["logits"][difference.position, tokens]
     assert parts.arrays["parts"].data.sum() == pytest.approx(logits[0] - logits[1], abs=1e-4)
 
 
 def test_an_exit_that_is_no_norm_and_matrix_is_refused(served, traced):
-    model, found = served("bert"), traced("bert")
-    stream = found["encoder.layers.1.residual.after"][0]
+    model, result = served("bert"), traced("bert")
+    stream = result["encoder.layers.1.residual.after"][0]
     with pytest.raises(ValueError, match="more than a norm and a matrix"):
         model.linear_exit("encoder", stream, [3, 4])
 
@@ -114,34 +114,34 @@ def test_a_feed_forward_that_cannot_be_read_leaves_no_updates_to_measure(served)
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_analyses_read_the_trace(name, served, traced):
-    model, found = served(name), traced(name)
-    predicted = next_token.next_token(found)["ids"].data
-    lens = logit_lens.logit_lens(found, model.exits)["ids"].data
+    model, result = served(name), traced(name)
+    predicted = next_token.next_token(result)["ids"].data
+    lens = logit_lens.logit_lens(result, model.exits)["ids"].data
     assert (lens[-1] == predicted).mean() > 0.99
-    weights = output_weights(found, model)
-    written = head_outputs.head_outputs(found, weights)
+    weights = output_weights(result, model)
+    written = head_outputs.head_outputs(result, weights)
     path = model.description.attentions[-1].path
     assert written[path].data.shape[0] == model.config.n_heads
-    assert head_outputs.value_weighted(found, weights)[path].data.min() >= 0
-    labels = head_labels.head_labels(found)
+    assert head_outputs.value_weighted(result, weights)[path].data.min() >= 0
+    labels = head_labels.head_labels(result)
     assert all(np.isfinite(array.data).all() for array in labels.values())
-    rows = rollout.rollout(found)
+    rows = rollout.rollout(result)
     assert all(np.isfinite(array.data).all() for array in rows.values())
-    assert attention_by_distance.attention_by_distance(found)
+    assert attention_by_distance.attention_by_distance(result)
     if model.config.moe:
-        assert routing.routing(found)["decoder.load"].data.shape == (2, 4)
+        assert routing.routing(result)["decoder.load"].data.shape == (2, 4)
     norms = residual_stream.residual_stream(
-        found, norm=model.config.norm, norm_place=model.config.norm_place
+        result, norm=model.config.norm, norm_place=model.config.norm_place
     )
     assert all(np.isfinite(array.data).all() for array in norms.values())
 
 
 def test_an_encoder_decoder_writes_its_own_target(served):
-    found = trace(served("t5"), TEXT)
-    assert found.target is not None
-    assert found.target_tokens[0].id == 0
-    weights = found["decoder.layers.0.cross_attention.weights"]
-    assert weights.shape[1:] == (len(found.target_tokens), len(found.tokens))
+    result = trace(served("t5"), TEXT)
+    assert result.target is not None
+    assert result.target_tokens[0].id == 0
+    weights = result["decoder.layers.0.cross_attention.weights"]
+    assert weights.shape[1:] == (len(result.target_tokens), len(result.tokens))
 
 
 def test_positions_are_those_of_the_model(served):
@@ -188,8 +188,8 @@ def test_queries_are_rotated_by_the_speeds_of_the_card(kind):
     path, text = "decoder.layers.0.self_attention", list(range(10, 30))
     sites = [f"{path}.queries", f"{path}.rotated_queries"]
     before, after = served.read([text], None, sites=sites).values()
-    found = served.positions(len(text))
-    cos, sin = (torch.from_numpy(found[name].data) for name in ("cos", "sin"))
+    encoding = served.positions(len(text))
+    cos, sin = (torch.from_numpy(encoding[name].data) for name in ("cos", "sin"))
     first, second = before[..., rotation.first], before[..., rotation.second]
     torch.testing.assert_close(after[..., rotation.first], first * cos - second * sin)
     torch.testing.assert_close(after[..., rotation.second], second * cos + first * sin)
@@ -199,27 +199,27 @@ def test_queries_are_rotated_by_the_speeds_of_the_card(kind):
 def test_rows_and_maps_are_those_of_the_weights(name, served, traced, monkeypatch):
     model, whole = served(name), traced(name)
     monkeypatch.setattr(Watch, "__init__", partialmethod(Watch.__init__, block_rows=5))
-    found = trace(model, TEXT, whole.target, resolution=3, queries=[2], capture=["*.entropy"])
+    result = trace(model, TEXT, whole.target, resolution=3, queries=[2], capture=["*.entropy"])
     paths = model.description.observed
     assert paths
     assert model.description.is_streamed
-    assert set(found.kept) == (set() if name == "bloom" else set(paths))
-    for path in found.kept:
-        tile = found.tile(path, 1, (1, 4), (0, 3))["mean_map"].data
+    assert set(result.kept) == (set() if name == "bloom" else set(paths))
+    for path in result.kept:
+        tile = result.tile(path, 1, (1, 4), (0, 3))["mean_map"].data
         np.testing.assert_allclose(tile, whole[f"{path}.weights"][1, 1:4, :3], atol=BLOCKS)
     for path in paths:
         weights = whole[f"{path}.weights"]
         width, columns = (-(-size // 3) for size in weights.shape[1:])
-        np.testing.assert_allclose(found[f"{path}.rows"][:, 0], weights[:, 2], atol=BLOCKS)
+        np.testing.assert_allclose(result[f"{path}.rows"][:, 0], weights[:, 2], atol=BLOCKS)
         first = weights[:, :width, :columns]
         np.testing.assert_allclose(
-            found[f"{path}.mean_map"][:, 0, 0], first.mean((1, 2)), atol=BLOCKS
+            result[f"{path}.mean_map"][:, 0, 0], first.mean((1, 2)), atol=BLOCKS
         )
-        maxima = found[f"{path}.max_map"][:, 0, 0]
+        maxima = result[f"{path}.max_map"][:, 0, 0]
         np.testing.assert_allclose(maxima, first.max((1, 2)), atol=BLOCKS)
         entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)
         if f"{path}.sink" not in whole:
-            np.testing.assert_allclose(found[f"{path}.entropy"], entropy, atol=10 * BLOCKS)
+            np.testing.assert_allclose(result[f"{path}.entropy"], entropy, atol=10 * BLOCKS)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -240,9 +240,9 @@ def test_nothing_as_large_as_the_whole_matrix_is_made_of_a_long_text(served):
     model = served("bloom")
     ids = list(range(3, 303)) * 2
     with WholeMatrices({(600, 600)}) as made:
-        found = trace(model, ids=ids, resolution=8)
+        result = trace(model, ids=ids, resolution=8)
     assert made.found == []
-    assert found["decoder.layers.1.self_attention.mean_map"].shape == (4, 8, 8)
+    assert result["decoder.layers.1.self_attention.mean_map"].shape == (4, 8, 8)
 
 
 def test_a_file_that_makes_whole_matrices_is_not_streamed(monkeypatch):
