@@ -26,62 +26,68 @@ from tests.whole_attention import KINDS, case, context, observed, whole_weights
 EVERYTHING = tuple(OBSERVED_AXES)
 
 
-def stream(one, watch, names=EVERYTHING, path=None):
+def stream(sample, watch, names=EVERYTHING, path=None):
     with torch.inference_mode(), watching(watch):
-        return blockwise_attention(one.queries, one.keys, one.values, one.terms, names, path=path)
+        return blockwise_attention(
+            sample.queries, sample.keys, sample.values, sample.terms, names, path=path
+        )
 
 
 @pytest.mark.parametrize("resolution", [2, 4, 7, 150])  # bins wider and narrower than blocks
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_give_the_numbers_of_the_whole_matrix(kind, resolution):
-    one = case(kind, 150)
+    sample = case(kind, 150)
     queries = (0, 3, 129, 149)
-    out, found = stream(
-        one, Watch(resolution=resolution, queries=queries, block_rows=128, block_keys=40)
+    out, statistics = stream(
+        sample, Watch(resolution=resolution, queries=queries, block_rows=128, block_keys=40)
     )
-    torch.testing.assert_close(out.double(), context(one), atol=2e-6, rtol=0)
-    for name, expected in observed(one, queries, resolution).items():
-        torch.testing.assert_close(found[name].double(), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(out.double(), context(sample), atol=2e-6, rtol=0)
+    for name, expected in observed(sample, queries, resolution).items():
+        torch.testing.assert_close(statistics[name].double(), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["causal", "sinks", "mask"])
 def test_scores_whose_exponential_has_no_float_give_the_numbers_of_the_whole_matrix(kind):
-    one = case(kind, 70, spread=90)
-    assert one.scores[one.scores.isfinite()].max() > 150
-    out, found = stream(one, Watch(resolution=2, queries=(69,), block_rows=32, block_keys=20))
-    torch.testing.assert_close(out.double(), context(one), atol=2e-4, rtol=0)
-    for name, expected in observed(one, (69,), 2).items():
-        torch.testing.assert_close(found[name].double(), expected, atol=2e-3, rtol=1e-5)
+    sample = case(kind, 70, spread=90)
+    assert sample.scores[sample.scores.isfinite()].max() > 150
+    out, statistics = stream(
+        sample, Watch(resolution=2, queries=(69,), block_rows=32, block_keys=20)
+    )
+    torch.testing.assert_close(out.double(), context(sample), atol=2e-4, rtol=0)
+    for name, expected in observed(sample, (69,), 2).items():
+        torch.testing.assert_close(statistics[name].double(), expected, atol=2e-3, rtol=1e-5)
 
 
 def test_the_context_is_that_of_the_fused_kernel():
-    one = case("causal", 300)
-    out, found = stream(one, Watch(), ())
-    fused = F.scaled_dot_product_attention(one.queries, one.keys, one.values, is_causal=True)
+    sample = case("causal", 300)
+    out, statistics = stream(sample, Watch(), ())
+    fused = F.scaled_dot_product_attention(
+        sample.queries, sample.keys, sample.values, is_causal=True
+    )
     torch.testing.assert_close(out, fused, atol=1e-6, rtol=1e-5)
-    assert found == {}
+    assert statistics == {}
 
 
 @pytest.mark.parametrize("kind", ["causal", "cross", "sinks"])
 def test_a_whole_matrix_is_observed_as_its_blocks_are(kind):
-    one = case(kind, 70)
-    weights, _ = whole_weights(one)
+    sample = case(kind, 70)
+    weights, _ = whole_weights(sample)
     with watching(Watch(resolution=9, queries=(5,))):
-        found = observe_whole(weights, one.scores, EVERYTHING, sinks=one.terms.sinks)
-    for name, expected in observed(one, (5,), 9).items():
-        torch.testing.assert_close(found[name], expected, atol=1e-9, rtol=1e-9)
+        statistics = observe_whole(weights, sample.scores, EVERYTHING, sinks=sample.terms.sinks)
+    for name, expected in observed(sample, (5,), 9).items():
+        torch.testing.assert_close(statistics[name], expected, atol=1e-9, rtol=1e-9)
 
 
 def test_a_chosen_row_has_all_digits_of_its_queries_and_keys():
-    one = case("alibi", 700, n_heads=2, spread=4)
-    _, found = stream(one, Watch(queries=(1, 2, 699)), ("rows",))
-    expected = observed(one, (1, 2, 699), 9)["rows"]
-    torch.testing.assert_close(found["rows"].double(), expected, atol=3e-8, rtol=0)
+    sample = case("alibi", 700, n_heads=2, spread=4)
+    _, statistics = stream(sample, Watch(queries=(1, 2, 699)), ("rows",))
+    expected = observed(sample, (1, 2, 699), 9)["rows"]
+    torch.testing.assert_close(statistics["rows"].double(), expected, atol=3e-8, rtol=0)
 
 
 def test_only_what_is_named_is_observed():
-    _, found = stream(case("causal", 20), Watch(), ("max_map", "entropy"))
-    assert sorted(found) == ["entropy", "max_map"]
+    _, statistics = stream(case("causal", 20), Watch(), ("max_map", "entropy"))
+    assert sorted(statistics) == ["entropy", "max_map"]
 
 
 def test_bins_are_as_wide_as_the_resolution_needs():
@@ -90,11 +96,11 @@ def test_bins_are_as_wide_as_the_resolution_needs():
 
 
 def test_a_map_at_full_resolution_is_the_weights():
-    one = case("causal", 40, n_rows=1)
-    _, found = stream(one, Watch(resolution=40))
-    weights, _ = whole_weights(one)
-    torch.testing.assert_close(found["mean_map"].double(), weights, atol=1e-6, rtol=0)
-    assert torch.equal(found["mean_map"], found["max_map"])
+    sample = case("causal", 40, n_rows=1)
+    _, statistics = stream(sample, Watch(resolution=40))
+    weights, _ = whole_weights(sample)
+    torch.testing.assert_close(statistics["mean_map"].double(), weights, atol=1e-6, rtol=0)
+    assert torch.equal(statistics["mean_map"], statistics["max_map"])
 
 
 def test_a_pooled_map_does_not_depend_on_the_blocks():
@@ -115,11 +121,11 @@ def test_a_pooled_map_does_not_depend_on_the_blocks():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tile_is_the_part_of_the_map_that_it_names(kind):
-    one = case(kind, 150, n_rows=1) if kind != "padding" else case(kind, 150)
+    sample = case(kind, 150, n_rows=1) if kind != "padding" else case(kind, 150)
     watch = Watch(keeps=True)
-    _, found = stream(one, watch, ("max_map",), path="here")
-    assert list(found) == ["max_map"]
-    weights, _ = whole_weights(one)
+    _, statistics = stream(sample, watch, ("max_map",), path="here")
+    assert list(statistics) == ["max_map"]
+    weights, _ = whole_weights(sample)
     tile = watch.kept["here"].tile(2, (30, 97), (11, 60), 256)
     expected = weights[0, 2, 30:97, 11:60]
     for name in ("mean_map", "max_map"):
@@ -155,21 +161,21 @@ class Allocations(TorchDispatchMode):
     largest = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        found = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(found):
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor):
                 n = tensor.untyped_storage().nbytes() // tensor.element_size()
                 self.largest = max(self.largest, n)
-        return found
+        return result
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_as_large_as_the_whole_matrix_is_allocated(kind):
     n = 768
-    one = case(kind, n, n_heads=2, d_head=8, n_rows=2 if kind == "padding" else 1)
-    allowed = max(tensor.numel() for tensor in (one.queries, one.keys)) + BLOCK_ROWS * n
+    sample = case(kind, n, n_heads=2, d_head=8, n_rows=2 if kind == "padding" else 1)
+    allowed = max(tensor.numel() for tensor in (sample.queries, sample.keys)) + BLOCK_ROWS * n
     with Allocations() as allocations:
-        stream(one, Watch(resolution=64, queries=(0, 500), keeps=True), path="here")
+        stream(sample, Watch(resolution=64, queries=(0, 500), keeps=True), path="here")
     if kind in ("mask", "relative bias"):  # whose own tables are views of what the case made
         allowed = max(allowed, 2 * BLOCK_ROWS * n)
         assert n * n > allowed
@@ -179,9 +185,9 @@ def test_nothing_as_large_as_the_whole_matrix_is_allocated(kind):
 
 
 def test_the_watch_of_allocations_sees_a_whole_matrix():
-    one = case("causal", 768, n_heads=2, d_head=8, n_rows=1)
+    sample = case("causal", 768, n_heads=2, d_head=8, n_rows=1)
     with Allocations() as allocations:
-        torch.softmax(one.queries @ one.keys.mT, -1)
+        torch.softmax(sample.queries @ sample.keys.mT, -1)
     assert allocations.largest >= 768**2
 
 

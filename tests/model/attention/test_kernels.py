@@ -117,7 +117,7 @@ def chosen(part, tensors):
 
         queries, keys, values = tensors
         with part.capture_sites([f"part.{site}" for site in sites], heads):
-            found = attend(
+            context = attend(
                 queries[..., -n_queries:, :],
                 keys,
                 values,
@@ -125,7 +125,7 @@ def chosen(part, tensors):
                 part.part.points,
                 Kernels(note("blocks"), note("whole")),
             )
-        assert found.shape == (2, 4, n_queries, 8)
+        assert context.shape == (2, 4, n_queries, 8)
         return names or ["fused"]
 
     return choose
@@ -173,8 +173,8 @@ def test_every_kernel_gives_the_same_context(part, tensors, n_queries):
     for sites in ([], ["part.entropy"], ["part.weights"]):
         with part.capture_sites(sites):
             results.append(attend(queries[..., -n_queries:, :], keys, values, terms, points))
-    for found in results[1:]:
-        torch.testing.assert_close(found, results[0], rtol=0, atol=1e-6)
+    for context in results[1:]:
+        torch.testing.assert_close(context, results[0], rtol=0, atol=1e-6)
 
 
 @torch.inference_mode()
@@ -183,6 +183,6 @@ def test_groups_of_heads_may_share_keys_in_the_fused_kernel(tensors):
     keys, values = keys[:, :2], values[:, :2]
     repeated = (each.repeat_interleave(2, dim=1) for each in (keys, values))
     mask = causal_mask(9, 9)
-    found = fused_attention(queries, keys, values, mask, None)
+    context = fused_attention(queries, keys, values, mask, None)
     expected = fused_attention(queries, *repeated, mask, None)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(context, expected, rtol=0, atol=1e-6)

@@ -232,5 +232,5 @@ def test_one_head_of_shared_keys_can_be_edited_while_it_is_observed(make_attenti
     with watched.edit(f"part.{site}", lambda tensor: tensor * (1 - head)):
         expected = watched(x)
         with watched.capture(["part.entropy", "part.first_token"]):
-            found = watched(x)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+            actual = watched(x)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)

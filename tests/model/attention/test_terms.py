@@ -29,9 +29,9 @@ def test_a_client_reads_them_without_pytorch():
 def test_the_product_is_scaled_and_capped(n_groups, scale, softcap):
     queries, keys = torch.randn(2, 3, 4, 5, 16, generator=torch.Generator().manual_seed(0))
     keys = keys[:, :n_groups]
-    found = scaled_product(queries, keys, Terms(scale=scale, softcap=softcap))
+    product = scaled_product(queries, keys, Terms(scale=scale, softcap=softcap))
     for head in range(4):
         expected = queries[:, head] @ keys[:, head * n_groups // 4].mT * (scale or 1 / 4)
         if softcap:
             expected = softcap * torch.tanh(expected / softcap)
-        torch.testing.assert_close(found[:, head], expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(product[:, head], expected, rtol=0, atol=1e-5)
