@@ -49,25 +49,25 @@ def weights_of(reference):
 
 
 def renamed(weights, names):
-    """Weights by our names, which a table of patterns makes of theirs, read from top to bottom."""
-    found = {}
+    """Rename their weights to ours by a table of patterns, applied from top to bottom."""
+    by_name = {}
     for name, tensor in weights.items():
         for theirs, ours in names.items():
             name = re.sub(theirs, ours, name)
         name = re.sub(r"norm\.weight$", "norm.scale", name)
-        found[re.sub(r"norm\.bias$", "norm.shift", name)] = tensor.clone()
-    return found
+        by_name[re.sub(r"norm\.bias$", "norm.shift", name)] = tensor.clone()
+    return by_name
 
 
 def model_of(weights, **choices):
-    """Our model with these weights."""
+    """Return our model with these weights."""
     model = Transformer(TransformerConfig(**{**SIZES, **choices}))
     model.load_weights(weights)
     return model.eval()
 
 
 def by_layer(tensors, stack, site):
-    """One tensor a layer, by site: ``by_layer(x, "decoder", "residual.before")``."""
+    """Return one tensor a layer, by site: ``by_layer(x, "decoder", "residual.before")``."""
     return {f"{stack}.layers.{layer}.{site}": tensor for layer, tensor in enumerate(tensors)}
 
 
@@ -95,7 +95,7 @@ def assert_decoder_agrees(reference, model, *, is_padded=False, **asked):
     """Compare every state, weight and logit of a decoder with its norms before its parts."""
     expected, captured = read_both(reference, model, is_padded=is_padded, **asked)
     *before, last = expected.hidden_states
-    found = {
+    theirs = {
         **by_layer(before, "decoder", "residual.before"),
         **by_layer(expected.attentions, "decoder", "self_attention.weights"),
         "last": last,
@@ -103,7 +103,7 @@ def assert_decoder_agrees(reference, model, *, is_padded=False, **asked):
     }
     if asked.get("output_router_logits"):
         routed = [logits.view(*IDS.shape, -1) for logits in expected.router_logits]
-        found |= by_layer(routed, "decoder", "experts.router_logits")
+        theirs |= by_layer(routed, "decoder", "experts.router_logits")
     last_norm = model.decoder.norm(captured["decoder.layers.1.residual.after"])
-    assert_agrees({**captured, "last": last_norm}, found)
+    assert_agrees({**captured, "last": last_norm}, theirs)
     return captured

@@ -36,7 +36,7 @@ THEIRS = BertConfig(
 
 
 def copy(reference):
-    """Ours, with the weights of the reference.
+    """Return our model with the weights of the reference.
 
     BERT adds a vector for the first or the second of two texts. There is one text here, so its
     vector goes into every position.

@@ -29,7 +29,7 @@ THEIRS = BloomConfig(
 
 
 def copy(reference):
-    """Ours, with the weights of the reference."""
+    """Return our model with the weights of the reference."""
     weights = weights_of(reference)
     for name in [name for name in weights if "query_key_value" in name]:
         # Theirs lie head by head: the query's rows, the key's, the value's, then the next head's.

@@ -35,7 +35,7 @@ THEIRS = GPT2Config(
 
 
 def copy(reference, **sizes):
-    """Ours, with the weights of the reference."""
+    """Return our model with the weights of the reference."""
     weights = weights_of(reference)
     for name in [name for name in weights if ".c_" in name and name.endswith(".weight")]:
         weights[name] = weights[name].T  # theirs multiply from the right

@@ -58,13 +58,13 @@ def neighbours(rows):
 
 
 def copy(reference, **choices):
-    found = renamed(weights_of(reference), NAMES)
-    for name in list(found):
+    weights = renamed(weights_of(reference), NAMES)
+    for name in list(weights):
         if name.endswith(("query_projection.weight", "key_projection.weight")):
-            found[name] = neighbours(found[name])
+            weights[name] = neighbours(weights[name])
         elif ".experts.experts." in name:
-            found.update(split_experts(name, found.pop(name)))
-    return model_of(found, **{**OURS, **choices})
+            weights.update(split_experts(name, weights.pop(name)))
+    return model_of(weights, **{**OURS, **choices})
 
 
 def split_experts(name, stacked):

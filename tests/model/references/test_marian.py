@@ -31,7 +31,7 @@ NAMES = {
     r"fc1": "feed_forward.up_projection",
     r"fc2": "feed_forward.down_projection",
 }
-# Theirs puts all sines before all cosines, ours each sine beside its cosine. Every weight that
+# Theirs puts all sines before all cosines, ours each sine next to its cosine. Every weight that
 # reads or writes the residual stream is put into our order, so the streams differ in nothing else.
 ORDER = torch.arange(D_MODEL).view(2, -1).T.flatten()
 WRITERS = ("output_projection", "down_projection")
@@ -64,15 +64,15 @@ def reorder(name, tensor):
 
 
 def copy(reference):
-    """Ours, with the weights of the reference."""
+    """Return our model with the weights of the reference."""
     weights = {
         name: tensor
         for name, tensor in weights_of(reference).items()
         if not any(part in name for part in ("embed_", "final_logits_bias"))
     }
-    found = {name: reorder(name, tensor) for name, tensor in renamed(weights, NAMES).items()}
+    tensors = {name: reorder(name, tensor) for name, tensor in renamed(weights, NAMES).items()}
     ours = {"norm_place": "post", "norm_epsilon": 1e-5, "activation": "relu"}
-    return model_of(found, kind="encoder-decoder", scales_embedding=True, **ours)
+    return model_of(tensors, kind="encoder-decoder", scales_embedding=True, **ours)
 
 
 @pytest.mark.parametrize("is_padded", [False, True])
@@ -82,12 +82,12 @@ def test_every_state_weight_and_logit_is_marians(is_padded):
     expected, captured = read_both(
         reference, copy(reference), is_padded=is_padded, decoder_input_ids=target
     )
-    read, *encoded = [state[..., ORDER] for state in expected.encoder_hidden_states]
+    embedded, *encoded = [state[..., ORDER] for state in expected.encoder_hidden_states]
     begun, *decoded = [state[..., ORDER] for state in expected.decoder_hidden_states]
     assert_agrees(
         captured,
         {
-            "encoder.embedding.output": read,
+            "encoder.embedding.output": embedded,
             **by_layer(encoded, "encoder", "residual.after"),
             **by_layer(expected.encoder_attentions, "encoder", "self_attention.weights"),
             "decoder.embedding.output": begun,
