@@ -4,7 +4,7 @@
     make soak MINUTES=120           # as many as there is time for; is the curve level?
     make soak MINUTES=120 PAUSE=0.2 SAMPLES=memory.csv    # next to other work; the curve so far
 
-What is asked is what people ask in `make load`, and now and then as much as a request may ask for.
+The requests are those of `make load`, and now and then one as large as a request may be.
 A sample is taken when everything that was asked is answered; the first and the last one that count
 are taken after a while of quiet, in which the server gives back what is free. The first requests
 are one of every kind and as much as there is to ask for, so that every model is loaded and every
@@ -123,7 +123,7 @@ def main():
 
 
 def growth(curve):
-    """Bytes that the last sample has above the first that was taken once things had settled."""
+    """Return the growth in bytes from the first sample after things had settled to the last."""
     settled = next(point for point in curve if point.n_requests >= SETTLED or point is curve[-1])
     return curve[-1].rss - settled.rss
 
@@ -218,7 +218,7 @@ async def ask(server, tally, n_requests, n_people):
 
 
 async def ask_everything(person):
-    """One of every kind, all that is large, and long texts that fill the cache."""
+    """Ask one of every kind, all that is large, and long texts that fill the cache."""
     for act in ACTIONS.values():
         await act(person)
     for request in LARGE:

@@ -118,7 +118,7 @@ class Person:
     async def visit(self):
         """Ask for the page, every file that it names and the models, each only if it changed."""
         page = await self.get("page", "/")
-        for path in dict.fromkeys(found.decode() for found in FILES.findall(page.content)):
+        for path in dict.fromkeys(name.decode() for name in FILES.findall(page.content)):
             await self.fetch("file", path)
         # Their list changes when one of them is loaded.
         await self.fetch("models", "/api/v1/models", (200, 304))
@@ -143,7 +143,7 @@ class Person:
         await self.post_trace("trace, safetensors", {"dtype": "uint16"}, **SAFETENSORS)
 
     async def one_head(self):
-        """Single heads of one layer."""
+        """Ask for single heads of one layer."""
         heads = self.chance.sample(range(4), k=self.chance.randint(1, 2))
         layers = [self.chance.randrange(2)]
         members = {"capture": ["*_attention.weights"], "layers": layers, "heads": heads}

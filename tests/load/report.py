@@ -123,7 +123,7 @@ def promises(run):
     refused = statuses[REFUSED] / max(1, statuses.total())
     health = float(np.percentile(run.watch.health, 99, method="lower"))
     faults = run.log.count("Traceback")
-    found = [
+    checks = [
         Promise("no 5xx but deliberate 503", str(errors), not errors),
         Promise("no answer that surprises", str(surprises), not surprises),
         Promise("at most 10 % refused", f"{refused:.2%}", refused <= MAX_REFUSED),
@@ -143,8 +143,8 @@ def promises(run):
         later = [rss for second, rss in run.watch.memory if second >= run.seconds / 10]
         growth = max(later) - later[0] if later else 0
         seen = f"{growth / MEGABYTE:+.0f} MB"
-        found.append(Promise("memory flat after a tenth", seen, growth <= MAX_GROWTH))
-    return found
+        checks.append(Promise("memory flat after a tenth", seen, growth <= MAX_GROWTH))
+    return checks
 
 
 def print_report(console, run):

@@ -2,8 +2,8 @@
 
     make load                       # or: make load USERS=100 SECONDS=60
 
-Everybody has an address and a connection of their own, comes within the first tenth of the time and
-thinks between two things for a twentieth of it on average. The server is a process of its own with
+Everybody has their own address and connection, comes within the first tenth of the time and
+thinks between two things for a twentieth of it on average. The server is another process with
 default settings. The status is 0 where every promise was kept.
 """
 
@@ -25,7 +25,7 @@ from tests.load.report import Run, Sample, Tally, Watch, print_report, promises
 from tests.server_process import serving
 
 SEED = 1
-FILES_BESIDE_CONNECTIONS = 100
+OTHER_FILES = 100
 HEALTH_SECONDS = 0.25
 SAMPLE_SECONDS = 10.0
 
@@ -40,7 +40,7 @@ def main():
     asked = parser.parse_args()
     allow_open_files(asked.users)
     think, tally = asked.seconds / 20, Tally()
-    # The watcher is a process of its own, so that it measures the server and not the load's maker.
+    # The watcher is another process, so that it measures the server and not the load's maker.
     fresh = multiprocessing.get_context("spawn")
     with serving() as server, ProcessPoolExecutor(1, fresh) as watcher:
         console.print(f"{asked.users} people ask {server.url}", markup=False)
@@ -63,7 +63,7 @@ def main():
 
 
 async def crowd(url, tally, n_users, seconds, think):
-    """Everybody, until the time is over."""
+    """Run everybody until the time is over."""
     loop, chance = asyncio.get_running_loop(), random.Random(SEED)
     first = Person(url, tally, chance)
     await first.visit()
@@ -105,7 +105,7 @@ def watch(url, pid, seconds):
 
 
 def health(url):
-    """Seconds that /healthz took over a connection of its own."""
+    """Return the seconds that /healthz took over a new connection."""
     began = time.perf_counter()
     try:
         is_alive = httpx.get(f"{url}/healthz", timeout=60, verify=False).status_code == 200
@@ -121,9 +121,9 @@ def rss_of(pid):
 
 
 def allow_open_files(n_users):
-    """Every connection is an open file, here and in the server."""
+    """Raise the limit of open files: every connection is one, here and in the server."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = n_users + FILES_BESIDE_CONNECTIONS
+    needed = n_users + OTHER_FILES
     if hard != resource.RLIM_INFINITY and hard < needed:
         sys.exit(f"{n_users} people need {needed} open files and {hard} are allowed (ulimit -n)")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
