@@ -14,7 +14,7 @@ def root():
 
 @pytest.fixture(scope="session")
 def committed(root):
-    """Every file that git tracks, as a path from the top."""
+    """Return every file that git tracks, as a path from the top."""
     listing = subprocess.run(
         ["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, text=True
     )

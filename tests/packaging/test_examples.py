@@ -70,11 +70,11 @@ def weights_of(model, example):
     kind = checkpoint(model).config.kind
     where = example.where or ("encoder" if kind == "encoder" else "decoder")
     site = PLACES[where].format(example.layer)
-    found = trace(checkpoint(model), example.text, capture=[site])
-    source = [token.text for token in found.tokens]
-    target = [token.text for token in found.target_tokens or found.tokens]
+    traced = trace(checkpoint(model), example.text, capture=[site])
+    source = [token.text for token in traced.tokens]
+    target = [token.text for token in traced.target_tokens or traced.tokens]
     rows = source if where == "encoder" else target
-    return found.tensors[site].data[example.head], rows, target if where == "decoder" else source
+    return traced.tensors[site].data[example.head], rows, target if where == "decoder" else source
 
 
 def test_every_claim_of_an_example_does_better_than_its_control():
@@ -108,12 +108,12 @@ def test_the_chosen_token_looks_where_the_title_says(name):
 
 def test_the_phrase_that_repeats_opens_the_head_that_is_most_called_induction():
     example = OPENED["stories", "A phrase that repeats"]
-    found = head_labels(
+    by_name = head_labels(
         trace(checkpoint("stories"), example.text, capture=["*.self_attention.weights"])
     )
     paths = [f"decoder.layers.{layer}.self_attention" for layer in range(4)]
     labels, scores = (
-        np.stack([found[f"{path}.{name}"].data for path in paths])
+        np.stack([by_name[f"{path}.{name}"].data for path in paths])
         for name in ("label", "label_scores")
     )
     is_induction = labels == LABELS.index("induction")
@@ -132,22 +132,22 @@ def test_the_head_of_the_token_before_looks_at_it(model):
 def test_an_expert_takes_the_punctuation_of_its_example():
     example = OPENED["stories", "An expert for punctuation"]
     site = f"decoder.layers.{example.layer}.experts.expert_indices"
-    found = trace(checkpoint("stories"), example.text, capture=[site])
+    traced = trace(checkpoint("stories"), example.text, capture=[site])
     marks = [
         index
-        for index, token in enumerate(found.tokens)
+        for index, token in enumerate(traced.tokens)
         if not token.is_special and not any(map(str.isalnum, token.text))
     ]
-    chosen = found.tensors[site].data
+    chosen = traced.tensors[site].data
     taken = [sum(expert in chosen[index] for index in marks) for expert in range(8)]
     assert max(taken) >= len(marks) - 1 > 3
 
 
 @pytest.mark.parametrize("name", [name for name in OPENED if name[1] in EXPECTS], ids=" ".join)
 def test_what_is_expected_is_among_the_likeliest(name):
-    found = trace(checkpoint(name[0]), OPENED[name].text, capture=["logits"])
-    texts = [token.text for token in found.tokens]
+    traced = trace(checkpoint(name[0]), OPENED[name].text, capture=["logits"])
+    texts = [token.text for token in traced.tokens]
     place = texts.index("[MASK]") if "[MASK]" in texts else -1
-    likeliest = np.argsort(found.tensors["logits"].data[place])[::-1][:3]
+    likeliest = np.argsort(traced.tensors["logits"].data[place])[::-1][:3]
     vocabulary: Callable[[int], str] = checkpoint(name[0]).tokenizer.text_of
     assert EXPECTS[name[1]] in [vocabulary(int(token)) for token in likeliest]

@@ -100,7 +100,7 @@ def tree_of(path):
 
 @cache
 def imported_names(module):
-    """Every dotted name that a module imports, `from a import b` counting as `a.b`."""
+    """Return every dotted name that a module imports, `from a import b` counting as `a.b`."""
     names = set()
     package = module.split(".")
     if MODULES[module].name != "__init__.py":
@@ -169,7 +169,7 @@ def js_imports(path):
 
 
 def js_rank(path):
-    """Return the place of a script's folder; what lies beside the folders may import them all."""
+    """Return the place of a script's folder; scripts next to the folders may import them all."""
     folder = path.relative_to(ROOT / "static" / "js").parts[0]
     return JS_FOLDERS.index(folder) if folder in JS_FOLDERS else len(JS_FOLDERS)
 

@@ -46,22 +46,22 @@ class Ask:
     kept: str = ""
 
 
-def only_one_model(found):
-    return {**found, "models": found["models"][:1]}
+def only_one_model(body):
+    return {**body, "models": body["models"][:1]}
 
 
-def only_one_head(found):
-    """One head of the profile, with one of its sentences."""
-    if (heads := found["heads"]) is None:
-        return found
+def only_one_head(body):
+    """Keep one head of the profile, with one of its sentences."""
+    if (heads := body["heads"]) is None:
+        return body
     (path, of_path), *_ = heads["attentions"].items()
     head = {**of_path[0], "strongest": of_path[0]["strongest"][:1]}
     short = {"attentions": {path: [head]}, "examples": heads["examples"][:1]}
-    return {**found, "heads": {**heads, **short}}
+    return {**body, "heads": {**heads, **short}}
 
 
-def only_some_limits(found):
-    return {name: found[name] for name in ("max_characters", "max_cells", "max_tokens")}
+def only_some_limits(body):
+    return {name: body[name] for name in ("max_characters", "max_cells", "max_tokens")}
 
 
 TRACE_ID = "{trace_id}"
@@ -190,12 +190,12 @@ def server():
 @pytest.fixture(scope="module")
 def asked(server):
     """Return the examples as the models answer them now."""
-    found = rounded({"operations": answers(server), "problems": dict(problems(server))})
+    measured = rounded({"operations": answers(server), "problems": dict(problems(server))})
     if RENEW:
-        EXAMPLES.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        EXAMPLES.write_text(json.dumps(measured, indent=1, ensure_ascii=False) + "\n")
         examples.cache_clear()
         DOCUMENT.write_text(described())
-    return found
+    return measured
 
 
 def answers(server):
@@ -203,9 +203,9 @@ def answers(server):
     trace_id = ""
     for ask in ASKS:
         parameters = {n: trace_id if v == TRACE_ID else v for n, v in ask.parameters.items()}
-        found = answer(server, ask, parameters)
-        trace_id = found["id"] if ask.name in ("heads", "overview") else trace_id
-        example = {"summary": ask.summary, JSON: ask.shorten(found) if ask.shorten else found}
+        reply = answer(server, ask, parameters)
+        trace_id = reply["id"] if ask.name in ("heads", "overview") else trace_id
+        example = {"summary": ask.summary, JSON: ask.shorten(reply) if ask.shorten else reply}
         example |= {"shortened": f"Shortened to {ask.kept}"} if ask.kept else {}
         example |= {"parameters": parameters} if parameters else {}
         example |= {"request": ask.body} if ask.body else {}
@@ -240,8 +240,8 @@ def ran(server, name, summary, body):
 def events(server, path, name, summary, body):
     """Yield a request of events, and an example of each kind of event."""
     yield name, {"summary": summary, "request": body}
-    for event, found in events_of(server.post(path, json=body, headers={"accept": EVENTS})):
-        sent = {"event": event, "data": json.dumps(rounded(found), ensure_ascii=False)}
+    for event, data in events_of(server.post(path, json=body, headers={"accept": EVENTS})):
+        sent = {"event": event, "data": json.dumps(rounded(data), ensure_ascii=False)}
         yield event, {"summary": f"The event {event}", EVENTS: sent}
 
 
@@ -299,37 +299,37 @@ def described():
 REQUEST_ID = "5f1c0e6b9a2d4783"
 
 
-def rounded(found):
+def rounded(data):
     """Numbers as short as an example needs them, and no member that differs in every answer."""
-    if isinstance(found, float):
-        return float(f"{found:.6g}")
-    if isinstance(found, dict):
+    if isinstance(data, float):
+        return float(f"{data:.6g}")
+    if isinstance(data, dict):
         constant = {
             "request_id": REQUEST_ID,
-            "timings": dict.fromkeys(found.get("timings", ()), 1.0),
+            "timings": dict.fromkeys(data.get("timings", ()), 1.0),
         }
-        return {name: constant.get(name) or rounded(value) for name, value in found.items()}
-    return [rounded(value) for value in found] if isinstance(found, list | tuple) else found
+        return {name: constant.get(name) or rounded(value) for name, value in data.items()}
+    return [rounded(value) for value in data] if isinstance(data, list | tuple) else data
 
 
-def assert_alike(found, shown, where=""):
+def assert_alike(actual, shown, where=""):
     """Return the same, but for times, request ids and the last digits of numbers."""
     if where.endswith((".timings", ".request_id", "text/plain", ".reason")):
         return
     if where.endswith(f"{EVENTS}.data"):
-        found, shown = json.loads(found), json.loads(shown)
-    if isinstance(found, dict) and isinstance(shown, dict):
-        assert found.keys() == shown.keys(), where
-        for name in found:
-            assert_alike(found[name], shown[name], f"{where}.{name}")
-    elif isinstance(found, list) and isinstance(shown, list):
-        assert len(found) == len(shown), where
-        for place, pair in enumerate(zip(found, shown, strict=True)):
+        actual, shown = json.loads(actual), json.loads(shown)
+    if isinstance(actual, dict) and isinstance(shown, dict):
+        assert actual.keys() == shown.keys(), where
+        for name in actual:
+            assert_alike(actual[name], shown[name], f"{where}.{name}")
+    elif isinstance(actual, list) and isinstance(shown, list):
+        assert len(actual) == len(shown), where
+        for place, pair in enumerate(zip(actual, shown, strict=True)):
             assert_alike(*pair, f"{where}.{place}")
-    elif isinstance(found, float):
-        np.testing.assert_allclose(found, shown, rtol=1e-3, atol=1e-4, err_msg=where)
+    elif isinstance(actual, float):
+        np.testing.assert_allclose(actual, shown, rtol=1e-3, atol=1e-4, err_msg=where)
     else:
-        assert found == shown, where
+        assert actual == shown, where
 
 
 def test_every_example_is_what_the_models_answer(asked):
@@ -345,8 +345,8 @@ def document(request):
     """Return the description of the code, with the examples that are committed or just renewed."""
     if RENEW:
         request.getfixturevalue("asked")
-    found: dict[str, Any] = json.loads(described())
-    return found
+    schema: dict[str, Any] = json.loads(described())
+    return schema
 
 
 def test_the_committed_description_is_that_of_the_code(document):
@@ -354,7 +354,7 @@ def test_the_committed_description_is_that_of_the_code(document):
 
 
 def contents(document):
-    """Everything that is sent or answered: where, its media type, its schema and examples."""
+    """Yield everything that is sent or answered: where, its media type, its schema and examples."""
     for path, operation in operations_of(document):
         parts = {"asked": operation.get("requestBody", {}), **operation["responses"]}
         for status, part in parts.items():

@@ -1,4 +1,4 @@
-"""compose.yaml: what stands in front of a server, run as it is against a server on this machine."""
+"""compose.yaml: the proxy in front of a server, run as it is against a server on this machine."""
 
 import json
 import os
@@ -153,7 +153,7 @@ def wait_for(probe, process):
 
 
 def trusting():
-    """TLS without asking who signed: the proxy signs for this machine by itself."""
+    """Return TLS settings that accept any signature: the proxy signs for this machine by itself."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

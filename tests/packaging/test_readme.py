@@ -90,12 +90,12 @@ def test_what_is_not_run_here_is_at_least_a_command_that_exists():
 
 @pytest.mark.parametrize("at", range(len(PYTHON)))
 def test_what_is_typed_into_python_does_what_it_says(at, address):
-    found: dict[str, Any] = {}
-    exec(compile(PYTHON[at].replace(ADDRESS, address), "README.md", "exec"), found)
-    if "sums" in found:
-        np.testing.assert_allclose(found["sums"], 1, atol=1e-5)
-        assert isinstance(found["likeliest"], str)
-        assert found["end"].text == "".join(token.text for token in found["tokens"])
-        assert found["figure"].data[0].type == "heatmap"
-    if "weights" in found:
-        assert found["weights"].shape[0] == found["stories"].config.n_heads
+    namespace: dict[str, Any] = {}
+    exec(compile(PYTHON[at].replace(ADDRESS, address), "README.md", "exec"), namespace)
+    if "sums" in namespace:
+        np.testing.assert_allclose(namespace["sums"], 1, atol=1e-5)
+        assert isinstance(namespace["likeliest"], str)
+        assert namespace["end"].text == "".join(token.text for token in namespace["tokens"])
+        assert namespace["figure"].data[0].type == "heatmap"
+    if "weights" in namespace:
+        assert namespace["weights"].shape[0] == namespace["stories"].config.n_heads

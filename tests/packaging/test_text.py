@@ -15,15 +15,15 @@ KNOW_THE_TORCH_INDEX = {"Makefile", "Dockerfile"}
 
 @pytest.fixture(scope="module")
 def texts(root, committed):
-    """Every committed file that is text."""
+    """Return every committed file that is text."""
     contents = {name: (root / name).read_bytes() for name in committed}
     return {name: data.decode() for name, data in contents.items() if b"\0" not in data}
 
 
 @pytest.mark.parametrize("pattern", [REGISTRY_HOST, MACHINE_PATH], ids=["host", "path"])
 def test_no_committed_text_names_a_registry_or_a_machine(pattern, texts):
-    found = {name: match[0] for name, text in texts.items() if (match := pattern.search(text))}
-    assert found == {}
+    matches = {name: match[0] for name, text in texts.items() if (match := pattern.search(text))}
+    assert matches == {}
 
 
 def test_only_the_two_installers_name_the_torch_index(texts):
