@@ -128,7 +128,7 @@ def ask(url):
 
 @pytest.fixture(scope="session")
 def chromium():
-    """One Chromium a worker. Its event loop runs until the end: run no other tests beside these."""
+    """Yield one Chromium a worker. Its event loop runs on: run no other tests with these."""
     path = os.environ.get("HEADLIGHT_CHROMIUM") or None
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -248,7 +248,7 @@ class Reader:
         return tints.index(max(tints))
 
     @contextmanager
-    def reading_anew(self):
+    def reading_again(self):
         """Wait until the trace that the block causes is drawn."""
         with self.page.expect_response(lambda answer: is_trace(answer.request)):
             yield
@@ -328,7 +328,7 @@ READ_PIXEL = """async (bytes) => {
 
 
 def plain(text):
-    """Text without the invisible marks that keep a token's direction to itself."""
+    """Return the text without the invisible marks that keep a token's direction to itself."""
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
@@ -414,14 +414,16 @@ def violations_of():
     """Return the rules of axe that a page breaks in each of these views."""
 
     def find(reader, views):
-        found = {}
+        by_view = {}
         for view in views:
             reader.open_view(view)
             part = f"#view-{view}" if view != views[0] else None  # None: the whole page
             violations = Axe().run(reader.page, context=part).response["violations"]
             if violations:
-                found[view] = [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in violations]
-        return found
+                by_view[view] = [
+                    (rule["id"], rule["nodes"][0]["html"][:200]) for rule in violations
+                ]
+        return by_view
 
     return find
 

@@ -1,4 +1,4 @@
-"""The page for who sees it otherwise, or goes through it by keys alone."""
+"""The page for those who see it differently, or use only the keyboard."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe

@@ -27,7 +27,7 @@ def tensor(ask):
 
 
 def choose(reader, title):
-    """Set one of the switches; it may stand behind “More”."""
+    """Set one of the switches; it may be behind “More”."""
     menu = reader.view.locator("select", has=reader.page.locator("option", has_text=title))
     if menu.count():
         menu.select_option(label=title)

@@ -1,4 +1,4 @@
-"""The view Compare: a pass beside another one, and the difference of the two."""
+"""The view Compare: a pass next to another one, and the difference of the two."""
 
 import pytest
 
@@ -13,8 +13,8 @@ def weights(ask):
     """Return the API's attention of one head, for any pass."""
 
     def trace(**body):
-        found = ask("trace", model="plain", text=TEXT, capture=[SITE], **body)["tensors"]
-        return found[SITE]["data"][0]
+        tensors = ask("trace", model="plain", text=TEXT, capture=[SITE], **body)["tensors"]
+        return tensors[SITE]["data"][0]
 
     return trace
 
@@ -33,7 +33,7 @@ def test_a_head_that_is_switched_off_is_one_more_pass_beside_the_first(reader):
     drawn(reader)
     asked = reader.asks()
     off = reader.view.get_by_role("group", name="Heads off").get_by_role("button", name="head 1")
-    with reader.reading_anew():
+    with reader.reading_again():
         off.click()
     drawn(reader)
     assert asked[-1]["edits"] == [{"kind": "heads_off", "heads": [0, 1]}]

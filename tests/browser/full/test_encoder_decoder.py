@@ -1,4 +1,4 @@
-"""A translator: two sentences, three places of attention, and a translation of one's own."""
+"""A translator: two sentences, three places of attention, and the reader's own translation."""
 
 import re
 
@@ -16,8 +16,8 @@ def answer(ask):
     """Return the API's trace of the user's own translation."""
 
     def trace(site=CROSS, **body):
-        found = ask("trace", model="pairs", text=TEXT, capture=[site], **body)
-        return found["tensors"][site]["data"][1] if site in found["tensors"] else found
+        reply = ask("trace", model="pairs", text=TEXT, capture=[site], **body)
+        return reply["tensors"][site]["data"][1] if site in reply["tensors"] else reply
 
     return trace
 
@@ -60,20 +60,20 @@ def test_cross_attention_is_shown_first_with_target_rows_and_source_columns(show
 def test_ones_own_translation_is_read_and_emptied_it_is_the_models_again(reader, answer):
     reader.open(**LINK)
     asked = reader.asks()
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.fill("#target", OWN)
     assert asked[-1]["target"] == OWN
     assert "".join(reader.target) == "<s>" + OWN.replace(" ", "·")
     assert "target=le+chat+dort" in reader.fragment
     assert not reader.page.locator("#translated").is_visible()
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.fill("#target", "")
     assert "target" not in asked[-1]
     assert "target=" not in reader.fragment
     assert reader.page.locator("#translated").is_visible()
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.fill("#target", OWN)
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.get_by_role("button", name="Back to the model’s").click()
     assert reader.page.input_value("#target") == ""
 

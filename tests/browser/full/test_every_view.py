@@ -35,12 +35,12 @@ def test_its_table_csv_and_json_hold_the_same_cells(reader, tmp_path, view):
         table = block.locator("tr").evaluate_all(
             "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
         )
-        # Statistics of each row stand beside the map of a long text: first in a table, last in CSV
+        # Statistics of each row are next to the map of a long text: first in a table, last in CSV
         n_columns = len(told["columns"])
         assert rows[0][1 : n_columns + 1] == table[0][-n_columns:] == told["columns"]
         for row, values in enumerate(told["values"]):
-            read = [float(cell) if cell else None for cell in rows[row + 1][1 : n_columns + 1]]
-            assert read == pytest.approx(values)
+            cells = [float(cell) if cell else None for cell in rows[row + 1][1 : n_columns + 1]]
+            assert cells == pytest.approx(values)
         for row, line in enumerate(table[1:]):
             assert [cell == "" for cell in line[-n_columns:]] == [
                 v is None for v in told["values"][row]

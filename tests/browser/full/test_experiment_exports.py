@@ -15,7 +15,7 @@ SIDES = {-1: "only in the first", 0: "in both", 1: "only in the second"}
 
 
 def numbers_in(nested):
-    """Every number of nested lists."""
+    """Return every number of nested lists."""
     if isinstance(nested, list):
         return [number for each in nested for number in numbers_in(each)]
     return [float(nested)] if isinstance(nested, (int, float)) else []

@@ -14,14 +14,17 @@ from tests.browser.experiments_page import (
 
 def test_every_experiment_is_drawn_on_a_phone_and_axe_finds_nothing(visit):
     reader = visit(width=390, height=844, color_scheme="dark", bypass_csp=True)
-    found = {}
+    by_experiment = {}
     for name in EXPERIMENTS:
         open_experiment(reader, name, **SHORT.get(name, {}))
         wider = reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
         violations = Axe().run(reader.page).response["violations"]
         if wider or violations:
-            found[name] = wider, [(v["id"], v["nodes"][0]["html"][:200]) for v in violations]
-    assert found == {}
+            by_experiment[name] = (
+                wider,
+                [(v["id"], v["nodes"][0]["html"][:200]) for v in violations],
+            )
+    assert by_experiment == {}
 
 
 def test_a_stream_that_breaks_off_keeps_what_was_drawn(visit):

@@ -15,7 +15,7 @@ def filling(reader):
 
 
 def press_word(reader, word):
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.locator("#chips .chip", has_text=re.compile(f"^·?{re.escape(word)}$")).click()
 
 
@@ -35,11 +35,11 @@ def test_the_keyboard_walks_the_words_and_enter_masks_them(filling):
     filling.page.keyboard.press("ArrowRight")
     word = filling.page.evaluate("document.activeElement.textContent").strip("·")
     assert filling.page.input_value("#text") == TEXT, "walking changes nothing"
-    with filling.reading_anew():
+    with filling.reading_again():
         filling.page.keyboard.press("Enter")
     assert filling.page.input_value("#text") == TEXT.replace(word, "[MASK]", 1)
     assert filling.page.evaluate("document.activeElement.textContent") == "[MASK]"
-    with filling.reading_anew():
+    with filling.reading_again():
         filling.page.keyboard.press("Enter")
     assert filling.page.input_value("#text") == TEXT
 
@@ -53,6 +53,6 @@ def test_a_guess_can_be_put_in_the_place_of_the_mask(reader, ask):
     reader.view.locator(".plot").focus()
     for _ in range(texts.index(piece)):
         reader.page.keyboard.press("ArrowDown")
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.keyboard.press("Enter")
     assert reader.page.input_value("#text") == MASKED.replace(" [MASK]", piece)

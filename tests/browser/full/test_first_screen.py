@@ -78,13 +78,13 @@ def test_another_model_brings_its_own_example_but_an_edited_text_stays(visit):
     reader = visit()
     reader.open()
     before = reader.page.input_value("#text")
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.select_option("#model", "fill")
     assert reader.page.input_value("#text") != before
     assert "[MASK]" in reader.page.input_value("#text")
     edited = "The cat [MASK] on the mat."
     reader.write(edited)
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.select_option("#model", "stories")
     assert reader.page.input_value("#text") == edited
     assert "no masks" in reader.page.locator("#text-note").text_content()

@@ -36,8 +36,8 @@ def shown(reader):
 
 def path(reader):
     """Return the tokens that the address keeps."""
-    found = re.search(r"generate_path=([\d.]*)", reader.fragment)
-    return [int(token) for token in found.group(1).split(".")] if found else []
+    match = re.search(r"generate_path=([\d.]*)", reader.fragment)
+    return [int(token) for token in match.group(1).split(".")] if match else []
 
 
 def wait_for_tokens(reader, count):

@@ -57,7 +57,9 @@ def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(reader_of_book)
     reader.page.mouse.move(x - 60, y - 30, steps=4)
     reader.page.mouse.up()
     reader.page.wait_for_url(lambda url: zoomed not in url)
-    before, after = ([int(n) for n in found.split(".")] for found in (zoomed, region_of(reader)[0]))
+    before, after = (
+        [int(n) for n in region.split(".")] for region in (zoomed, region_of(reader)[0])
+    )
     assert after[0] >= before[0]
     assert after[2] > before[2]
     assert after[1] - after[0] == before[1] - before[0]

@@ -1,4 +1,4 @@
-"""Positions as maps, as lines, as a rotation, scheme beside scheme, and by the twins' attention."""
+"""Positions as maps, lines and a rotation, two schemes at a time, and by the attention of twins."""
 
 import re
 
@@ -81,5 +81,5 @@ def test_nothing_is_wider_than_a_phone_and_axe_finds_nothing(visit, part):
     reader.open(text=TEXT, view="positions", positions_show=part)
     settle(reader)
     assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    found = Axe().run(reader.page).response["violations"]
-    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
+    violations = Axe().run(reader.page).response["violations"]
+    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in violations] == []

@@ -46,7 +46,7 @@ def test_further_answers_of_a_view_can_be_cancelled_too(reader):
 
 
 def press(reader, title):
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.locator("#examples button", has_text=title).click()
 
 

@@ -9,12 +9,12 @@ TEXT = "Once upon a time there was a little"
 @pytest.fixture
 def lens(ask):
     """Return the probabilities of the API's logit lens, by layer, position and rank."""
-    found = ask("trace", text=TEXT, capture=[], analyses=["logit_lens"])
-    return np.array(found["analyses"]["logit_lens"]["probabilities"]["data"])
+    answer = ask("trace", text=TEXT, capture=[], analyses=["logit_lens"])
+    return np.array(answer["analyses"]["logit_lens"]["probabilities"]["data"])
 
 
 def plain(text):
-    """Text without the marks that keep a token's direction to itself."""
+    """Return the text without the marks that keep a token's direction to itself."""
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
@@ -23,7 +23,7 @@ def percent(share):
 
 
 def lens_cell(reader, layer, position, layers, count):
-    """Return the middle of a cell of a lens of one line; the tokens stand above the layers."""
+    """Return the middle of a cell of a lens of one line; the tokens are above the layers."""
     return reader.cell(layer + 1, position, layers + 1, count)
 
 

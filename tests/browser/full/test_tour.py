@@ -67,5 +67,5 @@ def test_it_never_begins_by_itself_and_is_remembered(reader):
 def test_axe_finds_nothing_wrong_with_it(visit):
     reader = visit(bypass_csp=True)
     start(reader)
-    found = Axe().run(reader.page).response["violations"]
-    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
+    violations = Axe().run(reader.page).response["violations"]
+    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in violations] == []

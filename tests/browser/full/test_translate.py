@@ -12,9 +12,9 @@ def alignment(ask):
     """Return the API's alignment of two texts."""
 
     def align(**body):
-        found = ask("trace", **{"model": "pairs", "text": TEXT, **body}, analyses=["alignment"])
-        weights = found["analyses"]["alignment"]["weights"]["data"]
-        return found, weights
+        answer = ask("trace", **{"model": "pairs", "text": TEXT, **body}, analyses=["alignment"])
+        weights = answer["analyses"]["alignment"]["weights"]["data"]
+        return answer, weights
 
     return align
 
@@ -85,10 +85,10 @@ def test_ones_own_translation_stays_when_the_sentence_changes_and_the_page_says_
     shown.write(TEXT)
     assert note.text_content() == ""
     shown.write("the mat")
-    with shown.reading_anew():
+    with shown.reading_again():
         shown.page.fill("#target", "le tapis")
     assert note.text_content() == "", "it is written for this sentence"
     shown.write("a mat")
-    with shown.reading_anew():
+    with shown.reading_again():
         shown.page.get_by_role("button", name="Back to the model’s", exact=True).click()
     assert note.text_content() == ""

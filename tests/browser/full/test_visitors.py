@@ -26,7 +26,7 @@ def arrive(visit):
 
 
 def presses(reader):
-    """How often a mouse button or a finger was lifted."""
+    """Return how often a mouse button or a finger was lifted."""
     return reader.page.evaluate("window.presses ?? 0")
 
 

@@ -1,4 +1,4 @@
-"""The page for those who see it differently, or use the keyboard alone."""
+"""The page for those who see it differently, or use only the keyboard."""
 
 FOCUS = """() => {
   const node = document.activeElement;

@@ -1,4 +1,4 @@
-"""The pages beside the main one, and the page written to a file."""
+"""The pages other than the main one, and the page written to a file."""
 
 from playwright.sync_api import expect
 from typer.testing import CliRunner
@@ -53,7 +53,7 @@ def test_a_trace_written_to_a_page_is_drawn_without_a_network(new_context, tmp_p
     assert set(asked) <= {"file", "data", "blob"}
 
 
-# Until the first drawing, after which the overview of heads is loaded. What a cache answers has no
+# Until the first drawing, after which the overview of heads is loaded. An answer of a cache has no
 # size.
 N_REQUESTS = """() => {
     const requests = performance.getEntriesByType('resource');

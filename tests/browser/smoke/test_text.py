@@ -35,7 +35,7 @@ def test_typing_shows_the_tokens_that_the_model_reads(reader, ask):
 def test_an_example_fills_the_box_and_is_read(reader):
     reader.open(text="At first")
     button = reader.page.locator("#examples button").nth(1)
-    with reader.reading_anew():
+    with reader.reading_again():
         button.click()
     assert reader.page.input_value("#text") == button.get_attribute("data-text")
     assert button.get_attribute("aria-pressed") == "true"
@@ -98,7 +98,7 @@ def test_any_text_is_shown_as_text(reader, ask):
 def test_another_model_keeps_the_text(reader):
     reader.open(text="a little lamp", model="plain")
     for model in ("blanks", "pairs"):
-        with reader.reading_anew():
+        with reader.reading_again():
             reader.page.select_option("#model", model)
         assert reader.page.input_value("#text") == "a little lamp"
         assert f"model={model}" in reader.fragment
@@ -109,7 +109,7 @@ def test_a_damaged_model_is_named_and_another_can_be_chosen(reader):
     reader.open(text="a little light", model="damaged")
     assert "config.json" in reader.page.locator("#notice").text_content()
     assert reader.page.locator("#model option[value=damaged]").is_disabled()
-    with reader.reading_anew():
+    with reader.reading_again():
         reader.page.select_option("#model", "plain")
     assert not reader.page.locator("#notice").is_visible()
 
