@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.architectures [model_type ...]
 
-Each architecture has a process of its own, which saves the model and a tokenizer to a folder and
+Each architecture has its own process, which saves the model and a tokenizer to a folder and
 loads the folder. A type is *served* if the self-check proved its numbers, *refused* if loading
 gave a reason, and *not built* if its config cannot be made small by name.
 """
@@ -87,31 +87,31 @@ LISTED = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", 
 
 def shrunken(values):
     """Return a config's values with small sizes, ids in the vocabulary, and lists as short."""
-    found = {}
+    small = {}
     for name, value in values.items():
         if isinstance(value, dict):
             is_part = name.endswith("config") or name in ("encoder", "decoder")
-            found[name] = shrunken(value) if is_part else value
+            small[name] = shrunken(value) if is_part else value
         elif name in FIXED:
-            found[name] = FIXED[name]
+            small[name] = FIXED[name]
         elif name == "pad_token_id" and value is None:
-            found[name] = 1
+            small[name] = 1
         elif name == "attention_layers":
-            found[name] = ["global", "local"]
+            small[name] = ["global", "local"]
         elif name == "attention_types":
-            found[name] = [[["global", "local"], 1]]
+            small[name] = [[["global", "local"], 1]]
         elif name in SMALL and type(value) in (int, type(None)):
-            found[name] = SMALL[name]
+            small[name] = SMALL[name]
         elif name in LISTED and isinstance(value, list):
             kinds = list(dict.fromkeys(value))
-            found[name] = (kinds + kinds)[:LAYERS] if len(kinds) <= LAYERS else kinds[:LAYERS]
+            small[name] = (kinds + kinds)[:LAYERS] if len(kinds) <= LAYERS else kinds[:LAYERS]
         elif name.endswith("token_id") and isinstance(value, int):
-            found[name] = value % 300
+            small[name] = value % 300
         else:
-            found[name] = value
+            small[name] = value
     if "kv_lora_rank" in values and "num_key_value_heads" in values:
-        found["num_key_value_heads"] = found["num_attention_heads"]
-    return found
+        small["num_key_value_heads"] = small["num_attention_heads"]
+    return small
 
 
 def make(model_type, task, changes=None):
@@ -132,10 +132,10 @@ def make(model_type, task, changes=None):
             values = _clean(change(config_class().to_dict())) | (changes or {})
             config = config_class(**values)
             text = config.get_text_config()
-            for one in (config, text):
+            for settings in (config, text):
                 for part in ("pad_token_id", "eos_token_id", "bos_token_id"):
-                    if isinstance(value := getattr(one, part, None), list):
-                        setattr(one, part, value[0] % 300)
+                    if isinstance(value := getattr(settings, part, None), list):
+                        setattr(settings, part, value[0] % 300)
             if task == "seq2seq" and getattr(config, "decoder_start_token_id", None) is None:
                 config.decoder_start_token_id = 0
             config._attn_implementation = "eager"
@@ -175,11 +175,11 @@ def _count(kind, config):
     import torch
 
     with torch.device("meta"):
-        return sum(one.numel() for one in kind(copy.deepcopy(config)).parameters())
+        return sum(parameter.numel() for parameter in kind(copy.deepcopy(config)).parameters())
 
 
 def serve(model_type, task):
-    """Return the row of a type: its state, and what was found."""
+    """Return the row of a type: its state, and the result or the reason."""
     import torch
 
     torch.set_num_threads(1)
@@ -234,14 +234,14 @@ def _work(model_type, task, pipe):
 
 
 def every_type():
-    """Every model type with a language model, and its task."""
+    """Return every model type with a language model, and its task."""
     from transformers.models.auto import modeling_auto
 
-    found = {}
+    tasks = {}
     for task in ("seq2seq", "masked", "causal"):
         for model_type in getattr(modeling_auto, TASKS[task]):
-            found.setdefault(model_type, task)
-    return found
+            tasks.setdefault(model_type, task)
+    return tasks
 
 
 def page(rows):

@@ -4,7 +4,7 @@ A benchmark asks for the fixture `table` and adds a row for each promise about s
 
     table.add("Trace", "JSON, 32 tokens", "1.7 × the forward pass", "≤ 2 ×", is_met=True)
 
-The table tells a figure beside its target; what an assertion refuses lies well past the target,
+The table tells a figure next to its target; what an assertion refuses lies well past the target,
 because machines are shared.
 """
 
@@ -30,7 +30,7 @@ VERDICTS = {True: "met", False: "missed", None: ""}
 
 @dataclass(frozen=True)
 class Row:
-    """A measured figure beside its target."""
+    """A measured figure next to its target."""
 
     what: str
     measured: str

@@ -1,4 +1,4 @@
-"""A Hugging Face checkpoint with and without observers, beside the libraries that people use.
+"""A Hugging Face checkpoint with and without observers, compared with other libraries.
 
     make bench
 
@@ -53,7 +53,7 @@ def gpt2():
 
     def copy(implementation="eager", device="cpu"):
         first.to(device)
-        shared = {id(one): one for one in (*first.parameters(), *first.buffers())}
+        shared = {id(tensor): tensor for tensor in (*first.parameters(), *first.buffers())}
         made = deepcopy(first, shared)
         made.set_attn_implementation(implementation)
         return made

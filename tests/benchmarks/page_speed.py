@@ -1,4 +1,4 @@
-"""How fast the page paints, beside BertViz's `model_view` and `head_view` of the same weights.
+"""How fast the page paints, against BertViz's `model_view` and `head_view` of the same weights.
 
     make bench-page
 
@@ -51,7 +51,7 @@ WATCH = """
   addEventListener('keydown', () => { window.lastKey = performance.now(); }, true);
 """
 IS_STILL = "lastPaint > 0 && performance.now() - lastPaint > 1500"
-# What a cache answers has no size.
+# An answer of a cache has no size.
 N_REQUESTS = "1 + performance.getEntriesByType('resource').filter((r) => r.transferSize > 0).length"
 MOST_REQUESTS, MOST_REQUESTS_AGAIN = 40, 5
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
@@ -67,7 +67,7 @@ def url(tmp_path_factory):
 
 
 def save_twelve(folder):
-    """As many layers and heads as GPT-2 small has, of random weights."""
+    """Save a model of as many layers and heads as GPT-2 small has, of random weights."""
     torch.manual_seed(0)
     tokenizer = train_tokenizer([STORY] * 20, vocab_size=300)
     sizes = {"n_layers": 12, "n_heads": 12, "d_model": 96, "d_ff": 96, "max_tokens": 128}
@@ -94,9 +94,9 @@ def asked(url):
         for count in range(1, len(words)):
             body = {"model": model, "text": " ".join(words[:count])}
             body |= {"capture": ["*.self_attention.weights"]}
-            found = httpx.post(f"{url}/api/v1/trace", json=body).json()
-            if len(found["tokens"]) >= CASES[model]:
-                return found
+            answer = httpx.post(f"{url}/api/v1/trace", json=body).json()
+            if len(answer["tokens"]) >= CASES[model]:
+                return answer
         raise AssertionError("the story is too short")
 
     return trace
@@ -249,7 +249,7 @@ def test_it_paints_before_bertviz_does(chromium, url, asked, bertviz, served, mo
     folder, address = served
     for name, source in LIBRARIES.items():
         (folder / name).write_bytes((BENCH / source).read_bytes())
-    weights = [torch.tensor(found["data"]).unsqueeze(0) for found in trace["tensors"].values()]
+    weights = [torch.tensor(tensor["data"]).unsqueeze(0) for tensor in trace["tensors"].values()]
     tokens = [token["text"] for token in trace["tokens"]]
     times, sizes = {}, {}
     for view in ("model_view", "head_view"):

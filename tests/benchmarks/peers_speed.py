@@ -1,4 +1,4 @@
-"""A forward pass with all attention weights, beside the libraries that people use for it.
+"""A forward pass with all attention weights, compared with the libraries that people use.
 
     make bench
 
@@ -52,7 +52,7 @@ def test_forward_and_all_weights_beside_the_peers(table):
 
 
 def readers_of(gpt2):
-    """Everybody who can read the model, by name, and why the others cannot."""
+    """Return the libraries that can read the model, by name, and why the others cannot."""
     model = copy_gpt2(gpt2, **GPT2_SIZES).to(gpt2.device)
     readers: dict[str, Reader] = {OURS: captured_by(model)}
     missing: dict[str, str] = {}
@@ -80,8 +80,8 @@ def captured_by(model):
 
 def hugging_face(gpt2):
     def read(ids):
-        found = gpt2(ids, output_attentions=True, use_cache=False)
-        return Read(found.logits, found.attentions)
+        output = gpt2(ids, output_attentions=True, use_cache=False)
+        return Read(output.logits, output.attentions)
 
     return read
 
@@ -122,14 +122,14 @@ def nnsight(gpt2):
 
 @torch.no_grad()
 def assert_same(readers, ids):
-    """Everybody reads the same model: logits and weights agree."""
+    """Check that all libraries read the same model: logits and weights agree."""
     expected = readers[OURS](ids)
     assert len(expected.weights) == SIZES["n_layers"]
     for name, reader in readers.items():
-        found = reader(ids)
-        torch.testing.assert_close(found.logits, expected.logits, rtol=0, atol=1e-4, msg=name)
-        assert len(found.weights) == (0 if name == BARE else SIZES["n_layers"])
-        for mine, theirs in zip(expected.weights, found.weights, strict=False):
+        actual = reader(ids)
+        torch.testing.assert_close(actual.logits, expected.logits, rtol=0, atol=1e-4, msg=name)
+        assert len(actual.weights) == (0 if name == BARE else SIZES["n_layers"])
+        for mine, theirs in zip(expected.weights, actual.weights, strict=False):
             torch.testing.assert_close(theirs, mine, rtol=0, atol=1e-5, msg=name)
 
 
@@ -145,14 +145,14 @@ def measure(readers, ids, n_rounds):
 
 
 def on_the_cpu(work):
-    """Milliseconds of the processor, which what else runs on a machine does not add to."""
+    """Return milliseconds of the processor, to which other programs do not add."""
     began = time.process_time()
     work()
     return 1e3 * (time.process_time() - began)
 
 
 def on_the_gpu(work):
-    """Milliseconds between two events on the GPU, nothing else being under way."""
+    """Return the milliseconds between two events on the GPU, which does nothing else."""
     began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
     began.record()
@@ -163,7 +163,7 @@ def on_the_gpu(work):
 
 
 def tell(table, where, times, missing):
-    """Add a row for everybody, with how many times our own time they take."""
+    """Add a row for each library, with its time as a multiple of ours."""
     section = f"Forward and all weights, GPT-2 small's shape, {where}"
     for name, taken in times.items():
         table.add(section, name, f"{taken:.0f} ms, {taken / times[OURS]:.2f} ×")

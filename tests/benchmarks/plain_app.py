@@ -38,11 +38,11 @@ class Question(BaseModel):
 
 def answer(text: str) -> bytes:
     """Return the default trace as JSON."""
-    found = trace(checkpoint, text, capture=[*CAPTURE, "logits"])
-    arrays = {**found.tensors, **next_token(found)}
+    traced = trace(checkpoint, text, capture=[*CAPTURE, "logits"])
+    arrays = {**traced.tensors, **next_token(traced)}
     del arrays["logits"]
     tensors = {name: {"axes": array.axes, "data": array.data} for name, array in arrays.items()}
-    body = {"tokens": [asdict(token) for token in found.tokens], "tensors": tensors}
+    body = {"tokens": [asdict(token) for token in traced.tokens], "tensors": tensors}
     return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

@@ -96,7 +96,7 @@ def test_sixteen_bits_and_a_triangle_make_a_trace_small(services: Services, tabl
 
 
 def measure(answer, form):
-    """Megabytes, and the fewest seconds of some rounds."""
+    """Return the megabytes, and the fewest seconds of some rounds."""
     times = []
     for _ in range(N_ROUNDS):
         began = time.perf_counter()

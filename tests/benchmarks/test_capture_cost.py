@@ -63,7 +63,7 @@ def test_capturing_costs_little_beside_the_pass(table, name):
 
 @torch.inference_mode()
 def measure(model, ids, n_rounds):
-    """Median seconds of the processor for a pass with nothing, one layer and all captured."""
+    """Return the median processor seconds of a pass with nothing, one layer and all captured."""
     times: dict[str, list[float]] = {what: [] for what in SITES}
     for _ in range(n_rounds + 1):
         for what, site in SITES.items():

@@ -37,7 +37,7 @@ print(peak() - before)
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Documents of words that are as frequent as Zipf's law has them, in sentences."""
+    """Write documents of sentences whose words are as frequent as Zipf's law has them."""
     rng = random.Random(0)
     letters = "etaoinshrdlcum"
     words = ["".join(rng.choices(letters, k=rng.randint(2, 9))) for _ in range(8_000)]

@@ -16,7 +16,7 @@ N_CHECKS = 20_000
 
 
 async def typical_seconds(engine):
-    """From asking on the event loop to the answer of work that takes no time, there again."""
+    """Return the median seconds from asking on the event loop to the answer of empty work."""
     took = []
     for _ in range(N_REQUESTS):
         began = time.perf_counter()

@@ -63,7 +63,7 @@ def test_all_layers_together_cost_little(table, everything_on):
 
 
 async def measure(apps):
-    """Milliseconds of one request by application, side by side, the median of many rounds."""
+    """Return the median milliseconds of one request by application, by turns."""
     rounds = {name: [] for name in apps}
     for _ in range(N_ROUNDS):
         for name, app in apps.items():

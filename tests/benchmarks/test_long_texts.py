@@ -5,7 +5,7 @@
     HEADLIGHT_LONG=32768 make bench    # longer, too, and a whole book
 
 The kernel and the blocks run by turns, and their processor time is taken. Memory is the greatest
-that the process had (VmHWM), in a process of its own for each length. The default lengths take two
+that the process had (VmHWM), in a new process for each length. The default lengths take two
 minutes, 32,768 six more.
 """
 
@@ -63,7 +63,7 @@ class Peak:
 
 
 def greatest_memory():
-    """VmHWM in kB."""
+    """Return VmHWM in kB."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0])
 
@@ -74,7 +74,7 @@ def layer(n_tokens, n_heads=12):
 
 
 def memory_of(n_tokens):
-    """Return the further megabytes of everything of a layer, in a process of its own."""
+    """Return the megabytes that everything of a layer adds to a new process."""
     module = "tests.benchmarks.test_long_texts"
     program = f"import {module} as m; print(m.measured_memory({n_tokens}))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
@@ -117,7 +117,7 @@ def test_one_layer(table, n_tokens):
         table.add(section, what, f"{ratio:.2f} × the kernel", f"≤ {target} ×", ratio <= target)
         assert ratio <= SLACK * target
     if limit := MEGABYTES.get(n_tokens):
-        what = f"one layer of 12 × 64, {n_tokens:,} tokens, everything: further memory"
+        what = f"one layer of 12 × 64, {n_tokens:,} tokens, everything: more memory"
         megabytes = memory_of(n_tokens)
         table.add(section, what, f"{megabytes:.0f} MB", f"≤ {limit} MB", megabytes <= limit)
 
@@ -156,9 +156,9 @@ def test_twelve_layers(table, n_tokens):
     ]
 
     def observe():
-        with watching(Watch(resolution=128, queries=(9,))), model.capture_sites(sites) as found:
+        with watching(Watch(resolution=128, queries=(9,))), model.capture_sites(sites) as captured:
             model(ids, has_logits=False)
-        assert len(found) == len(sites)
+        assert len(captured) == len(sites)
 
     with torch.inference_mode():
         model(ids[:, :64], has_logits=False)
@@ -186,9 +186,9 @@ def test_the_overview_of_a_book(table):
     ]
 
     def overview():
-        with watching(Watch(resolution=256, keeps=True)), model.capture_sites(sites) as found:
+        with watching(Watch(resolution=256, keeps=True)), model.capture_sites(sites) as captured:
             model(ids, has_logits=False)
-        assert len(found) == len(sites)
+        assert len(captured) == len(sites)
 
     with torch.inference_mode():
         model(ids[:, :64], has_logits=False)

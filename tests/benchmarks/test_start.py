@@ -18,7 +18,7 @@ def test_the_server_is_ready_within_seconds(table):
 
 
 def start(*options):
-    """Seconds from the command until it is ready, and seconds of computing from start to end."""
+    """Return the seconds until the server is ready, and those of computing from start to end."""
     began, used = time.perf_counter(), computing()
     # An installed package has its bytecode; a shell may forbid to write that of a checkout.
     with serving("--log-level", "error", *options, environment={"PYTHONDONTWRITEBYTECODE": ""}):
@@ -27,6 +27,6 @@ def start(*options):
 
 
 def computing():
-    """Seconds that processes started from here, and ended, have computed."""
+    """Return the seconds that processes started from here, and ended, have computed."""
     usage = os.times()
     return usage.children_user + usage.children_system

@@ -1,4 +1,4 @@
-"""How long 20 generated tokens take alone, beside 16 clients that trace, and in a mix of 64.
+"""How long 20 generated tokens take without and with 16 clients that trace, and in a mix of 64.
 
 make bench
 """
@@ -25,7 +25,7 @@ def generate(text):
 
 
 async def seconds_of_a_stream(address, text):
-    """From the request to the last event."""
+    """Return the seconds from the request to the last event."""
     async with connected(address) as client:
         began = time.perf_counter()
         client.writer.write(generate(text))
@@ -35,7 +35,7 @@ async def seconds_of_a_stream(address, text):
         return time.perf_counter() - began
 
 
-async def beside(address, n_clients):
+async def with_clients(address, n_clients):
     """Return the seconds of some streams, one after another, while others trace or cut texts."""
     texts = sentences()
     n_others = max(0, n_clients - 6) if n_clients >= 64 else n_clients
@@ -60,20 +60,20 @@ async def beside(address, n_clients):
         work += [stream() for _ in range(4)] + [look()]
     others = [asyncio.ensure_future(each) for each in work]
     await asyncio.sleep(0.5)
-    found = [await seconds_of_a_stream(address, "Once upon a time") for _ in range(N_ROUNDS)]
+    seconds = [await seconds_of_a_stream(address, "Once upon a time") for _ in range(N_ROUNDS)]
     for other in others:
         other.cancel()
-    return found
+    return seconds
 
 
 @pytest.mark.parametrize("n_clients", TARGET_SECONDS)
-def test_a_stream_has_its_turn_beside_many_traces(table, n_clients):
+def test_a_stream_has_its_turn_among_many_traces(table, n_clients):
     with serving(CACHE_BYTES=0) as server:
-        seconds = asyncio.run(beside(server.address, n_clients))
+        seconds = asyncio.run(with_clients(server.address, n_clients))
     target = TARGET_SECONDS[n_clients]
     table.add(
         "Streams",
-        f"{N_TOKENS} tokens beside {n_clients} clients",
+        f"{N_TOKENS} tokens with {n_clients} clients",
         f"median {median(seconds):.2f} s, longest {max(seconds):.2f} s",
         f"≤ {target:g} s",
         median(seconds) <= target,

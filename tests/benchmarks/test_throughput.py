@@ -2,7 +2,7 @@
 
     make bench
 
-The server runs in a process of its own, as it does for others; this one only asks. Every sentence
+The server runs in another process, as it does for others; this one only asks. Every sentence
 is asked once, so none is answered from the cache, which is turned off besides.
 """
 
@@ -51,9 +51,9 @@ class Client:
         """Return the body of the answer."""
         self.writer.write(request)
         head = await self.reader.readuntil(b"\r\n\r\n")
-        found = re.search(rb"content-length: (\d+)", head)
-        assert found, head
-        body = await self.reader.readexactly(int(found.group(1)))
+        length = re.search(rb"content-length: (\d+)", head)
+        assert length, head
+        body = await self.reader.readexactly(int(length.group(1)))
         assert head.startswith(b"HTTP/1.1 200"), body
         return body
 
@@ -84,7 +84,7 @@ def post(text, accept):
 
 
 def sentences():
-    """Sentences of 6 to 20 words, in all likelihood all different; the same in every run."""
+    """Yield sentences of 6 to 20 words, almost surely all different; the same in every run."""
     chance = random.Random(7)
     for _ in itertools.count():
         yield " ".join(chance.choices(WORDS, k=chance.randint(6, 20))).capitalize() + "."
@@ -99,7 +99,7 @@ class Load:
 
 
 async def measure(address, texts, n_clients, count, form="JSON"):
-    """Answers a second if so many clients ask, each as soon as it is answered."""
+    """Return the answers a second if so many clients ask, each as soon as it is answered."""
     requests = (post(text, FORMS[form]) for text in itertools.islice(texts, count))
 
     async def work():
@@ -180,13 +180,13 @@ def test_two_workers_answer_more_than_one(table):
     if (os.cpu_count() or 1) < N_WORKERS:
         pytest.skip("one core")
     texts, rounds = sentences(), []
-    with serving(**ALONE) as one, serving("--workers", str(N_WORKERS), **ALONE) as several:
+    with serving(**ALONE) as single, serving("--workers", str(N_WORKERS), **ALONE) as several:
         for _ in range(100):
             several.is_ready()  # each request may meet another worker
         for _ in range(1 + N_ROUNDS):
             rates = [
                 asyncio.run(measure(each.address, texts, N_CLIENTS, N_TOGETHER, "safetensors"))
-                for each in (one, several)
+                for each in (single, several)
             ]
             rounds.append(rates)
     rates = [more for _, more in rounds[1:]]
@@ -211,7 +211,7 @@ def test_a_trace_that_was_asked_before_costs_no_pass(table, form):
 
 
 async def ask_again(address, accept):
-    """Milliseconds for traces that are new, and for one that is not; medians."""
+    """Return the median milliseconds for traces that are new, and for one that is not."""
     texts = sentences()
     new = [post(text, accept) for text in itertools.islice(texts, 20)]
     async with connected(address) as client:

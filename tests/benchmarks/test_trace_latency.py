@@ -93,7 +93,7 @@ def test_a_default_trace_takes_about_two_forward_passes(client, table):
 
 
 def measure(client, forward):
-    """Median milliseconds of the forward pass and of a default trace in each form."""
+    """Return the median milliseconds of the forward pass and of a default trace in each form."""
     times: dict[str, list[float]] = {"forward": [], **{form: [] for form in FORMS}}
     for _ in range(N_ROUNDS):
         times["forward"].append(1e3 * asyncio.run(client.services.engine.run(forward)))

@@ -117,11 +117,11 @@ class Trip:
         files = Counter(file for file, _ in calls)
         lines = [
             f"{len(files)} files, {len(set(calls))} functions, {len(calls)} calls, {moves} moves",
-            *(f"{len(found):5} calls in thread {name}" for name, found in self.calls.items()),
+            *(f"{len(made):5} calls in thread {name}" for name, made in self.calls.items()),
         ]
         if lists_files:
             for file, count in sorted(files.items()):
-                functions = sorted({name for found, name in calls if found == file})
+                functions = sorted({name for path, name in calls if path == file})
                 lines.append(f"{count:5} {file}: {', '.join(functions)}")
         return "\n".join(lines)
 
