@@ -194,7 +194,7 @@ def running(
         builder: as `find_builder` names it.
         tag: of the image.
         models: a folder that is mounted at /models, to be read only.
-        environment: further variables.
+        environment: more variables.
     """
     port, name = free_port(), f"headlight-test-{uuid4().hex[:8]}"
     environment = dict(environment or {})
