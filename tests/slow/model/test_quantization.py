@@ -1,4 +1,4 @@
-"""Quantization beside PyTorch's own observer, which takes seconds to import."""
+"""Quantization compared with PyTorch's own observer, which takes seconds to import."""
 
 import pytest
 import torch
@@ -20,6 +20,6 @@ def test_scales_and_zero_points_are_those_of_pytorchs_observer(bits):
     )
     observer(matrix)
     scales, zero_points = observer.calculate_qparams()
-    found = quantize(matrix, bits)
-    torch.testing.assert_close(found.scales, scales, rtol=1e-6, atol=0)
-    assert found.zero_points.int().equal(zero_points.int())
+    quantized = quantize(matrix, bits)
+    torch.testing.assert_close(quantized.scales, scales, rtol=1e-6, atol=0)
+    assert quantized.zero_points.int().equal(zero_points.int())

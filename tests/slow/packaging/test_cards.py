@@ -35,7 +35,7 @@ def test_a_card_tells_what_the_weights_give(name):
         assert measured[figure] == near, figure
 
 
-# `headlight evaluate` counts the tokens of each expert for models of the recipe stories alone.
+# `headlight evaluate` counts the tokens of each expert only for models of the recipe stories.
 ROUTED = [
     name
     for name in MODELS
@@ -45,13 +45,13 @@ ROUTED = [
 
 @pytest.mark.parametrize("name", ROUTED)
 def test_a_card_says_of_every_expert_what_it_takes(name):
-    found = read_card(ZOO / name / "CARD.md").expert_tokens
+    tokens = read_card(ZOO / name / "CARD.md").expert_tokens
     checkpoint = load(ZOO / name)
     moe = checkpoint.config.moe
     command = read_card(ZOO / name / "CARD.md").training["evaluation"]
-    assert all(f"--corpus {file}" in command for file in found["text"])
-    assert list(found["layers"]) == [f"decoder.layers.{layer}" for layer in moe.layers]
-    for experts in found["layers"].values():
+    assert all(f"--corpus {file}" in command for file in tokens["text"])
+    assert list(tokens["layers"]) == [f"decoder.layers.{layer}" for layer in moe.layers]
+    for experts in tokens["layers"].values():
         assert len(experts) == moe.n_experts
         assert sum(expert["share"] for expert in experts) == pytest.approx(moe.top_k, abs=1e-3)
         assert all(0 < len(expert["tokens"]) <= 12 for expert in experts)

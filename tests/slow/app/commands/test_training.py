@@ -1,4 +1,4 @@
-"""`headlight train` in processes of its own: stopped, killed, and several at once."""
+"""`headlight train` in new processes: stopped, killed, and several at once."""
 
 import json
 import os
@@ -55,8 +55,8 @@ def small_translator():
     Path("small.yaml").write_text(SMALL_TRANSLATOR)
     nouns = {"cat": "chat", "dog": "chien", "king": "roi", "tree": "arbre"}
     pairs = [
-        f"the {one} number {n} sees the {other}\tle {nouns[one]} {n} voit le {nouns[other]}\n"
-        for n, (one, other) in enumerate([*product(nouns, nouns)] * 5)
+        f"the {first} number {n} sees the {second}\tle {nouns[first]} {n} voit le {nouns[second]}\n"
+        for n, (first, second) in enumerate([*product(nouns, nouns)] * 5)
     ]
     Path("pairs.tsv").write_text("".join(pairs))
     return ["--corpus", "pairs.tsv", "--config", "small.yaml"]
@@ -91,7 +91,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def start_process():
-    """Start Python as a person does, in a process of its own: ``start_process("-m", …)``."""
+    """Start Python as a person does, in a new process: ``start_process("-m", …)``."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments):

@@ -97,7 +97,7 @@ def test_hostile_folders_are_refused_when_the_server_starts(checkpoints, tmp_pat
         spoil(tmp_path / name)
     with serving("--device", "cpu", MODELS_DIR=tmp_path) as server:
         listed = server.client.get("/api/v1/models").json()
-        assert {one["id"] for one in listed["unavailable"]} == set(names)
+        assert {entry["id"] for entry in listed["unavailable"]} == set(names)
         assert ask(server, "sound").status_code == 200
         server.process.terminate()
         assert server.process.wait(STOP_SECONDS) == 0
@@ -151,7 +151,7 @@ def test_a_new_folder_that_hangs_is_named_and_stops_nothing(checkpoints, tmp_pat
         listed = clients.submit(server.client.get, "/api/v1/models")
         assert ask(server, "sound").status_code == 200
         assert server.client.get("/healthz", timeout=2).status_code == 200
-        named = {one["id"]: one["reason"] for one in listed.result().json()["unavailable"]}
+        named = {entry["id"]: entry["reason"] for entry in listed.result().json()["unavailable"]}
         assert "cannot be read within 2 s" in named["hanging"]
         server.process.terminate()
         assert server.process.wait(STOP_SECONDS) == 0

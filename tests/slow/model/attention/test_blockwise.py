@@ -15,13 +15,13 @@ ROUNDED = dict.fromkeys(("context", "max_map", "logsumexp"), 1e-6)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_thousand_tokens_differ_from_the_whole_matrix_by_rounding(kind):
-    one = case(kind, N, n_heads=2, d_head=64, n_rows=2 if kind == "padding" else 1, spread=1)
+    sample = case(kind, N, n_heads=2, d_head=64, n_rows=2 if kind == "padding" else 1, spread=1)
     with torch.inference_mode(), watching(Watch(resolution=256, queries=QUERIES)):
-        out, found = blockwise_attention(
-            one.queries, one.keys, one.values, one.terms, tuple(OBSERVED_AXES)
+        out, statistics = blockwise_attention(
+            sample.queries, sample.keys, sample.values, sample.terms, tuple(OBSERVED_AXES)
         )
-    expected = {"context": context(one), **observed(one, QUERIES, 256)}
+    expected = {"context": context(sample), **observed(sample, QUERIES, 256)}
     for name, bound in {"context": 1e-6, **BOUNDS}.items():
         allowed = bound + ROUNDED.get(name, 0) * expected[name].abs()
-        far = (({"context": out} | found)[name].double() - expected[name]).abs()
+        far = (({"context": out} | statistics)[name].double() - expected[name]).abs()
         assert bool((far <= allowed).all()), (name, (far - allowed).max().item())

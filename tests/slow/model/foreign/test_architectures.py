@@ -117,8 +117,8 @@ def untouched(name):
 
 def read(model, *sites, text=TEXT, target=TARGET, **options):
     targets = [target] if model.config.kind == "encoder-decoder" else None
-    found = model.read([text], targets, sites=sites, **options)
-    return {site: tensor[0] for site, tensor in found.items()}
+    tensors = model.read([text], targets, sites=sites, **options)
+    return {site: tensor[0] for site, tensor in tensors.items()}
 
 
 def run(module, model, **options):
@@ -160,7 +160,7 @@ def test_weights_are_exactly_those_that_transformers_returns(model, eager, whole
             for path in paths(model)
             if path.startswith(f"{stack}.") and path.endswith(f"{kind}_attention")
         ]
-        tensors = [one for one in given or () if isinstance(one, torch.Tensor)]
+        tensors = [tensor for tensor in given or () if isinstance(tensor, torch.Tensor)]
         assert not tensors or len(tensors) == len(sites)
         for site, weights in zip(sites, tensors, strict=False):
             assert torch.equal(whole[site], weights[0]), site
@@ -194,7 +194,7 @@ def test_a_head_that_is_off_equals_a_zeroed_slice(model, eager):
     path = paths(model)[0]
     stack, _, layer, _ = path.split(".")
     off = HeadAblation(heads=(1,), layer=int(layer), where=stack)
-    found = read(model, "logits", interventions=[off])["logits"]
+    actual = read(model, "logits", interventions=[off])["logits"]
     width = model.points.hook_points[f"{path}.context"].sizes["d_head"]
     names = {id(module): name for name, module in model.module.named_modules()}
     projection = eager.get_submodule(names[id(model.named.projections[path])])
@@ -209,7 +209,7 @@ def test_a_head_that_is_off_equals_a_zeroed_slice(model, eager):
     handle.remove()
     if name_is_shared(model):  # one module is called for every layer
         pytest.skip("the layers share one projection")
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6 * scale_of(expected))
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6 * scale_of(expected))
 
 
 def name_is_shared(model):
@@ -224,9 +224,9 @@ def test_an_expert_that_is_off_is_never_chosen(model, whole):
     site = f"decoder.layers.{layer}.experts.expert_indices"
     favourite = int(whole[site].flatten().bincount().argmax())
     off = ExpertAblation(experts=(favourite,), layer=layer)
-    found = read(model, site, interventions=[off])[site]
+    chosen = read(model, site, interventions=[off])[site]
     assert (whole[site] == favourite).any()
-    assert not (found == favourite).any()
+    assert not (chosen == favourite).any()
 
 
 def test_the_lens_of_the_last_layer_is_the_prediction(model, whole):
@@ -259,19 +259,19 @@ def test_padded_rows_are_what_they_are_alone(model):
     together = model.read([TEXT, TEXT[:6]], pairs, sites=sites)
     alone = read(model, *sites, text=TEXT[:6], target=TARGET[:3])
     for site, expected in alone.items():
-        found = together[site][1][tuple(slice(size) for size in expected.shape)]
+        actual = together[site][1][tuple(slice(size) for size in expected.shape)]
         limit = 1e-5 * scale_of(expected)
-        torch.testing.assert_close(found, expected, rtol=0, atol=limit)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=limit)
 
 
 def test_rows_sum_to_one_in_bfloat16(name):
     module = build(name).to(torch.bfloat16)
     model = serve_module(module, TASKS[name], name)
     sites = [f"{path}.{part}" for path in paths(model) for part in ("weights", "sink")]
-    found = read(model, *(site for site in sites if site in model.points.hook_points))
+    captured = read(model, *(site for site in sites if site in model.points.hook_points))
     for path in paths(model):
-        rows = found[f"{path}.weights"].double().sum(dim=-1)
-        rows += found.get(f"{path}.sink", torch.zeros(())).double()
+        rows = captured[f"{path}.weights"].double().sum(dim=-1)
+        rows += captured.get(f"{path}.sink", torch.zeros(())).double()
         torch.testing.assert_close(rows, torch.ones_like(rows), rtol=0, atol=1e-5)
 
 
@@ -292,8 +292,8 @@ def test_four_threads_never_mix_in_four_hundred_passes(name, model):
         text, off = cases[number]
         for turn in range(100):
             wanted = sites if turn % 2 else ["logits"]
-            found = read(model, *wanted, text=text, interventions=off)
-            for site, tensor in found.items():
+            captured = read(model, *wanted, text=text, interventions=off)
+            for site, tensor in captured.items():
                 limit = 1e-5 * scale_of(expected[number][site])
                 if float((tensor - expected[number][site]).abs().max()) > limit:
                     wrong.append(site)

@@ -53,12 +53,12 @@ def alone(tmp_path_factory):
 def test_both_hold_the_same_after_every_exchange(seen):
     for each in seen:
         assert each["size"] == 2
-        found = each["exchanged"]
-        assert found["sums"] == [3.0, 20.0]
-        assert found["any"] == [False, True, True, True]
-        assert found["first"] == "of 0"
+        exchanged = each["exchanged"]
+        assert exchanged["sums"] == [3.0, 20.0]
+        assert exchanged["any"] == [False, True, True, True]
+        assert exchanged["first"] == "of 0"
         full = [[[number] * 3] * 2 for number in (3.0, 5.0, 0.0)]
-        assert found["gradients"] == [full[0], full[1], None, full[2]]
+        assert exchanged["gradients"] == [full[0], full[1], None, full[2]]
 
 
 @pytest.mark.timeout(600)
@@ -76,10 +76,10 @@ def test_both_hold_the_same_after_every_exchange(seen):
 def test_two_processes_have_the_loss_curve_of_one(seen, alone, run, tolerance):
     expected = alone[run]
     for each in seen:
-        found = each["curves"][run]
+        curve = each["curves"][run]
         for name in ("loss", "balance_loss", "valid_loss"):
-            assert found[name] == pytest.approx(expected[name], abs=tolerance), name
-        assert found["tokens"] == expected["tokens"]
+            assert curve[name] == pytest.approx(expected[name], abs=tolerance), name
+        assert curve["tokens"] == expected["tokens"]
     assert len(expected["loss"]) == 6
     assert len(expected["valid_loss"]) == 2
     assert expected["loss"][-1] != expected["loss"][0]

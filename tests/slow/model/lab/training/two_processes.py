@@ -106,7 +106,7 @@ def exchanged(processes):
 
 
 def stopped(out, processes):
-    """Whether a run ends, and where, when a signal reaches the second process alone."""
+    """Return if and where a run ends when a signal reaches only the second process."""
 
     def listen(report):
         if report.step == 3 and processes.rank == 1:
@@ -136,7 +136,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     folder = Path(sys.argv[1])
     with join(torch.device("cpu")) as together:
-        # Each process has a folder of its own, to see which of them writes.
+        # Each process has its own folder, to see which of them writes.
         out = folder / str(together.rank)
         seen = {
             "size": together.size,
