@@ -2,7 +2,7 @@
  * Arithmetic on plain arrays: matrices, probability distributions, and rotations of pairs of
  * dimensions.
  *
- * Rotations are recomputed from the formula alone, so that captured values can be checked. A pair
+ * Rotations are recomputed only from the formula, so that captured values can be checked. A pair
  * (a, b) rotated by an angle θ is
  *
  *     ⎡ cos θ   sin θ⎤ ⎡a⎤
@@ -31,7 +31,7 @@ export function largestIn({ columns, data }) {
  * The value at the end of the colours: a few strong cells, the first token's above all, would leave all
  * others pale.
  * @param {Float64Array} values
- * @param {number} part of the positive ones that have a colour of their own
+ * @param {number} part of the positive values that the colours tell apart
  */
 export function ceilingOf(values, part) {
   const positive = values.filter((value) => value > 0).sort();
@@ -184,7 +184,7 @@ export function turned(vector, angles, pairs = pairsOf(vector.length)) {
 }
 
 /**
- * Rows that were turned here beside rows that were captured.
+ * Compare rows that were rotated here with rows that were captured.
  * @param {Matrix} before
  * @param {Matrix} after
  * @param {{shift: number, angles: (position: number) => Float64Array, pairs?: Pairs}} by the row `position` of `before` becomes `position + shift` of `after`

@@ -10,7 +10,7 @@ import { layersWith } from './trace.js';
 
 /** @import { NamedArray, Token, Trace } from './trace.js' */
 
-/** @typedef {'source'|'target'} Side the text that was given, or the one that a decoder reads beside it */
+/** @typedef {'source'|'target'} Side the text that was given, or the one that a decoder reads in addition */
 
 /**
  * @typedef {Object} Place
@@ -147,7 +147,7 @@ export function tokensOf(trace, side) {
 }
 
 /**
- * Does this model see both ways and say what stands at each place, instead of what comes next?
+ * Return true if the model sees both ways: it predicts the token at each position, not the next.
  * @param {{card?: {kind: string}}} trace
  */
 export function isFilling({ card }) {
@@ -236,7 +236,7 @@ export function labelsExplained() {
   return Object.values(TITLES).map(([title, , help]) => [capitalised(title), capitalised(help)]);
 }
 
-/** @typedef {{names: string[], labels: ArrayLike<number>, scores: NamedArray, queries: ArrayLike<number>}} FoundLabels in the API's order */
+/** @typedef {{names: string[], labels: ArrayLike<number>, scores: NamedArray, queries: ArrayLike<number>}} Labelling in the API's order */
 
 /** Labels that say which keys a head looks at; the others say how its weights spread. */
 const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
@@ -255,12 +255,12 @@ export function labelOf(id) {
  */
 export function labelledHeads(trace, place) {
   return weightsAt(place, trace).map(({ layer, site }) => {
-    const found = foundAt(trace, site);
+    const labelling = labellingAt(trace, site);
     const profiles = trace.card?.head_labels?.[pathOf(site)];
     const heads = Array.from({ length: trace.tensors[site].shape[0] }, (_, head) => ({
       layer,
       head,
-      ...labelIn(found, head),
+      ...labelIn(labelling, head),
       profile: profiles ? profileIn(profiles[head]) : null,
     }));
     return { layer, heads };
@@ -279,9 +279,9 @@ function profileIn(scores = {}) {
  * The analysis of the attention with these weights; null if it was not requested.
  * @param {Trace} trace
  * @param {string} site
- * @returns {FoundLabels|null}
+ * @returns {Labelling|null}
  */
-function foundAt({ analyses }, site) {
+function labellingAt({ analyses }, site) {
   const labels = analyses.head_labels;
   const path = pathOf(site);
   if (!labels?.[`${path}.label`]) return null;
@@ -296,14 +296,14 @@ function foundAt({ analyses }, site) {
   };
 }
 
-/** @param {FoundLabels|null} found @param {number} head */
-function labelIn(found, head) {
-  if (!found) return { label: null, score: null };
-  const index = found.labels[head];
-  const nScores = found.scores.shape[1];
+/** @param {Labelling|null} labelling @param {number} head */
+function labelIn(labelling, head) {
+  if (!labelling) return { label: null, score: null };
+  const index = labelling.labels[head];
+  const nScores = labelling.scores.shape[1];
   return {
-    label: labelOf(found.names[index]),
-    score: index < nScores ? found.scores.data[head * nScores + index] : null,
+    label: labelOf(labelling.names[index]),
+    score: index < nScores ? labelling.scores.data[head * nScores + index] : null,
   };
 }
 
@@ -316,22 +316,22 @@ function labelIn(found, head) {
  */
 export function strongestHeads(trace, place) {
   const layers = weightsAt(place, trace)
-    .map(({ layer, site }) => ({ layer, found: foundAt(trace, site) }))
-    .flatMap(({ layer, found }) => (found ? [{ layer, found }] : []));
-  const names = layers[0]?.found.names ?? [];
+    .map(({ layer, site }) => ({ layer, labelling: labellingAt(trace, site) }))
+    .flatMap(({ layer, labelling }) => (labelling ? [{ layer, labelling }] : []));
+  const names = layers[0]?.labelling.names ?? [];
   return names.flatMap((id, index) => {
     const best = LOOKS_AT.includes(id) ? strongest(layers, index) : null;
     return best ? [{ ...labelOf(id), ...best }] : [];
   });
 }
 
-/** @param {{layer: number, found: FoundLabels}[]} layers @param {number} index */
+/** @param {{layer: number, labelling: Labelling}[]} layers @param {number} index */
 function strongest(layers, index) {
   /** @type {{layer: number, head: number, score: number, queries: number}|null} */
   let best = null;
   for (const {
     layer,
-    found: { labels, scores, queries },
+    labelling: { labels, scores, queries },
   } of layers) {
     const [nHeads, nScores] = scores.shape;
     for (let head = 0; head < nHeads; head += 1) {
@@ -365,8 +365,8 @@ export function profileInWords({ profile }) {
 }
 
 /**
- * Does the model have a profile, so that heads sorted by label stand under the first one over many
- * sentences instead of the one in this text?
+ * Return true if the model has a profile. Sorting by label then uses a head's first label over many
+ * sentences, not its label in this text.
  * @param {{heads: Pick<LabelledHead, 'profile'>[]}[]} layers
  */
 export function hasProfiles(layers) {
@@ -393,9 +393,9 @@ export function arranged(layers, order) {
     .map((head) => ({ head, ...(isProfiled ? firstOf(head) : inText(head)) }));
   const ids = [...new Set(all.map(({ id }) => id))].sort((a, b) => rankOf(a) - rankOf(b));
   return ids.map((id) => {
-    const found = all.filter((one) => one.id === id).sort((a, b) => b.score - a.score);
+    const entries = all.filter((entry) => entry.id === id).sort((a, b) => b.score - a.score);
     const { title, help } = id === NO_LABEL ? UNLABELLED : labelOf(id);
-    const heads = found.map(({ head }) => head);
+    const heads = entries.map(({ head }) => head);
     return { title, help: `${title}, ${counted(heads.length, 'head')}: ${help}`, heads };
   });
 }

@@ -49,7 +49,7 @@ export {};
  * @property {number} vocab_size
  * @property {number} max_tokens
  * @property {number} [trained_tokens] the longest text of its training
- * @property {number} [longest_text] tokens that it reads for maps alone
+ * @property {number} [longest_text] tokens that it reads only for maps
  * @property {boolean} [is_endless] whether it reads texts of any length
  * @property {string} positional
  * @property {number} n_kv_heads

@@ -145,7 +145,7 @@ const INVISIBLE = new Map([
   ['\ufeff', 'BOM'],
 ]);
 
-/** These join the letters or pictures beside them: inside a longer token they do their work. */
+/** Joiners act on the letters or pictures next to them, so inside a longer token they stay. */
 const JOINERS = /^[\u034f\u200c\u200d\ufe0e\ufe0f]$/;
 const ISOLATE = ['\u2068', '\u2069'];
 
@@ -156,17 +156,17 @@ const ISOLATE = ['\u2068', '\u2069'];
  */
 export function visible(text) {
   const characters = [...text];
-  const alone = characters.every((character) => INVISIBLE.has(character));
-  const shown = characters.map((character) => visibleCharacter(character, alone)).join('');
+  const isInvisible = characters.every((character) => INVISIBLE.has(character));
+  const shown = characters.map((character) => visibleCharacter(character, isInvisible)).join('');
   return /^\p{M}/u.test(shown) ? `◌${shown}` : shown;
 }
 
-/** @param {string} character @param {boolean} alone */
-function visibleCharacter(character, alone) {
+/** @param {string} character @param {boolean} isInvisible the whole token is */
+function visibleCharacter(character, isInvisible) {
   if (character === ' ') return '·';
   if (NAMED.has(character)) return NAMED.get(character);
   if (INVISIBLE.has(character))
-    return JOINERS.test(character) && !alone ? character : `‹${INVISIBLE.get(character)}›`;
+    return JOINERS.test(character) && !isInvisible ? character : `‹${INVISIBLE.get(character)}›`;
   const code = character.codePointAt(0) ?? 0;
   if (code < 0x20 || (code >= 0x7f && code < 0xa0))
     return `‹U+${code.toString(16).toUpperCase().padStart(4, '0')}›`;
@@ -194,8 +194,8 @@ export function quotedLine(text) {
 }
 
 /**
- * A token's name on an axis: `it`; a token of spaces alone keeps them visible, a piece of a character
- * is told by the character: `é 1/2`.
+ * A token's name on an axis: `it`; a token of only spaces keeps them visible, a piece of a
+ * character is told by the character: `é 1/2`.
  * @param {Pick<Token, 'text'|'part'>} token
  * @returns {string}
  */
@@ -231,7 +231,7 @@ export function tokenLabels(tokens, placeOf = byIndex) {
 }
 
 /**
- * A letter that reads right to left would draw the numbers beside it to its other side.
+ * A letter that reads right to left would draw the numbers next to it on its other side.
  * @param {string} letter
  */
 function upright(letter) {
@@ -260,7 +260,7 @@ function inQuotes(name) {
  */
 export function named(tokens, index, placeOf = byIndex) {
   const name = nameOf(tokens[index]);
-  const isRepeated = tokens.some((token, other) => other !== index && nameOf(token) === name);
+  const isRepeated = tokens.some((token, at) => at !== index && nameOf(token) === name);
   return isRepeated
     ? `${quoted(tokens[index])} at ${placeOf(tokens[index], index)}`
     : quoted(tokens[index]);

@@ -43,12 +43,13 @@ export function headToOpen(
 ) {
   if (!place) return { layer: layer ?? 0, head: head ?? 0, query: null };
   if (layer !== null && head !== null) return inHead(trace, place, layer, head);
-  const found = strongestHeads(trace, place).filter(
+  const patterns = strongestHeads(trace, place).filter(
     (pattern) =>
       (layer ?? pattern.layer) === pattern.layer && (head ?? pattern.head) === pattern.head,
   );
   /** @param {string[]} ids */
-  const labelled = (ids) => ids.map((id) => found.find((one) => one.id === id)).find(Boolean);
+  const labelled = (ids) =>
+    ids.map((id) => patterns.find((candidate) => candidate.id === id)).find(Boolean);
   const mask = tokensOf(trace, place.rows).findIndex(isMask);
   const pattern = labelled(FIRST);
   const link =
@@ -93,8 +94,8 @@ function inHead(trace, place, layer, head) {
 }
 
 /**
- * The strongest link between two different words that do not stand beside each other, of those that
- * are the strongest of their row.
+ * The strongest link between two different words that are not neighbours, of the links that are the
+ * strongest of their row.
  * @param {Trace} trace
  * @param {Place} place
  * @param {{layer: number|null, head: number|null, query?: number|null}} chosen
@@ -185,13 +186,13 @@ function isEnding({ text, start }) {
 
 /** @param {Token[]} tokens @returns {number|null} */
 function lastWord(tokens) {
-  const found = tokens.findLastIndex(isWord);
-  return found < 0 ? null : found;
+  const index = tokens.findLastIndex(isWord);
+  return index < 0 ? null : index;
 }
 
 /** @param {Trace} trace @param {Place} place @param {number} layer @param {number} head */
 function matrixOf(trace, place, layer, head) {
-  const site = weightsAt(place, trace).find((one) => one.layer === layer)?.site;
+  const site = weightsAt(place, trace).find((row) => row.layer === layer)?.site;
   if (!site || head >= trace.tensors[site].shape[0]) return null;
   return matrixAt(trace.tensors[site], head);
 }
@@ -265,7 +266,7 @@ const SAID = {
 };
 
 /**
- * How the key stands to the query.
+ * The relation of the key to the query.
  * @param {Trace} trace
  * @param {Place} place
  * @param {number} query
@@ -282,7 +283,7 @@ function relationOf(trace, place, query, key) {
   return tokens[key].id === tokens[query].id ? 'same_token' : 'other';
 }
 
-/** @typedef {{name: string, ordinal: string, noun: string}} Word in quotation marks; `second `, if it stands there more than once */
+/** @typedef {{name: string, ordinal: string, noun: string}} Word in quotation marks; `second `, if it occurs more than once */
 
 const ORDINALS = ['first ', 'second ', 'third ', 'fourth ', 'fifth '];
 
@@ -291,8 +292,8 @@ const NUMBER = /^\p{N}+$/u;
 const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
 
 /**
- * The word that a token belongs to, and which of its occurrences this is; of a number the digit, and
- * of a script without spaces the token, since they stand alone in the drawing.
+ * The word that a token belongs to, and which of its occurrences this is. The drawing separates
+ * digits and tokens of scripts without spaces, so for these it is the digit or the token.
  * @param {Token[]} tokens
  * @param {string[]} names of the words
  * @param {number} index
@@ -312,7 +313,7 @@ function wordAt(tokens, names, index) {
 }
 
 /**
- * A token of a word alone.
+ * A single token of a word.
  * @param {Token[]} tokens
  * @param {number} index
  * @returns {Word}

@@ -199,11 +199,11 @@ export function readingsOf(card, trace, off = { heads: [], layer: null }, query 
       };
     },
     network: ({ stack, layer }) => {
-      const own = byLayer(stack, 'written_norm.feed_forward')[layer];
+      const norm = byLayer(stack, 'written_norm.feed_forward')[layer];
       const others = ['self_attention', 'cross_attention'].map(
         (part) => byLayer(stack, `written_norm.${part}`)[layer] ?? 0,
       );
-      const written = own === undefined ? null : own / (own + others[0] + others[1] || 1);
+      const written = norm === undefined ? null : norm / (norm + others[0] + others[1] || 1);
       return {
         level: written,
         words: said(`layer ${layer}, feed-forward network`, [
@@ -301,12 +301,13 @@ function loadIn({ tensors }, stack, layer) {
 }
 
 /**
- * The median over the tokens, layer by layer: one token with a huge norm says nothing of the others.
- * @param {NamedArray|undefined} found layer × query
+ * The median over the tokens, layer by layer: one token with a huge norm says nothing of the
+ * others.
+ * @param {NamedArray|undefined} array layer × query
  */
-function mediansIn(found) {
-  if (!found) return [];
-  const { rows, columns, data } = matrixAt(found);
+function mediansIn(array) {
+  if (!array) return [];
+  const { rows, columns, data } = matrixAt(array);
   return Array.from({ length: rows }, (_, layer) => {
     const sorted = data.slice(layer * columns, (layer + 1) * columns).sort();
     return sorted[Math.floor((columns - 1) / 2)];
@@ -320,14 +321,16 @@ function mediansIn(found) {
  * @returns {{text: string, token: Token, after: Token|null, probability: number}|null} `after`: the token, if it is not the last; null also at a mask
  */
 function likeliest(trace, query) {
-  const found = trace.analyses.next_token;
-  if (!found?.probabilities || isRating(trace)) return null;
+  const prediction = trace.analyses.next_token;
+  if (!prediction?.probabilities || isRating(trace)) return null;
   const tokens = tokensOf(trace, predictingSide(trace));
   const mask = tokens.findIndex(isMask);
   const standard = isFilling(trace) && mask >= 0 ? mask : tokens.length - 1;
   const row = query !== undefined && query < tokens.length ? query : standard;
-  const text = found.texts?.[row]?.[0];
-  const probability = matrixAt(found.probabilities).data[row * found.probabilities.shape[1]];
+  const text = prediction.texts?.[row]?.[0];
+  const probability = matrixAt(prediction.probabilities).data[
+    row * prediction.probabilities.shape[1]
+  ];
   if (text === undefined) return null;
   return {
     text,
@@ -369,7 +372,7 @@ export function litParts({ stacks, bridge, logits, loop, model }, kind, state, t
   const place = placeOf(state, trace)?.id;
   const stack = stacks.length > 1 ? stackOf(state, trace) : stacks[0].id;
   const layers = stacks.flatMap(({ layers: all }) => all);
-  const own = stacks.find(({ id }) => id === stack)?.layers ?? [];
+  const stackLayers = stacks.find(({ id }) => id === stack)?.layers ?? [];
   /** @type {Partial<Record<Kind, () => (Part|null)[]>>} */
   const shown = {
     head: () =>
@@ -378,19 +381,22 @@ export function litParts({ stacks, bridge, logits, loop, model }, kind, state, t
         .filter((part) => part.place === place)
         .filter(({ layer, index = 0 }) => isHeadShown({ layer, head: index })),
     expert: () => {
-      const chosen = own[state.layer ?? 0]?.experts ?? [];
+      const chosen = stackLayers[state.layer ?? 0]?.experts ?? [];
       const routed =
-        chosen.length > 0 ? chosen : (own.find(({ experts }) => experts.length > 0)?.experts ?? []);
-      const one = state.experts_show === 'specialities' ? routed[state.experts_expert ?? -1] : null;
-      return one ? [one] : routed;
+        chosen.length > 0
+          ? chosen
+          : (stackLayers.find(({ experts }) => experts.length > 0)?.experts ?? []);
+      const expert =
+        state.experts_show === 'specialities' ? routed[state.experts_expert ?? -1] : null;
+      return expert ? [expert] : routed;
     },
     embedding: () => stacks.filter(({ id }) => id === stack).map(({ embedding }) => embedding),
-    stream: () => own.map(({ stream }) => stream),
+    stream: () => stackLayers.map(({ stream }) => stream),
     bridge: () => [bridge],
     logits: () => [logits],
     loop: () => [loop ?? logits],
     model: () => [model],
   };
-  const found = shown[kind]?.() ?? [model];
-  return new Set(found.flatMap((part) => (part ? [part.id] : [])));
+  const parts = shown[kind]?.() ?? [model];
+  return new Set(parts.flatMap((part) => (part ? [part.id] : [])));
 }

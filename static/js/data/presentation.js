@@ -24,21 +24,21 @@ export function written(slides) {
  */
 export function read(file) {
   /** @type {any} */
-  let found;
+  let presentation;
   try {
-    found = JSON.parse(file);
+    presentation = JSON.parse(file);
   } catch {
     throw new Error('The file is not JSON, so it is not a presentation.');
   }
-  if (found?.headlight_presentation === undefined)
+  if (presentation?.headlight_presentation === undefined)
     throw new Error('The file is not a presentation of Headlight.');
-  if (found.headlight_presentation !== VERSION)
+  if (presentation.headlight_presentation !== VERSION)
     throw new Error('A newer version of Headlight wrote this presentation.');
-  if (!Array.isArray(found.views) || found.views.length === 0)
+  if (!Array.isArray(presentation.views) || presentation.views.length === 0)
     throw new Error('The presentation holds no views.');
-  if (found.views.length > MOST_SLIDES)
+  if (presentation.views.length > MOST_SLIDES)
     throw new Error(`The presentation holds more than ${MOST_SLIDES} views.`);
-  return found.views.map(slideOf);
+  return presentation.views.map(slideOf);
 }
 
 /** @param {any} view @param {number} index @returns {Slide} */
@@ -79,10 +79,10 @@ const READING = ['text', 'target', 'model'];
  */
 export function openingOf(link, slides) {
   const reading = readingOf(link);
-  const own = slides.filter((slide) => readingOf(slide.link) === reading);
+  const matching = slides.filter((slide) => readingOf(slide.link) === reading);
   return {
     link: withoutReading(link),
-    slides: own.map((slide) => ({ ...slide, link: withoutReading(slide.link) })),
+    slides: matching.map((slide) => ({ ...slide, link: withoutReading(slide.link) })),
   };
 }
 
@@ -97,8 +97,8 @@ export function openingElement({ link, slides }) {
  * @returns {Opening|null} null: the page was not saved from a view
  */
 export function openingIn(page) {
-  const found = page.getElementById(OPENING)?.textContent;
-  return found ? JSON.parse(found) : null;
+  const json = page.getElementById(OPENING)?.textContent;
+  return json ? JSON.parse(json) : null;
 }
 
 const OPENING = 'opening';
@@ -124,9 +124,9 @@ export function tileElement(path, bytes) {
  * @returns {HeldTile|null} null: the page was saved with the whole map
  */
 export function tileIn(page) {
-  const found = page.getElementById(TILE)?.textContent;
-  if (!found) return null;
-  const { query, bytes } = JSON.parse(found);
+  const json = page.getElementById(TILE)?.textContent;
+  if (!json) return null;
+  const { query, bytes } = JSON.parse(json);
   return { query, bytes: Uint8Array.from(atob(bytes), (byte) => byte.charCodeAt(0)).buffer };
 }
 

@@ -221,7 +221,7 @@ const READING = [
 /**
  * A plain value as a Python literal. Python reads the escapes of JSON in the same way.
  * @param {any} value
- * @param {string} [indent] of the line it stands in
+ * @param {string} [indent] of the line it is in
  * @returns {string}
  */
 function literal(value, indent = '') {

@@ -46,7 +46,7 @@ import { partsOf } from './format.js';
  * @property {Record<string, any>} analyses
  * @property {Record<string, number>} timings milliseconds
  * @property {Card} [card] of the model that made it
- * @property {number} [resolution] the greatest number of bins a side of its maps, if it has maps alone
+ * @property {number} [resolution] the greatest number of bins a side of its maps, if it has only maps
  * @property {string[]} [tiles] paths of the attentions of which the server computes tiles
  * @property {Record<string, string>} [tile] the query of the one tile that a saved page holds
  * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
@@ -73,7 +73,7 @@ import { partsOf } from './format.js';
  * @property {{top?: number, following?: boolean, temperature?: number, top_k?: number, top_p?: number}} [predictions]
  * @property {PositionalAsk} [positional]
  * @property {string} [card]
- * @property {number} [resolution] bins a side: of a text of any length, maps alone
+ * @property {number} [resolution] bins a side; only maps are returned, for a text of any length
  * @property {number[]} [queries] positions whose rows of attention are returned, of a text of any length
  * @property {Record<string, string|number>} [tile] the query of `GET /api/v1/traces/{id}/tile`, and its `id`
  */
@@ -350,7 +350,8 @@ export function layersWith(tensors, ending, stack = '') {
 }
 
 /**
- * Is the future hidden from this attention? A decoder's self-attention sees only what came before.
+ * Return true if this attention hides the future. A decoder's self-attention sees only what came
+ * before.
  * @param {string} site
  */
 export function isCausal(site) {

@@ -12,7 +12,7 @@ import { matrixOf } from './trace.js';
 
 /** @typedef {Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
 
-/** @param {Token[]} tokens @returns {Unit[]} every token alone */
+/** @param {Token[]} tokens @returns {Unit[]} every token as one unit */
 export function alone(tokens) {
   return tokens.map((token, index) => ({ ...token, first: index, last: index }));
 }
@@ -20,7 +20,7 @@ export function alone(tokens) {
 /**
  * @param {Token[]} tokens
  * @param {string} text they were cut from; offsets count code points
- * @returns {Unit[]} neighbours that belong to one word as that word; special tokens stay alone
+ * @returns {Unit[]} neighbours that belong to one word as that word; special tokens stay single
  */
 export function wordsOf(tokens, text) {
   const characters = [...text];
@@ -70,9 +70,9 @@ export function unitOf(units, index) {
  * @returns {Float64Array} NaN where a token is hidden
  */
 export function spread(units, values, count) {
-  const found = new Float64Array(count).fill(NaN);
-  units.forEach(({ first, last }, index) => found.fill(values[index], first, last + 1));
-  return found;
+  const byToken = new Float64Array(count).fill(NaN);
+  units.forEach(({ first, last }, index) => byToken.fill(values[index], first, last + 1));
+  return byToken;
 }
 
 /**
@@ -250,7 +250,7 @@ function replaced(characters, start, end, piece) {
 }
 
 /**
- * Which words are behind the masks of a text after it was edited: those left alone keep theirs.
+ * Return the words behind the masks of a text after an edit: masks that did not change keep theirs.
  * @param {string} before
  * @param {string} after
  * @param {string} words
