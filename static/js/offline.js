@@ -2,7 +2,7 @@
  * The page as one file that needs no server: the views whose answers it holds. `headlight trace
  * "…" --html FILE`, the page's own “Save” and `trace.show()` of the Python package make it.
  *
- * Its answers are one whole trace, answers to further requests about the same text, and the model's
+ * Its answers are one whole trace, answers to other requests about the same text, and the model's
  * card: a header in JSON behind its length (4 bytes, little-endian), then safetensors files in four
  * planes: of each four bytes the first ones, then the second ones, and so on. A request is answered if
  * all that it asks for is there.
@@ -25,11 +25,11 @@ import { VIEWS } from './views/registry.js';
  * @import { Control } from './ui/controls.js'
  */
 
-/** Stands for a text that the reader would type. */
+/** Represents a text that the reader would type. */
 const ANY_TEXT = '…';
 /** The members of a link that name the pass. */
 const SUBJECT = ['model', 'text', 'target'];
-/** The view that shows maps alone. */
+/** The view that shows only maps. */
 const OVERVIEW = 'long';
 /** Views of other texts, other models or changed passes, or that ask for parts of a map. */
 const OF_A_SERVER = [OVERVIEW, 'generate', 'compare'];
@@ -58,7 +58,7 @@ export async function open(buffer) {
     load: async () => offlineView(await entry.load(), { holds, leadsTo }),
   }));
   VIEWS.splice(0, VIEWS.length, ...views);
-  // The document of a frame without an address has no history of its own to write.
+  // The document of a frame without an address has no history to write.
   if (location.protocol === 'about:') history.pushState = history.replaceState = () => {};
   const opening = openingIn(document);
   if (opening && location.hash === '') history.replaceState(null, '', opening.link);
@@ -158,9 +158,9 @@ export function openArchive(buffer, tile = null) {
   const files = joined(new Uint8Array(buffer, LENGTH_BYTES + size));
   /** @param {Entry} entry */
   const bytesOf = ({ start, end }) => files.slice(start, end).buffer;
-  const read = traceFromSafetensors(bytesOf(header.whole));
-  const isOverview = Boolean(read.resolution);
-  const whole = isOverview ? { ...read, tiles: [], ...(tile && { tile: tile.query }) } : read;
+  const stored = traceFromSafetensors(bytesOf(header.whole));
+  const isOverview = Boolean(stored.resolution);
+  const whole = isOverview ? { ...stored, tiles: [], ...(tile && { tile: tile.query }) } : stored;
   const card = { ...header.card, examples: [{ title: '', text: whole.text, opens: {} }] };
   const asked = { model: whole.model, text: whole.text };
 
@@ -222,8 +222,8 @@ function sorted({ capture = [], ...body }) {
 }
 
 /**
- * Does a trace hold the numbers of rows that a request names? The row that it asks for besides only
- * lets a text be long.
+ * Return true if a trace holds the numbers of rows that a request names. The queries of the request
+ * only let its text be long.
  * @param {Ask} body
  * @param {Trace} trace
  * @param {Card} card
@@ -233,14 +233,14 @@ function isOfRows({ queries: _, predictions: __, ...body }, trace, card) {
 }
 
 /**
- * Does a trace hold every site and analysis of a request that has nothing else?
+ * Return true if a trace holds every site and analysis of a request that has nothing else.
  * @param {Ask} body
  * @param {Trace} trace
  * @param {Card} card
  */
 function isWithin(body, { tensors, analyses }, { sites = [] }) {
-  const { capture = [], analyses: wanted = [], layers: _, heads: __, ...other } = body;
-  if (Object.keys(other).length > 0) return false;
+  const { capture = [], analyses: wanted = [], layers: _, heads: __, ...rest } = body;
+  if (Object.keys(rest).length > 0) return false;
   const isHere = capture.every((pattern) => {
     const glob = globOf(pattern);
     const meant = [...sites.map(({ name }) => name), ...Object.keys(tensors)].filter((name) =>
@@ -258,7 +258,7 @@ function globOf(pattern) {
 }
 
 /**
- * A trace with some of its heads alone, as a request of heads is answered.
+ * A trace with only some of its heads, as the server answers a request of heads.
  * @param {Trace} trace
  * @param {number[]|undefined} heads
  * @param {Card} card
@@ -266,17 +266,17 @@ function globOf(pattern) {
  */
 export function ofHeads(trace, heads, { n_heads: count }) {
   if (!heads) return trace;
-  /** @param {any} found */
-  const chosen = (found) =>
-    found?.axes?.[0] === 'head' && found.shape[0] === count ? rowsOf(found, heads) : found;
+  /** @param {any} array */
+  const chosen = (array) =>
+    array?.axes?.[0] === 'head' && array.shape[0] === count ? rowsOf(array, heads) : array;
   /** @param {Record<string, any>} arrays */
   const each = (arrays) =>
-    Object.fromEntries(Object.entries(arrays).map(([name, found]) => [name, chosen(found)]));
+    Object.fromEntries(Object.entries(arrays).map(([name, array]) => [name, chosen(array)]));
   return {
     ...trace,
     tensors: each(trace.tensors),
     analyses: Object.fromEntries(
-      Object.entries(trace.analyses).map(([name, found]) => [name, each(found)]),
+      Object.entries(trace.analyses).map(([name, arrays]) => [name, each(arrays)]),
     ),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * The answers to what the page asks, from the server or from a saved page: the catalogue of models,
- * full cards, traces, encodings; what a view needs of them, and a cache of its further traces.
+ * full cards, traces, encodings; what a view needs of them, and a cache of its other traces.
  */
 
 import { grouped, asSentence } from '../data/format.js';
@@ -87,12 +87,12 @@ export async function fittingText({ card, text: all }, { type = '', limit = 0 },
   const text = letters.join('');
   /** @type {{tokens: Token[]}} */
   const { tokens } = await fetchJson(`${BASE}/tokenize`, { signal, body: { model, text } });
-  const own = tokens.filter(({ start, end }) => end > start);
-  const count = (isOfTokens ? limit : most) - (tokens.length - own.length);
-  if (own.length <= count)
+  const textTokens = tokens.filter(({ start, end }) => end > start);
+  const count = (isOfTokens ? limit : most) - (tokens.length - textTokens.length);
+  if (textTokens.length <= count)
     return { text, words: `the first ${grouped(letters.length)} characters` };
   return {
-    text: letters.slice(0, own[count - 1]?.end ?? 0).join(''),
+    text: letters.slice(0, textTokens[count - 1]?.end ?? 0).join(''),
     words: `the first ${grouped(count)} tokens`,
   };
 }
@@ -155,8 +155,10 @@ async function watchPass(body, signal, onShare) {
  * @param {{kind?: string}} card
  */
 export function weightSites({ kind }) {
-  const own = '*.self_attention.weights';
-  return kind === 'encoder-decoder' ? [own, '*.cross_attention.weights'] : [own];
+  const selfAttention = '*.self_attention.weights';
+  return kind === 'encoder-decoder'
+    ? [selfAttention, '*.cross_attention.weights']
+    : [selfAttention];
 }
 
 /**
@@ -178,8 +180,8 @@ export function request(views, card) {
 const isAnalysis = (need) => need.startsWith('analyses.');
 
 /**
- * Whether a model has a site or an analysis, as far as its card tells: a short card has no sites, and
- * nothing is known of a foreign model before its self-check.
+ * Return true if a model has a site or an analysis, as its card tells: a short card has no sites,
+ * and nothing is known of a foreign model before its self-check.
  * @param {Card} card
  * @param {string} need a glob over sites, or `analyses.<id>.<array>`
  */
@@ -209,7 +211,7 @@ export function lackOf({ title, needs = [] }, card) {
   return `“${title}” is not available for this model, which has no ${name.replace(/_/g, ' ')}: ${reason}.`;
 }
 
-/** The numbers of one answer that a server of default settings keeps beside a book's tokens. */
+/** The numbers of one answer that a server with default settings keeps next to a book's tokens. */
 export const MOST_NUMBERS = 7.2e6;
 
 /**
@@ -315,14 +317,14 @@ export function createRequestCache({ fetch, onArrival }) {
       }));
       tidy(new Set(keys.map(({ key }) => key)));
       /** @type {Record<string, Answer>} */
-      const found = {};
+      const answers = {};
       for (const { name, key, body } of keys) {
         const entry = kept.get(key);
         kept.delete(key);
         if (entry) kept.set(key, entry); // the youngest again
-        found[name] = (entry ?? ask(key, body)).answer;
+        answers[name] = (entry ?? ask(key, body)).answer;
       }
-      return found;
+      return answers;
     },
 
     /**
@@ -361,8 +363,8 @@ export function createRequestCache({ fetch, onArrival }) {
 /** @param {Answer} answer */
 function sizeOf({ trace }) {
   const arrays = trace?.tensors
-    ? [trace.tensors, ...Object.values(trace.analyses ?? {})].flatMap((found) =>
-        Object.values(found),
+    ? [trace.tensors, ...Object.values(trace.analyses ?? {})].flatMap((group) =>
+        Object.values(group),
       )
     : [];
   return arrays.reduce((sum, array) => sum + (array?.data?.length ?? 0), 0);

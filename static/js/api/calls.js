@@ -66,7 +66,7 @@ export function isTooLong({ type = '', limit }) {
 const TOKEN_LETTERS = 4;
 
 /**
- * Can the overview, which asks for less than the other views, show a text that was refused?
+ * Return true if the overview, which asks for less, can show a text that was refused elsewhere.
  * @param {Problem} problem
  * @param {Card} card
  */
@@ -267,7 +267,7 @@ export function keyIn(typed) {
 
 const FIRST = 1_000;
 const LONGEST = 15_000;
-/** A server that wants to be left alone for longer than this is left to the person. */
+/** A Retry-After that is longer than this is left to the user. */
 const PATIENCE = 120_000;
 const MOST_TIMES = 5;
 const AWAY = [502, 504];
@@ -301,8 +301,8 @@ export function retryAfterOf(header, now = Date.now()) {
 }
 
 /**
- * Whether the next attempt may be hurried when the network or the page comes back: not if the server
- * set a Retry-After.
+ * Return true if the next attempt may start early, when the network or the page returns: not if the
+ * server set a Retry-After.
  * @param {Problem} problem
  */
 export function mayHurry({ status }) {

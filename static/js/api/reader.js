@@ -57,7 +57,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
   let card = null;
   /** @type {Trace|null} */
   let trace = null;
-  /** Whether the trace is of an earlier text, because the server did not respond. */
+  /** True: the trace is of an earlier text, because the server did not respond. */
   let isBehind = false;
   let isReading = false;
   let controller = new AbortController();
@@ -256,7 +256,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
       return trace;
     },
 
-    /** Whether there is no trace of the text: none at all, or that of an earlier text. */
+    /** Return true if the text has no trace: there is none, or only that of an earlier text. */
     get isBehind() {
       return trace === null || isBehind;
     },

@@ -94,7 +94,7 @@ export const ROLLOUT = {
  * @property {(place: number) => string} [write] a tick
  */
 
-/** The decimal exponent of the smallest weight with a colour of its own. */
+/** The decimal exponent of the smallest weight that the colours tell apart. */
 const FLOOR = -4;
 
 /**
@@ -104,16 +104,16 @@ const FLOOR = -4;
  * @returns {Scale}
  */
 export function scaleOf(what, matrix, { range, most }) {
-  const own = range === 'head';
+  const isOfHead = range === 'head';
   const plain = { bottom: 0, isSigned: false, place: (/** @type {number} */ value) => value };
-  if (what === 'log') return logScale(own ? extent(matrix) || 1 : 1);
+  if (what === 'log') return logScale(isOfHead ? extent(matrix) || 1 : 1);
   if (what === 'scores') {
-    const end = (own ? extent(matrix) : Math.max(most, extent(matrix))) || 1;
+    const end = (isOfHead ? extent(matrix) : Math.max(most, extent(matrix))) || 1;
     return { ...plain, bottom: -end, top: end, isSigned: true };
   }
   if (what === 'value_weighted')
-    return { ...plain, top: (own ? extent(matrix) : Math.max(most, extent(matrix))) || 1 };
-  return { ...plain, top: own ? extent(matrix) || 1 : 1 };
+    return { ...plain, top: (isOfHead ? extent(matrix) : Math.max(most, extent(matrix))) || 1 };
+  return { ...plain, top: isOfHead ? extent(matrix) || 1 : 1 };
 }
 
 /** @param {number} end */
@@ -154,8 +154,8 @@ const STANDARDS = standardsOf(FIELDS);
 export const MOST_OVERLAID = 6;
 
 /**
- * A line is as strong as what it stands for is large: there are none of less than nothing, and none on
- * a scale that starts elsewhere.
+ * Return true if lines can show a quantity. The width of a line is its value, so no value is
+ * negative and the scale starts at 0.
  * @param {What} what
  */
 export function canBeLines(what) {
@@ -211,7 +211,7 @@ function firstHeads(nHeads) {
 }
 
 /**
- * Is this one of the heads that are shown together?
+ * Return true if this is one of the heads that are shown together.
  * @param {Switches} switches
  * @param {{layer: number, head: number}} state what is chosen
  * @param {{layer: number, head: number}} of

@@ -70,8 +70,8 @@ export const INITIAL = Object.freeze(standardsOf(SHARED_FIELDS));
  */
 export function fieldsOf(views) {
   const fields = { ...SHARED_FIELDS };
-  for (const { id, fields: own = {} } of views) {
-    for (const [name, field] of Object.entries(own)) {
+  for (const { id, fields: viewFields = {} } of views) {
+    for (const [name, field] of Object.entries(viewFields)) {
       if (name in fields)
         throw new Error(`the view ${id} names a field ${name}, and there is one already`);
       Object.assign(fields, { [name]: { ...field, view: id } });
@@ -90,8 +90,8 @@ export function readFragment(hash, fields = SHARED_FIELDS) {
   /** @type {Record<string, unknown>} */
   const state = {};
   for (const [name, field] of Object.entries(fields)) {
-    const found = written.get(name);
-    const value = found === null ? undefined : field.read(found);
+    const entry = written.get(name);
+    const value = entry === null ? undefined : field.read(entry);
     if (value !== undefined) state[name] = value;
   }
   return state;
@@ -100,7 +100,7 @@ export function readFragment(hash, fields = SHARED_FIELDS) {
 /**
  * @param {State & Record<string, unknown>} state
  * @param {Record<string, Field<any>>} [fields]
- * @returns {string} `#text=…&layer=…`, leaving out whatever is as it would be anyway, and what views other than the open one alone show
+ * @returns {string} `#text=…&layer=…`, without standard values and without the fields of views that are not open
  */
 export function writeFragment(state, fields = SHARED_FIELDS) {
   const written = new URLSearchParams();
@@ -175,7 +175,7 @@ function lastTelling(trace, tokens, side) {
 }
 
 /**
- * Whether the query was chosen or is a mask; the default query, the last token, is neither.
+ * Return true if the query was chosen or is a mask; the default query, the last token, is neither.
  * @param {State} state
  * @param {Trace} trace
  * @param {Side} [side]
@@ -317,7 +317,7 @@ function isSameList(a, b) {
  * @property {number} [least] of a number
  * @property {number} [most]
  * @property {boolean} [isOfText] it says nothing of another text, or of another model
- * @property {string} [view] the view that alone shows it
+ * @property {string} [view] the only view that shows it
  */
 
 const LONGEST_LIST = 1024;

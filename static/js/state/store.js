@@ -83,7 +83,9 @@ export function createAddress(fields, browser = globalThis) {
  */
 export function createStore({ fields, views, address, traceNow, onChange }) {
   let state = address.read();
-  /** Whether the reader chose layer, head or place; until then the page chooses them for each text. */
+  /**
+   * True: the reader chose layer, head or place. Until then the page chooses them for each text.
+   */
   let isHeadChosen = choosesHead(state);
   const standards = { ...NOTHING_CHOSEN, ...standardsOfText(fields) };
 
