@@ -32,7 +32,7 @@ const WIDEST = 760;
 /**
  * The predictions at one token, one bar each. A thin line marks the model's own probability, if the
  * bar is that of being sampled.
- * @template {Guess & {own?: number}} G
+ * @template {Guess & {modelProbability?: number}} G
  * @param {G[]} guesses
  * @param {{event: string, side?: Side, query: number|null, say: (row: number) => string, choose?: (row: number) => Patch, table: Pick<Table, 'quantity'|'request'|'call'>, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>, hasOwn?: boolean, token?: number}} of `hasOwn`: the model's own probability is a column of the table; `token`: the one that predicts, if it is not `query`
  * @param {Pick<Frame, 'width'|'palette'>} frame
@@ -40,9 +40,11 @@ const WIDEST = 760;
 export function guessChart(guesses, of, frame) {
   const { event, side, query, say, choose, table, sentence, cursor, hasOwn = false } = of;
   const { palette, width } = frame;
-  const owns = guesses.flatMap(({ own }, row) => (own === undefined ? [] : [{ own, row }]));
+  const marked = guesses.flatMap(({ modelProbability }, row) =>
+    modelProbability === undefined ? [] : [{ modelProbability, row }],
+  );
   const ends = guesses.map((guess) => ({
-    value: Math.max(guess.probability, guess.own ?? 0),
+    value: Math.max(guess.probability, guess.modelProbability ?? 0),
     text: numberOf(guess),
   }));
   const { x, y, widest } = guessScales(
@@ -52,7 +54,8 @@ export function guessChart(guesses, of, frame) {
   );
   /** @type {Meaning<{row: number, column: number}>} */
   const meaning = {
-    value: ({ row, column }) => (column === 1 ? guesses[row].own : guesses[row].probability) ?? NaN,
+    value: ({ row, column }) =>
+      (column === 1 ? guesses[row].modelProbability : guesses[row].probability) ?? NaN,
     format: (value) => percent(value),
     name: ({ row }) => `“${guesses[row].name}”`,
     say: ({ row }) => say(row),
@@ -72,16 +75,16 @@ export function guessChart(guesses, of, frame) {
         bar(guesses, {
           length: ({ probability }) => probability,
           fill: ({ mark }) => (mark ? palette.key : css(sequential(palette.theme), 128)),
-          ...(owns.length === 0 && { text: numberOf }),
+          ...(marked.length === 0 && { text: numberOf }),
         }),
-        rule(owns, {
-          from: ({ own, row }) => ({ x: own, y: row - 0.3 }),
-          to: ({ own, row }) => ({ x: own, y: row + 0.3 }),
+        rule(marked, {
+          from: ({ modelProbability, row }) => ({ x: modelProbability, y: row - 0.3 }),
+          to: ({ modelProbability, row }) => ({ x: modelProbability, y: row + 0.3 }),
           stroke: palette.ink,
           width: 1.5,
         }),
         // Numbers keep clear of the lines.
-        ...(owns.length === 0
+        ...(marked.length === 0
           ? []
           : [
               text(guesses, {
@@ -166,7 +169,7 @@ export function guessScales(labels, ends, { event, width }) {
  * @property {string} text
  * @property {string} name
  * @property {number} probability
- * @property {string} mark text beside the right one
+ * @property {string} mark text next to the right one
  * @property {string} markInWords
  */
 
@@ -199,7 +202,7 @@ export function wordsFor(trace) {
 
 /**
  * The guesses of one row of an analysis.
- * @param {{ids: NamedArray, probabilities: NamedArray, texts: string[]}} found `texts` of that row
+ * @param {{ids: NamedArray, probabilities: NamedArray, texts: string[]}} prediction `texts` of that row
  * @param {number[]} leading index of the row on every axis but the last
  * @param {(id: number, text: string) => {mark: string, markInWords: string}} mark
  * @param {number} most

@@ -26,7 +26,7 @@ import { escapeForPlotly } from '../data/format.js';
  * @property {Panes} [panes]
  * @property {string} [title] of the plot without its panes
  * @property {boolean} [isSwapped] x runs down and y across, as on a narrow page
- * @property {Size & {isZoomable?: boolean}} [size] `isZoomable`: a part of a large map can be shown alone
+ * @property {Size & {isZoomable?: boolean}} [size] `isZoomable`: a part of a large map can fill the plot
  * @property {Table} table
  * @property {Partial<SentenceLink>} [sentence] beyond what a band of tokens says
  * @property {Partial<CellCursor>} [cursor]
@@ -119,7 +119,7 @@ function edgesOf(marks) {
   return { left: most('left'), top: most('top'), right: most('right') };
 }
 
-/** Whether bars of several marks share places. @param {ReturnType<Mark<any>['draw']>[]} parts */
+/** Return true if bars of several marks share places. @param {ReturnType<Mark<any>['draw']>[]} parts */
 function isOverlaid(parts) {
   const bars = parts.flatMap(({ traces = [] }) => traces.filter(({ type }) => type === 'bar'));
   return bars.length > 1;
@@ -215,7 +215,7 @@ export function baseLayout(palette, { width, height, margin }) {
 }
 
 /** @typedef {NonNullable<Mark<any>['names']>} Names */
-/** @typedef {{names: Names, isAtEnds: boolean, top: number, right: number}} Legend pixels above the plot and beside it */
+/** @typedef {{names: Names, isAtEnds: boolean, top: number, right: number}} Legend pixels above the plot and next to it */
 
 const LABEL = { size: 12, letters: 60 };
 const LINE = 15;
@@ -261,9 +261,9 @@ function endNames(
   const perPixel = (top - bottom) / inner.height;
   const ends = names
     .map(({ name, colour, end }) => ({ name, colour, y: end === undefined ? bottom : at(end) }))
-    .map((one) => ({
-      ...one,
-      y: Number.isFinite(one.y) ? Math.max(bottom, Math.min(top, one.y)) : bottom,
+    .map((label) => ({
+      ...label,
+      y: Number.isFinite(label.y) ? Math.max(bottom, Math.min(top, label.y)) : bottom,
     }))
     .sort((a, b) => a.y - b.y);
   const heights = spread(

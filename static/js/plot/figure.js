@@ -64,8 +64,8 @@ export {};
 
 /**
  * Layout of several figures. `pair`: two side by side; `triple`: three side by side, the rest
- * below; `many`: as many as fit; `led`: the first alone, the rest as `many`; `steps`: one below the
- * other, each beside its text.
+ * below; `many`: as many as fit; `led`: the first in its own row, the rest as `many`; `steps`: one
+ * below the other, each next to its text.
  * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
  */
 
@@ -92,14 +92,14 @@ export {};
  * @property {(trace: Trace, state: ViewState) => {help?: string, terms?: string[][], answer?: string[]}} [wording] texts that depend on the model; `answer`: sentences above the drawings, the first a headline
  * @property {(trace: Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
  * @property {(trace: Trace, state: ViewState) => string|undefined} [place] the open one
- * @property {(trace: Trace, state: ViewState) => Record<string, Ask>} [asks] bodies of the further requests that this state needs, by name
- * @property {(trace: Trace, state: ViewState) => string[][]} [route] a path to draw on the map: its stops, each the ids of a part and of those that may stand for it
+ * @property {(trace: Trace, state: ViewState) => Record<string, Ask>} [asks] bodies of the other requests that this state needs, by name
+ * @property {(trace: Trace, state: ViewState) => string[][]} [route] a path to draw on the map: its stops, each the ids of a part and of those that may replace it
  * @property {(trace: Trace, state: ViewState) => Promise<void>|undefined} [prepare] loads modules that only some states need; undefined: nothing is left to load
  * @property {(trace: Trace, state: ViewState) => Control[]} [controls] its switches
  * @property {(handlers: Handlers) => Overview} [createOverview] builds that part
  * @property {() => Promise<(handlers: Handlers) => Overview>} [loadOverview] loads what builds it, after the first drawing
  * @property {Arrangement | ((trace: Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
- * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch}[]} [panels] several figures, each with state of its own
+ * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch}[]} [panels] several figures, each with its own state
  * @property {(trace: Trace, state: ViewState) => Figure} figure
  */
 

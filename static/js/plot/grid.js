@@ -35,7 +35,7 @@ import { letteringOf } from './scales.js';
  * @property {string} [writtenNote] explains the marks in it
  * @property {Request & {model?: string, text?: string, target?: string|null}} [request] the trace of the API that holds these numbers
  * @property {Request & {model?: string, text?: string, target?: string|null}} [before] the same of the pass that it is compared with
- * @property {{label: string, value: (row: number) => number, format: (value: number) => string}[]} [ofRows] further numbers of each row
+ * @property {{label: string, value: (row: number) => number, format: (value: number) => string}[]} [ofRows] other numbers of each row
  * @property {Made} [made] how the numbers are computed from the answer, if the answer does not hold them
  * @property {Call} [call] for numbers that are not part of a trace
  */
@@ -72,7 +72,7 @@ import { letteringOf } from './scales.js';
  * @property {(key: string, cell: Cell|null) => Patch|null} [move] the change of state that `+`, `-`, `0` and Shift with an arrow key (`Shift+ArrowUp`) make
  * @property {Pan} [pan] moves the map under the fingers
  * @property {string} [chooseHint] names what Enter does, if not choosing the cell’s token
- * @property {string} [note] further things to do with the drawing
+ * @property {string} [note] other things to do with the drawing
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
  * @property {Cell|null} [picked] a chosen cell, not only its row
  * @property {Cell} [start] where the keyboard enters

@@ -30,14 +30,14 @@ import { share, escapeForPlotly, shortened } from '../data/format.js';
  * @property {string[]} rows names of the words that attend
  * @property {string[]} columns names of the words attended to
  * @property {Matrix} weights rows by columns; NaN or 0: no line
- * @property {{rows: string, columns: string}} titles what stands over the two columns of words
+ * @property {{rows: string, columns: string}} titles the headings of the two columns of words
  * @property {string} quantity under the colour bar
  * @property {Palette} palette
  * @property {number} width pixels the drawing may take
  * @property {number} height pixels it takes if there are words enough
  * @property {number} [threshold] lines of less weight are left out
  * @property {number} [ceiling] the weight of the thickest line; the greatest weight unless given
- * @property {'rows'|'columns'} [left] which words stand at the left
+ * @property {'rows'|'columns'} [left] the words at the left
  * @property {number|null} [chosenRow] whose lines stand out from the others
  * @property {{wide: number, narrow: number}} [letters] after which a word is cut, on a wide page and on a phone
  * @property {{name: string, colour: string, weights: Matrix}[]} [overlaid] whose lines are drawn over each other in place of those of `weights`
@@ -95,9 +95,9 @@ export function linesFigure(wanted) {
   const ceiling = wanted.ceiling ?? (extent(weights) || 1);
   const box = boxFor(wanted);
   const ink = inkFor(palette, ceiling, box.pitch * THICKNESS.ofPitch);
-  const stands = lines.filter(({ row }) => chosenRow === null || row === chosenRow);
+  const prominent = lines.filter(({ row }) => chosenRow === null || row === chosenRow);
   const numbers = numberPlaces(
-    stands.filter(({ weight }) => weight >= LEAST_NUMBER),
+    prominent.filter(({ weight }) => weight >= LEAST_NUMBER),
     box.spanOf,
     NUMBER,
     MOST_NUMBERS,

@@ -1,8 +1,8 @@
 /**
  * The layout of the map of a model: where each part, and each line between them, is drawn.
  *
- * As a rail, beside the drawings, it runs down: tokens, embedding, layers, prediction, with the
- * residual stream at the left; an encoder and a decoder stand side by side. As a strip, on a phone,
+ * As a rail, next to the drawings, it runs down: tokens, embedding, layers, prediction, with the
+ * residual stream at the left. An encoder and a decoder are side by side. As a strip, on a phone,
  * it runs to the right, and the parts of the open layer are above it. Layers that do not fit are
  * folded to a bar each, but for the open one.
  */
@@ -88,7 +88,7 @@ function heightsOf(stacks, width, room, open, isPair) {
   const whole = Array.from({ length: nLayers }, (_, layer) =>
     Math.max(...stacks.map(({ layers }) => heightOf(layers[layer], width, isPair))),
   );
-  if (whole.reduce((sum, one) => sum + one + GAP, 0) <= room) return { whole, folded: null };
+  if (whole.reduce((sum, height) => sum + height + GAP, 0) <= room) return { whole, folded: null };
   const rest = (room - whole[open.layer] - GAP) / Math.max(1, nLayers - 1) - 2;
   return { whole, folded: Math.max(FOLDED.least, Math.min(FOLDED.most, Math.floor(rest))) };
 }
@@ -195,8 +195,8 @@ const across = (x0, x1, y) => ({ x0, x1, y0: y, y1: y });
 function connect(map, stacks, width, bottom) {
   const between = width + COLUMN_GAP / 2 - 3;
   const crossed = stacks[1].layers.flatMap(({ cross, folded }) => {
-    const found = map.parts.find(({ part }) => part === cross[0] || part === folded);
-    return found ? [found] : [];
+    const placed = map.parts.find(({ part }) => part === cross[0] || part === folded);
+    return placed ? [placed] : [];
   });
   if (crossed.length === 0) return;
   map.lines.push({ x0: STREAM / 2, x1: between, y0: bottom - 3, y1: bottom - 3, isCross: true });
@@ -230,7 +230,7 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
       const end = (starts[index + 1] ?? row.length) * cell;
       const name = nameOf(row[at], open.layer);
       const room = isEnd ? Infinity : end - x;
-      const text = [name, name.split(' ')[0]].find((one) => one.length * LETTER < room);
+      const text = [name, name.split(' ')[0]].find((candidate) => candidate.length * LETTER < room);
       if (text) names.push({ text, x, y: y + NAME - 4, isEnd });
     });
     y += NAME;
@@ -259,20 +259,20 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
   let x = 0;
   y += NAME;
   for (const part of items) {
-    const own = fixed(part) ?? room;
+    const wide = fixed(part) ?? room;
     const bars = layerOf(stacks, part);
     const text = FLOW_NAMES[/** @type {keyof typeof FLOW_NAMES} */ (part.kind)];
     const isFirst = part.kind !== 'layer' || part.layer === 0;
     if (text && isFirst) names.push({ text, x, y: y - 4 });
     const isUnnumbered = part.kind === 'layer' && (part.layer ?? 0) % every > 0;
-    map.parts.push({ part, x, y, width: own, height: FLOW, ...(bars && { bars }), isUnnumbered });
-    x += own + gap;
+    map.parts.push({ part, x, y, width: wide, height: FLOW, ...(bars && { bars }), isUnnumbered });
+    x += wide + gap;
   }
   map.lines.push(across(0, width, y + FLOW / 2));
   return { ...map, names, height: y + FLOW };
 }
 
-/** The width of a layer's number of two digits, and of the room beside it. */
+/** The width of a layer's number of two digits, and of the room next to it. */
 const NUMBER = 13;
 /** The width of a letter of a name. */
 const LETTER = 5.5;
@@ -294,8 +294,8 @@ function nameOf({ kind, place }, layer) {
 
 /** @param {Stack[]} stacks @param {Part} part */
 function layerOf(stacks, part) {
-  const found = stacks.flatMap(({ layers }) => layers).find(({ folded }) => folded === part);
-  return found && [...found.heads, ...found.cross];
+  const layer = stacks.flatMap(({ layers }) => layers).find(({ folded }) => folded === part);
+  return layer && [...layer.heads, ...layer.cross];
 }
 
 /**
@@ -321,18 +321,18 @@ function stripRows({ heads, cross, experts, network, stream }, width) {
 }
 
 /**
- * The line of a route over the map: a part that is not drawn is stood for by the next id of its stop.
+ * The line of a route over the map; the next id of a stop replaces a part that is not drawn.
  * @param {Placed[]} parts
- * @param {string[][]} stops each the ids of a part and of those that may stand for it
+ * @param {string[][]} stops each the ids of a part and of those that may replace it
  * @returns {{x: number, y: number}[]} the points of the line; none if fewer than two stops are drawn
  */
 export function routePoints(parts, stops) {
-  const found = stops.flatMap((ids) => {
+  const drawn = stops.flatMap((ids) => {
     const placed = ids.map((id) => parts.find(({ part }) => part.id === id)).find(Boolean);
     return placed ? [placed] : [];
   });
-  if (found.length < 2) return [];
-  return found.map((placed, at) => pointOn(placed, found[at - 1] ?? found[at + 1]));
+  if (drawn.length < 2) return [];
+  return drawn.map((placed, at) => pointOn(placed, drawn[at - 1] ?? drawn[at + 1]));
 }
 
 /** Pixels between the end of a route and the side of a wide part. */
@@ -341,13 +341,13 @@ const INSET = 8;
 /**
  * The middle of a small part; of a wide one the point of its edge that is nearest to another part.
  * @param {Placed} placed
- * @param {Placed} other
+ * @param {Placed} next
  */
-function pointOn({ part, x, y, width, height }, other) {
+function pointOn({ part, x, y, width, height }, next) {
   const middle = { x: x + width / 2, y: y + height / 2 };
   if (part.kind === 'head') return middle;
-  const beside = Math.min(Math.max(other.x + other.width / 2, x + INSET), x + width - INSET);
-  return { x: beside, y: other.y > y ? y + height : y };
+  const across = Math.min(Math.max(next.x + next.width / 2, x + INSET), x + width - INSET);
+  return { x: across, y: next.y > y ? y + height : y };
 }
 
 /**
@@ -372,9 +372,9 @@ export function neighbour(parts, from, key) {
   if (!start || !direction) return null;
   let best = null;
   let least = Infinity;
-  for (const other of parts) {
-    const far = other === start ? Infinity : distance(start, other, direction);
-    if (far < least) [best, least] = [other.part.id, far];
+  for (const placed of parts) {
+    const far = placed === start ? Infinity : distance(start, placed, direction);
+    if (far < least) [best, least] = [placed.part.id, far];
   }
   return best;
 }

@@ -46,7 +46,7 @@ export function panes(list) {
 
 /**
  * @typedef {Object} Stack the places of panes, in pixels from the plot outwards
- * @property {{side: PaneSide, from: number, to: number, isApart: boolean}[]} places `isApart`: with two scales of its own
+ * @property {{side: PaneSide, from: number, to: number, isApart: boolean}[]} places `isApart`: with its own two scales
  * @property {number} beside
  * @property {number} above
  * @property {number} below

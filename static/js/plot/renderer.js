@@ -22,8 +22,8 @@ const LONGEST_FRAME = 200;
 let arriving = null;
 
 /**
- * Plotly, more than a megabyte that is fetched beside the page. Running it takes long, so what can
- * be drawn without Plotly is painted first.
+ * Load Plotly: more than a megabyte, fetched after the page. Running it takes long, so everything
+ * that needs no Plotly is painted first.
  * @returns {Promise<PlotlyApi>} the Plotly global
  */
 export function plotly() {
@@ -43,8 +43,8 @@ export function painted() {
 /** @returns {Promise<PlotlyApi>} */
 function runPlotly() {
   return new Promise((resolve, reject) => {
-    const stand = document.getElementById(MAP_STYLES) ?? document.createElement('meta');
-    stand.id = MAP_STYLES;
+    const placeholder = document.getElementById(MAP_STYLES) ?? document.createElement('meta');
+    placeholder.id = MAP_STYLES;
     const script = document.createElement('script');
     script.src = plotlyAddress();
     script.addEventListener('load', () => resolve(window.Plotly));
@@ -53,7 +53,7 @@ function runPlotly() {
       script.remove();
       reject(new Error('Plotly did not load. The tables below hold the same numbers.'));
     });
-    document.head.append(stand, script);
+    document.head.append(placeholder, script);
   });
 }
 
@@ -158,7 +158,7 @@ export function createRenderer(drawing, { onMoved, onZoom }) {
 
     /**
      * @param {'png'|'svg'} format
-     * @param {string[]} caption above the drawing, on the picture alone
+     * @param {string[]} caption above the drawing, only on the picture
      * @param {Palette} palette
      * @returns {Promise<string>} the drawing as a data URL
      */
@@ -349,7 +349,7 @@ export function boxOf(row, column, area, grid) {
 }
 
 /**
- * Pixels of a box that a drawing of its own geometry gives in the coordinates of its axes.
+ * Pixels of a box that a drawing with its own geometry gives in the coordinates of its axes.
  * @param {Box|null} box
  * @param {Area} area
  * @returns {Pixels|null}
@@ -396,8 +396,8 @@ export function openingBox(grid, { width, height }) {
   const row = query ?? start?.row ?? 0;
   const last = isReadFromStart ? 1 : columns;
   let column = 0;
-  for (let one = 1; one < last; one += 1)
-    if (value(row, one) > (value(row, column) || 0)) column = one;
+  for (let candidate = 1; candidate < last; candidate += 1)
+    if (value(row, candidate) > (value(row, column) || 0)) column = candidate;
   /** @param {number} at @param {number} length @param {number} end */
   const part = (at, length, end) => {
     const size = Math.min(length, end);

@@ -202,7 +202,7 @@ function ticksOf({
 
 /**
  * @param {Palette} palette
- * @param {'v'|'h'} orientation vertical beside the map, horizontal below it
+ * @param {'v'|'h'} orientation vertical next to the map, horizontal below it
  */
 export function colourBar(palette, orientation) {
   const shared = {
@@ -299,7 +299,7 @@ export function swatchNotes(names, isBelow) {
 /** Lines of type at 45° need √2 of their height along the axis. */
 const ROOM_FOR_SLANTED = 20;
 const LEAST_SIDE = 160;
-/** Pixels from which a colour bar beside the map has room for its numbers. */
+/** Pixels from which a colour bar next to the map has room for its numbers. */
 const LEAST_BAR = 80;
 /** The length of a bar below the map whose last number is wide: Plotly leaves out what would be cut. */
 const WRITTEN_BAR = 0.8;

@@ -162,13 +162,13 @@ export function placed(nodes, { across, down, thickness, pad }) {
  */
 export function ribbonsOf({ nodes, links }, boxes) {
   const unit = (boxes[0].y1 - boxes[0].y0) / nodes[0].value;
-  /** @param {'source'|'target'} end @param {'source'|'target'} other */
-  const startsAt = (end, other) => {
+  /** @param {'source'|'target'} end @param {'source'|'target'} opposite */
+  const startsAt = (end, opposite) => {
     const next = boxes.map(({ y0 }) => y0);
     const starts = new Array(links.length);
     links
       .map((link, at) => ({ link, at }))
-      .sort((a, b) => boxes[a.link[other]].y0 - boxes[b.link[other]].y0 || a.at - b.at)
+      .sort((a, b) => boxes[a.link[opposite]].y0 - boxes[b.link[opposite]].y0 || a.at - b.at)
       .forEach(({ link, at }) => {
         starts[at] = next[link[end]];
         next[link[end]] += link.value * unit;

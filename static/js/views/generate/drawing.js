@@ -90,12 +90,12 @@ const WAYS =
  * @returns {Figure}
  */
 export function startFigure(trace, state) {
-  const found = trace.analyses.next_token;
-  if (!found?.probabilities)
+  const prediction = trace.analyses.next_token;
+  if (!prediction?.probabilities)
     return { title: 'Next token', notice: `Nothing is generated yet. ${WAYS}` };
   const last = trace.tokens.length - 1;
   const guesses = guessesIn(
-    { ...found, texts: found.texts[last] },
+    { ...prediction, texts: prediction.texts[last] },
     [last],
     () => ({ mark: '', markInWords: '' }),
     SHOWN,
@@ -115,22 +115,25 @@ export function startFigure(trace, state) {
         say: (row) => sentence((sampled ?? guesses)[row], after, row),
         table: { quantity: `probability of being token ${last + 1}`, request: REQUEST },
         sentence: { query: last, ceiling: 1 },
-        ...beginning(trace, state, rowOf(matrixAt(found.ids), last)),
+        ...beginning(trace, state, rowOf(matrixAt(prediction.ids), last)),
       },
       state,
     ),
   };
 }
 
-/** @param {Guess & {own?: number}} guess @param {string} after @param {number} row */
-function sentence({ name, probability, own }, after, row) {
-  const chance = own === undefined ? percent(probability) : chanceInWords(probability, own);
+/** @param {Guess & {modelProbability?: number}} guess @param {string} after @param {number} row */
+function sentence({ name, probability, modelProbability }, after, row) {
+  const chance =
+    modelProbability === undefined
+      ? percent(probability)
+      : chanceInWords(probability, modelProbability);
   return `After ${after}, “${name}” has probability ${chance}, rank ${row + 1}`;
 }
 
-/** @param {number} probability of being sampled @param {number} own the model’s */
-export function chanceInWords(probability, own) {
-  return `${percent(probability)} of being sampled, the model’s own is ${percent(own)}`;
+/** @param {number} probability of being sampled @param {number} modelProbability the model’s */
+export function chanceInWords(probability, modelProbability) {
+  return `${percent(probability)} of being sampled, the model’s own is ${percent(modelProbability)}`;
 }
 
 /**
@@ -207,17 +210,17 @@ export function isNaturalIn(view, state) {
  * @param {number} row
  * @param {Of} view
  * @param {ViewState} state
- * @returns {(Guess & {own: number})[]|null}
+ * @returns {(Guess & {modelProbability: number})[]|null}
  */
 export function sampledGuesses(guesses, row, view, state) {
   if (isNaturalIn(view, state)) return null;
   const answer = state.answers?.sampled;
-  const found = (answer?.trace ?? answer?.previous)?.analyses.next_token?.sampled;
-  if (!found) return null;
-  const sampled = rowOf(matrixAt(found), row);
+  const probabilities = (answer?.trace ?? answer?.previous)?.analyses.next_token?.sampled;
+  if (!probabilities) return null;
+  const sampled = rowOf(matrixAt(probabilities), row);
   return guesses.map((guess, rank) => ({
     ...guess,
-    own: guess.probability,
+    modelProbability: guess.probability,
     probability: sampled[rank],
   }));
 }

@@ -194,7 +194,7 @@ function chainFacts(tokens) {
   );
 }
 
-/** @typedef {Guess & {id: number, own: number, rank: number}} Candidate */
+/** @typedef {Guess & {id: number, modelProbability: number, rank: number}} Candidate */
 
 /** @param {Step} step @returns {Candidate[]} likeliest first */
 function candidatesOf(step) {
@@ -203,12 +203,12 @@ function candidatesOf(step) {
     rank: index + 1,
   }));
   const all = listed.some(({ id }) => id === step.id) ? listed : [...listed, step];
-  return all.map(({ id, text, probability, model_probability: own, rank }) => ({
+  return all.map(({ id, text, probability, model_probability: modelProbability, rank }) => ({
     id,
     text,
     name: nameOfGuess(text),
     probability,
-    own,
+    modelProbability,
     rank,
     mark: id === step.id ? writtenMark(rank, listed.length) : '',
     markInWords: '',
@@ -225,10 +225,13 @@ function writtenMark(rank, nListed) {
 }
 
 /** @param {Step} step @param {boolean} natural */
-function factsOf({ probability, model_probability: own, rank, id, position }, natural) {
+function factsOf(
+  { probability, model_probability: modelProbability, rank, id, position },
+  natural,
+) {
   return [
     ['Probability', percent(probability)],
-    ...(natural ? [] : [['Model’s own', percent(own)]]),
+    ...(natural ? [] : [['Model’s own', percent(modelProbability)]]),
     ['Rank', grouped(rank)],
     ['Position', String(position)],
     ['Token id', String(id)],
@@ -241,12 +244,12 @@ function candidateBars(subject, bars, natural) {
   const after = named(tokens, tokens.length - 2);
   const attention = rowOfStep(step, state.layer, state.head);
   /** @param {Candidate} candidate */
-  const say = ({ id, name, probability, own, rank }) => {
-    const chance = natural ? percent(probability) : chanceInWords(probability, own);
+  const say = ({ id, name, probability, modelProbability, rank }) => {
+    const chance = natural ? percent(probability) : chanceInWords(probability, modelProbability);
     return `After ${after}, “${name}” has probability ${chance}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
   };
   return guessChart(
-    natural ? bars.map(({ own: _, ...candidate }) => candidate) : bars,
+    natural ? bars.map(({ modelProbability: _, ...candidate }) => candidate) : bars,
     {
       event: WORDS.event,
       query: queryIn(trace, step),

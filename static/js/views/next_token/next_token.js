@@ -118,10 +118,10 @@ function figure(trace, state) {
  * @returns {Guess[]|null} likeliest first
  */
 function guessesAt(trace, tokens, query, hidden) {
-  const found = trace.analyses.next_token;
-  if (!found?.probabilities || isRating(trace)) return null;
+  const prediction = trace.analyses.next_token;
+  if (!prediction?.probabilities || isRating(trace)) return null;
   const mark = marker(trace, tokens, query, hidden);
-  return guessesIn({ ...found, texts: found.texts[query] }, [query], mark, SHOWN);
+  return guessesIn({ ...prediction, texts: prediction.texts[query] }, [query], mark, SHOWN);
 }
 
 /** @param {Trace} trace */
@@ -130,7 +130,7 @@ function lastLayer(trace) {
   return weightsAt({ ending: 'self_attention', stack }, trace).at(-1)?.layer;
 }
 
-/** @typedef {{query: number, tokens: Token[], guesses: (Guess & {own?: number})[], words: Words}} Subject the predictions at one token; `own`: the model’s probability, if the bar is that of being sampled */
+/** @typedef {{query: number, tokens: Token[], guesses: (Guess & {modelProbability?: number})[], words: Words}} Subject the predictions at one token; `modelProbability`: the model’s probability, if the bar is that of being sampled */
 
 /**
  * A guess can be inserted at a mask or at the end of the text.
@@ -180,7 +180,7 @@ function canBeTyped(piece) {
  * @param {number|undefined} lastLayer
  */
 function sentence({ query, tokens, guesses, words }, row, lastLayer) {
-  const { name: guess, probability, own, markInWords } = guesses[row];
+  const { name: guess, probability, modelProbability, markInWords } = guesses[row];
   const where = lastLayer === undefined ? '' : ` (after layer ${lastLayer}, the last)`;
-  return `${words.preposition} ${named(tokens, query)}, “${guess}” ${own === undefined ? 'has probability' : `has probability ${percent(own)}, of being sampled`} ${percent(probability)}, rank ${row + 1}${markInWords}${where}`;
+  return `${words.preposition} ${named(tokens, query)}, “${guess}” ${modelProbability === undefined ? 'has probability' : `has probability ${percent(modelProbability)}, of being sampled`} ${percent(probability)}, rank ${row + 1}${markInWords}${where}`;
 }
