@@ -51,8 +51,8 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   const surplus = partOf(form, '#surplus', HTMLElement);
   const note = partOf(form, '#text-note', HTMLElement);
   let offered = '';
-  /** The own translation, and the sentence it was written for. @type {{own: string|null, text: string}} */
-  let written = { own: null, text: '' };
+  /** The reader’s own translation, and the sentence it was written for. @type {{target: string|null, text: string}} */
+  let written = { target: null, text: '' };
   /** A text that was too long, and its beginning that fits. */
   let cut = { beginning: '', whole: '' };
 
@@ -126,19 +126,19 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
     /**
      * @param {{text: string, target: string|null, model: string, card: Card}} shown `model` is '' where the menu holds none of that name
      */
-    show({ text, target: own, model, card }) {
+    show({ text, target: given, model, card }) {
       // A box that is being typed in is read soon; until then it keeps what was typed.
       if (!ofText.isPending() && box.value !== text) {
         box.value = text;
         box.scrollTop = 0;
       }
-      if (!ofTarget.isPending() && target.value.trim() !== (own ?? '').trim())
-        target.value = own ?? '';
-      if (own !== written.own) written = { own, text };
-      stale.textContent = own !== null && text !== written.text ? STALE : '';
+      if (!ofTarget.isPending() && target.value.trim() !== (given ?? '').trim())
+        target.value = given ?? '';
+      if (given !== written.target) written = { target: given, text };
+      stale.textContent = given !== null && text !== written.text ? STALE : '';
       fold();
       translation.hidden = card.kind !== 'encoder-decoder';
-      translation.classList.toggle('is-own', own !== null);
+      translation.classList.toggle('is-own', given !== null);
       menu.value = model;
       unmark();
       note.replaceChildren(
@@ -344,18 +344,20 @@ export function readInText(
   { text, tokens = [] },
   { replacements, lowers_capitals: lowers } = NOTHING_CHANGED,
 ) {
-  const read = replacements.flatMap(({ characters, text: as }) => {
-    const typed = [...characters].filter((one) => one.trim() && text.includes(one));
+  const readings = replacements.flatMap(({ characters, text: as }) => {
+    const typed = [...characters].filter(
+      (character) => character.trim() && text.includes(character),
+    );
     return typed.length > 0 ? [`${typed.join(' ')} as ${as}`] : [];
   });
   const isUpper = text === text.toUpperCase() && text !== text.toLowerCase();
-  if (lowers && isUpper && /\p{L}{2}/u.test(text)) read.push('capitals as small letters');
+  if (lowers && isUpper && /\p{L}{2}/u.test(text)) readings.push('capitals as small letters');
   const spelled = [...new Set(tokens.flatMap(({ part }) => part?.whole ?? []))];
   if (spelled.length > 0)
-    read.push(
+    readings.push(
       `${spelled.slice(0, MOST_SPELLED).join(' ')}${spelled.length > MOST_SPELLED ? ' …' : ''} as bytes`,
     );
-  return read.length > 0 ? `reads ${read.join(', ')}` : '';
+  return readings.length > 0 ? `reads ${readings.join(', ')}` : '';
 }
 
 /** Opens the browser's dialog. @returns {Promise<File>} never settled if none is chosen */

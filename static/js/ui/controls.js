@@ -28,7 +28,7 @@ import { button, createHelp, element, segment } from './dom.js';
  * @property {string} [placeholder]
  * @property {Patch} [patch] what a button sets
  * @property {boolean} [disabled]
- * @property {boolean} [isMore] seldom wanted: it stands behind “More”
+ * @property {boolean} [isMore] seldom wanted: it is behind “More”
  * @property {boolean} [isSet] of these, one that is not as it would be anyway is never out of sight
  */
 
@@ -131,7 +131,7 @@ export function createControls(id, onState) {
 
   return {
     element: host,
-    /** A question mark that says what they do; it stands beside the sentence of the view. */
+    /** A question mark that explains them; it is next to the sentence of the view. */
     help: help.element,
 
     /** @param {Control[]} controls */
@@ -429,8 +429,8 @@ function explainedOf(controls) {
       const said = options.flatMap(({ title, help: meaning }) =>
         meaning && !COUNTED.test(meaning) ? [[title, capitalised(meaning)]] : [],
       );
-      const own = help ? [[label, capitalised(help)]] : [];
-      return { title: said.length > 0 ? label : '', parts: [...own, ...said] };
+      const ofAll = help ? [[label, capitalised(help)]] : [];
+      return { title: said.length > 0 ? label : '', parts: [...ofAll, ...said] };
     })
     .filter(({ parts }) => parts.length > 0);
 }

@@ -38,12 +38,12 @@ export function createCovers(wanted, onPress, onLook) {
     const seen = boxes.filter(({ box }) => box);
     while (shown.length > seen.length) shown.pop()?.remove();
     seen.forEach(({ cover, plot, box }, index) => {
-      const one = (shown[index] ??= button('?', () => {}, { class: 'cover' }));
-      one.setAttribute('aria-label', 'Covered: press to reveal');
-      one.onclick = () => onPress(cover);
+      const node = (shown[index] ??= button('?', () => {}, { class: 'cover' }));
+      node.setAttribute('aria-label', 'Covered: press to reveal');
+      node.onclick = () => onPress(cover);
       for (const [name, pixels] of Object.entries(box ?? {}))
-        one.style.setProperty(name, `${pixels}px`);
-      if (one.parentElement !== plot) plot.append(one);
+        node.style.setProperty(name, `${pixels}px`);
+      if (node.parentElement !== plot) plot.append(node);
     });
   }
   place();

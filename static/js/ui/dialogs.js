@@ -106,7 +106,7 @@ function groupOf([title, keys]) {
       'dl',
       {},
       ...keys.flatMap(([key, meaning]) => [
-        element('dt', {}, ...key.split(', ').map((one) => element('kbd', {}, one))),
+        element('dt', {}, ...key.split(', ').map((keyName) => element('kbd', {}, keyName))),
         element('dd', {}, meaning),
       ]),
     ),

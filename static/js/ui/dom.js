@@ -34,7 +34,7 @@ export function button(label, onclick, attributes = {}) {
 }
 
 /**
- * One of several radios that stand side by side.
+ * One of several radios in a row.
  * @param {string} name of all of them
  * @param {unknown} value
  * @param {string} title
@@ -255,18 +255,18 @@ export function createHelp(title) {
   };
 }
 
-const HEIGHTS = { least: 320, most: 760, beside: 120 };
+const HEIGHTS = { least: 320, most: 760, around: 120 };
 
 /** The greatest height of a drawing that still fits on the screen. @param {number} windowHeight */
 export function plotHeight(windowHeight) {
-  return Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, windowHeight - HEIGHTS.beside));
+  return Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, windowHeight - HEIGHTS.around));
 }
 
 const GAP = 12;
 const EDGE = 8;
 
 /**
- * Places a card beside its target: right, left, below or above, wherever it fits; otherwise at the
+ * Places a card next to its target: right, left, below or above, wherever it fits; otherwise at the
  * bottom of the screen.
  * @param {Box} target
  * @param {{width: number, height: number}} card

@@ -136,7 +136,7 @@ export async function plotlySource() {
   return answer.text();
 }
 
-/** More cells than this are in the file as JSON alone. */
+/** More cells than this are in the file only as JSON. */
 const MOST_IN_TABLE = 4096;
 /** Longer than this, a text or a request that holds it is folded. */
 const MOST_LETTERS = 2000;
@@ -304,8 +304,8 @@ function harmless(script) {
 function cellsOf({ rows, columns }, value) {
   /** @param {number} row @param {number} column */
   const cell = (row, column) => {
-    const found = value(row, column);
-    return found === undefined || Number.isNaN(found) ? null : Number(exact(found));
+    const number = value(row, column);
+    return number === undefined || Number.isNaN(number) ? null : Number(exact(number));
   };
   return Array.from({ length: rows }, (_, row) =>
     Array.from({ length: columns }, (_, column) => cell(row, column)),
@@ -313,7 +313,7 @@ function cellsOf({ rows, columns }, value) {
 }
 
 /**
- * If cells are marked as chosen, their weights follow in rows of their own.
+ * If cells are marked as chosen, their weights follow in other rows.
  * @param {Grid} grid
  * @returns {string}
  */
@@ -325,7 +325,7 @@ export function csvOf(grid) {
     cellsOf(grid, value).map((cells, row) => [
       grid.rowLabels[row] + suffix,
       ...cells.map((cell) => (cell === null ? '' : String(cell))),
-      ...(suffix ? [] : ofRows.map(({ value: own }) => filled(own(row)))),
+      ...(suffix ? [] : ofRows.map(({ value: ofRow }) => filled(ofRow(row)))),
     ]);
   const weights = grid.chosenWeight ? body(grid.chosenWeight, ': weight where chosen') : [];
   return csv([header, ...body(grid.value, ''), ...weights]);

@@ -19,7 +19,7 @@ import { createChips } from './sentence.js';
  * @import { Handlers } from './view_section.js'
  */
 
-/** Does this model write on? @param {Trace} trace */
+/** Return true if this model writes on. @param {Trace} trace */
 export function isWritable(trace) {
   return !hasTwoSides(trace) && !isFilling(trace) && !isRating(trace);
 }
@@ -94,7 +94,7 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
 }
 
 /**
- * The status beside the buttons.
+ * The status next to the buttons.
  * @param {Trace} trace
  * @param {Writing} writing
  */
@@ -152,7 +152,7 @@ function inWords({ text, probability, rank }) {
   return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${grouped(rank)}`;
 }
 
-/** Whether there is something to stop; replaying a visible text is not. @param {Writing} writing */
+/** Return true if there is something to stop; replaying a visible text is not. @param {Writing} writing */
 function isBusy({ isWriting, isReading, steps }) {
   return isWriting || (isReading && steps.length === 0);
 }
@@ -335,18 +335,18 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   }
 
   /** @param {Writing} writing */
-  function showProblem({ problem: found, isCancelled }) {
+  function showProblem({ problem: failure, isCancelled }) {
     const message = isCancelled
       ? STOPPED
-      : found
-        ? `${found.title}. ${asSentence(found.detail)} ${isWorthRetrying(found) ? advice(found) : 'Start over or change the text.'}`
+      : failure
+        ? `${failure.title}. ${asSentence(failure.detail)} ${isWorthRetrying(failure) ? advice(failure) : 'Start over or change the text.'}`
         : '';
     problem.hidden = message === '';
     if (problem.dataset.message === message) return;
     problem.dataset.message = message;
     problem.replaceChildren(
       ...(message ? [element('p', {}, message)] : []),
-      ...(isCancelled || (found && isWorthRetrying(found)) ? [again] : []),
+      ...(isCancelled || (failure && isWorthRetrying(failure)) ? [again] : []),
     );
   }
 

@@ -415,7 +415,7 @@ const keyOf = ({ layer, head }) => `${layer} ${head}`;
  */
 function picturesOf(trace, place) {
   /** @type {Pictures} */
-  const found = new Map();
+  const pictures = new Map();
   for (const { layer, site } of weightsAt(place, trace)) {
     const {
       shape: [nHeads, rows, columns],
@@ -431,8 +431,8 @@ function picturesOf(trace, place) {
         scale,
         isCausal: isCausal(site),
       };
-      found.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
+      pictures.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
     }
   }
-  return found;
+  return pictures;
 }

@@ -99,7 +99,7 @@ export function createHeadsBlock({ onState, announce, onSight }) {
   /** @type {{trace: Trace, place: string|undefined, state: ViewState, switches: Switches}|null} */
   let shown = null;
   /** @type {ReturnType<typeof strongestHeads>} */
-  let found = [];
+  let strongest = [];
 
   return {
     element: block,
@@ -125,13 +125,13 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       const isOther = trace !== shown?.trace || place?.id !== shown.place;
       shown = { trace, place: place?.id, state, switches };
       if (isOther) {
-        found = strongestHeads(trace, place);
-        patterns.replaceChildren(...patternList(found, onState));
+        strongest = strongestHeads(trace, place);
+        patterns.replaceChildren(...patternList(strongest, onState));
       }
       patterns.querySelectorAll('button').forEach((button, index) => {
         button.setAttribute(
           'aria-pressed',
-          String(switches.which === 'head' && isShown(switches, state, found[index])),
+          String(switches.which === 'head' && isShown(switches, state, strongest[index])),
         );
       });
     },
@@ -176,9 +176,9 @@ function radios({ field, label, legend, options }, onState) {
   return control;
 }
 
-/** @param {ReturnType<typeof strongestHeads>} found @param {(patch: Patch) => void} onState */
-function patternList(found, onState) {
-  if (found.length === 0) return [];
+/** @param {ReturnType<typeof strongestHeads>} strongest @param {(patch: Patch) => void} onState */
+function patternList(strongest, onState) {
+  if (strongest.length === 0) return [];
   return [
     element('h2', {}, 'Heads worth a look'),
     element(
@@ -189,7 +189,7 @@ function patternList(found, onState) {
     element(
       'ul',
       {},
-      ...found.map((pattern) => {
+      ...strongest.map((pattern) => {
         const { title, layer, head, score } = pattern;
         return element(
           'li',

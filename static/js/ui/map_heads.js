@@ -23,7 +23,7 @@ const GROUP = 8;
 const SIDE = { least: 24, most: 84 };
 const GAP = 4;
 const LABEL = 40;
-/** The share of a map's values that have a colour of their own. */
+/** The share of a map's values that the colours tell apart. */
 const COLOURED = 0.98;
 
 /**
@@ -131,13 +131,17 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
     const folds = layers.length > MOST_OPEN;
     const groups = [];
     for (let first = 0; first < layers.length; first += folds ? GROUP : layers.length) {
-      const own = layers.slice(first, folds ? first + GROUP : layers.length);
-      const rows = own.map((layer) => rowOf(layer, side));
+      const members = layers.slice(first, folds ? first + GROUP : layers.length);
+      const rows = members.map((layer) => rowOf(layer, side));
       const node = folds
         ? element(
             'details',
-            { open: own.some(({ layer }) => layer === chosen) },
-            element('summary', {}, `Layers ${own[0].layer} to ${own[own.length - 1].layer}`),
+            { open: members.some(({ layer }) => layer === chosen) },
+            element(
+              'summary',
+              {},
+              `Layers ${members[0].layer} to ${members[members.length - 1].layer}`,
+            ),
             ...rows.map(({ line }) => line),
           )
         : element('div', {}, ...rows.map(({ line }) => line));
@@ -153,10 +157,10 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
 
     /** @param {Trace} trace @param {ViewState} state */
     show(trace, state) {
-      const found = mapsOf(trace, state);
-      block.hidden = !found;
-      if (!found) return;
-      const { layers, name } = found;
+      const maps = mapsOf(trace, state);
+      block.hidden = !maps;
+      if (!maps) return;
+      const { layers, name } = maps;
       const width = block.clientWidth;
       const { theme } = state.palette;
       const isOther = trace !== seen.trace || name !== seen.name || theme !== seen.theme;

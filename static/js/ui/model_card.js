@@ -65,7 +65,7 @@ function omittedOf({ omitted = {}, n_layers: count }) {
   /** @param {string} part */
   const asAny = (part) => part.replace(/\.layers\.\d+\./, '.layers.*.');
   const lines = entries.map(([part, reason]) => {
-    const alike = entries.filter(([other, why]) => why === reason && asAny(other) === asAny(part));
+    const alike = entries.filter(([name, why]) => why === reason && asAny(name) === asAny(part));
     return `${alike.length === count ? asAny(part) : part}: ${reason}`;
   });
   return [...new Set(lines)].join('; ');
@@ -96,10 +96,10 @@ function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
  * @param {import('../data/card.js').Normalization} [normalization]
  */
 function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) {
-  const read = replacements
+  const readings = replacements
     .filter(({ characters }) => characters.trim())
     .map(({ characters, text }) => `${[...characters].join(' ')} as ${text}`);
-  return [...read, ...(lowers ? ['a text in capitals as small letters'] : [])].join('; ');
+  return [...readings, ...(lowers ? ['a text in capitals as small letters'] : [])].join('; ');
 }
 
 /** The reasons for which documents would be dropped, in words. */
@@ -117,16 +117,16 @@ const REASONS = {
  */
 export function corpusOf({ by, before, dropped, topics } = {}) {
   if (!before) return '';
-  const found = Object.entries(dropped ?? {}).map(
+  const reasons = Object.entries(dropped ?? {}).map(
     ([kind, count]) => `${rounded(count)} ${REASONS[kind] ?? kind}`,
   );
   const largest = Object.entries(topics ?? {})
-    .sort(([, one], [, other]) => other - one)
+    .sort(([, first], [, second]) => second - first)
     .slice(0, 4)
     .map(([words, share]) => `${words.replaceAll(' ', ', ')} (${percent(share)})`);
   return [
     `${counted(before.documents, by ?? 'document')}, ${inBytes(before.bytes)}, ${rounded(before.words)} words`,
-    found.length ? `among them ${found.join(', ')}` : 'no duplicates found',
+    reasons.length ? `among them ${reasons.join(', ')}` : 'no duplicates found',
     largest.length ? `largest topics: ${largest.join('; ')}` : '',
   ]
     .filter(Boolean)
@@ -150,23 +150,23 @@ function expertsOf(moe) {
 const AMOUNTS = ['tokens', 'bytes', 'masked_words', 'rows', 'trained_tokens'];
 
 /** Of figures that come in groups, the one that counts, and what to call it. */
-/** @type {Record<string, [string, (found: any) => unknown]>} */
+/** @type {Record<string, [string, (metric: any) => unknown]>} */
 const HEADLINES = {
-  bleu: ['BLEU', (found) => found.text],
-  alignment: ['error rate of the head that aligns words best', (found) => found.head?.error_rate],
-  bits_per_token: ['bits per token', (found) => found.inside_trained_length ?? found],
+  bleu: ['BLEU', (metric) => metric.text],
+  alignment: ['error rate of the head that aligns words best', (metric) => metric.head?.error_rate],
+  bits_per_token: ['bits per token', (metric) => metric.inside_trained_length ?? metric],
 };
 
-/** @param {any} found a figure, or a group of them with one weight */
-const weightIn = (found) => found?.weight ?? found;
+/** @param {any} metric a figure, or a group of them with one weight */
+const weightIn = (metric) => metric?.weight ?? metric;
 
 /** Single numbers, the weights of heads, and headlines; whole tables belong to the card's file. */
 function metricsOf(metrics = {}) {
   return Object.entries(metrics)
     .filter(([name]) => !AMOUNTS.includes(name))
     .flatMap(([name, value]) => {
-      const [title, read] = HEADLINES[name] ?? [name.replace(/_/g, ' '), weightIn];
-      const figure = read(value);
+      const [title, pick] = HEADLINES[name] ?? [name.replace(/_/g, ' '), weightIn];
+      const figure = pick(value);
       return typeof figure === 'number' ? [`${title} ${Number(figure.toPrecision(3))}`] : [];
     })
     .join(' · ');

@@ -39,7 +39,7 @@ const NARROW = '(max-width: 60rem)';
 const STREAM = { least: 2, most: 13 };
 /** Up to here the colours go, so that the mark of a lit part is seen on all of them. */
 const DARKEST = 0.6;
-/** Pixels that the rail needs beside the map: its caption, list and margins. */
+/** Pixels that the rail needs next to the map: its caption, list and margins. */
 const AROUND = 270;
 const HEIGHTS = { least: 380, most: 660 };
 
@@ -114,7 +114,7 @@ export function createModelMap(host, caption, { onChoose }) {
   /** @param {string} id */
   function rove(id) {
     stop = id;
-    for (const [other, node] of nodes) node.tabIndex = other === id ? 0 : -1;
+    for (const [key, node] of nodes) node.tabIndex = key === id ? 0 : -1;
   }
 
   /** @param {Shown} wanted */
@@ -195,7 +195,7 @@ function shownOf(trace, card, { state, kind, query, route, viewsOf }) {
 }
 
 /**
- * The meaning of colours and widths, beside the colours from least to most.
+ * The meaning of colours and widths, next to the colours from least to most.
  * @param {HTMLElement} legend
  * @param {Shown} shown
  */

@@ -69,7 +69,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       status.textContent = words;
     },
 
-    /** Its progress stands beside “Cancel” until the text is read. @param {Card} card */
+    /** Show the progress of loading until the text is read. @param {Card} card */
     load(card) {
       status.textContent = loadingInWords(card);
       status.classList.add('is-loading');
@@ -295,7 +295,7 @@ export function markTour(button) {
   });
 }
 
-/** On a phone the further links are a menu. @param {HTMLElement} links */
+/** On a phone the other links are a menu. @param {HTMLElement} links */
 export function createSiteMenu(links) {
   const narrow = matchMedia('(max-width: 40rem)');
   const fit = () => {

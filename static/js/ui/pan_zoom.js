@@ -29,7 +29,7 @@ const MOST_TURN = 60;
  * @param {Box} box as the movement began
  * @param {Point[]} from where the fingers touched, as shares of the map
  * @param {Point[]} to where they are
- * @param {number} [zoom] a further factor of the sides
+ * @param {number} [zoom] another factor of the sides
  * @returns {Box} inside the text
  */
 export function boxAfter({ most, least }, box, from, to, zoom = 1) {
@@ -69,8 +69,8 @@ function placeIn(plot, area, { clientX, clientY }) {
 }
 
 /** @param {Point[]} points the distance of two; of one there is none */
-function spread([one, other]) {
-  return other ? Math.max(0.02, Math.hypot(one.x - other.x, one.y - other.y)) : 1;
+function spread([first, second]) {
+  return second ? Math.max(0.02, Math.hypot(first.x - second.x, first.y - second.y)) : 1;
 }
 
 /**
@@ -120,13 +120,13 @@ export function createPanZoom(plot, { area, onMoved }) {
 
   function draw() {
     frame = 0;
-    const found = area();
+    const rectangle = area();
     const context = canvas.getContext('2d');
-    if (!found || !context || !isMoving) return;
-    const [width, height] = [Math.round(found.width), Math.round(found.height)];
+    if (!rectangle || !context || !isMoving) return;
+    const [width, height] = [Math.round(rectangle.width), Math.round(rectangle.height)];
     if (canvas.width !== width || canvas.height !== height)
       Object.assign(canvas, { width, height });
-    canvas.style.transform = `translate(${found.left}px, ${found.top}px)`;
+    canvas.style.transform = `translate(${rectangle.left}px, ${rectangle.top}px)`;
     context.clearRect(0, 0, width, height);
     context.imageSmoothingEnabled = false;
     for (const layer of layers) drawLayer(context, layer, { box, width, height });
@@ -154,10 +154,10 @@ export function createPanZoom(plot, { area, onMoved }) {
     if (event.pointerType === 'touch' && fingers.size < 2) return;
     fingers.set(event.pointerId, placeOf(event));
     const to = [...fingers.values()];
-    const found = area();
+    const rectangle = area();
     const far = Math.hypot(
-      (to[0].x - grip.from[0].x) * (found?.width ?? 0),
-      (to[0].y - grip.from[0].y) * (found?.height ?? 0),
+      (to[0].x - grip.from[0].x) * (rectangle?.width ?? 0),
+      (to[0].y - grip.from[0].y) * (rectangle?.height ?? 0),
     );
     if (isMoving || to.length > 1 || far > SLOP) moveTo(boxAfter(pan, grip.box, grip.from, to));
   }

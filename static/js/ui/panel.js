@@ -75,7 +75,7 @@ export function createPanel(name, handlers) {
   function surround({
     formula: lines = [],
     help: said = '',
-    facts: found = [],
+    facts: listed = [],
     actions: offered = [],
     grid,
   }) {
@@ -83,11 +83,11 @@ export function createPanel(name, handlers) {
     help.replaceChildren(...withSymbols(said));
     help.hidden = said === '';
     facts.replaceChildren(
-      ...found.map(([term, value]) =>
+      ...listed.map(([term, value]) =>
         element('div', {}, element('dt', {}, term), element('dd', {}, value)),
       ),
     );
-    facts.hidden = found.length === 0;
+    facts.hidden = listed.length === 0;
     facts.setAttribute('aria-live', grid?.move ? 'polite' : 'off');
     actions.hidden = offered.length === 0;
     while (actions.children.length > offered.length) actions.lastElementChild?.remove();

@@ -249,7 +249,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
 }
 
 /**
- * Does the cell still mean what it meant? Resized, a drawing may lie on its other side.
+ * Return true if the cell still means the same. Resized, a drawing may lie on its other side.
  * @param {Grid|undefined} before
  * @param {Grid} grid
  * @param {Cell} cell

@@ -88,9 +88,9 @@ export function createPresentation(announce) {
     const [chosen] = file.files ?? [];
     if (!chosen) return;
     try {
-      const found = read(await chosen.text());
-      change([...slides, ...found]);
-      tell(`Added ${found.length} ${found.length === 1 ? 'view' : 'views'} of ${chosen.name}`);
+      const added = read(await chosen.text());
+      change([...slides, ...added]);
+      tell(`Added ${added.length} ${added.length === 1 ? 'view' : 'views'} of ${chosen.name}`);
     } catch (error) {
       tell(`${error instanceof Error ? error.message : error} Your list is unchanged.`);
     }
@@ -124,7 +124,9 @@ export function createPresentation(announce) {
       maxlength: 200,
       onchange: () => {
         if (isMoved) return; // a field that leaves the page tells its change at another's place
-        change(slides.map((one, at) => (at === index ? { ...one, name: input.value } : one)));
+        change(
+          slides.map((former, at) => (at === index ? { ...former, name: input.value } : former)),
+        );
       },
       onkeydown: (/** @type {KeyboardEvent} */ event) => {
         const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
@@ -171,7 +173,7 @@ export function createPresentation(announce) {
 
     /** @param {Cover} cover */
     function toggle(cover) {
-      slides = slides.map((one, at) => (at === index ? toggledCover(one, cover) : one));
+      slides = slides.map((slide, at) => (at === index ? toggledCover(slide, cover) : slide));
       keep(slides);
       covers.place();
       announce(`${slides[index].covers.length} covered`);
@@ -337,7 +339,8 @@ export function createPresentation(announce) {
 }
 
 /**
- * Does an element need the key itself? A drawing that the keyboard walks through keeps its arrows.
+ * Return true if an element needs the key itself. A drawing that the keyboard walks through keeps
+ * its arrows.
  * @param {EventTarget|null} target
  * @param {string} key
  */

@@ -216,7 +216,7 @@ function captionOf({ trace, figure, cards }, title) {
 }
 
 /**
- * The title of a drawing and what its numbers are; a title that these name already stands once.
+ * The title of a drawing and its quantity; a title that is part of the quantity is not repeated.
  * @param {{title: string, grid: {quantity: string}}} figure
  */
 function namedOnce({ title, grid: { quantity } }) {
@@ -229,12 +229,12 @@ function headsOf(trace) {
   const place = placeOf({ where: '' }, trace);
   /** @type {HeadMap[]} */
   const maps = weightsAt(place, trace).flatMap(({ layer, site }) => {
-    const found = trace.tensors[site];
-    return Array.from({ length: found.shape[0] }, (_, head) => ({
+    const weights = trace.tensors[site];
+    return Array.from({ length: weights.shape[0] }, (_, head) => ({
       layer,
       head,
       isCausal: isCausal(site),
-      ...matrixAt(found, head),
+      ...matrixAt(weights, head),
     }));
   });
   const labels = (/** @type {'source'|'target'} */ side) => positionLabels(tokensOf(trace, side));

@@ -1,7 +1,7 @@
 /**
  * The sentence: one chip per token, for the source and the target, tinted and marked by what is
- * pointed at, and a line that says it in words. One chip is reached by Tab, and the arrow keys walk.
- * Of a long text the chips near the visible part alone are on the page, in blocks.
+ * pointed at, and a line that says it in words. One chip is reached by Tab, and the arrow keys
+ * walk. Of a long text, only the chips near the visible part are on the page, in blocks.
  */
 
 import { hasTwoSides, tokensOf } from '../data/attention.js';
@@ -287,7 +287,7 @@ function reveal(host, wanted) {
 }
 
 /**
- * The pieces of one character share an outline, and the character stands before them.
+ * The pieces of one character share an outline, and the character is before them.
  * @param {Token[]} tokens
  * @param {HTMLSpanElement[]} nodes
  */
@@ -327,12 +327,12 @@ function chip(token, index) {
   return node;
 }
 
-/** Of a byte beside its character the two digits are enough. @param {Token} token */
+/** Write a byte as its two digits, since its character is next to it. @param {Token} token */
 function textOf({ text, part }) {
   return visible(part ? text.replace(/\\x/g, '') : text);
 }
 
-/** Stand-ins for what cannot be seen are set paler than the letters. @param {string} text */
+/** Symbols for invisible characters are paler than the letters. @param {string} text */
 function pieces(text) {
   return text
     .split(/([·↵⇥⍽◌]+|‹[^›]*›)/)

@@ -63,7 +63,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   let grid = null;
   /** @type {PointedCell|null} */
   let pointed = null;
-  /** Whether the reader just opened the view: then it is brought into sight. */
+  /** True: the reader just opened the view, so it is brought into sight. */
   let isNewView = false;
 
   const sections = Object.fromEntries(
@@ -192,7 +192,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   }
 
   /**
-   * The further answers of the open view; while they are pending, the page shows it.
+   * Return the other answers of the open view; the page shows that they are pending.
    * @param {View} view
    * @param {Trace} trace
    */
@@ -204,7 +204,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
       const last = before[name]?.trace ?? before[name]?.previous;
       if (answer.isWaiting && last) answers[name] = { ...answer, previous: last };
     }
-    // An answer may lead to further requests, as a map leads to its tiles.
+    // An answer may lead to more requests, as a map leads to its tiles.
     if (
       Object.entries(answers).some(([name, { trace: now }]) => now && now !== before[name]?.trace)
     ) {

@@ -100,7 +100,7 @@ function header(label, scope, isChosen) {
 }
 
 /**
- * A further number of a row.
+ * Another number of a row.
  * @param {number} value
  * @param {(value: number) => string} format
  */

@@ -1,5 +1,5 @@
 /**
- * The tour: a card that stands beside one part of the page after another. The page stays usable;
+ * The tour: a card next to one part of the page after another. The page stays usable;
  * Escape, the card's own button and the button in the masthead end it.
  */
 
@@ -50,28 +50,28 @@ export function createTour(starter, stops, { onView }) {
       const { view } = stops[index];
       if (view) await onView(view);
       if (at !== began) return; // it was left meanwhile
-      const found = document.querySelector(stops[index].target);
-      if (found && isVisible(found)) {
-        stopAt(index, found);
+      const node = document.querySelector(stops[index].target);
+      if (node && isVisible(node)) {
+        stopAt(index, node);
         return;
       }
     }
     if (direction > 0) leave();
   }
 
-  /** @param {number} index @param {Element} found */
-  function stopAt(index, found) {
+  /** @param {number} index @param {Element} node */
+  function stopAt(index, node) {
     at = index;
     watcher.disconnect();
-    target = found;
+    target = node;
     title.textContent = stops[at].title;
     text.textContent = stops[at].text;
     progress.textContent = `${at + 1} of ${stops.length}`;
     back.hidden = at === 0;
     next.textContent = at === stops.length - 1 ? 'Done' : 'Next';
     card.hidden = ring.hidden = false;
-    reveal(found);
-    watcher.observe(found);
+    reveal(node);
+    watcher.observe(node);
     place();
     title.focus({ preventScroll: true });
   }
@@ -146,7 +146,7 @@ function reveal(target) {
  * @property {string} id
  * @property {string} [view] that is opened for it
  * @property {string} target a selector of the part that is pointed at
- * @property {string} [beside] of the part that the card does not cover, if it is another
+ * @property {string} [beside] a selector of the part that the card does not cover, if it is another
  * @property {string} title
  * @property {string} text
  */

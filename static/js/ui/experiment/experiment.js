@@ -68,12 +68,12 @@ export function createExperiment(description, view, { onLink, announce }) {
       onChange,
     });
   const run = makeRun(() => ranOn());
-  const other = makeRun(() => draw());
+  const secondRun = makeRun(() => draw());
   const form = createForm(view, parameters, {
     onValue: (name, value, isTyped) => set({ [name]: value }, isTyped),
     onBeside: (chosen) => {
       besideId = chosen;
-      other.stop();
+      secondRun.stop();
       onLink();
       startBeside();
       draw();
@@ -169,7 +169,7 @@ export function createExperiment(description, view, { onLink, announce }) {
   function start() {
     clearTimeout(resting);
     scrubber.stop();
-    other.stop();
+    secondRun.stop();
     isPreview = false;
     for (const [name, field] of fields) field.fail(linkProblems.get(name) ?? '');
     run.start(changed(parameters, values));
@@ -185,7 +185,7 @@ export function createExperiment(description, view, { onLink, announce }) {
   function startBeside() {
     const option = besideOption();
     if (!option || isPreview || run.state().status !== 'done') return;
-    other.start(changed(parameters, { ...values, ...option.values }));
+    secondRun.start(changed(parameters, { ...values, ...option.values }));
   }
 
   function besideOption() {
@@ -193,8 +193,8 @@ export function createExperiment(description, view, { onLink, announce }) {
   }
 
   function ranOn() {
-    const { status, problem: found, isBroken } = run.state();
-    if (view.preview && found?.status === BUSY && !isBroken && !isAsked && !isPreview) {
+    const { status, problem: failure, isBroken } = run.state();
+    if (view.preview && failure?.status === BUSY && !isBroken && !isAsked && !isPreview) {
       isPreview = true;
       run.start({ ...changed(parameters, values), ...view.preview });
       return;
@@ -204,8 +204,8 @@ export function createExperiment(description, view, { onLink, announce }) {
       startBeside();
       clearTimeout(announcing);
       announcing = setTimeout(() => {
-        const found = result();
-        if (found && isOpen) announce(spokenPowers(view.finding(found)));
+        const current = result();
+        if (current && isOpen) announce(spokenPowers(view.finding(current)));
       }, ANNOUNCED);
     }
     problem.show(run.state());
@@ -248,7 +248,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     const last = Math.max(0, steps.length - 1);
     const at = isPreview ? 0 : Math.min(pinned ?? last, last);
     const option = besideOption();
-    const second = other.state().arrays;
+    const second = secondRun.state().arrays;
     const isBeside = option && !isPreview && view.steps && (view.steps(second)?.length ?? 0) > 0;
     return {
       arrays,
@@ -289,28 +289,32 @@ export function createExperiment(description, view, { onLink, announce }) {
   function showNumbers() {
     if (!isOpen) return;
     form.show(values, { isRunning: isRunning(), words: view.preview ? statusOf() : '' });
-    const found = result();
-    const isFirst = !found && isBusy(run.state());
-    section.classList.toggle('is-waiting', run.state().status === 'waiting' && found !== null);
+    const current = result();
+    const isFirst = !current && isBusy(run.state());
+    section.classList.toggle('is-waiting', run.state().status === 'waiting' && current !== null);
     section.setAttribute('aria-busy', String(isFirst));
-    finding.hidden = !found && !isFirst;
+    finding.hidden = !current && !isFirst;
     if (isFirst) finding.textContent = 'Computing…';
-    if (!found) return;
+    if (!current) return;
     try {
-      scrubber.show(isPreview ? [] : (view.steps?.(found.arrays) ?? []), found.at, found.total);
-      finding.replaceChildren(...withPowers(view.finding(found)));
-      tables.show(view.tables?.(found) ?? [], palette().theme);
+      scrubber.show(
+        isPreview ? [] : (view.steps?.(current.arrays) ?? []),
+        current.at,
+        current.total,
+      );
+      finding.replaceChildren(...withPowers(view.finding(current)));
+      tables.show(view.tables?.(current) ?? [], palette().theme);
     } catch (error) {
       fail(error);
     }
   }
 
   async function showPictures() {
-    const found = result();
-    if (!isOpen || !found) return;
+    const current = result();
+    if (!isOpen || !current) return;
     try {
       await pictures.show(
-        view.pictures(found),
+        view.pictures(current),
         `${description.title}: ${valuesInWords(values)}`,
         changed(parameters, values),
         isRunning(),
@@ -333,20 +337,20 @@ export function createExperiment(description, view, { onLink, announce }) {
     picked = chosen;
     onLink();
     draw();
-    const found = result();
-    if (found) announce(spokenPowers(view.finding(found)));
+    const current = result();
+    if (current) announce(spokenPowers(view.finding(current)));
   }
 
   const isBusy = (/** @type {RunState} */ { status }) =>
     status === 'waiting' || status === 'running';
 
   function isRunning() {
-    return !isPreview && (isBusy(run.state()) || isBusy(other.state()));
+    return !isPreview && (isBusy(run.state()) || isBusy(secondRun.state()));
   }
 
   function stop() {
     run.stop();
-    other.stop();
+    secondRun.stop();
     draw();
   }
 
@@ -356,12 +360,12 @@ export function createExperiment(description, view, { onLink, announce }) {
     if (isPreview) return 'The server is busy, so nothing is trained yet. Press Run to try again.';
     if (status === 'waiting') return 'Building the network…';
     if (isBusy(run.state())) return `Step ${step} of ${values.steps}…`;
-    if (isBusy(other.state())) {
-      const second = view.steps?.(other.state().arrays).at(-1) ?? 0;
+    if (isBusy(secondRun.state())) {
+      const second = view.steps?.(secondRun.state().arrays).at(-1) ?? 0;
       return `For comparison: step ${second} of ${values.steps}…`;
     }
-    if (other.state().problem && besideOption())
-      return `The second run failed: ${other.state().problem?.message}. Run again.`;
+    if (secondRun.state().problem && besideOption())
+      return `The second run failed: ${secondRun.state().problem?.message}. Run again.`;
     if (status === 'stopped') return `Stopped at step ${step}.`;
     return status === 'done' ? `All ${values.steps} steps are done.` : '';
   }
@@ -385,7 +389,7 @@ export function createExperiment(description, view, { onLink, announce }) {
       clearTimeout(announcing);
       scrubber.stop();
       run.stop();
-      other.stop();
+      secondRun.stop();
     },
 
     redraw: draw,

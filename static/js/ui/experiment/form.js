@@ -191,7 +191,7 @@ function isChoice({ kind, isOptional }) {
 const KINDS = { integer: number, number, flag, text, list: text };
 
 /**
- * A slider beside a box; both hold the number.
+ * A slider next to a box; both hold the number.
  * @param {Parameter} parameter
  * @param {Wiring} wiring
  * @returns {Made}

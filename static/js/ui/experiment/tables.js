@@ -93,12 +93,12 @@ export function createTables({ onRows }) {
       const isNumber =
         input.value.trim() !== '' && Number.isFinite(value) && Math.abs(value) <= MOST;
       input.setAttribute('aria-invalid', String(!isNumber));
-      const found = mine();
-      if (found) tell(found);
-      if (!isNumber || !found) return;
+      const edited = mine();
+      if (edited) tell(edited);
+      if (!isNumber || !edited) return;
       onRows(
         name,
-        found.table.values.map((line, at) =>
+        edited.table.values.map((line, at) =>
           line.map((each, place) => (at === row && place === column ? value : rounded(each))),
         ),
       );
