@@ -151,7 +151,7 @@ const ENTRIES = [
       generate_temperature: number({ least: 0, most: 2, standard: 0.8 }),
       generate_top_k: number({ least: 0, most: 100, standard: 0 }),
       generate_top_p: number({ least: 0.05, most: 1, standard: 0.9 }),
-      // JavaScript counts no further exactly; the server takes it too.
+      // JavaScript has no larger exact integer; the server accepts it too.
       generate_seed: number({ least: 0, most: Number.MAX_SAFE_INTEGER, standard: 0 }),
       generate_path: ofText(counts()),
       generate_step: ofText(count()),

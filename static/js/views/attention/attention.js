@@ -95,7 +95,7 @@ function firstSentence(placeId, { what, as }) {
   return `${each}: ${mark}, the more it attends to ${that}.`;
 }
 
-/** Whether the drawn rows sum to 1. */
+/** Return true if the drawn rows sum to 1. */
 /** @param {Partial<Switches>} switches */
 function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   return (
@@ -396,7 +396,7 @@ function whyNot({ which, heads, isWords, isRenormalised }) {
   return isRenormalised ? '“Why” needs the model’s own weights; these are renormalised.' : '';
 }
 
-/** Are the heads chosen one by one? @param {string} which */
+/** Return true if the heads are chosen one by one. @param {string} which */
 function areChosen(which) {
   return which === 'heads' || which === 'overlay';
 }

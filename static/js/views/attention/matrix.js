@@ -200,7 +200,7 @@ function atRest(trace, subject, { query, row, column, isChosen }, counts) {
 }
 
 /**
- * The token that stands for a word: the one chosen before, or its last, which has read the whole
+ * The token that represents a word: the one chosen before, or its last, which has read the whole
  * word.
  * @param {Unit} unit
  * @param {number|null} before

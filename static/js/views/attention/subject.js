@@ -54,7 +54,7 @@ export function settingOf(trace, state) {
 }
 
 /**
- * The further arrays that the current switches need.
+ * The other arrays that the current switches need.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Record<string, Ask>}
@@ -149,7 +149,7 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
   const { which, what } = switches;
   if (which === 'rollout') {
     return {
-      array: found(state)?.analyses.rollout[place.stack],
+      array: answerTrace(state)?.analyses.rollout[place.stack],
       heads: [state.layer],
       request: { capture: [], analyses: ['rollout'] },
       keys: ['analyses', 'rollout', place.stack],
@@ -165,14 +165,14 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
   const some = heads.length < nHeads ? { heads } : {};
   if (what === 'scores')
     return {
-      array: found(state)?.tensors[scoresOf(site)],
+      array: answerTrace(state)?.tensors[scoresOf(site)],
       heads,
       request: { capture: [scoresOf(site)], ...some },
       keys: ['tensors', scoresOf(site)],
     };
   if (what === 'value_weighted') {
     return {
-      array: found(state)?.analyses.value_weighted[pathOf(site)],
+      array: answerTrace(state)?.analyses.value_weighted[pathOf(site)],
       heads,
       request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some },
       keys: ['analyses', 'value_weighted', pathOf(site)],
@@ -222,7 +222,7 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
 }
 
 /** @param {ViewState} state */
-const found = ({ answers }) => answers.attention.trace;
+const answerTrace = ({ answers }) => answers.attention.trace;
 
 /** @param {Trace} trace @param {Side} side @param {Switches} switches */
 function unitsOf(trace, side, { isWords }) {
@@ -334,19 +334,19 @@ function detailsOf({ isWords, hidden, isRenormalised }) {
 function combined(heads, way) {
   const [first, ...others] = heads;
   const data = first.data.slice();
-  for (const other of others) (way === 'max' ? raise : add)(data, other.data);
+  for (const head of others) (way === 'max' ? raise : add)(data, head.data);
   if (way === 'mean') for (let at = 0; at < data.length; at += 1) data[at] /= heads.length;
   return { ...first, data };
 }
 
-/** @param {Float64Array} data @param {Float64Array} other */
-function add(data, other) {
-  for (let at = 0; at < data.length; at += 1) data[at] += other[at];
+/** @param {Float64Array} data @param {Float64Array} addend */
+function add(data, addend) {
+  for (let at = 0; at < data.length; at += 1) data[at] += addend[at];
 }
 
-/** @param {Float64Array} data @param {Float64Array} other */
-function raise(data, other) {
-  for (let at = 0; at < data.length; at += 1) data[at] = Math.max(data[at], other[at]);
+/** @param {Float64Array} data @param {Float64Array} rival */
+function raise(data, rival) {
+  for (let at = 0; at < data.length; at += 1) data[at] = Math.max(data[at], rival[at]);
 }
 
 /**

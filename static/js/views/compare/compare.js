@@ -81,7 +81,7 @@ function panels(trace, state) {
   ];
 }
 
-/** Does the shown head of A correspond to one of B? @param {Trace} trace @param {ViewState} state */
+/** Return true if the shown head of A corresponds to one of B. @param {Trace} trace @param {ViewState} state */
 function haveCommonHeads(trace, state) {
   if (state.compare_with !== 'model' || areCardsPending(state)) return true;
   return partnerOf(cardsOf(state), sidesOf(trace, state).a) !== null;
@@ -92,10 +92,10 @@ function areCardsPending({ answers: { ours, theirs } }) {
   return [ours, theirs].some((answer) => answer && !answer.trace && !answer.problem);
 }
 
-/** Do both sides predict tokens? @param {Trace} trace @param {ViewState} state */
+/** Return true if both sides predict tokens. @param {Trace} trace @param {ViewState} state */
 function isPredicted(trace, state) {
-  const other = state.compare_with === 'model' ? otherOf(trace, state) : undefined;
-  return ![trace.card, other].some((card) => isRating({ card }));
+  const otherCard = state.compare_with === 'model' ? otherOf(trace, state) : undefined;
+  return ![trace.card, otherCard].some((card) => isRating({ card }));
 }
 
 /**
@@ -121,18 +121,18 @@ function wording(trace, state) {
   };
 }
 
-/** Whether the two heads of the maps have to do with each other. @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
+/** The relation of the two heads of the maps, in words. @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
 function relationOf({ a }, state) {
   const [ours, theirs] = cardsOf(state);
   const goesOn = { A: ours?.began_from === theirs?.id, B: theirs?.began_from === ours?.id };
   if (ours && theirs && (goesOn.A || goesOn.B))
     return `${goesOn.A ? 'A' : 'B'} began with the weights of ${goesOn.A ? 'B' : 'A'}, so B − A is the change of each head by training.`;
   if (!partnersOf(ours, theirs)) return 'Heads of the two models do not correspond.';
-  const own = `Layer ${a.layer}, head ${a.head} of A`;
+  const headOfA = `Layer ${a.layer}, head ${a.head} of A`;
   const partner = partnerOf([ours, theirs], a);
   return partner
-    ? `${own} corresponds to layer ${partner.layer}, head ${partner.head} of B (correlation ${signed(partner.correlation ?? 0, 2)}).`
-    : `${own} has no partner in B.`;
+    ? `${headOfA} corresponds to layer ${partner.layer}, head ${partner.head} of B (correlation ${signed(partner.correlation ?? 0, 2)}).`
+    : `${headOfA} has no partner in B.`;
 }
 
 /** @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
@@ -189,11 +189,11 @@ function figure(trace, state) {
   if (part.startsWith('run-')) return runFigure(part, state);
   const title = TITLES[part];
   if (!isAsked(trace, state))
-    return part === 'a' ? alone(trace, state) : { title, ...invitation(trace, state) };
+    return part === 'a' ? figureOfA(trace, state) : { title, ...invitation(trace, state) };
   const notice = noticeOf(answers.after) || (areCardsPending(state) ? noticeOf(undefined) : '');
   if (notice)
     return part === 'a'
-      ? alone(trace, state)
+      ? figureOfA(trace, state)
       : {
           title: part === 'b' ? `B: ${nameOfB(trace, state)}` : title,
           notice,
@@ -224,11 +224,11 @@ function figure(trace, state) {
 }
 
 /**
- * A alone, before there is a B.
+ * Draw only A, before there is a B.
  * @param {Trace} trace
  * @param {ViewState} state
  */
-function alone(trace, state) {
+function figureOfA(trace, state) {
   const { a } = sidesOf(trace, { ...state, answers: { after: { trace } } });
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };
 }
@@ -406,18 +406,18 @@ function textControls(trace, { compare_text: text }) {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function modelControls(trace, state) {
-  const other = otherOf(trace, state);
+  const otherCard = otherOf(trace, state);
   return [
     choice(
       'compare_model',
       'Model B',
-      other?.id,
+      otherCard?.id,
       othersOf(trace, state.cards).map((card) => ({ id: card.id, title: modelName(card) })),
     ),
     {
       kind: 'button',
       label: 'Swap A and B',
-      patch: { ...choosingModel(other?.id ?? ''), compare_model: trace.model },
+      patch: { ...choosingModel(otherCard?.id ?? ''), compare_model: trace.model },
     },
   ];
 }

@@ -217,7 +217,7 @@ export function mostChanged({ a, b }) {
 }
 
 /**
- * Whether the maps follow the head that changed most; heads of two models do not correspond.
+ * Return true if the maps follow the head that changed most; heads of two models do not correspond.
  * @param {ViewState} state
  */
 export function followsChange({ compare_with: way, compare_shown: shown }) {

@@ -162,8 +162,10 @@ const CELL = 60;
  */
 export function raterOf({ card }, cards) {
   return cards.find(
-    (other) =>
-      isRating({ card: other }) && card?.kind === 'decoder' && other.vocab_size === card.vocab_size,
+    (candidate) =>
+      isRating({ card: candidate }) &&
+      card?.kind === 'decoder' &&
+      candidate.vocab_size === card.vocab_size,
   );
 }
 

@@ -39,9 +39,9 @@ export function nextFigure({ a, b }, logits, state) {
   if (hasTwoSides(a.trace) !== hasTwoSides(b.trace))
     return { notice: 'Not comparable: one model continues the text, the other translates it.' };
   const query = queryOf(state, a.trace);
-  const other = queryIn(a, b, query, state);
+  const queryB = queryIn(a, b, query, state);
   const tokens = tokensOf(a.trace, predictingSide(a.trace));
-  if (other < 0)
+  if (queryB < 0)
     return {
       notice: `${named(tokens, query)} has no counterpart in B. Choose another token of the sentence.`,
     };
@@ -52,18 +52,18 @@ export function nextFigure({ a, b }, logits, state) {
       logits: b.trace.tensors.logits,
       likeliest: b.trace.analyses.next_token,
       tokens: tokensOf(b.trace, predictingSide(b.trace)),
-      query: other,
+      query: queryB,
     },
     SHOWN,
   );
-  const theirs = quoted(tokensOf(b.trace, predictingSide(b.trace))[other]);
+  const theirs = quoted(tokensOf(b.trace, predictingSide(b.trace))[queryB]);
   return {
     title: `${words.preposition} ${quoted(tokens[query])}`,
     help:
       theirs === quoted(tokens[query]) ? '' : `In B: ${words.preposition.toLowerCase()} ${theirs}.`,
     summary: `The tokens that A or B finds likeliest ${words.preposition.toLowerCase()} ${quoted(tokens[query])}, with the probability that each gives.`,
     facts: factsOf(change),
-    ...pairedBars({ a, b, query, other, words, tokens, change }, state),
+    ...pairedBars({ a, b, query, queryB, words, tokens, change }, state),
   };
 }
 
@@ -94,7 +94,7 @@ function factsOf({ moved, lost }) {
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
-/** @typedef {{a: Side, b: Side, query: number, other: number, words: Words, tokens: Token[], change: NextChange}} Subject `other`: the query in B */
+/** @typedef {{a: Side, b: Side, query: number, queryB: number, words: Words, tokens: Token[], change: NextChange}} Subject `queryB`: the query in B */
 
 const ROW_HEIGHT = 42;
 const BAR = { width: 0.36, apart: 0.19 };
@@ -106,7 +106,7 @@ const SIDES = /** @type {const} */ ([
 
 /** @param {Subject} subject @param {ViewState} state */
 function pairedBars(subject, { palette, width }) {
-  const { a, b, query, other, words, change } = subject;
+  const { a, b, query, queryB, words, change } = subject;
   const { tokens } = change;
   const side = predictingSide(a.trace);
   const { x, y, widest } = guessScales(
@@ -145,7 +145,7 @@ function pairedBars(subject, { palette, width }) {
         quantity: `probability of ${words.event} in A (${a.name}) and B (${b.name})`,
         request: { ...b.request, capture: ['logits'], analyses: ['next_token'] },
         before: { ...a.request, capture: ['logits'], analyses: ['next_token'] },
-        made: expectedMade(query, other, {
+        made: expectedMade(query, queryB, {
           isOneVocabulary: change.moved !== null,
           ofEach: OF_EACH,
           most: SHOWN,
@@ -243,7 +243,7 @@ function points(change) {
  */
 
 const OF_EACH = 8;
-/** The distance between two passes of equal inputs, from rounding alone. */
+/** The distance between two passes of equal inputs, only from rounding. */
 const ROUNDING = 1e-6;
 
 /**
@@ -295,7 +295,7 @@ function listed({ likeliest: { ids, probabilities, texts }, query }) {
 }
 
 /**
- * Whether both sides use one vocabulary, judged by the tokens both of them returned.
+ * Return true if both sides use one vocabulary, judged by the tokens both of them returned.
  * @param {View} a
  * @param {View} b
  */
@@ -339,5 +339,5 @@ function byText(listA, listB, most) {
 function likeliestFirst(tokens) {
   /** @param {Expected} expected */
   const greatest = ({ a, b }) => Math.max(...[a, b].filter((chance) => !Number.isNaN(chance)));
-  return tokens.sort((token, other) => greatest(other) - greatest(token));
+  return tokens.sort((token, next) => greatest(next) - greatest(token));
 }

@@ -63,7 +63,7 @@ export function wishOf({ card }, state) {
 }
 
 /**
- * Whether the model has experts to switch off, or weights that can be quantized in a pass.
+ * Return true if the model has experts to switch off, or weights that a pass can quantize.
  * @param {string} kind of an edit
  * @param {Card|undefined} card
  */
@@ -79,7 +79,7 @@ function placeOfEdit(card, { compare_edit: kind, compare_where: where }) {
   return kind === 'experts' && where === 'cross' ? 'all' : where;
 }
 
-/** Whether the edit acts on the embedding, which lies in no layer. @param {ViewState} state */
+/** Return true if the edit acts on the embedding, which lies in no layer. @param {ViewState} state */
 export function isOutsideLayers({ compare_edit: kind, compare_part: part }) {
   return kind === 'quantize' && part === 'embedding';
 }
@@ -143,12 +143,12 @@ function memberOfB(trace, state) {
   if (state.compare_with === 'edit') return { edits: editsOf(wishOf(trace, state)) };
   if (state.compare_with === 'text')
     return state.compare_text.trim() === '' ? null : { text: state.compare_text, target };
-  const other = otherOf(trace, state);
-  return other
+  const otherCard = otherOf(trace, state);
+  return otherCard
     ? {
-        model: other.id,
+        model: otherCard.id,
         text: trace.text,
-        target: other.kind === 'encoder-decoder' ? target : null,
+        target: otherCard.kind === 'encoder-decoder' ? target : null,
       }
     : null;
 }
@@ -224,20 +224,20 @@ function sideOf(trace, state, name) {
 }
 
 /** @param {Trace} trace @param {ViewState} state */
-function nameOfA(trace, { compare_with: way, compare_text: other }) {
-  if (way === 'text') return tellingPart(trace.text, other);
+function nameOfA(trace, { compare_with: way, compare_text: otherText }) {
+  if (way === 'text') return tellingPart(trace.text, otherText);
   return way === 'model' ? modelName(trace.card, trace.model) : 'as it is';
 }
 
 /**
  * A sentence shortened to the part that differs: a shared beginning is cut to a few words.
  * @param {string} sentence
- * @param {string} other
+ * @param {string} otherSentence
  * @returns {string} in quotation marks
  */
-function tellingPart(sentence, other) {
+function tellingPart(sentence, otherSentence) {
   const letters = [...sentence];
-  const others = [...other];
+  const others = [...otherSentence];
   const same = sharedLength(letters, others);
   const cut =
     same < letters.length || same < others.length
@@ -270,7 +270,7 @@ export function isMapped(side) {
 }
 
 /**
- * Whether both sides show the same kind of attention between the same kinds of text.
+ * Return true if both sides show the same kind of attention between the same kinds of text.
  * @param {Side} a
  * @param {Side} b
  */
@@ -324,7 +324,9 @@ function modulesOf(part, layer, card) {
 /** @param {number|null} layer @param {Card|undefined} card */
 function feedForwards(layer, card) {
   const layers = layer === null ? range(card?.n_layers ?? 0) : [layer];
-  const names = layers.map((one) => (card?.moe?.layers.includes(one) ? 'experts' : 'feed_forward'));
+  const names = layers.map((index) =>
+    card?.moe?.layers.includes(index) ? 'experts' : 'feed_forward',
+  );
   return [...new Set(names)];
 }
 

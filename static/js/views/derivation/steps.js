@@ -82,7 +82,7 @@ function turn(subject) {
 }
 
 /**
- * The rotation of a model with angles of its own, as it was captured.
+ * The rotation of a model with its own angles, as it was captured.
  * @param {Subject} subject
  * @returns {Step}
  */

@@ -160,11 +160,11 @@ function topOf({ data }) {
 
 /** @param {Result} result @param {number} run @param {Size} size */
 function clusterMap(
-  { arrays: { cluster_load: found, frame }, values: { top_k: k }, at },
+  { arrays: { cluster_load: load, frame }, values: { top_k: k }, at },
   run,
   size,
 ) {
-  const values = /** @type {number[][]} */ (found.data[run][at]);
+  const values = /** @type {number[][]} */ (load.data[run][at]);
   return {
     title: `Who takes what, ${NAMES[run]} it`,
     summary: `The share of each kind of token that each expert takes, ${NAMES[run]} the balance loss.`,

@@ -208,14 +208,14 @@ function tables({ arrays, values }) {
             isGiven: false,
             isOverride: false,
             isEdited: Boolean(values[name]),
-            ...beside(`printed_${name}`, 'printed'),
-            ...beside(`formula_${name}`, 'the formula gives'),
+            ...withOther(`printed_${name}`, 'printed'),
+            ...withOther(`formula_${name}`, 'the formula gives'),
             ...more,
           },
         ]
       : [];
   /** @param {string} name @param {string} words */
-  const beside = (name, words) =>
+  const withOther = (name, words) =>
     has(name) ? { other: { words, values: rowsOf(arrays, name) } } : {};
   const given = { isGiven: true };
   const override = { isGiven: true, isOverride: true };

@@ -37,8 +37,8 @@ function finding({ arrays }) {
   const { variant, stream_gradient: gradient, layer } = arrays;
   /** @param {string} name first layer over last */
   const ratio = (name) => {
-    const found = gradient.data[variant.data.indexOf(name)];
-    return factorIn((found[0] ?? NaN) / (found.at(-1) ?? NaN));
+    const norms = gradient.data[variant.data.indexOf(name)];
+    return factorIn((norms[0] ?? NaN) / (norms.at(-1) ?? NaN));
   };
   return (
     `From the last of ${counted(layer.data.length, 'layer')} back to the first, the gradient is multiplied by ${ratio('plain')} ` +

@@ -55,15 +55,15 @@ function finding({ arrays, values, at, beside }) {
   const step = arrays.frame.data[at];
   const shown = `${grouped(arrays.n_parameters.data)} parameters`;
   const network = `The ${NETWORKS[values.model] ?? values.model} of ${shown}`;
-  const other =
+  const comparison =
     beside && beside.arrays.accuracy
       ? ` For comparison (${beside.name}): ${whole(beside.arrays.accuracy.data[beside.at])}.`
       : '';
   if (step === 0)
-    return `${network} is not trained yet: it gets ${whole(arrays.accuracy.data[at])} of the positions of “${values.task}” right, by chance.${other}`;
+    return `${network} is not trained yet: it gets ${whole(arrays.accuracy.data[at])} of the positions of “${values.task}” right, by chance.${comparison}`;
   return (
     `${network} was trained for ${counted(step, 'step')} on “${values.task}”: it gets ${whole(arrays.accuracy.data[at])} of the positions ` +
-    `right, and ${whole(arrays.sequence_accuracy.data[at])} of whole sequences.${other}`
+    `right, and ${whole(arrays.sequence_accuracy.data[at])} of whole sequences.${comparison}`
   );
 }
 
@@ -105,8 +105,9 @@ function nameOf({ values, beside }) {
 function accuracyChart(result, size) {
   const { arrays, beside, at, total } = result;
   const frames = numbersIn(arrays.frame.data);
-  const other = beside?.arrays;
-  const x = other && other.frame.data.length > frames.length ? numbersIn(other.frame.data) : frames;
+  const second = beside?.arrays;
+  const x =
+    second && second.frame.data.length > frames.length ? numbersIn(second.frame.data) : frames;
   return {
     title: 'Accuracy',
     summary: 'The share of right answers by training step.',
@@ -124,7 +125,7 @@ function accuracyChart(result, size) {
         quantity: 'accuracy',
         format: (value) => percent(value),
         curves: [
-          ...curveBeside(beside, other?.accuracy, size, 2),
+          ...curveBeside(beside, second?.accuracy, size, 2),
           {
             name: 'whole sequences',
             values: numbersIn(arrays.sequence_accuracy.data),
@@ -163,11 +164,11 @@ function curveBeside(beside, array, { palette }, width) {
 /** @param {Result} result @param {Size} size */
 function lossChart(result, size) {
   const { arrays, beside, at, total } = result;
-  const other = beside?.arrays.loss;
+  const second = beside?.arrays.loss;
   const steps = numbersIn(arrays.step.data);
   const x =
-    other && other.data.length > steps.length
-      ? other.data.map((/** @type {number} */ _, /** @type {number} */ step) => step + 1)
+    second && second.data.length > steps.length
+      ? second.data.map((/** @type {number} */ _, /** @type {number} */ step) => step + 1)
       : steps;
   const marked = x.indexOf(arrays.frame.data[at]);
   return {
@@ -182,7 +183,7 @@ function lossChart(result, size) {
         quantity: 'loss in bits',
         format: (value) => amount(value),
         curves: [
-          ...curveBeside(beside, other, size, 1.5),
+          ...curveBeside(beside, second, size, 1.5),
           {
             name: nameOf(result),
             values: numbersIn(arrays.loss.data),
@@ -209,13 +210,13 @@ function answersMap(result, size) {
   const answers = runs.map((run) => /** @type {string[]} */ (run.arrays.prediction.data[run.at]));
   const sure = runs.map((run) => numbersIn(run.arrays.probability.data[run.at]));
   const values = [target.map(() => NaN), ...sure];
-  const read = arrays.token.data.slice(0, arrays.token.data.length - target.length).join(' ');
+  const input = arrays.token.data.slice(0, arrays.token.data.length - target.length).join(' ');
   const texts = [target, ...answers];
   return {
     title: 'One sequence it has never seen',
     summary:
       'The right answers of one sequence, and those of the network with their probabilities.',
-    help: `It reads “${read}” and answers at ${counted(target.length, 'place')}. Warm: right; blue: wrong; the stronger the colour, the surer.`,
+    help: `It reads “${input}” and answers at ${counted(target.length, 'place')}. Warm: right; blue: wrong; the stronger the colour, the surer.`,
     ...mapChart(
       {
         values,

@@ -1,4 +1,6 @@
-/** MinHash: two texts, their shingles and signatures, and the estimate beside the true similarity. */
+/**
+ * MinHash: two texts, their shingles and signatures, and the estimate next to the true similarity.
+ */
 
 import { numbersIn } from '../../data/experiment.js';
 import { counted, grouped, share, visible } from '../../data/format.js';
@@ -90,7 +92,7 @@ function pictures({ arrays }) {
 const CELLS_IN_A_ROW = 24;
 
 /**
- * Every shingle as a cell: those of the first text alone, of both, of the second alone.
+ * Every shingle as a cell: those of only the first text, of both, of only the second.
  * @param {Arrays} arrays
  * @param {Size} size
  */

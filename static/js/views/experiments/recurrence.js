@@ -1,4 +1,4 @@
-/** Recurrence beside attention: gradients by distance, and steps that wait. */
+/** Recurrence next to attention: gradients by distance, and steps that wait. */
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, counted, decimal } from '../../data/format.js';
@@ -161,8 +161,8 @@ function rangeOf({ gradient }) {
 const FLOOR = 6;
 
 /** @param {Arrays} arrays @param {number[]} distances @param {Size} size */
-function radiusMap({ radius, tanh_by_radius: found }, distances, size) {
-  const values = /** @type {(number|null)[][]} */ (found.data).map(numbersIn);
+function radiusMap({ radius, tanh_by_radius: byRadius }, distances, size) {
+  const values = /** @type {(number|null)[][]} */ (byRadius.data).map(numbersIn);
   const logs = values.map((row) =>
     row.map((value) => Math.max(-FLOOR, Math.min(FLOOR, Math.log10(Math.max(value, 1e-99))))),
   );

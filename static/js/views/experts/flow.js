@@ -159,10 +159,7 @@ function neighbours(stages, row, column) {
   return [
     before &&
       mostOf(
-        Array.from(
-          { length: before.rows },
-          (_, other) => before.data[other * before.columns + row],
-        ),
+        Array.from({ length: before.rows }, (_, from) => before.data[from * before.columns + row]),
         'comes from',
       ),
     after && mostOf(after.data.slice(row * after.columns, (row + 1) * after.columns), 'goes on to'),

@@ -178,10 +178,10 @@ export function pathOverlap(stages, token) {
       },
     },
   ] = stages;
-  return Float64Array.from({ length: rows }, (_, other) => {
+  return Float64Array.from({ length: rows }, (_, row) => {
     const shared = stages.map(({ routing: { weights } }) => {
       const mine = rowOf(weights, token);
-      return rowOf(weights, other).reduce(
+      return rowOf(weights, row).reduce(
         (sum, weight, expert) => sum + Math.min(weight, mine[expert]),
         0,
       );

@@ -1,7 +1,7 @@
 /**
- * One head: what it does over many sentences, from the profile on the model's card, beside its label
- * in this text; and from its weights, the tokens that it writes if it attends to a
- * token (OV circuit), and the tokens that a token looks for (QK circuit).
+ * One head: what it does over many sentences, from the profile on the model's card, next to its
+ * label in this text; and from its weights, the tokens that it writes if it attends to a token (OV
+ * circuit), and the tokens that a token looks for (QK circuit).
  */
 
 import { cardPath } from '../../api/calls.js';
@@ -110,17 +110,17 @@ function figure(trace, state) {
     help: helpFor(profile, profiles),
     facts: factsOf(trace, place, state, profile, profiles),
     ...scoreBars(trace, place, rows, state),
-    actions: profile.strongest.map((found) => ({
-      label: sentenceInWords(found, profiles),
+    actions: profile.strongest.map((example) => ({
+      label: sentenceInWords(example, profiles),
       patch: {
         ...NOTHING_CHOSEN,
-        text: profiles.examples[found.sentence].text,
-        target: profiles.examples[found.sentence].target || null,
+        text: profiles.examples[example.sentence].text,
+        target: profiles.examples[example.sentence].target || null,
         view: 'attention',
         where: place.id,
         layer,
         head: number,
-        ...choosing(trace, place.rows, found.query),
+        ...choosing(trace, place.rows, example.query),
       },
     })),
   };
@@ -191,7 +191,7 @@ function helpFor({ labels }, { sentences, text }) {
 function factsOf(trace, place, { layer, head: number }, { cost, entropy, distance }, profiles) {
   const here = labelledHeads(trace, place)
     .find((row) => row.layer === layer)
-    ?.heads.find((one) => one.head === number);
+    ?.heads.find((entry) => entry.head === number);
   const label = here ? labelInWords(here) : '';
   return [
     [
@@ -259,11 +259,11 @@ function scoreBars(trace, place, rows, state) {
 
 /** @param {Row} row */
 function sentence({ title, score, control }) {
-  const beside = control > 0 ? `; its control is ${share(control, 2)}` : '';
-  return `${capitalised(title)}: ${share(score, 2)}${beside}.`;
+  const ofControl = control > 0 ? `; its control is ${share(control, 2)}` : '';
+  return `${capitalised(title)}: ${share(score, 2)}${ofControl}.`;
 }
 
-/** @param {HeadProfile['strongest'][number]} found @param {HeadProfiles} profiles */
+/** @param {HeadProfile['strongest'][number]} example @param {HeadProfiles} profiles */
 function sentenceInWords({ sentence: index, weight, query_span: from, key_span: to }, profiles) {
   const { text, target } = profiles.examples[index];
   const of = target || text;
@@ -344,22 +344,22 @@ function sourceIn(trace, place, state) {
 function circuitFigure(which, trace, place, state) {
   const { title, arrays, unit, say } = CIRCUITS[which];
   const answer = state.answers?.circuits;
-  const found = answer?.trace?.analyses[ANALYSIS];
-  const notice = refusalOf(trace.card) || (found ? '' : noticeOf(answer));
-  if (notice) return { title, notice, isWaiting: !found && !refusalOf(trace.card) };
+  const circuits = answer?.trace?.analyses[ANALYSIS];
+  const notice = refusalOf(trace.card) || (circuits ? '' : noticeOf(answer));
+  if (notice) return { title, notice, isWaiting: !circuits && !refusalOf(trace.card) };
   const path = `${place.stack}.layers.${state.layer}.${place.ending}`;
-  const [ids, values] = arrays.map((name) => found[`${path}.${name}`]);
-  if (!ids) return { title, notice: `This head has none: ${found.omitted[`${path}.written`]}.` };
+  const [ids, values] = arrays.map((name) => circuits[`${path}.${name}`]);
+  if (!ids) return { title, notice: `This head has none: ${circuits.omitted[`${path}.written`]}.` };
   const isWriting = which === 'writes';
   const token = isWriting ? sourceIn(trace, place, state) : queryOf(state, trace, place.rows);
   const tokens = tokensOf(trace, isWriting ? place.columns : place.rows);
-  const ranked = rankedAt(ids, values, token, found.token_texts);
+  const ranked = rankedAt(ids, values, token, circuits.token_texts);
   const name = named(tokens, token);
   return {
     title,
     help: say(name),
     summary: `${title} for ${name}: ${ranked.length} tokens of the vocabulary, in ${unit === 'score' ? 'scores before the softmax' : unit}.`,
-    ...(isWriting && { facts: [copyingOf(found[`${path}.copying`])] }),
+    ...(isWriting && { facts: [copyingOf(circuits[`${path}.copying`])] }),
     ...circuitBars({ ranked, token, isWriting, name, unit, place, head: state.head }, state),
   };
 }
@@ -391,13 +391,13 @@ function copyingOf({ data }) {
  */
 function circuitBars({ ranked, token, isWriting, name, unit, place, head }, state) {
   const side = isWriting ? place.columns : place.rows;
-  /** @param {Ranked} other */
-  const say = ({ name: other, value }) =>
+  /** @param {Ranked} tokenName */
+  const say = ({ name: tokenName, value }) =>
     isWriting
-      ? `Attending to ${name}, the head adds ${withSign(value)} to the logit of “${other}”.`
-      : `At ${name}, “${other}” would get a score of ${signed(value, 2)}.`;
+      ? `Attending to ${name}, the head adds ${withSign(value)} to the logit of “${tokenName}”.`
+      : `At ${name}, “${tokenName}” would get a score of ${signed(value, 2)}.`;
   return signedBars(
-    ranked.map((other) => ({ ...other, label: other.name })),
+    ranked.map((row) => ({ ...row, label: row.name })),
     {
       title: isWriting ? 'logits' : 'score before the softmax',
       ends: ['', ''],

@@ -33,7 +33,7 @@ import { panes } from '../../plot/panes.js';
  * @import { Part, Region, Shown } from './subject.js'
  */
 
-/** The share of the values that have a colour of their own. */
+/** The share of the values that the colours tell apart. */
 const COLOURED = 0.995;
 /** The strongest cells that are named. */
 const N_STRONGEST = 3;
@@ -161,7 +161,7 @@ function strongestIn({ columns, data }) {
   data.forEach((value, at) => {
     const last = best[N_STRONGEST - 1];
     if (!(value > 0) || (last !== undefined && value <= data[last])) return;
-    const place = best.findIndex((other) => data[other] < value);
+    const place = best.findIndex((index) => data[index] < value);
     best.splice(place < 0 ? best.length : place, 0, at);
     best.length = Math.min(best.length, N_STRONGEST);
   });

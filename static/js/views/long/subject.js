@@ -87,7 +87,8 @@ export function sizeOf(trace, state) {
 }
 
 /**
- * Is the text longer than those of the training, so that its loss by position is telling?
+ * Return true if the text is longer than those of the training, so that its loss by position is of
+ * use.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -272,7 +273,7 @@ export function wholeOf({ queries, keys }) {
 }
 
 /**
- * Can the server compute a region from the queries and keys that it keeps?
+ * Return true if the server can compute a region from the queries and keys that it keeps.
  * @param {Region} region
  */
 function isTile({ queries, keys }) {
@@ -401,7 +402,7 @@ export function binsOf([first, last], width = binWidth(last - first)) {
 }
 
 /**
- * The tokens that a cell of these bins stands for.
+ * The tokens that a cell of these bins covers.
  * @param {{down: number, across: number}} width tokens of a bin
  * @param {'mean'|'max'} pool
  * @returns {string} `exact`, or `mean of 64 × 64 tokens`

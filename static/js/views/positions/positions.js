@@ -209,7 +209,7 @@ function lengthAsk(trace, state) {
 const memo = createMemo();
 
 /**
- * A trace whose card has the rotation of its own length.
+ * The trace with a card that has the rotation for the length of its text.
  * @param {Trace} trace
  * @param {Pick<Encoding, 'tensors'>} encoding rotary, of the model
  * @returns {Trace}

@@ -5,7 +5,7 @@
 /** @import { Card } from '../../data/card.js'
  * @import { Matrix, NamedArray } from '../../data/trace.js' */
 
-/** @typedef {Record<string, NamedArray>} Found what `residual_stream` gives */
+/** @typedef {Record<string, NamedArray>} StreamArrays what `residual_stream` gives */
 
 /**
  * @typedef {Object} Step
@@ -32,17 +32,17 @@ const NORMS = {
 
 /**
  * The norm of the stream after the embedding and after every part of every layer.
- * @param {Found} found
+ * @param {StreamArrays} arrays
  * @param {'encoder'|'decoder'} stack
  * @param {Card} [card]
  * @returns {Depth}
  */
-export function streamDepth(found, stack, card) {
-  const places = PLACES.filter((place) => `${stack}.residual_norm.${place}` in found);
+export function streamDepth(arrays, stack, card) {
+  const places = PLACES.filter((place) => `${stack}.residual_norm.${place}` in arrays);
   /** @param {string} place @param {number} layer */
-  const at = (place, layer) => rowAt(found[`${stack}.residual_norm.${place}`], layer);
-  const parts = partsIn(found, stack);
-  const rows = eachWrite(found, stack, card).map(({ step, part, layer }) => ({
+  const at = (place, layer) => rowAt(arrays[`${stack}.residual_norm.${place}`], layer);
+  const parts = partsIn(arrays, stack);
+  const rows = eachWrite(arrays, stack, card).map(({ step, part, layer }) => ({
     step: { title: step.title, name: `after ${step.name}` },
     row: at(places[parts.indexOf(part) + 1], layer),
   }));
@@ -54,38 +54,38 @@ export function streamDepth(found, stack, card) {
 
 /**
  * The writes of every part of every layer.
- * @param {Found} found
+ * @param {StreamArrays} arrays
  * @param {'encoder'|'decoder'} stack
  * @param {Card|undefined} card
  * @param {'written_norm'|'cosine'} quantity
  * @returns {Depth}
  */
-export function writtenDepth(found, stack, card, quantity) {
+export function writtenDepth(arrays, stack, card, quantity) {
   return depthOf(
-    eachWrite(found, stack, card).map(({ step, part, layer }) => ({
+    eachWrite(arrays, stack, card).map(({ step, part, layer }) => ({
       step,
-      row: rowAt(found[`${stack}.${quantity}.${part}`], layer),
+      row: rowAt(arrays[`${stack}.${quantity}.${part}`], layer),
     })),
   );
 }
 
 /**
  * The inputs of every layer norm, and of the final norm if there is one.
- * @param {Found} found
+ * @param {StreamArrays} arrays
  * @param {'encoder'|'decoder'} stack
  * @param {Card|undefined} card
  * @param {'mean'|'deviation'|'root_mean_square'} quantity
  * @returns {Depth}
  */
-export function normDepth(found, stack, card, quantity) {
+export function normDepth(arrays, stack, card, quantity) {
   const side = card?.norm_place === 'post' ? 'after' : 'before';
-  const rows = eachWrite(found, stack, card)
-    .filter(({ part }) => found[`${stack}.${quantity}.${NORMS[part]}`])
+  const rows = eachWrite(arrays, stack, card)
+    .filter(({ part }) => arrays[`${stack}.${quantity}.${NORMS[part]}`])
     .map(({ step, part, layer }) => ({
       step: { title: step.title, name: `the norm ${side} ${step.name}` },
-      row: rowAt(found[`${stack}.${quantity}.${NORMS[part]}`], layer),
+      row: rowAt(arrays[`${stack}.${quantity}.${NORMS[part]}`], layer),
     }));
-  const last = found[`${stack}.${quantity}.norm`];
+  const last = arrays[`${stack}.${quantity}.norm`];
   return depthOf(
     last
       ? [...rows, { step: { title: 'last norm', name: 'the last norm' }, row: rowAt(last, 0) }]
@@ -94,22 +94,22 @@ export function normDepth(found, stack, card, quantity) {
 }
 
 /**
- * Whether the norm is by mean and deviation, rather than by root mean square.
- * @param {Found} found
+ * Return true if the norm divides by the standard deviation, not by the root mean square.
+ * @param {StreamArrays} arrays
  */
-export function isCentred(found) {
-  return Object.keys(found).some((name) => name.includes('.deviation.'));
+export function isCentred(arrays) {
+  return Object.keys(arrays).some((name) => name.includes('.deviation.'));
 }
 
-/** @param {Found} found @param {string} stack */
-function partsIn(found, stack) {
-  return PARTS.filter((part) => `${stack}.written_norm.${part}` in found);
+/** @param {StreamArrays} arrays @param {string} stack */
+function partsIn(arrays, stack) {
+  return PARTS.filter((part) => `${stack}.written_norm.${part}` in arrays);
 }
 
-/** @param {Found} found @param {string} stack @param {Card|undefined} card */
-function eachWrite(found, stack, card) {
-  const parts = partsIn(found, stack);
-  const layers = found[`${stack}.residual_norm.before`].shape[0];
+/** @param {StreamArrays} arrays @param {string} stack @param {Card|undefined} card */
+function eachWrite(arrays, stack, card) {
+  const parts = partsIn(arrays, stack);
+  const layers = arrays[`${stack}.residual_norm.before`].shape[0];
   return Array.from({ length: layers }, (_, layer) =>
     parts.map((part) => ({ part, layer, step: stepOf(part, layer, card) })),
   ).flat();

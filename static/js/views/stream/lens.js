@@ -45,10 +45,10 @@ function hasLens(card) {
  * @param {ViewState} state
  */
 export function lensPanels(_, state) {
-  const found = lensIn(state);
-  if (!found) return [{ id: 'lens', state: { drawn: 'lens' } }];
-  const last = found.probabilities.shape[0] - 1;
-  const bars = chosenLayer(state, found) === last ? [last] : [chosenLayer(state, found), last];
+  const lens = lensIn(state);
+  if (!lens) return [{ id: 'lens', state: { drawn: 'lens' } }];
+  const last = lens.probabilities.shape[0] - 1;
+  const bars = chosenLayer(state, lens) === last ? [last] : [chosenLayer(state, lens), last];
   return [
     { id: 'lens', state: { drawn: 'lens' } },
     ...bars.map((layer, index) => ({
@@ -70,20 +70,20 @@ export function lensFigure(trace, state) {
       notice: `${modelName(trace.card, trace.model)} has no logit lens: its layers cannot be decoded early.`,
     };
   }
-  const found = lensIn(state);
-  if (!found) return { title: TITLE, notice: noticeOf(state.answers?.lens) };
-  const subject = subjectOf(trace, state, found);
+  const lens = lensIn(state);
+  if (!lens) return { title: TITLE, notice: noticeOf(state.answers?.lens) };
+  const subject = subjectOf(trace, state, lens);
   return state.drawn === 'guesses' ? barsFigure(state, subject) : mapFigure(trace, state, subject);
 }
 
-/** @typedef {{ids: NamedArray, probabilities: NamedArray, texts: string[][][]}} Found the analysis, by layer and position */
+/** @typedef {{ids: NamedArray, probabilities: NamedArray, texts: string[][][]}} LensAnalysis the analysis, by layer and position */
 
-/** @param {ViewState} state @returns {Found|null} */
+/** @param {ViewState} state @returns {LensAnalysis|null} */
 function lensIn({ answers }) {
   return answers?.lens?.trace?.analyses.logit_lens ?? null;
 }
 
-/** @param {Record<string, any>} state @param {Found} found @returns {number} */
+/** @param {Record<string, any>} state @param {LensAnalysis} lens @returns {number} */
 function chosenLayer({ stream_layer: layer }, { probabilities: { shape } }) {
   return Math.min(layer ?? Infinity, shape[0] - 1);
 }
@@ -92,34 +92,34 @@ function chosenLayer({ stream_layer: layer }, { probabilities: { shape } }) {
  * The subject: the likeliest token of every cell, and the names of cells and positions.
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {Found} found
+ * @param {LensAnalysis} lens
  */
-function subjectOf(trace, state, found) {
+function subjectOf(trace, state, lens) {
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);
-  const [layers, count, ranks] = found.probabilities.shape;
+  const [layers, count, ranks] = lens.probabilities.shape;
   const markers = tokens.map((_, position) => marker(trace, tokens, position, state.words ?? ''));
   /** @type {(layer: number, position: number) => string} */
-  const textAt = (layer, position) => found.texts[layer][position][0];
+  const textAt = (layer, position) => lens.texts[layer][position][0];
   /** @type {(layer: number, position: number) => number} */
   const first = (layer, position) => (layer * count + position) * ranks;
   const data = Float64Array.from(
     { length: layers * count },
-    (_, at) => found.probabilities.data[at * ranks] * found.probabilities.scale,
+    (_, at) => lens.probabilities.data[at * ranks] * lens.probabilities.scale,
   );
   return {
-    found,
+    lens,
     side,
     tokens,
     markers,
     textAt,
     words: wordsFor(trace),
     query: queryOf(state, trace),
-    layer: chosenLayer(state, found),
+    layer: chosenLayer(state, lens),
     last: layers - 1,
     probabilities: { rows: layers, columns: count, data },
     markAt: (/** @type {number} */ layer, /** @type {number} */ position) =>
-      markers[position](found.ids.data[first(layer, position)], textAt(layer, position)),
+      markers[position](lens.ids.data[first(layer, position)], textAt(layer, position)),
   };
 }
 
@@ -155,9 +155,9 @@ function mapFigure(trace, state, subject) {
             text: ({ row, column }) =>
               bytesInWords(textAt(row, column)) ?? nameOf({ text: textAt(row, column) }),
             format: (value) => percent(value),
-            written: (one) => `${guess(one)} ${percent(one.value)}`,
-            name: (one) =>
-              `${guess(one)} by layer ${one.row}, ${words.preposition.toLowerCase()} ${named(tokens, one.column)}`,
+            written: (place) => `${guess(place)} ${percent(place.value)}`,
+            name: (place) =>
+              `${guess(place)} by layer ${place.row}, ${words.preposition.toLowerCase()} ${named(tokens, place.column)}`,
             say,
             tokens: ({ column }) => ({ query: column }),
             choose: ({ row, column }) => ({
@@ -221,20 +221,20 @@ function columnInWords(
   { tokens, words, probabilities: { rows, columns, data }, textAt },
   position,
 ) {
-  const read = Array.from(
+  const guesses = Array.from(
     { length: rows },
     (_, layer) =>
       `“${nameOfGuess(textAt(layer, position))}” ${percent(data[layer * columns + position])}`,
   );
-  return `${words.preposition} ${named(tokens, position)}, layer by layer: ${read.join(', ')}`;
+  return `${words.preposition} ${named(tokens, position)}, layer by layer: ${guesses.join(', ')}`;
 }
 
 /** @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function barsFigure(state, subject) {
-  const { found, side, tokens, markers, words, query, last } = subject;
+  const { lens, side, tokens, markers, words, query, last } = subject;
   const layer = state.read;
   const guesses = guessesIn(
-    { ...found, texts: found.texts[layer][query] },
+    { ...lens, texts: lens.texts[layer][query] },
     [layer, query],
     markers[query],
     SHOWN,

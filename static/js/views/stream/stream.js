@@ -21,7 +21,7 @@ import { choice } from '../../ui/controls.js';
  * @import { Ask, Matrix, Trace } from '../../data/trace.js'
  * @import { Card } from '../../data/card.js'
  * @import { Arrangement, Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Depth, Found, Step } from './depth.js'
+ * @import { Depth, StreamArrays, Step } from './depth.js'
  */
 
 const LENS = 'lens';
@@ -152,7 +152,7 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {string} title
  * @property {string} unit on an axis and a colour bar
  * @property {string} [help]
- * @property {(found: Found, stack: 'encoder'|'decoder', card?: Card) => Depth} read
+ * @property {(arrays: StreamArrays, stack: 'encoder'|'decoder', card?: Card) => Depth} read
  * @property {(step: Step, value: string, token: string, number: number) => string} say
  * @property {boolean} [isSigned]
  * @property {number} [reach] the end of the colour scale on both sides; absent: the greatest value
@@ -175,7 +175,7 @@ const QUANTITIES = {
     title: 'Norm of the vector that each part adds',
     unit: 'norm of the added vector',
     help: 'The norm of the vector that each part adds to the stream.',
-    read: (found, stack, card) => writtenDepth(found, stack, card, 'written_norm'),
+    read: (arrays, stack, card) => writtenDepth(arrays, stack, card, 'written_norm'),
     say: ({ name }, value, token) =>
       `At ${token}, ${name} add${isMany(name) ? '' : 's'} a vector of norm ${value}`,
   },
@@ -183,7 +183,7 @@ const QUANTITIES = {
     title: 'Along or against the stream',
     unit: 'cosine with the stream',
     help: 'The cosine between the vector that a part adds and the stream it is added to: above 0 it lengthens the stream, below 0 it cancels part of it.',
-    read: (found, stack, card) => writtenDepth(found, stack, card, 'cosine'),
+    read: (arrays, stack, card) => writtenDepth(arrays, stack, card, 'cosine'),
     say: ({ name }, value, token, number) =>
       `At ${token}, ${name} write${isMany(name) ? '' : 's'} ${number < 0 ? 'against' : 'along'} the stream: cosine ${value}`,
     isSigned: true,
@@ -193,7 +193,7 @@ const QUANTITIES = {
     title: 'Mean of the input of each norm',
     unit: 'mean over d_model',
     help: 'LayerNorm subtracts this mean from each of the token’s d_model numbers.',
-    read: (found, stack, card) => normDepth(found, stack, card, 'mean'),
+    read: (arrays, stack, card) => normDepth(arrays, stack, card, 'mean'),
     say: ({ name }, value, token) => `The input of ${name} has mean ${value} at ${token}`,
     isSigned: true,
   },
@@ -201,7 +201,7 @@ const QUANTITIES = {
     title: 'Standard deviation of the input of each norm',
     unit: 'standard deviation over d_model',
     help: 'LayerNorm divides by this standard deviation, so the inputs of all parts have the same scale, however long the stream has become.',
-    read: (found, stack, card) => normDepth(found, stack, card, 'deviation'),
+    read: (arrays, stack, card) => normDepth(arrays, stack, card, 'deviation'),
     say: ({ name }, value, token) =>
       `The input of ${name} has standard deviation ${value} at ${token}`,
   },
@@ -209,18 +209,18 @@ const QUANTITIES = {
     title: 'Root mean square of the input of each norm',
     unit: 'root mean square over d_model',
     help: 'RMSNorm divides by it and keeps the mean.',
-    read: (found, stack, card) => normDepth(found, stack, card, 'root_mean_square'),
+    read: (arrays, stack, card) => normDepth(arrays, stack, card, 'root_mean_square'),
     say: ({ name }, value, token) =>
       `The input of ${name} has root mean square ${value} at ${token}`,
   },
 };
 
 /** The quantities of each heading. */
-/** @type {Record<string, (found: Found) => string[]>} */
+/** @type {Record<string, (arrays: StreamArrays) => string[]>} */
 const SEEN = {
   norms: () => ['residual_norm'],
   writes: () => ['written_norm', 'cosine'],
-  layer_norm: (found) => (isCentred(found) ? ['mean', 'deviation'] : ['root_mean_square']),
+  layer_norm: (arrays) => (isCentred(arrays) ? ['mean', 'deviation'] : ['root_mean_square']),
 };
 
 /**
@@ -243,9 +243,9 @@ function hasStream(card) {
  * @param {ViewState} state
  */
 function depthPanels(_, state) {
-  const found = streamIn(state);
-  if (!found) return [{ id: 'waiting', state: {} }];
-  const seen = SEEN[state.stream_show](found);
+  const arrays = streamIn(state);
+  if (!arrays) return [{ id: 'waiting', state: {} }];
+  const seen = SEEN[state.stream_show](arrays);
   return [
     ...seen.map((quantity) => ({ id: quantity, state: { quantity, drawn: 'map' } })),
     ...seen.map((quantity) => ({ id: `${quantity}-line`, state: { quantity, drawn: 'line' } })),
@@ -264,24 +264,24 @@ function depthFigure(trace, state) {
       title,
       notice: `The residual stream of ${modelName(trace.card, trace.model)} is not available.`,
     };
-  const found = streamIn(state);
-  if (!found) return { title, notice: noticeOf(state.answers?.stream) };
-  const subject = subjectOf(trace, state, found);
+  const arrays = streamIn(state);
+  if (!arrays) return { title, notice: noticeOf(state.answers?.stream) };
+  const subject = subjectOf(trace, state, arrays);
   return state.drawn === 'line' ? lineFigure(state, subject) : mapFigure(trace, state, subject);
 }
 
-/** @param {ViewState} state @returns {Found|null} */
+/** @param {ViewState} state @returns {StreamArrays|null} */
 function streamIn({ answers }) {
   return answers?.stream?.trace?.analyses.residual_stream ?? null;
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {Found} found */
-function subjectOf(trace, state, found) {
+/** @param {Trace} trace @param {ViewState} state @param {StreamArrays} arrays */
+function subjectOf(trace, state, arrays) {
   const quantity = QUANTITIES[state.quantity];
   const stack = stackOf(state, trace);
   const side = sideOf(stack, trace);
   const tokens = tokensOf(trace, side);
-  const depth = quantity.read(found, stack, trace.card);
+  const depth = quantity.read(arrays, stack, trace.card);
   return {
     quantity,
     side,

@@ -16,7 +16,7 @@ import { withSign } from '../../plot/bars.js';
 
 /**
  * The analysis as the API answers it; other members are arrays by name.
- * @typedef {Record<string, any> & {position: number, token: Chosen, against: Chosen, part_names: string[], omitted: Record<string, string>, logits: NamedArray, parts: NamedArray}} Found
+ * @typedef {Record<string, any> & {position: number, token: Chosen, against: Chosen, part_names: string[], omitted: Record<string, string>, logits: NamedArray, parts: NamedArray}} Attribution
  */
 
 /** @typedef {Bar & {meaning?: string, from?: string, layer?: number, head?: number, where?: string, isSum?: boolean, expert?: number, token?: number, side?: string}} Part */
@@ -60,20 +60,20 @@ const KINDS = {
 const ATTENTIONS = ['self_attention', 'cross_attention'];
 const NEGLIGIBLE = 1e-4;
 
-/** The difference that the parts sum to, in logits. @param {Found} found */
+/** The difference that the parts sum to, in logits. @param {Attribution} attribution */
 export function differenceOf({ logits }) {
   return logits.data[0] - logits.data[1];
 }
 
 /**
  * All parts in the order of the model; they sum to the difference.
- * @param {Found} found
+ * @param {Attribution} attribution
  * @param {Card} [card]
  * @returns {Part[]}
  */
-export function partsOf(found, card) {
-  return found.part_names.map((part, index) => {
-    const value = found.parts.data[index];
+export function partsOf(attribution, card) {
+  return attribution.part_names.map((part, index) => {
+    const value = attribution.parts.data[index];
     const [, layer, kind] = part.split('.');
     if (part in NAMES) {
       const [label, name, meaning] = NAMES[part];
@@ -99,12 +99,12 @@ function kindOf(kind, layer, card) {
 
 /**
  * The heads that contribute most, for or against; the others together.
- * @param {Found} found
+ * @param {Attribution} attribution
  * @returns {Part[]}
  */
-export function headsOf(found) {
-  const parts = ATTENTIONS.filter((kind) => `${kind}.heads` in found).flatMap((kind) => {
-    const { shape, data } = found[`${kind}.heads`];
+export function headsOf(attribution) {
+  const parts = ATTENTIONS.filter((kind) => `${kind}.heads` in attribution).flatMap((kind) => {
+    const { shape, data } = attribution[`${kind}.heads`];
     const isCross = kind === 'cross_attention';
     const before = isCross ? 'cross-attention, ' : '';
     return Array.from({ length: shape[0] * shape[1] }, (_, at) => {
@@ -124,12 +124,12 @@ export function headsOf(found) {
 
 /**
  * The experts that contribute most; the others together. Empty if the model has none.
- * @param {Found} found
+ * @param {Attribution} attribution
  * @returns {Part[]}
  */
-export function expertsOf(found) {
-  if (!('experts' in found)) return [];
-  const { shape, data } = found.experts;
+export function expertsOf(attribution) {
+  if (!('experts' in attribution)) return [];
+  const { shape, data } = attribution.experts;
   const parts = Array.from({ length: shape[0] * shape[1] }, (_, at) => {
     const [layer, expert] = [Math.floor(at / shape[1]), at % shape[1]];
     const label = `layer ${layer}, expert ${expert}`;
@@ -140,18 +140,18 @@ export function expertsOf(found) {
 
 /**
  * The source tokens, through all heads; the rest is what does not pass through attention.
- * @param {Found} found
+ * @param {Attribution} attribution
  * @param {Token[]} tokens that self-attention reads
  * @param {Token[]} sources that cross-attention reads
  * @returns {Part[]}
  */
-export function sourcesOf(found, tokens, sources) {
-  const rows = ATTENTIONS.filter((kind) => `${kind}.keys` in found).flatMap((kind) => {
+export function sourcesOf(attribution, tokens, sources) {
+  const rows = ATTENTIONS.filter((kind) => `${kind}.keys` in attribution).flatMap((kind) => {
     const isCross = kind === 'cross_attention';
-    const read = isCross ? sources : tokens;
-    const sums = keySums(found[`${kind}.keys`]);
-    const seen = isCross ? sums : sums.slice(0, reachOf(found, sums));
-    return Array.from(seen, (value, token) => tokenPart(read, token, value, isCross));
+    const readTokens = isCross ? sources : tokens;
+    const sums = keySums(attribution[`${kind}.keys`]);
+    const seen = isCross ? sums : sums.slice(0, reachOf(attribution, sums));
+    return Array.from(seen, (value, token) => tokenPart(readTokens, token, value, isCross));
   });
   if (rows.length === 0) return [];
   const through = rows.reduce((sum, { value }) => sum + value, 0);
@@ -161,20 +161,20 @@ export function sourcesOf(found, tokens, sources) {
       label: 'not by attention',
       meaning: 'the difference minus what all heads moved',
       name: 'what no head carries: the embedding, the feed-forward networks and the biases',
-      value: differenceOf(found) - through,
+      value: differenceOf(attribution) - through,
     },
   ];
 }
 
 /**
- * @param {Token[]} read
+ * @param {Token[]} readTokens
  * @param {number} token
  * @param {number} value
  * @param {boolean} isSource of two texts
  * @returns {Part}
  */
-function tokenPart(read, token, value, isSource) {
-  const name = nameOf(read[token]);
+function tokenPart(readTokens, token, value, isSource) {
+  const name = nameOf(readTokens[token]);
   return {
     label: `${isSource ? 'source ' : ''}${token} ${name}`,
     name: `token ${token}, “${name}”${isSource ? ' of the source' : ''}`,
@@ -186,7 +186,7 @@ function tokenPart(read, token, value, isSource) {
 
 /**
  * Causal heads see no token after the position.
- * @param {Found} found
+ * @param {Attribution} attribution
  * @param {Float64Array} sums
  */
 function reachOf({ position }, sums) {
@@ -222,8 +222,8 @@ function largest(parts, most, noun) {
 }
 
 /**
- * The largest part for the token and the largest against it, without what is no part of its own: the
- * bias of the last norm, the remainder and the sum of several others.
+ * The largest part for the token and the largest against it. The bias of the last norm, the
+ * remainder and the sum of several others do not count as parts.
  * @param {Part[]} parts
  * @returns {{most: Part|undefined, least: Part|undefined}} undefined: no part has that sign
  */
@@ -257,27 +257,27 @@ export function strongestSources(rows, most) {
 /**
  * The strongest path as bars: by how much the logit difference falls with its last head switched
  * off, and without each edge before it.
- * @param {{edges: Edge[], difference: number, probability: number}} found
+ * @param {{edges: Edge[], difference: number, probability: number}} path
  * @param {Token[]} tokens that the decoder, or the only stack, reads
  * @param {Token[]} sources
  * @returns {Part[]} from the prediction to the token
  */
-export function pathParts(found, tokens, sources) {
-  const isPair = found.edges.some(({ head }) => head?.path.startsWith('decoder'));
-  return found.edges.map(({ reader, head, token, difference, probability }) => {
+export function pathParts(path, tokens, sources) {
+  const isPair = path.edges.some(({ head }) => head?.path.startsWith('decoder'));
+  return path.edges.map(({ reader, head, token, difference, probability }) => {
     const readsSource =
       reader !== null &&
       (reader.path.includes('cross_attention') || reader.path.startsWith('encoder'));
     const from = head ? headName(head, isPair) : named(readsSource ? sources : tokens, token ?? 0);
     const to = reader ? headName(reader, isPair) : '';
-    const short = [head ?? null, reader].map((one) => one && shortName(one));
+    const short = [head ?? null, reader].map((end) => end && shortName(end));
     const where = head && {
       layer: Number(head.path.split('.')[2]),
       head: head.head,
       where: head.path.includes('cross') ? 'cross' : isPair ? head.path.split('.')[0] : '',
     };
     const source = from.replace(/ at \d+$/, '');
-    const left = `${percent(found.probability)} → ${percent(probability)}`;
+    const left = `${percent(path.probability)} → ${percent(probability)}`;
     return {
       label: (reader ? `${source} → ${to}` : `${source}, switched off`).replaceAll(
         'cross-attention ',
@@ -286,8 +286,8 @@ export function pathParts(found, tokens, sources) {
       short: reader ? `${short[0] ?? source} → ${short[1]}` : `${short[0]} off`,
       name: `${reader ? `${from} → ${to}, cut` : `${from}, switched off`}: ${left}`,
       from,
-      value: found.difference - difference,
-      written: `${withSign(found.difference - difference)} · ${left}`,
+      value: path.difference - difference,
+      written: `${withSign(path.difference - difference)} · ${left}`,
       ...(head === null && { token: token ?? 0, side: readsSource ? 'source' : 'target' }),
       ...where,
     };
@@ -296,14 +296,14 @@ export function pathParts(found, tokens, sources) {
 
 /**
  * The stops of the strongest path on the map, from the text to the prediction.
- * @param {{edges: Edge[]}} found
- * @returns {string[][]} ids of parts of the map; a layer stands for a head that is not drawn
+ * @param {{edges: Edge[]}} path
+ * @returns {string[][]} ids of parts of the map; a layer replaces a head that is not drawn
  */
 export function pathRoute({ edges }) {
   const heads = edges.flatMap(({ head }) => (head ? [head] : [])).reverse();
   const reader = edges.at(-1)?.reader;
-  const [own] = (reader?.path ?? '').split('.');
-  const stack = reader?.path.includes('cross_attention') ? 'encoder' : own;
+  const [readerStack] = (reader?.path ?? '').split('.');
+  const stack = reader?.path.includes('cross_attention') ? 'encoder' : readerStack;
   return [
     [`embedding ${stack}`],
     ...heads.map(({ path, head }) => {
@@ -330,21 +330,21 @@ function shortName({ path, head }) {
 
 /**
  * The saliency of each token, source and target apart.
- * @param {Record<string, NamedArray>} found
+ * @param {Record<string, NamedArray>} saliency
  * @param {'gradient_times_input'|'erasure'} kind
  * @param {Token[]} tokens
  * @param {Token[]} sources
  * @returns {Part[]}
  */
-export function saliencyParts(found, kind, tokens, sources) {
-  const hasBoth = `encoder.${kind}` in found && `decoder.${kind}` in found;
+export function saliencyParts(saliency, kind, tokens, sources) {
+  const hasBoth = `encoder.${kind}` in saliency && `decoder.${kind}` in saliency;
   return ['encoder', 'decoder']
-    .filter((stack) => `${stack}.${kind}` in found)
+    .filter((stack) => `${stack}.${kind}` in saliency)
     .flatMap((stack) => {
       const isSource = hasBoth && stack === 'encoder';
-      const read = isSource ? sources : tokens;
-      return Array.from(found[`${stack}.${kind}`].data, (value, token) =>
-        tokenPart(read, token, value, isSource),
+      const readTokens = isSource ? sources : tokens;
+      return Array.from(saliency[`${stack}.${kind}`].data, (value, token) =>
+        tokenPart(readTokens, token, value, isSource),
       );
     });
 }

@@ -14,7 +14,7 @@ import { requestOf } from './subject.js';
  * @import { Trace, NamedArray, Token } from '../../data/trace.js'
  * @import { Side } from '../../data/attention.js'
  * @import { Datum } from '../../plot/marks/mark.js'
- * @import { Found } from './parts.js'
+ * @import { Attribution } from './parts.js'
  */
 
 /** @type {Record<string, string>} */
@@ -24,7 +24,7 @@ const PATCHED_TITLES = {
   cross_attention: 'Cross-attention',
 };
 
-/** Which activation of the second sentence is put in. @type {Record<string, string>} */
+/** Help for each activation of the second sentence that can be put in. @type {Record<string, string>} */
 const PATCHED_HELP = {
   residual: 'The stream of one token before one layer.',
   self_attention: 'The output of the attention of one layer at one token.',
@@ -38,29 +38,29 @@ const COARSE_CHANGE = 1e-2;
 /**
  * The change that is shared out, and the places whose stream carries most of it.
  * @param {Trace} trace
- * @param {Found} found
+ * @param {Attribution} patching
  * @returns {string[]}
  */
-export function patchingInWords(trace, found) {
-  const [own, other] = found.differences.data;
-  const [token, against] = [found.token, found.against].map(({ text }) => nameOfGuess(text));
-  const headline = `The logit of “${token}” minus that of “${against}” is ${withSign(own)} here and ${withSign(other)} with the second sentence.`;
-  if (Math.abs(other - own) < SMALL_CHANGE)
+export function patchingInWords(trace, patching) {
+  const [here, there] = patching.differences.data;
+  const [token, against] = [patching.token, patching.against].map(({ text }) => nameOfGuess(text));
+  const headline = `The logit of “${token}” minus that of “${against}” is ${withSign(here)} here and ${withSign(there)} with the second sentence.`;
+  if (Math.abs(there - here) < SMALL_CHANGE)
     return [
       headline,
       'That is a small change, so its shares say little: choose two words that the sentences decide between.',
     ];
-  const name = Object.keys(found).findLast(
-    (one) => one.endsWith('.residual') && found[one].axes?.[0] === 'layer',
+  const name = Object.keys(patching).findLast(
+    (key) => key.endsWith('.residual') && patching[key].axes?.[0] === 'layer',
   );
   if (!name) return [headline];
   const tokens = tokensOf(trace, sideOf(name.startsWith('encoder') ? 'encoder' : 'decoder', trace));
   const of = hasTwoSides(trace) ? `${name.split('.')[0]} ` : '';
-  const shares = matrixAt(found[name]);
+  const shares = matrixAt(patching[name]);
   const [first, last] = [0, shares.rows - 1].map((layer) => {
     const row = rowOf(shares, layer);
     const at = row.indexOf(Math.max(...row));
-    return `before ${of}layer ${layer} by the stream at ${named(tokens, at)} (${percentOf(row[at], other - own)})`;
+    return `before ${of}layer ${layer} by the stream at ${named(tokens, at)} (${percentOf(row[at], there - here)})`;
   });
   return [headline, `Most of the change is carried ${first}, and ${last}.`];
 }
@@ -68,16 +68,16 @@ export function patchingInWords(trace, found) {
 /**
  * @param {Trace} trace
  * @param {ViewState} state with the panel’s `chart`, the name of the array
- * @param {Found} found
+ * @param {Attribution} patching
  * @returns {Figure}
  */
-export function patchingFigure(trace, state, found) {
-  const name = found[state.chart]
+export function patchingFigure(trace, state, patching) {
+  const name = patching[state.chart]
     ? state.chart
-    : Object.keys(found).find((one) => found[one]?.axes?.[0] === 'layer');
+    : Object.keys(patching).find((key) => patching[key]?.axes?.[0] === 'layer');
   const [stack, part, heads] = name.split('.');
   const side = sideOf(stack === 'encoder' ? 'encoder' : 'decoder', trace);
-  const array = found[name];
+  const array = patching[name];
   const numbered = Array.from({ length: array.shape[1] }, (_, head) => ({
     ...trace.tokens[0],
     text: `h${head}`,
@@ -93,7 +93,7 @@ export function patchingFigure(trace, state, found) {
       side,
       title,
       request: requestOf(trace, state),
-      change: found.differences.data[1] - found.differences.data[0],
+      change: patching.differences.data[1] - patching.differences.data[0],
       where: part === 'cross_attention' ? 'cross' : hasTwoSides(trace) ? stack : '',
     }),
   };

@@ -15,7 +15,7 @@ import { choice, tokenOptions } from '../../ui/controls.js';
  * @import { Ask, Trace } from '../../data/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
- * @import { Found } from './parts.js'
+ * @import { Attribution } from './parts.js'
  */
 
 const CHOICES = 12;
@@ -82,7 +82,7 @@ export function showOf({ word_show: show }) {
 }
 
 /**
- * Whether patching has no second sentence yet.
+ * Return true if patching has no second sentence yet.
  * @param {{text: string}} trace
  * @param {ViewState} state
  */
@@ -102,8 +102,8 @@ export function refusalOf({ card }, state) {
     : 'This model does not offer the sites from which a logit can be split.';
 }
 
-/** @param {ViewState} state @returns {Found|null} */
-export function foundIn(state) {
+/** @param {ViewState} state @returns {Attribution|null} */
+export function attributionIn(state) {
   return state.answers?.parts?.trace?.analyses[ANALYSES[showOf(state)]] ?? null;
 }
 
@@ -115,28 +115,28 @@ export function foundIn(state) {
  * @returns {{id: number, text: string, probability: number}[]} likeliest first
  */
 function guessesAt(trace, position, most = CHOICES) {
-  const found = trace.analyses.next_token;
-  if (!found?.ids) return [];
-  const ids = rowOf(matrixAt(found.ids), position);
-  const probabilities = rowOf(matrixAt(found.probabilities), position);
+  const prediction = trace.analyses.next_token;
+  if (!prediction?.ids) return [];
+  const ids = rowOf(matrixAt(prediction.ids), position);
+  const probabilities = rowOf(matrixAt(prediction.probabilities), position);
   const guesses = Array.from(ids, (id, rank) => ({
     id,
-    text: found.texts[position][rank],
+    text: prediction.texts[position][rank],
     probability: probabilities[rank],
   }));
   const tokens = tokensOf(trace, predictingSide(trace));
   const came = isFilling(trace) ? tokens[position] : tokens[position + 1];
   const rank = guesses.findIndex(({ id }) => id === came?.id);
   if (!came || isMask(came) || (rank >= 0 && rank < most)) return guesses.slice(0, most);
-  const one = { id: came.id, text: came.text, probability: guesses[rank]?.probability ?? NaN };
-  return [...guesses.slice(0, most), one];
+  const actual = { id: came.id, text: came.text, probability: guesses[rank]?.probability ?? NaN };
+  return [...guesses.slice(0, most), actual];
 }
 
 /**
- * The probabilities of the two tokens: of the listed ones as listed; that of a token further down
+ * The probabilities of the two tokens: of the listed ones as listed; that of an unlisted token
  * follows from the other's, because the odds of two tokens are e to the difference of their logits.
  * @param {Trace} trace
- * @param {Found} found
+ * @param {Attribution} attribution
  * @param {number} difference of the logits
  * @returns {[number|null, number|null]} null: neither token is listed
  */
@@ -144,11 +144,11 @@ export function probabilitiesOf(trace, { position, token, against }, difference)
   const listed = new Map(
     guessesAt(trace, position, Infinity).map(({ id, probability }) => [id, probability]),
   );
-  const [one, other] = [listed.get(token.id) ?? NaN, listed.get(against.id) ?? NaN];
+  const [ofToken, ofAgainst] = [listed.get(token.id) ?? NaN, listed.get(against.id) ?? NaN];
   const odds = Math.exp(difference);
   const [first, second] = [
-    Number.isNaN(one) ? other * odds : one,
-    Number.isNaN(other) ? one / odds : other,
+    Number.isNaN(ofToken) ? ofAgainst * odds : ofToken,
+    Number.isNaN(ofAgainst) ? ofToken / odds : ofAgainst,
   ];
   return [Number.isNaN(first) ? null : first, Number.isNaN(second) ? null : second];
 }
@@ -158,7 +158,7 @@ export function controls(trace, state) {
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);
   const { position, token, against } = subjectOf(trace, state);
-  const guesses = withChosen(guessesAt(trace, position), [token, against], foundIn(state));
+  const guesses = withChosen(guessesAt(trace, position), [token, against], attributionIn(state));
   const options = guesses.map(({ id, text, probability }) => ({
     id,
     title: Number.isNaN(probability)
@@ -199,11 +199,13 @@ function secondSentence({ word_text: value }) {
  * The guesses with the tokens of a link that are not among them.
  * @param {{id: number, text: string, probability: number}[]} guesses
  * @param {(number|null)[]} chosen
- * @param {Found|null} found
+ * @param {Attribution|null} attribution
  */
-function withChosen(guesses, chosen, found) {
-  const known = new Map([found?.token, found?.against].map((one) => [one?.id, one?.text]));
-  const lacking = chosen.filter((id) => id !== null && guesses.every((one) => one.id !== id));
+function withChosen(guesses, chosen, attribution) {
+  const known = new Map(
+    [attribution?.token, attribution?.against].map((marked) => [marked?.id, marked?.text]),
+  );
+  const lacking = chosen.filter((id) => id !== null && guesses.every((guess) => guess.id !== id));
   return [
     ...guesses,
     ...lacking.map((id) => ({

@@ -23,7 +23,7 @@ import {
 import {
   asks,
   controls,
-  foundIn,
+  attributionIn,
   isLacking,
   probabilitiesOf,
   refusalOf,
@@ -38,7 +38,7 @@ import { patchingInWords, patchingFigure } from './patching.js';
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Patch } from '../../state/state.js'
- * @import { Found, Part } from './parts.js'
+ * @import { Attribution, Part } from './parts.js'
  */
 
 const LOGIT = [
@@ -100,8 +100,8 @@ export const word = {
  * @param {ViewState} state
  */
 function route(trace, state) {
-  const found = showOf(state) === 'path' ? foundIn(state) : null;
-  return found ? pathRoute(/** @type {any} */ (found)) : [];
+  const path = showOf(state) === 'path' ? attributionIn(state) : null;
+  return path ? pathRoute(/** @type {any} */ (path)) : [];
 }
 
 /**
@@ -110,25 +110,29 @@ function route(trace, state) {
  * @param {ViewState} state
  */
 function wording(trace, state) {
-  const found = foundIn(state);
+  const attribution = attributionIn(state);
   const show = showOf(state);
   const terms = TERMS[show] ?? word.terms;
   const help = HELP[show] ?? word.help;
-  if (!found || show === 'saliency') return { help, terms };
-  if (show === 'path') return { help, terms, answer: pathInWords(trace, found) };
-  if (show === 'patching') return { help, terms, answer: patchingInWords(trace, found) };
+  if (!attribution || show === 'saliency') return { help, terms };
+  if (show === 'path') return { help, terms, answer: pathInWords(trace, attribution) };
+  if (show === 'patching') return { help, terms, answer: patchingInWords(trace, attribution) };
   const { preposition } = wordsFor(trace);
   const tokens = tokensOf(trace, predictingSide(trace));
-  const [token, against] = tokensIn(found);
-  const ahead = differenceOf(found);
-  const [one, other] = probabilitiesOf(trace, found, ahead).map((probability) =>
+  const [token, against] = tokensIn(attribution);
+  const ahead = differenceOf(attribution);
+  const [chance, rivalChance] = probabilitiesOf(trace, attribution, ahead).map((probability) =>
     probability === null ? '' : ` (${percent(probability)})`,
   );
-  const headline = `${preposition} ${named(tokens, found.position)}, “${token}”${one} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${other}: the bars sum to ${withSign(ahead)}.`;
-  return { help, terms, answer: [headline, ...contributions(trace, found), ...unexplained(found)] };
+  const headline = `${preposition} ${named(tokens, attribution.position)}, “${token}”${chance} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${rivalChance}: the bars sum to ${withSign(ahead)}.`;
+  return {
+    help,
+    terms,
+    answer: [headline, ...contributions(trace, attribution), ...unexplained(attribution)],
+  };
 }
 
-/** The sentence about a remainder that is too large for rounding. @param {Found} found */
+/** The sentence about a remainder that is too large for rounding. @param {Attribution} attribution */
 function unexplained({ omitted }) {
   return omitted?.remainder ? [`Of the difference, ${omitted.remainder}.`] : [];
 }
@@ -136,17 +140,17 @@ function unexplained({ omitted }) {
 /**
  * The strongest path from the text to the prediction, and what its bars say.
  * @param {Trace} trace
- * @param {Found} found
+ * @param {Attribution} attribution
  */
-function pathInWords(trace, found) {
+function pathInWords(trace, attribution) {
   const { preposition } = wordsFor(trace);
   const tokens = tokensOf(trace, predictingSide(trace));
-  const [token, against] = tokensIn(found);
+  const [token, against] = tokensIn(attribution);
   const stops = chartOf('path')
-    .rows(found, trace)
+    .rows(attribution, trace)
     .map(({ from = '' }) => from);
   return [
-    `${preposition} ${named(tokens, found.position)}, “${token}” has ${percent(found.probability)}. The strongest path found, step by step: ${stops.reverse().join(' → ')} → the prediction.`,
+    `${preposition} ${named(tokens, attribution.position)}, “${token}” has ${percent(attribution.probability)}. The strongest path found, step by step: ${stops.reverse().join(' → ')} → the prediction.`,
     `The first bar switches the last head off, each other one cuts an edge of the path: the logits by which “${token}” then loses ground to “${against}”, and its probability before and after. Unlike in “Parts”, what later parts make of the loss counts too.`,
   ];
 }
@@ -154,22 +158,22 @@ function pathInWords(trace, found) {
 /**
  * The parts for and against the token, and the tokens that the heads moved it from.
  * @param {Trace} trace
- * @param {Found} found
+ * @param {Attribution} attribution
  * @returns {string[]} at most two sentences
  */
-function contributions(trace, found) {
-  const [token, against] = tokensIn(found);
-  const all = partsOf(found, trace.card);
-  const [part, head] = [all, headsOf(found)].map(extremesOf);
+function contributions(trace, attribution) {
+  const [token, against] = tokensIn(attribution);
+  const all = partsOf(attribution, trace.card);
+  const [part, head] = [all, headsOf(attribution)].map(extremesOf);
   const bias = all.find(({ label }) => label === NAMES.bias[0]);
-  /** The bias, where its bar is longer than that of any part. @param {Part|undefined} one */
-  const apart = (one, sign = 1) =>
-    bias && bias.value * sign > (one?.value ?? 0) * sign
-      ? `${one ? 'apart from ' : ''}${sized(bias)}`
+  /** The bias, where its bar is longer than that of any part. @param {Part|undefined} largest */
+  const apart = (largest, sign = 1) =>
+    bias && bias.value * sign > (largest?.value ?? 0) * sign
+      ? `${largest ? 'apart from ' : ''}${sized(bias)}`
       : '';
-  /** @param {string} aside @param {Part|undefined} one @param {Part|undefined} ofHeads */
-  const both = (aside, one, ofHeads) =>
-    [aside, one && sized(one), ofHeads && `of single heads, ${sized(ofHeads)}`]
+  /** @param {string} aside @param {Part|undefined} largest @param {Part|undefined} ofHeads */
+  const both = (aside, largest, ofHeads) =>
+    [aside, largest && sized(largest), ofHeads && `of single heads, ${sized(ofHeads)}`]
       .filter(Boolean)
       .join(', ');
   const sides = [
@@ -177,7 +181,7 @@ function contributions(trace, found) {
     [against, both(apart(part.least, -1), part.least, head.least)],
   ].flatMap(([name, what]) => (what ? [`for “${name}”: ${what}`] : []));
   const texts = [tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')];
-  const sources = strongestSources(sourcesOf(found, texts[0], texts[1]), MOST_SOURCES).map(
+  const sources = strongestSources(sourcesOf(attribution, texts[0], texts[1]), MOST_SOURCES).map(
     ({ token: place = 0, side, value }) =>
       side === 'source'
         ? `${named(texts[1], place)} of the source (${withSign(value)})`
@@ -198,7 +202,7 @@ function sized({ name, value }) {
   return `${name} (${withSign(value)})`;
 }
 
-/** The names of the two tokens. @param {Found} found */
+/** The names of the two tokens. @param {Attribution} attribution */
 function tokensIn({ token, against }) {
   return [nameOfGuess(token.text), nameOfGuess(against.text)];
 }
@@ -215,46 +219,46 @@ const HELP = {
 /** Charts whose bars sum to the difference. */
 const SUMMED = ['layers', 'tokens'];
 
-/** @type {Record<string, {title: string, help: string, rows: (found: Found, trace: Trace) => Part[]}>} */
+/** @type {Record<string, {title: string, help: string, rows: (attribution: Attribution, trace: Trace) => Part[]}>} */
 const CHARTS = {
   layers: {
     title: 'By layer',
     help: 'Every part of the model in order; the remainder is what they leave.',
-    rows: (found, { card }) => partsOf(found, card),
+    rows: (attribution, { card }) => partsOf(attribution, card),
   },
   heads: {
     title: 'By head',
     help: 'The heads that add or take most.',
-    rows: (found) => headsOf(found),
+    rows: (attribution) => headsOf(attribution),
   },
   tokens: {
     title: 'By token',
     help: 'The tokens from which the heads moved it: weight × value × output matrix, summed over all heads.',
-    rows: (found, trace) =>
-      sourcesOf(found, tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')),
+    rows: (attribution, trace) =>
+      sourcesOf(attribution, tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')),
   },
   experts: {
     title: 'By expert',
     help: 'The experts that this token was routed to, each with its weight.',
-    rows: (found) => expertsOf(found),
+    rows: (attribution) => expertsOf(attribution),
   },
 };
 
 /** @param {Trace} trace @param {ViewState} state */
 function panels(trace, state) {
-  const found = foundIn(state);
+  const attribution = attributionIn(state);
   const show = showOf(state);
-  if (!found) return [{ id: 'layers', state: { chart: 'layers' } }];
+  if (!attribution) return [{ id: 'layers', state: { chart: 'layers' } }];
   if (show === 'path') return [{ id: 'path', state: { chart: 'path' } }];
   if (show === 'saliency')
     return ['gradient_times_input', 'erasure'].map((chart) => ({ id: chart, state: { chart } }));
   if (show === 'patching')
-    return Object.keys(found)
-      .filter((name) => found[name]?.axes?.[0] === 'layer')
+    return Object.keys(attribution)
+      .filter((name) => attribution[name]?.axes?.[0] === 'layer')
       .sort((a, b) => Number(b.includes('residual')) - Number(a.includes('residual')))
       .map((chart) => ({ id: chart.replaceAll('.', '-'), state: { chart } }));
   return Object.keys(CHARTS)
-    .filter((chart) => CHARTS[chart].rows(found, trace).length > 0)
+    .filter((chart) => CHARTS[chart].rows(attribution, trace).length > 0)
     .map((chart) => ({ id: chart, state: { chart } }));
 }
 
@@ -273,29 +277,29 @@ function figure(trace, state) {
         'Type a second sentence with the same number of tokens, such as this one with a word changed: the maps then show which layer and word carry the difference.',
       actions: [{ label: 'Copy the sentence and change a word', patch: { word_text: trace.text } }],
     };
-  const found = foundIn(state);
-  if (!found) {
+  const attribution = attributionIn(state);
+  if (!attribution) {
     const answer = state.answers?.parts;
     return { title: 'Why this word', notice: noticeOf(answer), isWaiting: !answer?.problem };
   }
-  if (showOf(state) === 'patching') return patchingFigure(trace, state, found);
+  if (showOf(state) === 'patching') return patchingFigure(trace, state, attribution);
   const { title, help: meaning, rows } = chartOf(state.chart ?? 'layers');
-  const parts = rows(found, trace);
+  const parts = rows(attribution, trace);
   const help = SUMMED.includes(state.chart ?? 'layers')
-    ? `${meaning} They sum to ${withSign(differenceOf(found))}.`
+    ? `${meaning} They sum to ${withSign(differenceOf(attribution))}.`
     : meaning;
-  const [token, against] = tokensIn(found);
+  const [token, against] = tokensIn(attribution);
   return {
     title,
     help,
     summary: `${title}: contributions to the logit of “${token}” minus that of “${against}”, in logits.`,
-    ...partBars(trace, state, { found, parts, title }),
+    ...partBars(trace, state, { attribution, parts, title }),
   };
 }
 
 /**
  * @param {string} chart
- * @returns {{title: string, help: string, rows: (found: Found, trace: Trace) => Part[]}}
+ * @returns {{title: string, help: string, rows: (attribution: Attribution, trace: Trace) => Part[]}}
  */
 function chartOf(chart) {
   if (chart in CHARTS) return CHARTS[chart];
@@ -305,7 +309,7 @@ function chartOf(chart) {
     return {
       title: 'The strongest path',
       help: 'From the prediction back to a token of the text.',
-      rows: (found, trace) => pathParts(/** @type {any} */ (found), ...texts(trace)),
+      rows: (attribution, trace) => pathParts(/** @type {any} */ (attribution), ...texts(trace)),
     };
   const isErasure = chart === 'erasure';
   return {
@@ -313,19 +317,19 @@ function chartOf(chart) {
     help: isErasure
       ? 'By how much the difference falls if the token’s vector is set to 0.'
       : 'The gradient of the difference times the token’s vector.',
-    rows: (found, trace) =>
-      saliencyParts(found, isErasure ? 'erasure' : 'gradient_times_input', ...texts(trace)),
+    rows: (attribution, trace) =>
+      saliencyParts(attribution, isErasure ? 'erasure' : 'gradient_times_input', ...texts(trace)),
   };
 }
 
 /**
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {{found: Found, parts: Part[], title: string}} of
+ * @param {{attribution: Attribution, parts: Part[], title: string}} of
  */
-function partBars(trace, state, { found, parts, title }) {
+function partBars(trace, state, { attribution, parts, title }) {
   const side = predictingSide(trace);
-  const [token, against] = tokensIn(found);
+  const [token, against] = tokensIn(attribution);
   /** @param {Part} part */
   const say = ({ name, value }) => {
     const amount = `${signed(Math.abs(value), 2)} logits`;
@@ -342,7 +346,7 @@ function partBars(trace, state, { found, parts, title }) {
       ends: [`for “${against}”`, `for “${token}”`],
       more: ({ meaning }) => [meaning ?? []].flat(),
       say,
-      tokens: (part) => marksOf(trace, found, part),
+      tokens: (part) => marksOf(trace, attribution, part),
       ...(isOfHeads && { choose: opening }),
       table: {
         rows: { title: title.replace('By ', ''), labels: parts.map(({ label }) => label) },
@@ -370,7 +374,7 @@ function partBars(trace, state, { found, parts, title }) {
 /**
  * The tokens to mark: the one that predicts, and the source token of the row if it is of that text.
  * @param {Trace} trace
- * @param {Found} found
+ * @param {Attribution} attribution
  * @param {Part} part
  */
 function marksOf(trace, { position }, { token, side }) {
