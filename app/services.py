@@ -23,7 +23,7 @@ from headlight.concurrency import (
 )
 from headlight.engine import Engine, is_fatal
 from headlight.errors import Problem, server_stopping
-from headlight.experiments import Experiments
+from headlight.experiment_runs import Experiments
 from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.served import Served

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from headlight.model.config import Architecture
 from headlight.model.hooks import Edit
-from headlight.model.intervention import (
+from headlight.model.intervention_protocol import (
     ImpossibleIntervention,
     Intervention,
     PlacedIntervention,

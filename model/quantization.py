@@ -26,7 +26,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from headlight.model.hooks import Function, FunctionMode
-from headlight.model.intervention import Intervention
+from headlight.model.intervention_protocol import Intervention
 
 LEAST_BITS, MOST_BITS = 2, 8
 

@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headlight.model.intervention import ImpossibleIntervention as ImpossibleIntervention
-from headlight.model.intervention import Intervention, Places, SiteEdits
+from headlight.model.intervention_protocol import ImpossibleIntervention as ImpossibleIntervention
+from headlight.model.intervention_protocol import Intervention, Places, SiteEdits
 from headlight.model.observation import OBSERVED_AXES
 from headlight.model.sites import Site, match_sites, require_heads
 from headlight.model.trace import Trace

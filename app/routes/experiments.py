@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from headlight.concurrency import client_left
 from headlight.errors import InvalidMembers, Problem, described, echo, server_stopping
-from headlight.experiments import Run, description
+from headlight.experiment_runs import Run, description
 from headlight.model.lab.experiments.experiment import GROWING, Experiment, Parameters
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM, JSON

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from headlight.errors import Problem, too_many_elements
-from headlight.model.intervention import ImpossibleIntervention
+from headlight.model.intervention_protocol import ImpossibleIntervention
 from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import (

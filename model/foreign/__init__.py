@@ -30,7 +30,7 @@ is loaded and never before.
     installing           let the named tensors pass their hook points
     passes               read texts, and capture or edit what passes the sites
     deferred             tensors (query, key) that are computed one block at a time
-    exits                the logit lens, by stepping over the layers
+    logit_lens           the logit lens, by stepping over the layers
     decoding             the settings of decoding that a folder names
     generation           continue texts with the model's own cache
     checks               the self-check, which decides what a model offers

@@ -22,10 +22,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.foreign.blockwise_check import check_blocks, observe
-from headlight.model.foreign.exits import exits, linear_exit
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.generation import ForeignWriter
 from headlight.model.foreign.loading import quiet, set_attention
+from headlight.model.foreign.logit_lens import exits, linear_exit
 from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.points import new_pass

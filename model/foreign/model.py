@@ -19,8 +19,7 @@ from torch import Tensor
 from headlight.model import cancellation
 from headlight.model.card import ModelCard
 from headlight.model.foreign import attention as attention_file
-from headlight.model.foreign import exits as exits_file
-from headlight.model.foreign import matrices
+from headlight.model.foreign import logit_lens, matrices
 from headlight.model.foreign.checks import Checked, check, restore
 from headlight.model.foreign.decoding import Decoding, decoding_of, read_decoding
 from headlight.model.foreign.folder import (
@@ -176,7 +175,7 @@ class ForeignModel(ForeignPasses):
         """As `Served.exits`."""
         if reason := self.description.omitted.get("logit_lens"):
             raise ValueError(reason)
-        return exits_file.exits(self, streams)
+        return logit_lens.exits(self, streams)
 
     def linear_exit(
         self, stack: str, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
@@ -188,7 +187,7 @@ class ForeignModel(ForeignPasses):
         """
         if reason := self.description.omitted.get("logit_lens"):
             raise ValueError(reason)
-        linear = exits_file.linear_exit(self, stream, tokens)
+        linear = logit_lens.linear_exit(self, stream, tokens)
         reach = {path: factor.numpy() for path, factor in reach_of(self.named, stack).items()}
         return linear._replace(reach=reach)
 

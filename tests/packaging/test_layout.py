@@ -38,7 +38,7 @@ MODEL_LEAVES = {
     "headlight.model.attention.terms",
     "headlight.model.cancellation",
     "headlight.model.config",
-    "headlight.model.intervention",
+    "headlight.model.intervention_protocol",
     "headlight.model.plotting",
     "headlight.model.sites",
     "headlight.model.trace",
@@ -73,7 +73,7 @@ MOST_LINES = {
 # The visualizer imports nothing of the lab, but for the experiments, which it serves; only the
 # commands of the lab import all of it.
 LAB = "headlight.model.lab"
-SERVES_EXPERIMENTS = {"headlight.experiments", "headlight.routes.experiments"}
+SERVES_EXPERIMENTS = {"headlight.experiment_runs", "headlight.routes.experiments"}
 MOST_AWKWARD_DOCSTRINGS = 0
 AWKWARD = re.compile(r"(What|Who|Whoever|Nobody|Told|Where)\b")
 

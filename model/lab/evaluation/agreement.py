@@ -27,8 +27,8 @@ def agreement_figures(checkpoint: Served) -> dict[str, dict[str, float]]:
         Under ``agreement``, in [0, 1]: ``other_number``, if the noun next to the verb has the
         other number than the subject, and as its control ``same_number``, if it has the same;
         ``other_prepositions``: as ``other_number``, with prepositions and an end that
-        `headlight.model.lab.training.agreement` does not teach; and ``sentences``, the number of
-        each.
+        `headlight.model.lab.training.agreement_text` does not teach; and ``sentences``, the
+        number of each.
         Nothing if a verb is not a single token.
     """
     verbs = {word: _single(checkpoint, f" {word}") for word in ("was", "were")}

@@ -27,7 +27,7 @@ NOUNS = (
 
 PREPOSITIONS = ("near", "behind", "with", "beside")
 OTHER_PREPOSITIONS = ("from", "below", "beyond", "without")
-"""Prepositions that `headlight.model.lab.training.agreement` does not use."""
+"""Prepositions that `headlight.model.lab.training.agreement_text` does not use."""
 MEN = ("king", "boy", "father", "prince", "uncle", "man")
 WOMEN = ("queen", "girl", "mother", "princess", "aunt", "woman")
 SUBJECT_FRAMES = (

@@ -10,7 +10,7 @@ import { isMask, wordBehind } from '../data/words.js';
 import { css, diverging, sequential } from './colour.js';
 import { chart } from './chart.js';
 import { bar, endFor, endsFor } from './marks/bar.js';
-import { above, rule, text } from './marks/other.js';
+import { above, rule, text } from './marks/decorations.js';
 import { reader } from './marks/mark.js';
 import { band, linear, linearTicks, isNarrow, labelWidth, roundTicks } from './scales.js';
 

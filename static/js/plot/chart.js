@@ -5,7 +5,7 @@
 
 import { gridOf } from './grid.js';
 import { countOf, axisOf, plainAxis, labelWidth } from './scales.js';
-import { footOf, roomOf, squareRoom } from './room.js';
+import { footOf, roomOf, squareRoom } from './layout.js';
 import { paperText } from './marks/mark.js';
 import { escapeForPlotly } from '../data/format.js';
 
@@ -14,7 +14,7 @@ import { escapeForPlotly } from '../data/format.js';
  * @import { CellCursor, Grid, NumberGrid, SentenceLink } from './grid.js'
  * @import { Drawn, Mark, Plan } from './marks/mark.js'
  * @import { Panes, Stack } from './panes.js'
- * @import { Room, Size } from './room.js'
+ * @import { Room, Size } from './layout.js'
  * @import { Axis, Scale } from './scales.js'
  */
 

@@ -4,7 +4,7 @@ import { amount } from '../data/format.js';
 import { chart } from './chart.js';
 import { css, sequential } from './colour.js';
 import { line } from './marks/line.js';
-import { ribbon, ruleAt } from './marks/other.js';
+import { ribbon, ruleAt } from './marks/decorations.js';
 import { linear, log } from './scales.js';
 
 /**

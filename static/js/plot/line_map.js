@@ -7,7 +7,7 @@
 
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
 import { baseLayout } from './chart.js';
-import { colourBar, colourBarTitle, swatchNotes } from './room.js';
+import { colourBar, colourBarTitle, swatchNotes } from './layout.js';
 import { isNarrow, labelWidth, letteringFor } from './scales.js';
 import { geometryOf, isLeft } from './line_hits.js';
 import { binned, LEAST_NUMBER, linesOf, NUMBER, numberPlaces } from './lines.js';

@@ -3,7 +3,7 @@
 import { matrixFrom } from '../data/trace.js';
 import { chart } from './chart.js';
 import { cell } from './marks/mark.js';
-import { ruleAt } from './marks/other.js';
+import { ruleAt } from './marks/decorations.js';
 import { band } from './scales.js';
 
 /**

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from headlight.experiments import MAX_WAITING, Experiments
+from headlight.experiment_runs import MAX_WAITING, Experiments
 from headlight.model.cancellation import check
 from headlight.model.lab.experiments.experiment import Cost, Experiment, Parameters, Quantity
 from headlight.model.lab.experiments.registry import EXPERIMENTS

@@ -28,7 +28,7 @@ import {
   sampleTrace,
 } from '../sample.js';
 import * as colour from '../../../static/js/plot/colour.js';
-import { shortBarWidth } from '../../../static/js/plot/room.js';
+import { shortBarWidth } from '../../../static/js/plot/layout.js';
 import * as scales from '../../../static/js/plot/scales.js';
 import { plotHeight } from '../../../static/js/ui/dom.js';
 import * as grids from '../../../static/js/plot/grid.js';

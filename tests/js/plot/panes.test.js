@@ -4,7 +4,7 @@ import { chart } from '../../../static/js/plot/chart.js';
 import { panes } from '../../../static/js/plot/panes.js';
 import { bar } from '../../../static/js/plot/marks/bar.js';
 import { cell, reader } from '../../../static/js/plot/marks/mark.js';
-import { ruleAt } from '../../../static/js/plot/marks/other.js';
+import { ruleAt } from '../../../static/js/plot/marks/decorations.js';
 import { band, linear, pixels } from '../../../static/js/plot/scales.js';
 import { near, PALETTE } from '../sample.js';
 

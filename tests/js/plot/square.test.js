@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { chart } from '../../../static/js/plot/chart.js';
 import { cell } from '../../../static/js/plot/marks/mark.js';
-import { text } from '../../../static/js/plot/marks/other.js';
+import { text } from '../../../static/js/plot/marks/decorations.js';
 import { band } from '../../../static/js/plot/scales.js';
 import { near, PALETTE } from '../sample.js';
 

@@ -7,7 +7,7 @@ import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
-import { rule, text } from '../../plot/marks/other.js';
+import { rule, text } from '../../plot/marks/decorations.js';
 import { reader } from '../../plot/marks/mark.js';
 import { shade } from '../../plot/marks/shade.js';
 import { band } from '../../plot/scales.js';

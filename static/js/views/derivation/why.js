@@ -9,7 +9,7 @@ import { decimal, share, signed, small, named, quoted, tokenLabels } from '../..
 import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
 import { cell as cells } from '../../plot/marks/mark.js';
-import { text } from '../../plot/marks/other.js';
+import { text } from '../../plot/marks/decorations.js';
 import { band } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 import { stepFigure } from './bar_rows.js';

@@ -8,7 +8,7 @@ import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 import { cell } from '../../plot/marks/mark.js';
-import { rect, text } from '../../plot/marks/other.js';
+import { rect, text } from '../../plot/marks/decorations.js';
 import { band } from '../../plot/scales.js';
 
 /**

@@ -5,7 +5,7 @@ import { amount, counted, decimal } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
 import { warm } from '../../plot/curves.js';
 import { line } from '../../plot/marks/line.js';
-import { dot } from '../../plot/marks/other.js';
+import { dot } from '../../plot/marks/decorations.js';
 import { raster } from '../../plot/marks/raster.js';
 import { linear, log } from '../../plot/scales.js';
 

@@ -16,7 +16,7 @@ import { share, named } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow, band, tokenBand } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
-import { ruleAt } from '../../plot/marks/other.js';
+import { ruleAt } from '../../plot/marks/decorations.js';
 import { choice, numbered } from '../../ui/controls.js';
 
 /**

@@ -16,7 +16,7 @@ import { css, sequential } from '../../plot/colour.js';
 import { isNarrow, band, linear, tokenBand } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
 import { cell } from '../../plot/marks/mark.js';
-import { rect, ruleAt, text } from '../../plot/marks/other.js';
+import { rect, ruleAt, text } from '../../plot/marks/decorations.js';
 import { choicesInWords, pathOverlap, routeInWords, routeNumber, tintOf } from './routing.js';
 import { panes } from '../../plot/panes.js';
 

@@ -10,7 +10,7 @@ import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
 import { cell } from '../../plot/marks/mark.js';
-import { ruleAt } from '../../plot/marks/other.js';
+import { ruleAt } from '../../plot/marks/decorations.js';
 import { band, linear } from '../../plot/scales.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 

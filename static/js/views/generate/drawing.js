@@ -9,7 +9,7 @@ import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow, band } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
-import { rect } from '../../plot/marks/other.js';
+import { rect } from '../../plot/marks/decorations.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
 import { routeInWords, routeNumber } from '../experts/routing.js';
 

@@ -32,7 +32,7 @@ import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
-import { rule, text } from '../../plot/marks/other.js';
+import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 

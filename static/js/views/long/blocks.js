@@ -14,7 +14,7 @@ import { isNarrow, band, linear, pixels } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
 import { cell, reader } from '../../plot/marks/mark.js';
 import { line } from '../../plot/marks/line.js';
-import { rect, text } from '../../plot/marks/other.js';
+import { rect, text } from '../../plot/marks/decorations.js';
 import { name, op, power, row, sub } from '../../ui/formula.js';
 import { panes } from '../../plot/panes.js';
 

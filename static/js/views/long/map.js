@@ -10,7 +10,7 @@ import { chart } from '../../plot/chart.js';
 import { sequential } from '../../plot/colour.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
-import { profile, ruleAt } from '../../plot/marks/other.js';
+import { profile, ruleAt } from '../../plot/marks/decorations.js';
 import { overviewAsk } from '../../api/answers.js';
 import {
   isPastTraining,

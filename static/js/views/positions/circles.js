@@ -6,7 +6,7 @@
 import { chart } from '../../plot/chart.js';
 import { translucent } from '../../plot/colour.js';
 import { isNarrow, pixels } from '../../plot/scales.js';
-import { dot, path, text } from '../../plot/marks/other.js';
+import { dot, path, text } from '../../plot/marks/decorations.js';
 import { reader } from '../../plot/marks/mark.js';
 
 /**

@@ -6,7 +6,7 @@ import { chart } from '../../plot/chart.js';
 import { warm } from '../../plot/curves.js';
 import { lane } from '../../plot/marks/lane.js';
 import { line } from '../../plot/marks/line.js';
-import { ribbon } from '../../plot/marks/other.js';
+import { ribbon } from '../../plot/marks/decorations.js';
 import { band, linear } from '../../plot/scales.js';
 
 /**

@@ -12,7 +12,7 @@ import { predictingSide, tokensOf } from '../../data/attention.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow, band } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
-import { rule, text } from '../../plot/marks/other.js';
+import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, queryOf } from '../../state/state.js';
 
 /**

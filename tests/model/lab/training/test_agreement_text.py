@@ -6,7 +6,7 @@ from itertools import chain, islice, pairwise
 import pytest
 
 from headlight.model.lab.evaluation.controlled_sentences import NOUNS
-from headlight.model.lab.training import agreement
+from headlight.model.lab.training import agreement_text as agreement
 
 COUNT = 4000
 SINGULAR_VERBS = {"was", "is", "has been"}

@@ -1,9 +1,9 @@
 """Sentences whose verb agrees with a subject before another noun, made from templates.
 
-    python -m headlight.model.lab.training.agreement > agreement.txt
-    python -m headlight.model.lab.training.agreement train.txt more.txt > mixed.txt
-    python -m headlight.model.lab.training.agreement --share 0.03 train.txt more.txt > few.txt
-    python -m headlight.model.lab.training.agreement --share 0.5 train.txt more.txt > many.txt
+    python -m headlight.model.lab.training.agreement_text > agreement.txt
+    python -m headlight.model.lab.training.agreement_text train.txt more.txt > mixed.txt
+    python -m headlight.model.lab.training.agreement_text --share 0.03 train.txt more.txt > few.txt
+    python -m headlight.model.lab.training.agreement_text --share 0.5 train.txt more.txt > many.txt
 
 The second writes the files with a sentence before every sixth paragraph or so. A decoder that
 meets the sentences only in separate texts agrees there and nowhere else. The third is for the last
