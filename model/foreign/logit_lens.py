@@ -61,9 +61,7 @@ def linear_exit(
         ]
     at_stream, at_zero, at_probe = logits.detach().double().cpu().numpy()
     is_centred = model.config.norm == "layer_norm"
-    centre, probed = (
-        vector - vector.mean() if is_centred else vector for vector in (stream, probe)
-    )
+    centre, probed = (row - row.mean() if is_centred else row for row in (stream, probe))
     slope = np.stack(gradients)
     missing = at_stream - at_zero - slope @ stream
     directions = slope + np.outer(missing / (centre @ centre), centre)

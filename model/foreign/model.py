@@ -268,26 +268,23 @@ def load_foreign(
         ForeignFolderError: a file is missing, damaged or refused, or the model has no attention
             that could be named and checked; the message names the file and the reason.
     """
-    foreign_folder = read_folder(folder)
+    files = read_folder(folder)
     known, checked = kept or (None, None)
-    with (
-        without_collection(),
-        _reading(foreign_folder, dtype, on_progress, known) as (weights, revision),
-    ):
+    with without_collection(), _reading(files, dtype, on_progress, known) as (weights, revision):
         if is_alone:
             import_alone()
-        config = config_of(foreign_folder)  # imports Transformers
-        task, kind = class_of(foreign_folder, config)
-        decoding = read_decoding(foreign_folder, config, task)
-        tokenizer = read_tokenizer(foreign_folder, config, decoding.start_ids)
-        module = build(foreign_folder, kind, config, dtype, weights).to(device)
+        config = config_of(files)  # imports Transformers
+        task, kind = class_of(files, config)
+        decoding = read_decoding(files, config, task)
+        tokenizer = read_tokenizer(files, config, decoding.start_ids)
+        module = build(files, kind, config, dtype, weights).to(device)
         on_progress(_BUILT)
         return serve_module(
             module,
             task,
-            foreign_folder.path.resolve().name,
+            files.path.resolve().name,
             tokenizer,
-            card=readme_card(foreign_folder.path),
+            card=readme_card(files.path),
             revision=revision(),
             checked=checked,
             decoding=decoding,
@@ -497,11 +494,11 @@ def _max_tokens(named: Named, config: Any) -> int:
     if tables:
         return min(tables)
     for name in ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"):
-        n_tokens = getattr(config, name, None)
+        length = getattr(config, name, None)
         if (
-            isinstance(n_tokens, int)
-            and n_tokens > 0
+            isinstance(length, int)
+            and length > 0
             and not (name == "n_positions" and named.has_bias)
         ):
-            return n_tokens
+            return length
     return NO_LIMIT

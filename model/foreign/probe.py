@@ -360,9 +360,7 @@ def probe_inputs(
 ) -> dict[str, Any]:
     """Return token ids of a probe pass: two different rows, without the ids to avoid."""
     generator = torch.Generator().manual_seed(7)
-    allowed = torch.tensor(
-        [token for token in range(min(vocab_size, 1000)) if token not in avoid] or [0]
-    )
+    allowed = torch.tensor([n for n in range(min(vocab_size, 1000)) if n not in avoid] or [0])
 
     def ids(length: int) -> Tensor:
         return allowed[torch.randint(len(allowed), (N_ROWS, length), generator=generator)]

@@ -16,9 +16,7 @@ _ACTIVATIONS = ("gelu", "silu", "relu", "swish", "mish", "tanh", "sigmoid", "act
 
 def name_feed_forward(named: Named, layer: NamedLayer) -> None:
     """Name the feed-forward network: the projection back, what it reads, and before it."""
-    last = max(
-        (attention.time for attention in layer.attentions.values()), default=layer.call.start
-    )
+    last = max((each.time for each in layer.attentions.values()), default=layer.call.start)
     later = [inner for inner in layer.inner if inner.outputs and inner.start > last]
     of_attention = {id(hook.call) for hook in named.hooks if hook.point in _points_of(named, layer)}
     downs = [

@@ -208,9 +208,7 @@ class MarianTokenizer(ForeignTokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of the tokens; special tokens have none."""
-        return text_of_pieces(
-            self._pieces.names[token] for token in ids if token not in self._special
-        )
+        return text_of_pieces(self._pieces.names[n] for n in ids if n not in self._special)
 
     def text_of(self, token: int) -> str:
         """Return the text of one token, with the space before it if it has one."""
