@@ -74,10 +74,15 @@ def title(reader):
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
+def bar_labels(reader):
+    """Return the labels of the bars of likely tokens."""
+    labels = reader.view.locator(".panel").first.locator(".textpoint").all_text_contents()
+    return [label.strip("\xa0") for label in labels]
+
+
 def written_bar(reader):
-    """Return the bar of the written token, in words."""
-    bars = reader.view.locator(".panel").first.locator(".bartext").all_text_contents()
-    return next(bar for bar in bars if "written" in bar)
+    """Return the label of the written token's bar."""
+    return next(label for label in bar_labels(reader) if "written" in label)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -90,10 +95,9 @@ def test_a_step_writes_one_token_and_shows_what_led_to_it(reader, written):
     assert shown(reader) == visible([token])
     assert path(reader) == [token["id"]]
     assert title(reader) == "After “time”"
-    bars = reader.view.locator(".panel").first.locator(".bartext").all_text_contents()
     chances = [each["probability"] for each in token["alternatives"]]
     expected = [f"{100 * chance:.1f} %" if chance > 0 else "0 %" for chance in chances]
-    assert [bar.removesuffix(" · written") for bar in bars] == expected
+    assert [label.removesuffix(" · written") for label in bar_labels(reader)] == expected
     assert written_bar(reader) == f"{100 * token['probability']:.1f} % · written"
     assert reader.announced.startswith(f"“{visible([token])[0]}” written, probability")
     assert f"rank {token['rank']}" in reader.announced
