@@ -28,8 +28,8 @@ export function largestIn({ columns, data }) {
 }
 
 /**
- * The value at the end of the colours: a few strong cells, the first token's above all, would leave all
- * others pale.
+ * Return the value at the end of the colours: a few strong cells, the first token's above all,
+ * would leave all others pale.
  * @param {Float64Array} values
  * @param {number} part of the positive values that the colours tell apart
  */
@@ -39,7 +39,8 @@ export function ceilingOf(values, part) {
 }
 
 /**
- * The steps of a softmax. The greatest score is taken off first: it changes no weight, and no power grows past 1.
+ * Return the steps of a softmax. The greatest score is taken off first: it changes no weight, and
+ * no power grows past 1.
  * @param {ArrayLike<number>} scores
  * @returns {{greatest: number, powers: Float64Array, total: number, weights: Float64Array}}
  */
@@ -57,8 +58,8 @@ export function softmax(logits) {
 }
 
 /**
- * −Σ p·log₂ p, how evenly a distribution spreads, in bits: 0 where one takes all, log₂ n where n take the
- * same.
+ * Return −Σ p·log₂ p: how evenly a distribution spreads, in bits: 0 where one takes all, log₂ n
+ * where n take the same.
  * @param {ArrayLike<number>} probabilities that sum to 1
  */
 export function entropyOf(probabilities) {
@@ -69,7 +70,7 @@ export function entropyOf(probabilities) {
 }
 
 /**
- * Half the sum of all changes: the share of probability that moved from some tokens to others.
+ * Return half the sum of all changes: the share of probability that moved from some tokens to others.
  * @param {ArrayLike<number>} p
  * @param {ArrayLike<number>} q of the same length
  * @returns {number} 0 to 1
@@ -81,7 +82,7 @@ export function totalVariation(p, q) {
 }
 
 /**
- * Kullback and Leibler's divergence: the bits that are lost by expecting q where p is true.
+ * Return Kullback and Leibler's divergence: the bits that are lost by expecting q where p is true.
  * @param {ArrayLike<number>} p
  * @param {ArrayLike<number>} q
  * @returns {number} 0 or more; Infinity where q rules out what p allows
@@ -98,7 +99,7 @@ export const BASE = 10_000;
 /** @typedef {{first: number[], second: number[], speeds: number[], factor?: number}} Pairs the two dimensions of each pair, its radians per position, and the factor of what was turned */
 
 /**
- * Dimensions 2i and 2i + 1 as pairs, or i and i + width/2.
+ * Return dimensions 2i and 2i + 1 as pairs, or i and i + width/2.
  * @param {number} width
  * @param {boolean} [isHalved]
  * @returns {Pairs}
@@ -111,7 +112,7 @@ export function pairsOf(width, isHalved = false) {
 }
 
 /**
- * The pairs by which an encoding holds the sine and the cosine of position × speed.
+ * Return the pairs by which an encoding holds the sine and the cosine of position × speed.
  * @param {Matrix} encoding
  * @returns {Pairs} neighbours, if no order gives the encoding
  */
@@ -132,7 +133,7 @@ export function wavesOf(encoding) {
 }
 
 /**
- * How far each pair turns from one position to the next. Vaswani et al. 2017, section 3.5.
+ * Return how far each pair turns from one position to the next. Vaswani et al. 2017, section 3.5.
  * @param {number} width d_model or d_head
  * @returns {Float64Array} radians, by pair
  */
@@ -153,7 +154,7 @@ export function anglesOf(positions, speeds) {
 }
 
 /**
- * The blocks on the diagonal of R; everything else in it is 0.
+ * Return the blocks on the diagonal of R; everything else in it is 0.
  * @param {Float64Array} angles by pair
  * @returns {Matrix} pair × the four numbers of its block, row by row
  */
@@ -206,8 +207,8 @@ export function checked(before, after, { shift, angles, pairs = pairsOf(before.c
 const SIDE = /^\d{1,9}(\*\d{1,9})?(\+\d{1,9}(\*\d{1,9})?)*$/;
 
 /**
- * The steps of a chain such as 47*23=940+141=1081: a step is right if it has the value of the side
- * before its equals sign. The side that is still being written is not a step yet.
+ * Return the steps of a chain such as 47*23=940+141=1081: a step is right if it has the value of
+ * the side before its equals sign. The side that is still being written is not a step yet.
  * @param {string} text
  * @param {boolean} isEnded the last side is whole
  * @returns {{text: string, value: number|null, expected: number|null, isRight: boolean}[]} none if the text is not a chain
@@ -227,7 +228,7 @@ export function chainSteps(text, isEnded) {
     }));
 }
 
-/** A sum of numbers and products; null if it is another text. @param {string} side */
+/** Return a sum of numbers and products; null if it is another text. @param {string} side */
 function valueOfSide(side) {
   if (!SIDE.test(side)) return null;
   return side
@@ -237,7 +238,7 @@ function valueOfSide(side) {
 }
 
 /**
- * The formula of a rotation's speeds, and what the config of the model does to them.
+ * Return the formula of a rotation's speeds, and what the config of the model does to them.
  * @param {Rotation} rotation
  * @returns {string[][]} names and values
  */

@@ -40,7 +40,7 @@ const ALL = [
 const FIRST_CHOICE = ['cross', 'decoder', 'encoder'];
 
 /**
- * The places whose attention weights a trace holds.
+ * Return the places whose attention weights a trace holds.
  * @param {Trace} trace
  * @returns {Place[]} in the order of the model's parts
  */
@@ -74,7 +74,7 @@ export const ATTENTIONS = {
 };
 
 /**
- * A head in a sentence: `cross-attention, layer 1, head 0`.
+ * Return a head in a sentence: `cross-attention, layer 1, head 0`.
  * @param {Trace} trace
  * @param {Place|null} place
  * @param {number} layer
@@ -86,7 +86,7 @@ export function headInWords(trace, place, layer, head) {
 }
 
 /**
- * The weights of a place, layer by layer.
+ * Return the weights of a place, layer by layer.
  * @param {Pick<Place, 'stack'|'ending'>|null} place
  * @param {Trace} trace
  * @returns {{layer: number, site: string}[]}
@@ -96,7 +96,8 @@ export function weightsAt(place, { tensors }) {
 }
 
 /**
- * The stacks of an encoder–decoder, to choose from; of any other model there is nothing to choose.
+ * Return the stacks of an encoder–decoder, to choose from; of any other model there is nothing to
+ * choose.
  * @param {Trace} trace
  * @returns {Place[]}
  */
@@ -105,7 +106,7 @@ export function stacksOf(trace) {
 }
 
 /**
- * The stack that is looked at: the chosen one, or the one that predicts.
+ * Return the stack that is looked at: the chosen one, or the one that predicts.
  * @param {{where?: string}} state
  * @param {Trace} trace
  * @returns {'encoder'|'decoder'}
@@ -118,7 +119,7 @@ export function stackOf({ where }, trace) {
 }
 
 /**
- * The side whose tokens a stack reads.
+ * Return the side whose tokens a stack reads.
  * @param {'encoder'|'decoder'} stack
  * @param {Trace} trace
  * @returns {Side}
@@ -133,7 +134,7 @@ export function hasTwoSides({ target_tokens: target }) {
 }
 
 /**
- * The side whose tokens the model predicts from.
+ * Return the side whose tokens the model predicts from.
  * @param {Trace} trace
  * @returns {Side}
  */
@@ -154,7 +155,7 @@ export function isFilling({ card }) {
   return card?.kind === 'encoder';
 }
 
-/** A reward model rates texts and predicts no token. @param {{card?: {analyses?: string[]}}} trace */
+/** Return true for a reward model: it rates texts and predicts no token. @param {{card?: {analyses?: string[]}}} trace */
 export function isRating({ card }) {
   return Boolean(card?.analyses?.includes('reward'));
 }
@@ -248,7 +249,7 @@ export function labelOf(id) {
 }
 
 /**
- * The heads of a place, layer by layer.
+ * Return the heads of a place, layer by layer.
  * @param {Trace} trace
  * @param {Place|null} place
  * @returns {{layer: number, heads: LabelledHead[]}[]}
@@ -276,7 +277,7 @@ function profileIn(scores = {}) {
 }
 
 /**
- * The analysis of the attention with these weights; null if it was not requested.
+ * Return the analysis of the attention with these weights; null if it was not requested.
  * @param {Trace} trace
  * @param {string} site
  * @returns {Labelling|null}
@@ -308,8 +309,8 @@ function labelIn(labelling, head) {
 }
 
 /**
- * Of each label that says where a head looks, the head with the highest score among those that carry
- * it; left out where none does.
+ * Return the head with the highest score for each label that says where a head looks; a label that
+ * no head carries is left out.
  * @param {Trace} trace
  * @param {Place|null} place
  * @returns {(Label & {layer: number, head: number, score: number, queries: number})[]} in the API's order
@@ -343,19 +344,22 @@ function strongest(layers, index) {
   return best;
 }
 
-/** A title without the word “token”, for narrow spaces. @param {Pick<Label, 'title'>|null} label */
+/**
+ * Return a title without the word “token”, for narrow spaces.
+ * @param {Pick<Label, 'title'>|null} label
+ */
 export function bareTitle(label) {
   return label?.title.replace(/ token$/, '') ?? '';
 }
 
-/** A head’s label in a few words: `sink 0.92`. @param {LabelledHead} head */
+/** Return a head’s label in a few words: `sink 0.92`. @param {LabelledHead} head */
 export function labelInWords({ label, score }) {
   if (!label) return '';
   return score === null ? label.title : `${label.title} ${share(score)}`;
 }
 
 /**
- * A head's labels over many sentences: `sink 0.96, punctuation 0.40`.
+ * Return a head's labels over many sentences: `sink 0.96, punctuation 0.40`.
  * @param {Pick<LabelledHead, 'profile'>} head
  * @returns {string} empty if its model has no profile
  */
@@ -374,8 +378,8 @@ export function hasProfiles(layers) {
 }
 
 /**
- * The heads in the order they are looked at in: a row a layer, or, where they are sorted by label,
- * a row a label, the highest score first.
+ * Return the heads in the order they are looked at in: a row a layer, or, where they are sorted by
+ * label, a row a label, the highest score first.
  * @param {{layer: number, heads: LabelledHead[]}[]} layers
  * @param {'layer'|'label'} order
  * @returns {{title: string, help: string, heads: LabelledHead[]}[]}

@@ -112,7 +112,7 @@ function kindOf({ type, enum: options, items }) {
 }
 
 /**
- * Reads what was typed.
+ * Read what was typed.
  * @param {Parameter} parameter
  * @param {string} typed
  * @returns {{value: any, problem: string}} an empty problem: the value may be sent
@@ -143,7 +143,7 @@ function numberIn(typed) {
 }
 
 /**
- * The limit that a number breaks, in words.
+ * Return the limit that a number breaks, in words.
  * @param {Parameter} parameter
  * @param {number} value
  */
@@ -171,7 +171,7 @@ const SLIDES = 100;
 /** @typedef {{least: number, most: number, step: number, at: (value: number) => number, value: (at: number) => number}} Slide */
 
 /**
- * The scale of a parameter's slider: logarithmic if its limits lie a factor of 100 apart.
+ * Return the scale of a parameter's slider: logarithmic if its limits lie a factor of 100 apart.
  * @param {Parameter} parameter
  * @returns {Slide|null} null: it has none, its limits lie too far apart
  */
@@ -209,7 +209,7 @@ function roundStep(width) {
 }
 
 /**
- * The values that differ from the standard ones; null is left to the experiment.
+ * Return the values that differ from the standard ones; null is left to the experiment.
  * @param {Parameter[]} parameters
  * @param {Values} values
  * @returns {Values}
@@ -225,7 +225,7 @@ export function changed(parameters, values) {
 }
 
 /**
- * Joins a frame to a result: arrays with a growing axis go on along it, any other is replaced.
+ * Join a frame to a result: arrays with a growing axis go on along it, any other is replaced.
  * @param {Arrays} before
  * @param {Arrays} frame
  * @param {string[]} growing
@@ -257,7 +257,7 @@ export function numbersIn(list) {
   return list.map((value) => value ?? NaN);
 }
 
-/** The parameters in words, for a caption. @param {Values} values */
+/** Return the parameters in words, for a caption. @param {Values} values */
 export function valuesInWords(values) {
   return Object.entries(values)
     .filter(([, value]) => value !== null && !Array.isArray(value?.[0]))
@@ -307,7 +307,8 @@ export function valuesInWords(values) {
 const RESERVED = ['experiment', 'run', 'frame', 'beside', 'picked'];
 
 /**
- * The parameters that a link names; whatever it does not name, or means nothing by, is left out.
+ * Return the parameters that a link names; whatever it does not name, or means nothing by, is left
+ * out.
  * @param {URLSearchParams} link
  * @param {Parameter[]} parameters
  * @returns {Values}
@@ -324,7 +325,7 @@ export function valuesInLink(link, parameters) {
 }
 
 /**
- * The faults of the parts of a link that are left out, in words, by name.
+ * Return the faults of the parts of a link that are left out, in words, by name.
  * @param {URLSearchParams} link
  * @param {Parameter[]} parameters
  * @param {Partial<ExperimentView>} view
@@ -411,7 +412,7 @@ function rowsIn(text) {
 }
 
 /**
- * Writes the parameters that are not as they would be anyway.
+ * Write the parameters that are not as they would be anyway.
  * @param {URLSearchParams} link
  * @param {Parameter[]} parameters
  * @param {Values} values

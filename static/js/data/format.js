@@ -24,7 +24,7 @@ function bounded(value, digits, whole = Infinity) {
 }
 
 /**
- * A share of one: `0.312`.
+ * Return a share of one: `0.312`.
  * @param {number} value between 0 and 1
  * @param {number} [digits]
  */
@@ -32,7 +32,7 @@ export function share(value, digits = 3) {
   return bounded(value, digits, 1);
 }
 
-/** A share for narrow spaces: `.31`. @param {number} value between 0 and 1 */
+/** Return a share for narrow spaces: `.31`. @param {number} value between 0 and 1 */
 export function shortShare(value) {
   return share(value, 2).replace(/^([<>]?)0\./, '$1.');
 }
@@ -45,7 +45,7 @@ export function signed(value, digits = 3) {
 }
 
 /**
- * An amount of any size.
+ * Return an amount of any size.
  * @param {number} value
  * @param {number} [figures] how many digits count
  * @returns {string} `123`, `−4.57`, `0.00183`
@@ -55,7 +55,7 @@ export function amount(value, figures = 3) {
 }
 
 /**
- * The end of a scale, or a tick on it: no more digits than it needs.
+ * Return the end of a scale, or a tick on it: no more digits than it needs.
  * @param {number} value
  * @returns {string} `0.6`, `−1`
  */
@@ -64,7 +64,8 @@ export function tick(value) {
 }
 
 /**
- * A number of any size, either sign: `−1.355`, and `2.4·10⁻⁵` where the digits would show nothing of it.
+ * Return a number of any size, either sign: `−1.355`, and `2.4·10⁻⁵` where the digits would show
+ * nothing of it.
  * @param {number} value
  * @param {number} [digits]
  */
@@ -97,7 +98,7 @@ export function counted(count, noun) {
 }
 
 /**
- * How far two numbers that should be the same are apart: `4.2·10⁻⁸`.
+ * Return how far two numbers that should be the same are apart: `4.2·10⁻⁸`.
  * @param {number} difference 0 or more
  */
 export function small(difference) {
@@ -106,7 +107,7 @@ export function small(difference) {
   return `${digits}·10⁻${[...power].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(digit)]).join('')}`;
 }
 
-/** A number of bytes in the unit that suits it. @param {number} bytes */
+/** Return a number of bytes in the unit that suits it. @param {number} bytes */
 export function inBytes(bytes) {
   return bytes >= 1e8 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
@@ -150,7 +151,7 @@ const JOINERS = /^[\u034f\u200c\u200d\ufe0e\ufe0f]$/;
 const ISOLATE = ['\u2068', '\u2069'];
 
 /**
- * Text with every space, break and invisible character shown: ` it\n` → `·it↵`.
+ * Return text with every space, break and invisible character shown: ` it\n` → `·it↵`.
  * @param {string} text
  * @returns {string}
  */
@@ -174,7 +175,7 @@ function visibleCharacter(character, isInvisible) {
 }
 
 /**
- * A text on one line, with nothing in it that cannot be seen but its spaces.
+ * Return a text on one line, with nothing in it that cannot be seen but its spaces.
  * @param {string} text
  */
 export function visibleLine(text) {
@@ -185,7 +186,7 @@ export function visibleLine(text) {
 }
 
 /**
- * A text on one line in quotation marks; in single ones if it holds double ones itself.
+ * Return a text on one line in quotation marks; in single ones if it holds double ones itself.
  * @param {string} text
  */
 export function quotedLine(text) {
@@ -194,7 +195,7 @@ export function quotedLine(text) {
 }
 
 /**
- * A token's name on an axis: `it`; a token of only spaces keeps them visible, a piece of a
+ * Return a token's name on an axis: `it`; a token of only spaces keeps them visible, a piece of a
  * character is told by the character: `é 1/2`.
  * @param {Pick<Token, 'text'|'part'>} token
  * @returns {string}
@@ -211,7 +212,7 @@ export function nameOf({ text, part }) {
 const byIndex = (_, index) => index;
 
 /**
- * Tokens with their positions: `8 dog`.
+ * Return tokens with their positions: `8 dog`.
  * @param {Token[]} tokens
  * @param {PlaceOf} [placeOf]
  */
@@ -222,7 +223,8 @@ export function positionLabels(tokens, placeOf = byIndex) {
 const NAMED_ALONE = 40;
 
 /**
- * The tokens’ names, as an axis lists them. Of a long text it labels a few, so there they are numbered.
+ * Return the tokens’ names, as an axis lists them. Of a long text it labels a few, so there they
+ * are numbered.
  * @param {Token[]} tokens
  * @param {PlaceOf} [placeOf]
  */
@@ -239,7 +241,8 @@ function upright(letter) {
 }
 
 /**
- * The name in a sentence, in quotation marks that keep it from turning the sentence right to left.
+ * Return the name in a sentence, in quotation marks that keep it from turning the sentence right to
+ * left.
  * @param {Token} token
  */
 export function quoted(token) {
@@ -253,7 +256,8 @@ function inQuotes(name) {
 }
 
 /**
- * One token of a sentence by its name in quotation marks, and by its place where the name is not enough.
+ * Name one token of a sentence by its name in quotation marks, and by its place where the name is
+ * not enough.
  * @param {Token[]} tokens
  * @param {number} index
  * @param {PlaceOf} [placeOf]
@@ -282,8 +286,8 @@ export function capitalised(text) {
 }
 
 /**
- * A clause, such as a problem’s detail, as a sentence: capitalised unless it begins with a name from
- * code, and with a full stop.
+ * Return a clause, such as a problem’s detail, as a sentence: capitalised unless it begins with a
+ * name from code, and with a full stop.
  * @param {string} text
  */
 export function asSentence(text) {
@@ -293,13 +297,16 @@ export function asSentence(text) {
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/** Plotly reads HTML in every label; a token must never become a tag. @param {string} text */
+/**
+ * Escape a text for Plotly, which reads HTML in every label: a token must never become a tag.
+ * @param {string} text
+ */
 export function escapeForPlotly(text) {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }
 
 /**
- * How many columns of type a text takes: an ideograph or an emoji takes two.
+ * Return how many columns of type a text takes: an ideograph or an emoji takes two.
  * @param {string} text
  */
 export function columnsOf(text) {
@@ -334,7 +341,7 @@ export function shortened(text, columns) {
 }
 
 /**
- * The direction the text reads in, by its first letter that has one.
+ * Return the direction the text reads in, by its first letter that has one.
  * @param {string} text
  * @returns {'ltr'|'rtl'}
  */
@@ -381,7 +388,7 @@ export function partsOf(tokens, text) {
 }
 
 /**
- * Pieces next to each other whose offsets overlap spell the same character.
+ * Group neighbouring pieces whose offsets overlap: they spell the same character.
  * @param {Token[]} tokens
  * @param {string[]} characters
  */
@@ -414,7 +421,7 @@ function bytesOf({ text }) {
 }
 
 /**
- * A token that consists of bytes only, of a character not complete yet.
+ * Return a token that consists of bytes only, of a character not complete yet.
  * @param {string} text of the token
  * @returns {string|null} `byte e7`, `bytes f0 9f`; null for any other token
  */

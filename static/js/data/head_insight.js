@@ -29,8 +29,8 @@ const LESS = 0.3;
 const LONG = 4;
 
 /**
- * The head and the row to open; a head that was chosen is kept. Of a text with a mask, the head is
- * one that links the mask.
+ * Return the head and the row to open; a head that was chosen is kept. Of a text with a mask, the
+ * head is one that links the mask.
  * @param {Trace} trace
  * @param {Place|null} place
  * @param {{layer: number|null, head: number|null}} [chosen]
@@ -64,7 +64,7 @@ export function headToOpen(
 }
 
 /**
- * The row of a head that shows most: a word that looks at another, the more the better.
+ * Return the row of a head that shows most: a word that looks at another, the more the better.
  * @param {Trace} trace
  * @param {Place} place
  * @param {number} layer
@@ -94,8 +94,8 @@ function inHead(trace, place, layer, head) {
 }
 
 /**
- * The strongest link between two different words that are not neighbours, of the links that are the
- * strongest of their row.
+ * Return the strongest link between two different words that are not neighbours, of the links that
+ * are the strongest of their row.
  * @param {Trace} trace
  * @param {Place} place
  * @param {{layer: number|null, head: number|null, query?: number|null}} chosen
@@ -136,8 +136,8 @@ function strongestLink(trace, place, chosen) {
 }
 
 /**
- * The mean weight of each key over all queries: a head that looks at one word from everywhere links
- * it to none.
+ * Return the mean weight of each key over all queries: a head that looks at one word from
+ * everywhere links it to none.
  * @param {Matrix} weights of a head
  */
 function meanWeights({ rows, columns, data }) {
@@ -147,8 +147,8 @@ function meanWeights({ rows, columns, data }) {
 }
 
 /**
- * How much a word says as what is looked at: a long one most, a short one, or a short one that the
- * text begins with, little.
+ * Return how much a word says as what is looked at: a long one most, a short one, or a short one
+ * that the text begins with, little.
  * @param {Token[]} tokens
  * @param {number} index
  */
@@ -177,7 +177,7 @@ export function isWord(token) {
 }
 
 /**
- * The end of a contraction, such as the `'t` of “didn't”, which has no space before it.
+ * Return the end of a contraction, such as the `'t` of “didn't”, which has no space before it.
  * @param {Token} token
  */
 function isEnding({ text, start }) {
@@ -209,7 +209,7 @@ const KINDS = {
 };
 
 /**
- * One sentence on what the row of a head shows, and what it is good for.
+ * Return one sentence on what the row of a head shows, and what it is good for.
  * @param {Trace} trace
  * @param {{where?: string, layer: number, head: number}} state
  * @param {number} query the chosen row
@@ -266,7 +266,7 @@ const SAID = {
 };
 
 /**
- * The relation of the key to the query.
+ * Return the relation of the key to the query.
  * @param {Trace} trace
  * @param {Place} place
  * @param {number} query
@@ -292,8 +292,8 @@ const NUMBER = /^\p{N}+$/u;
 const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
 
 /**
- * The word that a token belongs to, and which of its occurrences this is. The drawing separates
- * digits and tokens of scripts without spaces, so for these it is the digit or the token.
+ * Return the word that a token belongs to, and which of its occurrences this is. The drawing
+ * separates digits and tokens of scripts without spaces, so for these it is the digit or the token.
  * @param {Token[]} tokens
  * @param {string[]} names of the words
  * @param {number} index
@@ -313,7 +313,7 @@ function wordAt(tokens, names, index) {
 }
 
 /**
- * A single token of a word.
+ * Return a single token of a word.
  * @param {Token[]} tokens
  * @param {number} index
  * @returns {Word}
@@ -326,7 +326,7 @@ function pieceAt(tokens, index) {
 }
 
 /**
- * The word of each token, a contraction whole.
+ * Return the word of each token, a contraction whole.
  * @param {Token[]} tokens
  * @param {string} [text] the tokens' own, for letters of which a token has only some bytes
  * @returns {string[]}
@@ -374,7 +374,7 @@ const ROLES = {
 };
 
 /**
- * The full card, for a text that is a calculation.
+ * Return the full card, for a text that is a calculation.
  * @param {Trace} trace
  * @returns {Record<string, {card: string}>}
  */
@@ -383,7 +383,7 @@ export function asksRoles({ text, model }) {
 }
 
 /**
- * The roles in which the chosen head has more weight on its digits than any other head.
+ * Return the roles in which the chosen head has more weight on its digits than any other head.
  * @param {ViewState} state
  * @returns {[string, string][]}
  */

@@ -117,7 +117,7 @@ function stackWith(stack, { n_layers: nLayers, n_heads: nHeads, moe }, hasCross)
 }
 
 /**
- * The numbers of a pass, for the words and colours of all parts.
+ * Return the numbers of a pass, for the words and colours of all parts.
  * @param {Card} card
  * @param {Trace} trace
  * @param {{heads: number[], layer: number|null}} [off] heads that the open comparison switches off
@@ -271,7 +271,8 @@ function said(name, facts) {
 }
 
 /**
- * Each head's share of what its attention writes: its norms over the text's tokens, of all heads'.
+ * Return each head's share of what its attention writes: its norms over the text's tokens, of all
+ * heads'.
  * @param {NamedArray|undefined} norms head × query
  */
 function sharesIn(norms) {
@@ -285,7 +286,7 @@ function sharesIn(norms) {
 }
 
 /**
- * The share of a layer's choices that falls on each expert.
+ * Return the share of a layer's choices that falls on each expert.
  * @param {Trace} trace
  * @param {string} stack
  * @param {number} layer
@@ -301,7 +302,7 @@ function loadIn({ tensors }, stack, layer) {
 }
 
 /**
- * The median over the tokens, layer by layer: one token with a huge norm says nothing of the
+ * Return the median over the tokens, layer by layer: one token with a huge norm says nothing of the
  * others.
  * @param {NamedArray|undefined} array layer × query
  */
@@ -315,7 +316,7 @@ function mediansIn(array) {
 }
 
 /**
- * The likeliest token after the chosen one, or else after the last one or at the first mask.
+ * Return the likeliest token after the chosen one, or else after the last one or at the first mask.
  * @param {Trace} trace
  * @param {number} [query]
  * @returns {{text: string, token: Token, after: Token|null, probability: number}|null} `after`: the token, if it is not the last; null also at a mask
@@ -341,7 +342,7 @@ function likeliest(trace, query) {
 }
 
 /**
- * The change of the state when a part is chosen: its view opens, at its place.
+ * Return the change of the state when a part is chosen: its view opens, at its place.
  * @param {Part} part
  * @param {string} view that opens
  * @returns {Patch}
@@ -360,7 +361,7 @@ export function openingOf({ kind, stack, layer, index, place }, view) {
 }
 
 /**
- * The parts that the open view shows.
+ * Return the parts that the open view shows.
  * @param {Anatomy} anatomy
  * @param {Kind} kind whose view is open
  * @param {State & Record<string, any>} state

@@ -171,7 +171,7 @@ export function toggledCover(slide, cover) {
 }
 
 /**
- * Covers are lifted first, one at a time; then the next view is shown.
+ * Lift the covers, one at a time; then show the next view.
  * @param {Slide[]} slides
  * @param {Place} place
  * @returns {Place} the same at the end

@@ -42,7 +42,7 @@ export function callsOf(trace, grid) {
 }
 
 /**
- * The origin of the numbers of a drawing: model, texts, edits.
+ * Return the origin of the numbers of a drawing: model, texts, edits.
  * @param {Trace} trace
  * @param {Grid} grid
  * @param {Card[]} cards of all models: a drawing may be of another than the page's
@@ -219,7 +219,7 @@ const READING = [
 ];
 
 /**
- * A plain value as a Python literal. Python reads the escapes of JSON in the same way.
+ * Return a plain value as a Python literal. Python reads the escapes of JSON in the same way.
  * @param {any} value
  * @param {string} [indent] of the line it is in
  * @returns {string}
@@ -261,7 +261,10 @@ const MERGED = [
   '',
 ];
 
-/** Units by their first and last token; tokens in a row need no list. @param {Unit[]} units */
+/**
+ * Return units by their first and last token; tokens in a row need no list.
+ * @param {Unit[]} units
+ */
 function spans(units) {
   const [{ first: start } = { first: 0 }] = units;
   const isRun = units.every(({ first, last }, index) => first === last && first === start + index);

@@ -136,7 +136,7 @@ function withParts(tokens, text) {
 }
 
 /**
- * Weights that were asked for in 16 bits come with the scale that gives their values.
+ * Name the axes of an array. Weights in 16 bits come with the scale that gives their values.
  * @param {string} name
  * @param {RawArray} rawArray
  * @param {{axes?: Record<string, string[]>, scale?: Record<string, number>}} facts
@@ -161,7 +161,7 @@ function placeAnalysis(analyses, name, array) {
 }
 
 /**
- * The last two axes of an array as a matrix of plain numbers.
+ * Return the last two axes of an array as a matrix of plain numbers.
  * @param {NamedArray} array
  * @param {...number} leading an index for each axis before the last two
  * @returns {Matrix}
@@ -194,7 +194,7 @@ export function matrixOf(rows, columns, value) {
 }
 
 /**
- * The numbers of a matrix by row and column.
+ * Return the numbers of a matrix by row and column.
  * @param {Matrix} matrix
  * @returns {(row: number, column: number) => number}
  */
@@ -323,7 +323,7 @@ function readArray(buffer, start, name, { dtype, shape, data_offsets: [from, to]
 }
 
 /**
- * Typed arrays must start at a multiple of their element's size; where the file does not, copy.
+ * View bytes as a typed array. It must start at a multiple of its element's size; otherwise copy.
  * @param {ArrayBuffer} buffer
  * @param {ArrayType} ArrayType
  * @param {number} offset
@@ -335,7 +335,7 @@ function view(buffer, ArrayType, offset, length) {
 }
 
 /**
- * The layers of a trace that hold a site, in order.
+ * Return the layers of a trace that hold a site, in order.
  * @param {Record<string, unknown>} tensors
  * @param {string} ending `self_attention.weights`
  * @param {string} [stack] `encoder` or `decoder`; of both if left out
@@ -359,7 +359,7 @@ export function isCausal(site) {
 }
 
 /**
- * A matrix of one head with the future that is hidden from it as NaN.
+ * Return a matrix of one head with the future that is hidden from it as NaN.
  * @param {Matrix} matrix is changed
  * @param {string} site
  * @returns {Matrix} the same one
@@ -388,7 +388,7 @@ export function transposed({ rows, columns, data }) {
 }
 
 /**
- * A body without the members that say nothing.
+ * Return a body without the members that say nothing.
  * @param {Record<string, any>} body
  * @returns {Record<string, any>}
  */

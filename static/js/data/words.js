@@ -36,7 +36,7 @@ export function wordsOf(tokens, text) {
 }
 
 /**
- * The text of a word is taken from the sentence, as its pieces may be bytes.
+ * Join tokens to a word. Its text is taken from the sentence, as its pieces may be bytes.
  * @param {Unit} before
  * @param {Unit} unit
  * @param {string[]} characters
@@ -63,7 +63,8 @@ export function unitOf(units, index) {
 }
 
 /**
- * A value for each unit as one for each of its tokens; of tokens that are hidden there is none.
+ * Return a value for each unit as one for each of its tokens; of tokens that are hidden there is
+ * none.
  * @param {Unit[]} units
  * @param {ArrayLike<number>} values
  * @param {number} count of tokens
@@ -76,8 +77,8 @@ export function spread(units, values, count) {
 }
 
 /**
- * Columns summed, rows averaged. A hidden cell counts as 0; a merged cell is NaN if all of its cells
- * are hidden.
+ * Sum the columns and average the rows of each word. A hidden cell counts as 0; a merged cell is
+ * NaN if all of its cells are hidden.
  * @param {Matrix} matrix by token
  * @param {Unit[]} rows
  * @param {Unit[]} columns
@@ -108,7 +109,7 @@ function mergedCell({ columns, data }, row, column) {
 const firstOf = ({ first }) => first;
 
 /**
- * The labels of an axis: names, and in a long text the index of the first token.
+ * Return the labels of an axis: names, and in a long text the index of the first token.
  * @param {Unit[]} units
  */
 export function unitLabels(units) {
@@ -116,7 +117,8 @@ export function unitLabels(units) {
 }
 
 /**
- * One of them in a sentence: in quotation marks, and with its place where the name is not enough.
+ * Return one of them in a sentence: in quotation marks, and with its place where the name is not
+ * enough.
  * @param {Unit[]} units
  * @param {number} index
  */
@@ -153,7 +155,7 @@ function joinWords(words) {
 }
 
 /**
- * The word that a mask hides, if known.
+ * Return the word that a mask hides, if known.
  * @param {Token[]} tokens
  * @param {number} index of the mask
  * @param {string} words
@@ -169,7 +171,7 @@ function masksBefore(tokens, index) {
 }
 
 /**
- * The text with a word put behind a mask, or with the mask's word brought back.
+ * Return the text with a word put behind a mask, or with the mask's word brought back.
  * @param {{text: string, tokens: Token[]}} trace
  * @param {number} index of a token of the word, or of the mask
  * @param {string} words
@@ -185,7 +187,7 @@ export function toggled(trace, index, words) {
 }
 
 /**
- * A special token has no pieces, and so no word to hide.
+ * Put a word behind a mask. A special token has no pieces, and so no word to hide.
  * @param {{text: string, tokens: Token[]}} of
  * @param {number} index
  * @param {string} words
@@ -217,7 +219,7 @@ function masked({ text, tokens }, index, words) {
 }
 
 /**
- * The text with a mask replaced by a piece of text.
+ * Return the text with a mask replaced by a piece of text.
  * @param {{text: string, tokens: Token[]}} trace
  * @param {number} index of the mask
  * @param {string} piece with the space before it, if it has one
@@ -236,7 +238,7 @@ export function filled({ text, tokens }, index, piece, words) {
 }
 
 /**
- * A mask takes in the space before it.
+ * Return the space before a mask, which the mask takes in.
  * @param {string} text
  * @param {Token} token
  */
@@ -272,7 +274,7 @@ export function wordsAfter(before, after, words) {
 }
 
 /**
- * How far two lists begin alike.
+ * Return how far two lists begin alike.
  * @param {ArrayLike<unknown>} a
  * @param {ArrayLike<unknown>} b
  */
