@@ -69,7 +69,7 @@ function idIn(of) {
 }
 
 /**
- * The description and the view of an experiment, asked for once; after a failure again.
+ * Return the description and the view of an experiment, asked for once; after a failure again.
  * @param {string} id
  * @returns {Promise<Parts>}
  */
@@ -96,7 +96,7 @@ function choose(id) {
   open(id).then(rewrite);
 }
 
-/** The browser went back, or another link was opened. */
+/** Follow the address: the browser went back, or another link was opened. */
 function follow() {
   link = linkNow();
   const id = idIn(link);
@@ -106,7 +106,7 @@ function follow() {
   } else open(id, true).then(tellUnknown);
 }
 
-/** Says that the link names no experiment, and corrects the address. */
+/** Say that the link names no experiment, and correct the address. */
 function tellUnknown() {
   const wanted = link.get('experiment');
   if (wanted === null || wanted === current || !opened.has(current) || !notice.hidden) return;
@@ -125,7 +125,7 @@ function tellUnknown() {
 }
 
 /**
- * Opens a panel; the one before is left, and its run ends.
+ * Open a panel; the one before is left, and its run ends.
  * @param {string} id
  * @param {boolean} [isRestored] its parameters are those of the link, although it was opened before
  */
@@ -166,7 +166,7 @@ function wait(isWaiting) {
   byId('loading').hidden = !isWaiting;
 }
 
-/** Writes what is set into the address, without a step of the history. */
+/** Write what is set into the address, without a step of the history. */
 function rewrite() {
   const now = new URLSearchParams({ experiment: current });
   opened.get(current)?.write(now);
@@ -245,7 +245,7 @@ function createTabs(host, views, { onChoose, onNear }) {
 }
 
 /**
- * Scrolls a tab to the middle if the tabs do not fit; nothing else scrolls.
+ * Scroll a tab to the middle if the tabs do not fit; nothing else scrolls.
  * @param {HTMLElement} host
  * @param {HTMLButtonElement} tab
  */

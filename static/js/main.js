@@ -160,7 +160,7 @@ watchWidth(byId('main'), stage.show);
 loadView(store.state.view).catch(() => {});
 reader.start();
 
-/** Follows a change of the state. @param {Change} change */
+/** Follow a change of the state. @param {Change} change */
 function follow({ before, patch, isTyped, isStep, isOtherText }) {
   const { view } = { ...before, ...patch };
   retrier.stop();
@@ -173,7 +173,7 @@ function follow({ before, patch, isTyped, isStep, isOtherText }) {
 }
 
 /**
- * Reads the typed text, unless it is the one that was read.
+ * Read the typed text, unless it is the one that was read.
  * @param {{text: string, words: string}|{target: string|null}} written
  * @param {boolean} isTyped
  */
@@ -181,7 +181,7 @@ function submit(written, isTyped) {
   if (!store.write(written, isTyped)) reader.readIfStopped();
 }
 
-/** Cancels the pending requests; the server stops working on them. */
+/** Cancel the pending requests; the server stops working on them. */
 function cancel() {
   if (reader.cancel()) {
     const kept = reader.trace ? 'The results below are those of the previous text. ' : '';
@@ -190,7 +190,7 @@ function cancel() {
   byId('text').focus();
 }
 
-/** Shows the facts about the model, when they changed and are in sight. */
+/** Show the facts about the model, when they changed and are in sight. */
 async function showFacts() {
   if (!isCardSeen) return;
   const { showCard } = await import('./ui/model_card.js');
@@ -199,7 +199,7 @@ async function showFacts() {
 }
 
 /**
- * Goes to the next or the previous head or layer; past the end it starts again.
+ * Go to the next or the previous head or layer; past the end it starts again.
  * @param {'head'|'layer'} what
  * @param {number} by
  */

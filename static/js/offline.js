@@ -79,7 +79,8 @@ export async function open(buffer) {
 }
 
 /**
- * A view over what a saved page holds: what it would have to ask a server for is not offered.
+ * Return a view over the contents of a saved page: what it would have to ask a server for is not
+ * offered.
  * @param {View} view
  * @param {{holds: (ask: Ask) => boolean, leadsTo: (view: string) => boolean}} page `leadsTo`: is there such a view?
  * @returns {View} the same view, leading nowhere else
@@ -87,7 +88,7 @@ export async function open(buffer) {
 export function offlineView(view, { holds, leadsTo }) {
   const texts = Object.entries(view.fields ?? {}).filter(([, { standard }]) => standard === '');
   /**
-   * The names of the asks that the file does not answer.
+   * Return the names of the asks that the file does not answer.
    * @param {Trace} trace
    * @param {ViewState} state
    */
@@ -97,7 +98,7 @@ export function offlineView(view, { holds, leadsTo }) {
     return asks.filter(([, ask]) => !holds(ask)).map(([name]) => name);
   };
   /**
-   * The control with the options that are held; null if it changes nothing.
+   * Return the control with the options that are held; null if it changes nothing.
    * @param {Trace} trace
    * @param {ViewState} state
    * @param {Control} control
@@ -130,7 +131,7 @@ export function offlineView(view, { holds, leadsTo }) {
   };
 }
 
-/** A grid whose cells leave the text as it is. @param {Grid} grid @returns {Grid} */
+/** Return a grid whose cells leave the text as it is. @param {Grid} grid @returns {Grid} */
 function reading(grid) {
   const { writes, choose: _, chooseHint: __, note: ___, ...kept } = grid;
   return writes ? kept : grid;
@@ -192,7 +193,7 @@ export function openArchive(buffer, tile = null) {
 }
 
 /**
- * The bytes of four planes in their own order.
+ * Return the bytes of four planes in their own order.
  * @param {Uint8Array} planes
  */
 function joined(planes) {
@@ -216,7 +217,10 @@ function lacking() {
   });
 }
 
-/** The request as the file writes it: its capture says nothing if it is empty. @param {Ask} body */
+/**
+ * Return the request as the file writes it: its capture says nothing if it is empty.
+ * @param {Ask} body
+ */
 function sorted({ capture = [], ...body }) {
   return capture.length > 0 ? { capture, ...body } : body;
 }
@@ -258,7 +262,7 @@ function globOf(pattern) {
 }
 
 /**
- * A trace with only some of its heads, as the server answers a request of heads.
+ * Return a trace with only some of its heads, as the server answers a request of heads.
  * @param {Trace} trace
  * @param {number[]|undefined} heads
  * @param {Card} card

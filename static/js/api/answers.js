@@ -44,8 +44,8 @@ const LOOK_PAUSE = 500;
 const fullCards = new Map();
 
 /**
- * The full card of a model that is in the server's memory: a foreign model is loaded first, by a
- * request that waits for it.
+ * Return the full card of a model that is in the server's memory: a foreign model is loaded first,
+ * by a request that waits for it.
  * @param {Card} card in short
  * @param {AbortSignal} signal
  * @param {(card: Card) => void} onProgress called with the card while the model is loaded
@@ -74,7 +74,7 @@ export async function readyModel(card, signal, onProgress) {
 }
 
 /**
- * The beginning of a text that is not too long.
+ * Return the beginning of a text that is not too long.
  * @param {{card: Card, text: string}} asked
  * @param {Problem} problem that it is too long
  * @param {AbortSignal} signal
@@ -98,8 +98,8 @@ export async function fittingText({ card, text: all }, { type = '', limit = 0 },
 }
 
 /**
- * A trace with the card of its model, a foreign one's in full; or, if that is what is asked for, an encoding of
- * positions, or the full card of a model.
+ * Return a trace with the card of its model, a foreign one's in full; or, if that is what is asked
+ * for, an encoding of positions, or the full card of a model.
  * @param {Catalogue} catalogue
  * @param {Ask} body
  * @param {AbortSignal} signal
@@ -134,7 +134,7 @@ function isLong({ text = '', resolution, queries }) {
 }
 
 /**
- * Waits until the server has read a long text; it keeps the trace for the request that follows.
+ * Wait until the server has read a long text; it keeps the trace for the request that follows.
  * @param {Ask} body
  * @param {AbortSignal} signal
  * @param {(share: number) => void} onShare
@@ -151,7 +151,8 @@ async function watchPass(body, signal, onShare) {
 }
 
 /**
- * Globs for all attention weights of a model. A glob that names no site is an error of the request.
+ * Return globs for all attention weights of a model. A glob that names no site is an error of the
+ * request.
  * @param {{kind?: string}} card
  */
 export function weightSites({ kind }) {
@@ -162,7 +163,7 @@ export function weightSites({ kind }) {
 }
 
 /**
- * The globs and analyses to request, so that each view has what it needs and nothing more.
+ * Return the globs and analyses to request, so that each view has what it needs and nothing more.
  * @param {{needs?: string[], also?: (card: Card) => string[]}[]} views
  * @param {Card} card
  * @returns {{capture: string[], analyses: string[]}}
@@ -195,7 +196,8 @@ function hasPart({ analyses, sites, is_checked: isChecked = true }, need) {
 }
 
 /**
- * A sentence on the first thing that a view needs and a model lacks, with the reason on its card.
+ * Return a sentence on the first thing that a view needs and a model lacks, with the reason on its
+ * card.
  * @param {{title: string, needs?: string[]}} view
  * @param {Card} card
  * @returns {string} empty if it lacks nothing
@@ -215,8 +217,8 @@ export function lackOf({ title, needs = [] }, card) {
 export const MOST_NUMBERS = 7.2e6;
 
 /**
- * The request for the maps of all heads, as fine as one answer holds: mean and maximum, at most 256
- * bins a side.
+ * Return the request for the maps of all heads, as fine as one answer holds: mean and maximum, at
+ * most 256 bins a side.
  * @param {Card} [card]
  * @returns {Ask & {resolution: number}}
  */
@@ -233,7 +235,7 @@ const MOST_KEPT = 24;
 const MOST_CACHED = 32e6;
 
 /**
- * The body of a view's request. Model and texts are those of the page's trace, the
+ * Return the body of a view's request. Model and texts are those of the page's trace, the
  * translation that it made included, unless the view names its own. An encoding of positions needs
  * no text: `{positional: {scheme, length, width}}`. Nor does the full card of a model: `{card: id}`.
  * @param {Ask} ask
@@ -290,7 +292,7 @@ export function createRequestCache({ fetch, onArrival }) {
   }
 
   /**
-   * Cancels pending requests that are no longer wanted, then drops the oldest unused answers.
+   * Cancel pending requests that are no longer wanted, then drop the oldest unused answers.
    * @param {Set<string|Ask>} wanted
    */
   function tidy(wanted) {
@@ -328,7 +330,7 @@ export function createRequestCache({ fetch, onArrival }) {
     },
 
     /**
-     * Asks for one thing, giving up nothing else.
+     * Ask for one thing, giving up nothing else.
      * @param {Ask} body
      * @returns {Answer}
      */
@@ -337,12 +339,12 @@ export function createRequestCache({ fetch, onArrival }) {
       return (kept.get(key) ?? ask(key, body)).answer;
     },
 
-    /** Forgets problems, so that they are requested again. */
+    /** Forget problems, so that they are requested again. */
     retry() {
       for (const [key, { answer }] of kept) if (answer.problem) kept.delete(key);
     },
 
-    /** Cancels pending requests; their answers become problems. */
+    /** Cancel pending requests; their answers become problems. */
     cancel() {
       for (const entry of kept.values()) {
         if (!entry.answer.isWaiting) continue;
@@ -374,7 +376,7 @@ function sizeOf({ trace }) {
 export const READING = 'Reading…';
 
 /**
- * The notice for a missing answer.
+ * Return the notice for a missing answer.
  * @param {Answer|undefined} answer
  * @returns {string} '' if it is there
  */

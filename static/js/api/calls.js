@@ -50,7 +50,7 @@ export class Problem extends Error {
   }
 }
 
-/** The path of a model's full card. @param {string} model */
+/** Return the path of a model's full card. @param {string} model */
 export function cardPath(model) {
   return `${BASE}/models/${encodeURIComponent(model)}`;
 }
@@ -80,7 +80,7 @@ export function isForOverview(
 }
 
 /**
- * The problem of a text with too many characters, in the tokens that the model reads at most.
+ * Return the problem of a text with too many characters, in the tokens that the model reads at most.
  * @param {Problem} problem
  * @param {Card} card
  * @returns {Problem} the same one
@@ -105,7 +105,10 @@ export async function fetchSafetensors(path, options) {
   );
 }
 
-/** A rectangle of a head's map, exact or pooled. @param {Record<string, string|number>} tile */
+/**
+ * Return a rectangle of a head's map, exact or pooled.
+ * @param {Record<string, string|number>} tile
+ */
 export function tilePath({ id, ...query }) {
   return `${BASE}/traces/${id}/tile?${searchOf(query)}`;
 }
@@ -124,7 +127,7 @@ function searchOf(query) {
 let keyRefused = () => {};
 
 /**
- * Registers what to call when the server requires an API key or rejects one.
+ * Register what to call when the server requires an API key or rejects one.
  * @param {(hadKey: boolean) => void} tell `hadKey`: a key was sent
  */
 export function askWhenRefused(tell) {
@@ -134,7 +137,7 @@ export function askWhenRefused(tell) {
 /** @typedef {{body?: Record<string, any>, accept?: string, signal?: AbortSignal}} CallOptions with a body it is a POST */
 
 /**
- * Requests a path of the API.
+ * Request a path of the API.
  * @param {string} path
  * @param {CallOptions} [options]
  * @throws {Problem}
@@ -150,7 +153,7 @@ export async function call(path, { body, accept = 'application/json', signal } =
 }
 
 /**
- * Waits for the network, whose failures are TypeErrors in every browser.
+ * Wait for the network, whose failures are TypeErrors in every browser.
  * @template T
  * @param {Promise<T>} promise
  * @returns {Promise<T>}
@@ -183,7 +186,7 @@ export async function problemOf(answer) {
 }
 
 /**
- * Converts a thrown error to a problem.
+ * Convert a thrown error to a problem.
  * @param {unknown} error
  * @returns {Problem}
  */
@@ -202,7 +205,7 @@ export function messageOf(error) {
 }
 
 /**
- * Advice on a problem, in one or two sentences.
+ * Return advice on a problem, in one or two sentences.
  * @param {Problem} problem
  * @param {boolean} [goesOn] the page asks again on its own
  * @returns {string}
@@ -259,7 +262,10 @@ export function withKey(headers, key) {
   return key === '' ? headers : { ...headers, Authorization: `Bearer ${key}` };
 }
 
-/** Typed text as a key that a header can carry; empty if it cannot be one. @param {string} typed */
+/**
+ * Return typed text as a key that a header can carry; empty if it cannot be one.
+ * @param {string} typed
+ */
 export function keyIn(typed) {
   const key = typed.trim();
   return /^[!-~]+$/.test(key) ? key : '';
@@ -288,7 +294,7 @@ export function pauseBefore({ status, retryAfter }, attempt) {
 }
 
 /**
- * The seconds that a Retry-After header asks for.
+ * Return the seconds that a Retry-After header asks for.
  * @param {string|null} header seconds, or a date
  * @param {number} [now] milliseconds since 1970
  * @returns {number|undefined}
@@ -324,7 +330,7 @@ export function cardOf({ models, default: standard }, id) {
 }
 
 /**
- * The name of a model, as in the menu.
+ * Return the name of a model, as in the menu.
  * @param {Card|undefined} card
  * @param {string} [id] if there is no card
  * @returns {string}
@@ -334,7 +340,7 @@ export function modelName(card, id = card?.id ?? '') {
 }
 
 /**
- * Why a model cannot be had, and which can be had instead.
+ * Return why a model cannot be had, and which can be had instead.
  * @param {Catalogue} catalogue
  * @param {string} id
  * @returns {Problem & {offer?: {label: string, patch: Patch}}}

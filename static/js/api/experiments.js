@@ -40,7 +40,7 @@ export function streamExperiment(id, values, signal) {
  */
 
 /**
- * One run at a time: a new one ends the one before.
+ * Run one request at a time: a new run ends the one before.
  * @param {Object} by
  * @param {(values: Values, signal: AbortSignal) => AsyncIterable<{event: string, data: any}>} by.stream
  * @param {string[]} by.growing axes along which frames are joined
@@ -86,7 +86,7 @@ export function createRun({ stream, growing, onChange }) {
       }
     },
 
-    /** Ends the run, on the server too; what was drawn stays. */
+    /** End the run, on the server too; what was drawn stays. */
     stop() {
       controller.abort();
       if (state.status === 'waiting' || state.status === 'running') set({ status: 'stopped' });

@@ -88,7 +88,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
   }
 
   /**
-   * Requests the steps after the known ones, up to `count`, following the path first.
+   * Request the steps after the known ones, up to `count`, following the path first.
    * @param {'writing'|'reading'} kind
    * @param {number} count
    */
@@ -150,7 +150,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
 
   return {
     /**
-     * Sets the text and path to show. Unknown steps are requested; other requests are cancelled.
+     * Set the text and path to show. Unknown steps are requested; other requests are cancelled.
      * @param {Subject} wanted
      * @param {number[]} ids the path
      */
@@ -180,12 +180,12 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
         run('reading', path.length, isSameText && !isSame ? REST : 0);
     },
 
-    /** Writes on from the path. @param {number} count how many tokens, as long as there is room */
+    /** Write on from the path. @param {number} count how many tokens, as long as there is room */
     write(count) {
       return run('writing', path.length + count);
     },
 
-    /** Extends the path to the shown steps; a running generation continues. */
+    /** Extend the path to the shown steps; a running generation continues. */
     follow() {
       path = idsIn(known);
       return path;
@@ -193,7 +193,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
 
     stop,
 
-    /** Stops on request: unknown steps of the path are not requested again automatically. */
+    /** Stop on request: unknown steps of the path are not requested again automatically. */
     cancel() {
       stop();
       if (isKnown(known, path, isStale)) return;
@@ -201,7 +201,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
       if (subject) refused = keyOf(subject, path);
     },
 
-    /** Requests the unknown steps of the path again after a problem. */
+    /** Request the unknown steps of the path again after a problem. */
     retry() {
       refused = '';
       return path.length > 0 ? run('reading', path.length) : undefined;
@@ -263,7 +263,7 @@ function keyOf({ model, text, sampling }, path) {
 }
 
 /**
- * The limit of a server that generates fewer tokens than requested.
+ * Return the limit of a server that generates fewer tokens than requested.
  * @param {Problem|null} problem
  * @returns {number} 0 for any other problem
  */
@@ -288,7 +288,7 @@ const CUT_OFF = {
 const LINE_END = /\r\n|\r|\n/g;
 
 /**
- * Puts events together from text that comes in pieces of any size.
+ * Put events together from text that comes in pieces of any size.
  * @param {(event: ServerSentEvent) => void} onEvent
  * @returns {{push: (text: string) => void}} an unfinished event at the end is dropped
  */
@@ -331,7 +331,7 @@ export function createSseParser(onEvent) {
 }
 
 /**
- * The events of an answer, as they arrive. Cancelling the reader cancels the answer.
+ * Pass on the events of an answer as they arrive. Cancelling the reader cancels the answer.
  * @param {ReadableStream<Uint8Array>} body
  * @returns {AsyncGenerator<ServerSentEvent>}
  */
@@ -354,7 +354,7 @@ export async function* eventsOf(body) {
 }
 
 /**
- * A text written on: `start`, then a `token` for each token, then `end`.
+ * Stream the continuation of a text: `start`, then a `token` for each token, then `end`.
  * @param {Wanted} wanted as `POST /api/v1/generate` takes it
  * @param {AbortSignal} signal ends the work on the server, too
  */
@@ -363,7 +363,7 @@ export function streamGeneration(wanted, signal) {
 }
 
 /**
- * The events of an answer, up to its `end`.
+ * Return the events of an answer, up to its `end`.
  * @param {string} path
  * @param {Record<string, any>} wanted the body of a POST
  * @param {AbortSignal} signal ends the work on the server, too

@@ -71,7 +71,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
     onArrival: told.onAnswer,
   });
 
-  /** Cancels all pending requests. */
+  /** Cancel all pending requests. */
   function newSignal() {
     controller.abort();
     told.onStart();
@@ -85,7 +85,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
     told.onReading(isBusy);
   }
 
-  /** Fetches the models, then the trace; a restarted server may have other models. */
+  /** Fetch the models, then the trace; a restarted server may have other models. */
   async function start() {
     const signal = newSignal();
     tellReading(true);
@@ -107,7 +107,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
     told.onCatalogue(catalogue);
   }
 
-  /** Requests the trace of the text; a pending request is cancelled. */
+  /** Request the trace of the text; a pending request is cancelled. */
   async function read() {
     if (catalogue.models.length === 0) {
       await start();
@@ -160,7 +160,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
   }
 
   /**
-   * The trace of a text; of one that is too long for the other views, what the overview shows.
+   * Return the trace of a text; of one that is too long for the other views, what the overview shows.
    * @param {Ask} asked
    * @param {Card} of
    * @param {AbortSignal} signal
@@ -178,7 +178,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
     }
   }
 
-  /** Drops the trace and all pending requests. */
+  /** Drop the trace and all pending requests. */
   function drop() {
     trace = null;
     isBehind = false;
@@ -187,7 +187,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
     tellReading(false);
   }
 
-  /** Tells of a problem; after a failed connection the earlier trace stays. @param {unknown} error */
+  /** Tell of a problem; after a failed connection the earlier trace stays. @param {unknown} error */
   function fail(error) {
     const { target, view } = store.state;
     const problem = card ? inTokens(asProblem(error), card) : asProblem(error);
@@ -203,7 +203,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
   }
 
   /**
-   * Tells what of the text fits, and offers to read that.
+   * Tell what of the text fits, and offer to read that.
    * @param {Problem} problem
    * @param {Card} of
    */
@@ -226,8 +226,8 @@ export function createReader({ store, asks, retrier, told, from = server }) {
   }
 
   /**
-   * Answers by name. Once the full card of the model in use is wanted, it stays so, but nothing is
-   * held up for it.
+   * Return answers by name. Once the full card of the model in use is wanted, it stays so, but
+   * nothing is held up for it.
    * @param {Record<string, Ask>} bodies
    */
   function want(bodies) {
@@ -251,7 +251,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
       return card;
     },
 
-    /** The trace that is shown: that of the text, or of an earlier one. */
+    /** Return the trace that is shown: that of the text, or of an earlier one. */
     get trace() {
       return trace;
     },
@@ -261,7 +261,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
       return trace === null || isBehind;
     },
 
-    /** From now on the full card of the model in use is wanted. */
+    /** Request the full card of the model in use from now on. */
     wantCard() {
       if (isCardWanted) return;
       isCardWanted = true;
@@ -269,26 +269,26 @@ export function createReader({ store, asks, retrier, told, from = server }) {
     },
 
     /**
-     * The card of the model in use: in short until the full one is wanted and arrives. That of a
-     * foreign model was read when it was loaded: an answer from before knows less.
+     * Return the card of the model in use: in short until the full one is wanted and arrives. That
+     * of a foreign model was read when it was loaded: an answer from before knows less.
      */
     fullCard() {
       if (!card || card.sites || !isCardWanted) return card;
       return answers.find({ card: card.id }).trace?.card ?? card;
     },
 
-    /** Reads the text unless that was done, or is being done. */
+    /** Read the text unless that was done, or is being done. */
     readIfStopped() {
       if (trace === null || isBehind || controller.signal.aborted) read();
     },
 
-    /** Keeps in mind that a text is that of a file. @param {string} text */
+    /** Keep in mind that a text is that of a file. @param {string} text */
     expectFile(text) {
       fileText = text;
     },
 
     /**
-     * The answers to the requests of a view.
+     * Return the answers to the requests of a view.
      * @param {Record<string, Ask>} wanted by the view's names for them
      */
     answersTo(wanted) {
@@ -297,14 +297,14 @@ export function createReader({ store, asks, retrier, told, from = server }) {
       return want(Object.fromEntries(bodies));
     },
 
-    /** Another text is being typed: that of the text before is no longer wanted. */
+    /** Abandon the earlier text, because another one is being typed. */
     abandon() {
       controller.abort();
       retrier.stop();
     },
 
     /**
-     * Cancels the pending requests; the server stops working on them.
+     * Cancel the pending requests; the server stops working on them.
      * @returns {boolean} was the text being read?
      */
     cancel() {

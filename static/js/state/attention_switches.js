@@ -224,7 +224,7 @@ export function isShown({ which, heads }, state, { layer, head }) {
 }
 
 /**
- * The change when a head is chosen in the overview: if several are shown, it joins them or
+ * Return the change when a head is chosen in the overview: if several are shown, it joins them or
  * leaves them; in another layer it is the first of a new set.
  * @param {Switches} switches
  * @param {{layer: number, head: number}} state

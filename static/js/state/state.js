@@ -63,7 +63,7 @@ const SHARED_FIELDS = Object.freeze({
 export const INITIAL = Object.freeze(standardsOf(SHARED_FIELDS));
 
 /**
- * The fields of the whole page.
+ * Return the fields of the whole page.
  * @param {{id: string, fields?: Record<string, Field<any>>}[]} views
  * @returns {Record<string, Field<any>>}
  * @throws {Error} where two fields have one name
@@ -115,7 +115,7 @@ export function writeFragment(state, fields = SHARED_FIELDS) {
 }
 
 /**
- * Brings indices back into what the trace holds: a link may come from another model.
+ * Bring indices back into what the trace holds: a link may come from another model.
  * @param {State} state
  * @param {{layers: number, heads: number, tokens: number, sources?: number, keys?: number, views: string[], places?: string[]}} bounds `tokens` of the target where there is one, `sources` then of the source; `keys` of the place that is looked at
  * @returns {State}
@@ -158,8 +158,8 @@ export function queryOf(state, trace, side = predictingSide(trace)) {
 }
 
 /**
- * The last token; before a closing full stop that of an encoder is the last word, and that of a
- * translation the token from which the last word is predicted.
+ * Return the last token; before a closing full stop that of an encoder is the last word, and that
+ * of a translation the token from which the last word is predicted.
  * @param {Trace} trace
  * @param {Token[]} tokens
  * @param {Side} side
@@ -186,7 +186,7 @@ export function isQueryLookedAt(state, trace, side = predictingSide(trace)) {
 }
 
 /**
- * The change when a token is chosen.
+ * Return the change when a token is chosen.
  * @param {Trace} trace
  * @param {Side} side
  * @param {number} index
@@ -205,7 +205,7 @@ function nameOfChoice(trace, side) {
 export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null, key: null });
 
 /**
- * The change when another model is chosen: layer, head and tokens are reset.
+ * Return the change when another model is chosen: layer, head and tokens are reset.
  * @param {string} model
  * @returns {Partial<State>}
  */
@@ -214,7 +214,7 @@ export function choosingModel(model) {
 }
 
 /**
- * The change when an example is opened at its own place.
+ * Return the change when an example is opened at its own place.
  * @param {Partial<State>} opens
  * @returns {Partial<State>}
  */
@@ -223,7 +223,7 @@ export function opened(opens) {
 }
 
 /**
- * The initial state without a text: an example, and whatever the link sets.
+ * Return the initial state without a text: an example, and whatever the link sets.
  * @param {State} state
  * @param {{text: string, opens?: Partial<State>}|undefined} example
  * @returns {State}
@@ -239,7 +239,7 @@ export function beginning(state, example) {
 }
 
 /**
- * Clamps the state to the trace; without a chosen head, opens an informative one.
+ * Clamp the state to the trace; without a chosen head, open an informative one.
  * @param {State} state
  * @param {Trace} trace
  * @param {string[]} views
@@ -281,7 +281,7 @@ export function createMemo() {
 }
 
 /**
- * Deep equality of plain data; returns at the first difference.
+ * Return true if two plain values are deeply equal; stop at the first difference.
  * @param {any} a
  * @param {any} b
  * @returns {boolean}
@@ -327,7 +327,10 @@ export function text(standard = '') {
   return { standard, read: (written) => written, write: String };
 }
 
-/** A number of something, from 0 on; null: the page chooses. @returns {Field<number|null>} */
+/**
+ * Return a number of something, from 0 on; null: the page chooses.
+ * @returns {Field<number|null>}
+ */
 export function count() {
   return {
     standard: null,
@@ -336,7 +339,7 @@ export function count() {
   };
 }
 
-/** Numbers of things, in the order they were chosen in. @returns {Field<number[]>} */
+/** Return numbers of things, in the order they were chosen in. @returns {Field<number[]>} */
 export function counts() {
   return {
     standard: /** @type {any} */ (Object.freeze([])),
@@ -391,7 +394,7 @@ export function number({ least, most, standard }) {
 }
 
 /**
- * A field that no other text and no other model can make use of: with them it starts afresh.
+ * Return a field that no other text and no other model can make use of: with them it starts afresh.
  * @template T
  * @param {Field<T>} field
  * @returns {Field<T>}
@@ -401,7 +404,7 @@ export function ofText(field) {
 }
 
 /**
- * The standard values of the fields that a new text resets.
+ * Return the standard values of the fields that a new text resets.
  * @param {Record<string, Field<any>>} fields
  */
 export function standardsOfText(fields) {
@@ -416,7 +419,7 @@ export function standardsOf(fields) {
 }
 
 /**
- * The part of a state that other views than its open one show, which no link to it holds.
+ * Return the part of a state that other views than its open one show, which no link to it holds.
  * @param {State & Record<string, any>} state
  * @param {string} view
  * @param {Record<string, Field<any>>} fields
@@ -430,7 +433,7 @@ export function elsewhere(state, view, fields) {
 }
 
 /**
- * The state of a view as a whole; its figures have a width each.
+ * Return the state of a view as a whole; its figures have a width each.
  * @param {import('../plot/figure.js').PageState} page
  * @returns {import('../plot/figure.js').ViewState}
  */

@@ -66,7 +66,7 @@ export function createAddress(fields, browser = globalThis) {
       else browser.history.pushState(null, '', fragment);
     },
 
-    /** Replaces the current history entry. @param {State} state */
+    /** Replace the current history entry. @param {State} state */
     rewrite(state) {
       browser.history.replaceState(null, '', writeFragment(state, fields));
     },
@@ -116,7 +116,7 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
     },
 
     /**
-     * Changes the state, as a step of the history.
+     * Change the state, as a step of the history.
      * @param {Patch} patch
      * @param {boolean} [isTyped] what is typed in one go is one step
      */
@@ -125,7 +125,7 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
     },
 
     /**
-     * Changes the state without a step of the history, as a tour or a running text does.
+     * Change the state without a step of the history, as a tour or a running text does.
      * @param {Patch} patch
      */
     goOn(patch) {
@@ -133,7 +133,7 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
     },
 
     /**
-     * Takes a typed text or target, unless it is the one that was read.
+     * Take a typed text or target, unless it is the one that was read.
      * @param {{text: string, words: string}|{target: string|null}} written
      * @param {boolean} isTyped
      * @returns {boolean} is it another one?
@@ -145,7 +145,7 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
     },
 
     /**
-     * Opens an example at its own place.
+     * Open an example at its own place.
      * @param {Example} example
      * @returns {boolean} is it another text?
      */
@@ -158,7 +158,7 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
     },
 
     /**
-     * Chooses another model: an example that was not edited gives way to one of that model.
+     * Choose another model: an example that was not edited gives way to one of that model.
      * @param {string} model
      * @param {Example[]} examples of the model in use
      * @param {Example[]} others of the other model
@@ -172,14 +172,14 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
     },
 
     /**
-     * The change to another text, which resets what was chosen in the one before.
+     * Return the change to another text, which resets what was chosen in the one before.
      * @param {Patch} written
      * @returns {Patch}
      */
     withStandards: (written) => ({ ...standards, ...written }),
 
     /**
-     * Prepares the state for a model that is about to read: the first example, if there is no text
+     * Prepare the state for a model that is about to read: the first example, if there is no text
      * yet. The address follows when the trace arrives.
      * @param {Card} card
      */
@@ -188,19 +188,19 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
       if (kind !== 'encoder-decoder') state = { ...state, target: null };
     },
 
-    /** Opens the view of long texts. The address follows when the trace arrives. */
+    /** Open the view of long texts. The address follows when the trace arrives. */
     openLong() {
       state = { ...state, view: LONG_VIEW };
     },
 
-    /** Brings the state into the bounds of the trace that arrived, and the address with it. */
+    /** Bring the state into the bounds of the trace that arrived, and the address with it. */
     fit() {
       normalize();
       address.rewrite(state);
     },
 
     /**
-     * Takes the state from the address: the browser went back or forward.
+     * Take the state from the address: the browser went back or forward.
      * @returns {boolean} is it of another text?
      */
     restore() {
