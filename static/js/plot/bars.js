@@ -30,8 +30,8 @@ const LETTERING = { size: 13, letters: 14, space: 1 };
 const WIDEST = 760;
 
 /**
- * The predictions at one token, one bar each. A thin line marks the model's own probability, if the
- * bar is that of being sampled.
+ * Draw the predictions at one token, one bar each. A thin line marks the model's own probability,
+ * if the bar is that of being sampled.
  * @template {Guess & {modelProbability?: number}} G
  * @param {G[]} guesses
  * @param {{event: string, side?: Side, query: number|null, say: (row: number) => string, choose?: (row: number) => Patch, table: Pick<Table, 'quantity'|'request'|'call'>, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>, hasOwn?: boolean, token?: number}} of `hasOwn`: the model's own probability is a column of the table; `token`: the one that predicts, if it is not `query`
@@ -120,7 +120,7 @@ export function guessChart(guesses, of, frame) {
 const valueOf = ({ value }) => value;
 
 /**
- * A bar and the space behind it are one target for the pointer.
+ * Hit rows: a bar and the space behind it are one target for the pointer.
  * @param {number} count
  * @param {number} end
  * @returns {Hits}
@@ -135,7 +135,7 @@ function rowHits(count, end) {
   };
 }
 
-/** The number at the end of a bar. @param {Guess} guess */
+/** Return the number at the end of a bar. @param {Guess} guess */
 function numberOf({ probability, mark }) {
   return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
 }
@@ -144,7 +144,8 @@ const MOST_TICKS = 4;
 /** If all tokens are unlikely, the bars stay short. */
 const LEAST_END = 0.026;
 /**
- * The scales of bars of probabilities, with room for the texts at their ends; no tick exceeds 100 %.
+ * Return the scales of bars of probabilities, with room for the texts at their ends; no tick
+ * exceeds 100 %.
  * @param {string[]} labels of the tokens
  * @param {{value: number, text: string}[]} ends of the bars
  * @param {{event: string, width: number}} of `event`: whose probability it is; `width` of the frame
@@ -201,7 +202,7 @@ export function wordsFor(trace) {
 }
 
 /**
- * The guesses of one row of an analysis.
+ * Return the guesses of one row of an analysis.
  * @param {{ids: NamedArray, probabilities: NamedArray, texts: string[]}} prediction `texts` of that row
  * @param {number[]} leading index of the row on every axis but the last
  * @param {(id: number, text: string) => {mark: string, markInWords: string}} mark
@@ -229,7 +230,7 @@ export function nameOfGuess(text) {
 }
 
 /**
- * The mark of the right prediction: that the token follows, stands there, or was masked.
+ * Return the mark of the right prediction: that the token follows, is there, or was masked.
  * @param {Trace} trace
  * @param {Token[]} tokens
  * @param {number} query the token at which it is predicted
@@ -267,7 +268,7 @@ const LEVELS = { against: 40, quiet: 128, for: 215 };
  */
 
 /**
- * Bars on both sides of zero, with their numbers at the ends.
+ * Return bars on both sides of zero, with their numbers at the ends.
  * @template {Bar} B
  * @param {B[]} bars
  * @param {{title: string, ends: [string, string], table: Table, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>} & Partial<Meaning<B>>} of what is measured, and what its two ends mean

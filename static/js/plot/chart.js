@@ -112,7 +112,7 @@ function leaning(scale) {
     : scale;
 }
 
-/** The pixels that marks take outside the plot. @param {Mark<any>[]} marks */
+/** Return the pixels that marks take outside the plot. @param {Mark<any>[]} marks */
 function edgesOf(marks) {
   const most = (/** @type {'left'|'top'|'right'} */ side) =>
     Math.max(0, ...marks.map(({ room }) => room?.[side] ?? 0));
@@ -158,7 +158,7 @@ function planOf({ x, y, marks, isSwapped, isCovered, palette, room, whole, width
   };
 }
 
-/** A part of the page for the plot, if panes have the rest. @param {Plan} plan @param {'x'|'y'} name */
+/** Return a part of the page for the plot, if panes have the rest. @param {Plan} plan @param {'x'|'y'} name */
 function domainIn({ domain }, name) {
   const [from, to] = domain[name];
   return from === 0 && to === 1 ? {} : { domain: [from, to] };
@@ -168,7 +168,7 @@ const ORDINAL = { one: 'st', two: 'nd', few: 'rd', other: 'th' };
 const ordinals = new Intl.PluralRules('en', { type: 'ordinal' });
 
 /**
- * Says how many labels there are, if some are left out around those that are kept.
+ * Say how many labels there are, if some are left out around those that are kept.
  * @param {Scale[]} scales
  * @param {Axis[]} axes
  * @returns {string|undefined}
@@ -189,7 +189,11 @@ function labelledIn(scales, axes) {
     : 'Some labels are left out to make room.';
 }
 
-/** The title of the plot itself, above its left end. @param {string} title @param {Plan} plan */
+/**
+ * Return the title of the plot itself, above its left end.
+ * @param {string} title
+ * @param {Plan} plan
+ */
 function plotTitle(title, { domain, palette }) {
   if (!title) return [];
   const above = { x: 0, xanchor: 'left', y: domain.y[1], yanchor: 'bottom', yshift: 5 };
@@ -247,7 +251,7 @@ function legendNotes({ names, isAtEnds }, plan, left) {
   return isAtEnds ? endNames(names, plan) : rowNames(names, plan.width, left);
 }
 
-/** Names that would overlap are moved apart. @param {Names} names @param {Plan} plan */
+/** Move names apart that would overlap. @param {Names} names @param {Plan} plan */
 function endNames(
   names,
   {
@@ -314,7 +318,7 @@ function rowsOf(names, width) {
 }
 
 /**
- * Moves ascending places apart, at least so far, within 0 and the end.
+ * Move ascending places apart, at least so far, within 0 and the end.
  * @param {number[]} places
  * @param {number} gap
  * @param {number} end

@@ -133,7 +133,7 @@ function toByte(channel) {
 }
 
 /**
- * The level of a value on a scale.
+ * Return the level of a value on a scale.
  * @param {number} value
  * @param {number} ceiling the value at the top of the scale
  */
@@ -157,7 +157,7 @@ export function translucent(colour, opacity) {
 }
 
 /**
- * Black or white, whichever reads better on a level of the scale (WCAG relative luminance).
+ * Return black or white, whichever reads better on a level of the scale (WCAG relative luminance).
  * @param {Uint8Array} scale
  * @param {number} level
  * @returns {'#000'|'#fff'}
@@ -176,7 +176,7 @@ export function luminance(rgb) {
 }
 
 /**
- * The same colours in Plotly's format, so that canvas and plot agree.
+ * Return the same colours in Plotly's format, so that canvas and plot agree.
  * @param {Uint8Array} scale
  * @returns {[number, string][]}
  */
@@ -250,7 +250,7 @@ export function paintInto({ pixels, width }, { left, top, size }, picture, inks)
 }
 
 /**
- * The cells each pixel covers: from `firsts` to before `ends`.
+ * Return the cells each pixel covers: from `firsts` to before `ends`.
  * @param {number} cells
  * @param {number} size
  */
@@ -268,7 +268,7 @@ function spans(cells, size) {
 }
 
 /**
- * The strongest cell of each column among some rows.
+ * Pool some rows: keep the strongest cell of each column.
  * @param {Float64Array} strongest
  * @param {Picture} picture
  * @param {number} first
@@ -316,7 +316,7 @@ export function peak({ data, offset, rows, columns, scale }) {
 const LEAST_MARK = 7;
 
 /**
- * All maps into one picture, and that onto the canvas at once.
+ * Paint all maps into one picture, and that onto the canvas at once.
  * @param {{canvas: HTMLCanvasElement, frame: HTMLElement, cells: HTMLElement[][], rows: Row[], pictureOf: (head: Row['heads'][number]) => HeadPicture|undefined}} drawn
  * @param {Look} look
  */
@@ -361,7 +361,7 @@ export function paintHeads({ canvas, frame, cells, rows, pictureOf }, look) {
 }
 
 /**
- * A frame around one cell, large enough to be seen, light on dark.
+ * Draw a frame around one cell, large enough to be seen, light on dark.
  * @param {CanvasRenderingContext2D} context
  * @param {Placed} square
  * @param {Look} look

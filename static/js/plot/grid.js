@@ -108,7 +108,7 @@ import { letteringOf } from './scales.js';
  */
 
 /**
- * The transposed grid: rows become columns, cells keep their content.
+ * Return the transposed grid: rows become columns, cells keep their content.
  * @param {Grid} grid
  * @returns {Grid}
  */

@@ -191,7 +191,7 @@ function quarterTicks(ramp) {
   return ticksOf({ ticks: quarters, write, ...ramp });
 }
 
-/** The ticks of a bar of colours: both ends and the middle unless the ramp names them. @param {Ramp} ramp */
+/** Return the ticks of a bar of colours: both ends and the middle unless the ramp names them. @param {Ramp} ramp */
 function ticksOf({
   domain: [bottom, top],
   ticks = [bottom, (bottom + top) / 2, top],
@@ -225,7 +225,7 @@ const SHORT_BAR = 110;
 const BAR_GAP = 12;
 
 /**
- * A short colour bar below the left end of a wide map.
+ * Return a short colour bar below the left end of a wide map.
  * @param {Palette} palette
  * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
  */
@@ -242,7 +242,7 @@ function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
 }
 
 /**
- * The title of a short colour bar, to its right.
+ * Return the title of a short colour bar, to its right.
  * @param {string} text
  * @param {Palette} palette
  */
@@ -257,7 +257,7 @@ export function shortBarWidth(title) {
 }
 
 /**
- * The title of a colour bar. Plotly's own title overlaps the numbers of a vertical bar.
+ * Return the title of a colour bar. Plotly's own title overlaps the numbers of a vertical bar.
  * @param {string} title
  * @param {Palette} palette
  * @param {'v'|'h'} orientation
@@ -274,7 +274,7 @@ export function colourBarTitle(title, palette, orientation) {
 const SWATCH = { size: 12, letters: 60, row: 17 };
 
 /**
- * The names of swatches next to a map, or in a row below it.
+ * Return the names of swatches next to a map, or in a row below it.
  * @param {Legend['names']} names
  * @param {boolean} isBelow
  */

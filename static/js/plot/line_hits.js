@@ -78,7 +78,7 @@ function indexAt(y, count, { down, head }) {
 }
 
 /**
- * A word selects its strongest line; `of` names the side it stands on.
+ * Select the strongest line of a word; `of` names its side.
  * @param {Matrix} weights
  * @param {'row'|'column'} side
  * @param {number} index
@@ -91,8 +91,8 @@ function wordCell(weights, side, index) {
 }
 
 /**
- * The lines of the selected word, each with its number near the far end; for a selected line or
- * cell, the lines of its query.
+ * Return the lines of the selected word, each with its number near the far end; for a selected line
+ * or cell, the lines of its query.
  * @param {Cell} cell
  * @param {Matrix} weights
  * @param {Pick<Parts, 'box'|'ink'> & {numberAt: (pair: {row: number, column: number}) => Point}} drawn

@@ -126,7 +126,7 @@ export function linesFigure(wanted) {
   };
 }
 
-/** The positions of all parts, in pixels of the plot area. @param {Wanted} wanted */
+/** Return the positions of all parts, in pixels of the plot area. @param {Wanted} wanted */
 function boxFor({ rows, columns, titles, width, height, left = 'rows', letters }) {
   const standard = letteringFor(width);
   const most = letters?.[isNarrow(width) ? 'narrow' : 'wide'] ?? standard.letters;
@@ -173,7 +173,7 @@ function boxFor({ rows, columns, titles, width, height, left = 'rows', letters }
 }
 
 /**
- * Colour and thickness of a weight.
+ * Return the colour and thickness of a weight.
  * @param {Palette} palette
  * @param {number} ceiling
  * @param {number} thickest
@@ -198,7 +198,7 @@ function inkFor({ theme }, ceiling, thickest) {
 }
 
 /**
- * De-emphasised lines come first, one trace per step of weight.
+ * Return the traces of lines, one per step of weight; de-emphasised lines come first.
  * @param {Line[]} lines
  * @param {number|null} chosenRow
  * @param {number} ceiling
@@ -237,7 +237,7 @@ function lineTraces(lines, chosenRow, ceiling, box, ink) {
 }
 
 /**
- * A number has a background, so that no line crosses it.
+ * Return the traces of numbers. A number has a background, so that no line crosses it.
  * @param {ReturnType<typeof numberPlaces>} numbers
  * @param {Palette} palette
  */
@@ -301,7 +301,7 @@ function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
 }
 
 /**
- * An invisible trace that carries the colour bar.
+ * Return an invisible trace that carries the colour bar.
  * @param {Palette} palette
  * @param {number} ceiling
  * @param {Ink} ink

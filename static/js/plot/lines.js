@@ -19,8 +19,8 @@ const PLACES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78, 0.14, 0.86];
 const PULL = 3;
 
 /**
- * The pairs with a positive weight of at least the threshold, weakest first, so that the strongest
- * is drawn last; if there are too many, only the strongest.
+ * Return the pairs with a positive weight of at least the threshold, weakest first, so that the
+ * strongest is drawn last; if there are too many, only the strongest.
  * @param {Matrix} weights NaN: there can be no line
  * @param {{threshold?: number, most?: number}} [limits]
  * @returns {{lines: Line[], left: number}} `left`: how many reach the threshold and are left out
@@ -91,7 +91,7 @@ export function along({ from, to }, part) {
 }
 
 /**
- * The line under a point or the nearest within reach; of equally near lines the stronger.
+ * Return the line under a point or the nearest within reach; of equally near lines the stronger.
  * @param {Point} point
  * @param {Line[]} lines
  * @param {(line: Line) => Span} spanOf
@@ -119,7 +119,7 @@ function distanceTo(point, { from, to }) {
 }
 
 /**
- * The strongest cell of a row or of a column.
+ * Return the strongest cell of a row or of a column.
  * @param {Matrix} weights
  * @param {{row: number, column?: undefined}|{row?: undefined, column: number}} of one of the two
  * @returns {number} index of the column, or of the row

@@ -37,7 +37,7 @@ import { band } from './scales.js';
 const ROW = { least: 16, most: 34, whole: 240 };
 
 /**
- * A map as wide as the drawing, its rows as high as there is room for.
+ * Draw a map as wide as the drawing, its rows as high as there is room for.
  * @param {Mapped} mapped
  * @param {Pick<Frame, 'width'|'palette'>} frame
  * @returns {Drawing & {grid: Grid}}

@@ -75,7 +75,7 @@ export function railLayout({ stacks, bridge, logits, loop, model }, { width, hei
 }
 
 /**
- * The height of each layer: all unfolded if they fit, otherwise only the open one.
+ * Return the height of each layer: all unfolded if they fit, otherwise only the open one.
  * @param {Stack[]} stacks
  * @param {number} width of a column
  * @param {number} room
@@ -102,7 +102,7 @@ function heightOf(layer, width, isPair) {
 }
 
 /**
- * The rows of an unfolded layer.
+ * Return the rows of an unfolded layer.
  * @param {Layer} layer
  * @param {number} width of the column
  * @param {boolean} isPair
@@ -132,7 +132,7 @@ function rowsOf({ heads, cross, experts, network }, width, isPair) {
 }
 
 /**
- * So many to a row that the rows are equally long.
+ * Divide parts among rows so that the rows are equally long.
  * @param {number} count
  * @param {number} most
  */
@@ -186,7 +186,7 @@ function placeStack(map, { tokens, embedding, layers }, { x, width, heights, ope
 const across = (x0, x1, y) => ({ x0, x1, y0: y, y1: y });
 
 /**
- * The lines from the end of the encoder to each cross-attention of the decoder.
+ * Return the lines from the end of the encoder to each cross-attention of the decoder.
  * @param {MapLayout} map
  * @param {Stack[]} stacks
  * @param {number} width of a column
@@ -299,7 +299,7 @@ function layerOf(stacks, part) {
 }
 
 /**
- * The parts of the open layer, as many to a row as fit; of many experts the first ones.
+ * Return the parts of the open layer, as many to a row as fit; of many experts the first ones.
  * @param {Layer} layer
  * @param {number} width
  */
@@ -321,7 +321,7 @@ function stripRows({ heads, cross, experts, network, stream }, width) {
 }
 
 /**
- * The line of a route over the map; the next id of a stop replaces a part that is not drawn.
+ * Return the line of a route over the map; the next id of a stop replaces a part that is not drawn.
  * @param {Placed[]} parts
  * @param {string[][]} stops each the ids of a part and of those that may replace it
  * @returns {{x: number, y: number}[]} the points of the line; none if fewer than two stops are drawn
@@ -339,7 +339,8 @@ export function routePoints(parts, stops) {
 const INSET = 8;
 
 /**
- * The middle of a small part; of a wide one the point of its edge that is nearest to another part.
+ * Return the middle of a small part; of a wide one the point of its edge that is nearest to another
+ * part.
  * @param {Placed} placed
  * @param {Placed} next
  */
@@ -351,7 +352,8 @@ function pointOn({ part, x, y, width, height }, next) {
 }
 
 /**
- * The part that an arrow key leads to: the nearest in that direction, in the same row or column first.
+ * Return the part that an arrow key leads to: the nearest in that direction, in the same row or
+ * column first.
  * @param {Placed[]} parts
  * @param {string} from id of a part
  * @param {string} key `ArrowUp`, …, `Home`, `End`
@@ -380,7 +382,7 @@ export function neighbour(parts, from, key) {
 }
 
 /**
- * How far one part is from another along a direction; what lies aside counts more.
+ * Return how far one part is from another along a direction; what lies aside counts more.
  * @param {Place} from
  * @param {Place} to
  * @param {[number, number]} direction
@@ -400,7 +402,7 @@ function distance(from, to, [right, down]) {
 const centre = ({ x, width, y }) => x + width / 2 + y;
 
 /**
- * The signed gap between two stretches; 0 if they overlap.
+ * Return the signed gap between two stretches; 0 if they overlap.
  * @param {number} a
  * @param {number} aLength
  * @param {number} b

@@ -157,7 +157,7 @@ function planOf({ x, y, marks, pixels }, main, { isBeside, number, domain }) {
   };
 }
 
-/** The axes that a pane has and the plot has not. @param {Plan} plan @param {Plan} main */
+/** Return the axes that a pane has and the plot has not. @param {Plan} plan @param {Plan} main */
 function axesOf({ x, y, names, domain, isSwapped }, main) {
   const [across, down] = isSwapped ? [y, x] : [x, y];
   return {
@@ -195,8 +195,8 @@ function titleOf({ title, titleAt = 'above', pixels }, { domain, palette }, isBe
 }
 
 /**
- * An axis from 0 to 1 over the plot and the panes below it that share x, for a cursor over all of them.
- * Plotly keeps an axis only if something is drawn on it.
+ * Return an axis from 0 to 1 over the plot and the panes below it that share x, for a cursor over
+ * all of them. Plotly keeps an axis only if something is drawn on it.
  * @param {Stack} stack
  * @param {Plan} main
  * @param {number} height of the whole

@@ -30,7 +30,7 @@ const LINE_HEIGHT = 17;
 /** The width of a letter relative to its size, on the average. */
 const LETTER = 0.55;
 
-/** The pixels across at which a drawing is made. @param {Size} size */
+/** Return the pixels across at which a drawing is made. @param {Size} size */
 export function pixelsAcross({ mm, points }) {
   return Math.round(((mm / MM_PER_INCH) * POINTS_PER_INCH * TEXT) / points);
 }
@@ -55,7 +55,7 @@ export async function paperDrawing(Plotly, { data, layout, grid, labelled }, wid
 }
 
 /**
- * A layout whose text is all of one size, on white.
+ * Return a layout whose text is all of one size, on white.
  * @template {Layout} T
  * @param {T} layout
  * @returns {T}
@@ -65,7 +65,7 @@ export function forPublication(layout) {
 }
 
 /**
- * The outlines of the marked row and cell of a map, which the page draws above it.
+ * Return the outlines of the marked row and cell of a map, which the page draws above it.
  * @param {Grid} grid
  * @param {{ink: string, query: string}} palette
  * @returns {Record<string, unknown>[]} shapes of Plotly; none for a drawing other than a plain matrix
@@ -123,7 +123,7 @@ export function wrapped(text, width) {
 }
 
 /**
- * A drawing at its width in millimetres, with a caption below.
+ * Return a drawing at its width in millimetres, with a caption below.
  * @param {Drawn} drawn
  * @param {string[]} caption paragraphs; none: no caption
  * @param {{mm: number, font: string}} page
@@ -152,7 +152,8 @@ const GAP = 4;
 const BAR = { length: 120, height: 8, room: 34 };
 
 /**
- * All heads, a row for each layer, in the colours of one scale that ends at the greatest weight.
+ * Return all heads, a row for each layer, in the colours of one scale that ends at the greatest
+ * weight.
  * @param {HeadMap[]} maps
  * @param {{width: number, font: string}} of pixels across
  * @returns {Drawn}
@@ -203,7 +204,7 @@ function greater(a, b) {
 }
 
 /**
- * The cells of a head: one path for each colour, neighbours of one colour in one rectangle.
+ * Return the cells of a head: one path for each colour, neighbours of one colour in one rectangle.
  * @param {HeadMap} map
  * @param {number[]} place
  * @param {number} side
@@ -232,7 +233,7 @@ function cellsOf({ rows, columns, data, isCausal = false }, [x, y], side, ceilin
 }
 
 /**
- * The weights of all heads as lines of a table.
+ * Return the weights of all heads as lines of a table.
  * @param {HeadMap[]} maps
  * @param {{rows: string[], columns: string[]}} labels
  * @returns {string[][]}
@@ -269,7 +270,7 @@ function escaped(text) {
 const SIGNATURE_AND_HEADER = 8 + 25;
 
 /**
- * A PNG that says how large it is on paper: with a chunk pHYs, its pixels per metre.
+ * Return a PNG that says how large it is on paper: with a chunk pHYs, its pixels per metre.
  * https://www.w3.org/TR/png/#11pHYs
  * @param {Uint8Array} png
  * @param {number} [dpi]
@@ -365,7 +366,7 @@ export function captioned(layout, [title, ...lines], { width, height }, palette)
 const MOST_TOLD = 16384;
 
 /**
- * The drawing, which tells its numbers at the pointer by itself: no page does it any more.
+ * Return the drawing, which tells its numbers at the pointer by itself: no page does it any more.
  * @param {DrawnFigure} figure
  */
 export function selfTelling({ data, layout, grid }) {

@@ -32,7 +32,7 @@ export function plotly() {
   return arriving;
 }
 
-/** Resolves after the next paint; a hidden page paints nothing and waits for the timer. */
+/** Resolve after the next paint; a hidden page paints nothing and waits for the timer. */
 export function painted() {
   return new Promise((resolve) => {
     requestAnimationFrame(() => setTimeout(resolve));
@@ -57,7 +57,7 @@ function runPlotly() {
   });
 }
 
-/** The page names the address of Plotly's script, to load it early. */
+/** Return the address of Plotly's script, which the page names to load it early. */
 export function plotlyAddress() {
   return /** @type {HTMLLinkElement} */ (document.getElementById('plotly')).href;
 }
@@ -274,7 +274,7 @@ function labelsFor({ window, width, height }, { rowLabels, columnLabels }, thinn
 }
 
 /**
- * The plot area as Plotly laid it out, with the window of cells it shows.
+ * Return the plot area as Plotly laid it out, with the window of cells it shows.
  * @param {PlotlyElement} drawing
  * @returns {Area|null}
  */
@@ -300,7 +300,7 @@ function areaOf(drawing) {
 /** @typedef {Pixels & {window: {columns: [number, number], rows: [number, number]}, axes: {x: [number, number], y: [number, number]}}} Area of a plot, in pixels, cells and coordinates */
 
 /**
- * The cell under a point of the plot area.
+ * Return the cell under a point of the plot area.
  * @param {number} x across the area, 0 to 1
  * @param {number} y down the area, 0 to 1
  * @param {Pick<Area, 'window'|'axes'>} area
@@ -333,7 +333,7 @@ function windowFor({ window }, grid) {
 }
 
 /**
- * Pixels of a cell, a whole row (no column) or a whole column (no row), cut to the plot area.
+ * Return pixels of a cell, a whole row (no column) or a whole column (no row), cut to the plot area.
  * @param {number|undefined} row
  * @param {number|undefined} column
  * @param {Area} area
@@ -349,7 +349,7 @@ export function boxOf(row, column, area, grid) {
 }
 
 /**
- * Pixels of a box that a drawing with its own geometry gives in the coordinates of its axes.
+ * Return pixels of a box that a drawing with its own geometry gives in the coordinates of its axes.
  * @param {Box|null} box
  * @param {Area} area
  * @returns {Pixels|null}
@@ -384,7 +384,7 @@ function span(index, [first, last], start, length) {
 const LEAST_CELL = 4;
 
 /**
- * The part of a large map that it opens on: around the chosen row and its greatest number.
+ * Return the part of a large map that it opens on: around the chosen row and its greatest number.
  * @param {Grid} grid
  * @param {{width: number, height: number}} pixels of the map
  * @returns {Box|null} in cells; null: all of it has room

@@ -125,7 +125,7 @@ function boxesOf(nodes, { inner, width }) {
 }
 
 /**
- * The layout of the nodes: evenly spaced columns, node heights in proportion to their values.
+ * Return the layout of the nodes: evenly spaced columns, node heights in proportion to their values.
  * @param {Node[]} nodes
  * @param {{across: number, down: number, thickness: number, pad: number}} room
  * @returns {Box[]} in the order of the nodes
@@ -154,8 +154,8 @@ export function placed(nodes, { across, down, thickness, pad }) {
 }
 
 /**
- * The outlines of the ribbons. They leave and enter a node in the order of the nodes at their other
- * ends, so that few of them cross.
+ * Return the outlines of the ribbons. They leave and enter a node in the order of the nodes at
+ * their other ends, so that few of them cross.
  * @param {{nodes: Node[], links: Link[]}} network
  * @param {Box[]} boxes
  * @returns {string[]} link by link
@@ -186,7 +186,7 @@ export function ribbonsOf({ nodes, links }, boxes) {
 }
 
 /**
- * The words on the nodes, or before them if they are too low for it.
+ * Return the words on the nodes, or before them if they are too low for it.
  * @template {Node} N
  * @param {N[]} nodes
  * @param {Box[]} boxes
@@ -215,7 +215,7 @@ function textsOf(nodes, boxes, { palette, inner }, { text, ink }) {
 const PLAIN = { showarrow: false, xref: 'x', yref: 'y', borderpad: 0 };
 
 /**
- * The names above the columns, as many as there is room for.
+ * Return the names above the columns, as many as there is room for.
  * @param {string[]} columns
  * @param {Node[]} nodes
  * @param {Box[]} boxes
