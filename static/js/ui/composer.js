@@ -155,13 +155,13 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       mark(alike.find((button) => button.ariaPressed === 'true') ?? alike[0]);
     },
 
-    /** Drops what was typed and not yet submitted: another text was chosen. */
+    /** Drop what was typed and not yet submitted: another text was chosen. */
     dropTyping() {
       ofText.drop();
       ofTarget.drop();
     },
 
-    /** The characters that the model reads otherwise than they are typed. @param {Trace|null} trace */
+    /** Tell the characters that the model reads otherwise than they are typed. @param {Trace|null} trace */
     tellReading(trace) {
       reads.textContent = trace ? readInText(trace, trace.card?.normalization) : '';
       reads.hidden = reads.textContent === '';
@@ -169,7 +169,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
         'The vocabulary has no tokens for these characters: they are replaced, or read byte by byte.';
     },
 
-    /** Marks what of the text does not fit. @param {number} length of what does */
+    /** Mark what of the text does not fit. @param {number} length of what does */
     markFrom(length) {
       cut = { beginning: box.value.slice(0, length), whole: box.value };
       const mark = element('mark', {}, cut.whole.slice(length));
@@ -189,7 +189,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
 }
 
 /**
- * Why a text that is not one of a model's examples may show little with it.
+ * Return why a text that is not one of a model's examples may show little with it.
  * @param {string} text
  * @param {Card} card
  * @returns {string} empty if nothing is known against it
@@ -203,7 +203,7 @@ function unsuited(text, card) {
 }
 
 /**
- * Submits a box when its typing pauses, and at once on Enter.
+ * Submit a box when its typing pauses, and at once on Enter.
  * @param {HTMLTextAreaElement} box
  * @param {() => void} onTyping
  * @param {(text: string, isTyped: boolean) => void} onText
@@ -239,7 +239,7 @@ function listen(box, onTyping, onText) {
 }
 
 /**
- * Hands on a file that is dropped on the page.
+ * Hand on a file that is dropped on the page.
  * @param {Document} page
  * @param {(file: File) => void} onFile
  */
@@ -255,7 +255,7 @@ function takeDrops(page, onFile) {
   });
 }
 
-/** Grouped by kind, if there are several kinds. @param {Card[]} models */
+/** Group models by kind, if there are several kinds. @param {Card[]} models */
 function groupsOf(models) {
   /** @param {Card} card */
   const option = ({ id, title, state, architecture = 'headlight' }) =>
@@ -281,7 +281,7 @@ function damaged(unavailable) {
 }
 
 /**
- * With the score of what the example claims, and its control.
+ * Create the button of an example, with the score of its claim and the control.
  * @param {Example} example
  * @param {(example: Example, button: HTMLElement) => void} onExample
  */
@@ -318,7 +318,8 @@ export function claimInWords(claim) {
 }
 
 /**
- * The distance of a foreign model's weights from those of its library, as its self-check measured it.
+ * Return the distance of a foreign model's weights from those of its library, as its self-check
+ * measured it.
  * @param {Card} card
  * @returns {string} empty for a model of this project
  */
@@ -334,7 +335,8 @@ export const NOTHING_CHANGED = { replacements: [], lowers_capitals: false };
 const MOST_SPELLED = 3;
 
 /**
- * The characters of a text that the tokenizer reads as others, and those that it spells in bytes.
+ * Return the characters of a text that the tokenizer reads as others, and those that it spells in
+ * bytes.
  *
  * @param {{text: string, tokens?: Pick<Token, 'part'>[]}} read
  * @param {import('../data/card.js').Normalization} [normalization]
@@ -360,7 +362,7 @@ export function readInText(
   return readings.length > 0 ? `reads ${readings.join(', ')}` : '';
 }
 
-/** Opens the browser's dialog. @returns {Promise<File>} never settled if none is chosen */
+/** Open the browser's dialog. @returns {Promise<File>} never settled if none is chosen */
 export function chooseFile() {
   const input = element('input', { type: 'file', accept: 'text/*,.txt,.md' });
   return new Promise((resolve) => {

@@ -45,7 +45,7 @@ export function choice(name, label, value, options, more) {
 }
 
 /**
- * Options that are numbers.
+ * Return options that are numbers.
  * @param {ArrayLike<number>} ids
  * @param {string} [noun] what they count, for the help
  */
@@ -57,13 +57,13 @@ export function numbered(ids, noun) {
   }));
 }
 
-/** Options that are the tokens of a text. @param {Token[]} tokens */
+/** Return options that are the tokens of a text. @param {Token[]} tokens */
 export function tokenOptions(tokens) {
   return positionLabels(tokens).map((title, id) => ({ id, title }));
 }
 
 /**
- * The choices of a layer and of a head, which the whole page shares.
+ * Return the choices of a layer and of a head, which the whole page shares.
  * @param {{layer: number, site: string}[]} layers with attention weights
  * @param {Trace} trace that holds them
  * @param {{layer: number, head: number}} state
@@ -109,7 +109,7 @@ export function createControls(id, onState) {
   let layout = '';
 
   /**
-   * Puts controls where they belong; those that stay where they are keep the focus.
+   * Put controls where they belong; those that stay where they are keep the focus.
    * @param {Control[]} controls
    */
   function arrange(controls) {
@@ -157,7 +157,7 @@ export function createControls(id, onState) {
 }
 
 /**
- * Takes out what is gone and puts in what is new; a node that is moved would lose the focus.
+ * Take out what is gone and put in what is new; a node that is moved would lose the focus.
  * @param {HTMLDivElement} host
  * @param {Element[]} wanted
  */
@@ -210,7 +210,7 @@ function segments({ name = '', label, options = [] }, id, onState) {
 }
 
 /**
- * A choice without an alternative is text.
+ * Show a choice without an alternative as text.
  * @param {Control} control
  * @returns {Drawn}
  */
@@ -236,7 +236,7 @@ function menu({ name = '', label, options = [] }, id, onState) {
 }
 
 /**
- * An option's own value: what the element holds is text.
+ * Return an option's own value: what the element holds is text.
  * @param {NonNullable<Control['options']>} options
  * @param {string} written
  */
@@ -278,7 +278,7 @@ function number({ name = '', label, least, most, step }, id, onState) {
 }
 
 /**
- * A typed whole number. Any other input, or one out of range, restores the last value.
+ * Return a typed whole number. Any other input, or one out of range, restores the last value.
  * @param {Control} control
  * @param {string} id
  * @param {OnState} onState

@@ -11,7 +11,7 @@ import { CELLS } from './plot.js';
 const LOOK = 150;
 
 /**
- * Covers over cells of the drawings on the page, placed again as these arrive and change.
+ * Create covers over cells of the drawings on the page; they are placed again as these change.
  * @param {() => Cover[]} wanted
  * @param {(cover: Cover) => void} onPress
  * @param {() => void} [onLook] called at every look

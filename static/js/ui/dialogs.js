@@ -65,7 +65,7 @@ const LISTED = [
 ];
 
 /**
- * The dialog that lists every key, with the switch for those of one letter.
+ * Create the dialog that lists every key, with the switch for those of one letter.
  * @param {boolean} isOn
  * @param {(isOn: boolean) => void} onSwitch
  */
@@ -121,7 +121,7 @@ const NOT_KEPT = 'The browser blocks storage for this page, so the key cannot be
 let dialog = null;
 
 /**
- * Asks for an API key, unless the dialog is open already.
+ * Ask for an API key, unless the dialog is open already.
  * @param {boolean} hadKey whether the server rejected a key
  * @param {() => void} [onKept] what to do with a new key: everything is requested again
  */

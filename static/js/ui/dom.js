@@ -10,7 +10,7 @@ import { levelOf } from '../plot/colour.js';
  */
 
 /**
- * Builds an element. Text goes in as text, never as markup.
+ * Build an element. Text goes in as text, never as markup.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
  * @param {Record<string, any>} [attributes] `class`, `data-…`, `aria-…`, or `on…` listeners; null, undefined and false are left out
@@ -34,7 +34,7 @@ export function button(label, onclick, attributes = {}) {
 }
 
 /**
- * One of several radios in a row.
+ * Build one of several radios in a row.
  * @param {string} name of all of them
  * @param {unknown} value
  * @param {string} title
@@ -51,7 +51,7 @@ export function segment(name, value, title, attributes = {}, more = {}) {
 }
 
 /**
- * Paints numbers, a pixel each; NaN: none.
+ * Paint numbers, a pixel each; NaN: none.
  * @param {HTMLCanvasElement} canvas as wide and high as there are columns and rows
  * @param {Float64Array} values
  * @param {Uint8Array} colours
@@ -69,7 +69,7 @@ export function paintValues(canvas, values, colours, top) {
 }
 
 /**
- * A sentence with W_O, W_Q, W_K, W_V and d_k set as in the formulas.
+ * Return a sentence with W_O, W_Q, W_K, W_V and d_k set as in the formulas.
  * @param {string} text
  * @returns {(Node|string)[]}
  */
@@ -82,7 +82,7 @@ export function withSymbols(text) {
 }
 
 /**
- * A part that the page is known to hold.
+ * Return a part that the page is known to hold.
  * @template {Element} T
  * @param {ParentNode} host
  * @param {string} selector
@@ -117,13 +117,13 @@ export function watchTheme(fieldset, onChange) {
   systemIsDark().addEventListener('change', onChange);
 }
 
-/** How much larger the page is drawn while it is presented. */
+/** Return how much larger the page is drawn while it is presented. */
 export function pageZoom() {
   return Number(getComputedStyle(document.documentElement).getPropertyValue('--zoom')) || 1;
 }
 
 /**
- * The value that this browser kept: null if none, undefined if storage is forbidden.
+ * Return the value that this browser kept: null if none, undefined if storage is forbidden.
  * @param {string} name
  */
 export function kept(name) {
@@ -257,7 +257,10 @@ export function createHelp(title) {
 
 const HEIGHTS = { least: 320, most: 760, around: 120 };
 
-/** The greatest height of a drawing that still fits on the screen. @param {number} windowHeight */
+/**
+ * Return the greatest height of a drawing that still fits on the screen.
+ * @param {number} windowHeight
+ */
 export function plotHeight(windowHeight) {
   return Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, windowHeight - HEIGHTS.around));
 }
@@ -266,7 +269,7 @@ const GAP = 12;
 const EDGE = 8;
 
 /**
- * Places a card next to its target: right, left, below or above, wherever it fits; otherwise at the
+ * Place a card next to its target: right, left, below or above, wherever it fits; otherwise at the
  * bottom of the screen.
  * @param {Box} target
  * @param {{width: number, height: number}} card

@@ -29,7 +29,8 @@ export async function saveImage({ trace, figure, cards, plot, name }, format) {
 }
 
 /**
- * A data URL as a blob, decoded here: `fetch` of a data URL is not allowed by the page's policy.
+ * Return a data URL as a blob, decoded here: `fetch` of a data URL is not allowed by the page's
+ * policy.
  * @param {string} url
  */
 function blobOf(url) {
@@ -56,8 +57,9 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
 }
 
 /**
- * Every view of the text as one file, which opens on the view that is looked at; of a long text the
- * maps, the numbers of their rows and the part that is looked at. The server computes what is not on the screen yet.
+ * Return every view of the text as one file, which opens on the view that is looked at; of a long
+ * text the maps, the numbers of their rows and the part that is looked at. The server computes what
+ * is not on the screen yet.
  * @param {Subject} of
  * @returns {Promise<string>} the name and the size of the file
  */
@@ -297,7 +299,7 @@ function harmless(script) {
 }
 
 /**
- * The values of a function of row and column, cell by cell; missing ones are null.
+ * Return the values of a function of row and column, cell by cell; missing ones are null.
  * @param {Grid} grid
  * @param {(row: number, column: number) => number|undefined} value
  */
@@ -373,9 +375,9 @@ export function csv(rows) {
 }
 
 /**
- * A leading = + - @, tab or carriage return may run as a formula in a spreadsheet; a tab before it
- * keeps it text. One tab at the beginning of a cell is therefore never part of its text.
- * https://owasp.org/www-community/attacks/CSV_Injection
+ * Write a field of a CSV file. A leading = + - @, tab or carriage return may run as a formula in a
+ * spreadsheet; a tab before it keeps it text. One tab at the beginning of a cell is therefore never
+ * part of its text. https://owasp.org/www-community/attacks/CSV_Injection
  * @param {string} text
  */
 function field(text) {
@@ -417,7 +419,7 @@ function copyBySelection(text) {
 }
 
 /**
- * The first words of a text as a part of a file's name: `doctor-mouse-sat-down`.
+ * Return the first words of a text as a part of a file's name: `doctor-mouse-sat-down`.
  * @param {string} text
  * @returns {string} empty if the text has no letters
  */
@@ -430,7 +432,7 @@ const LONGEST_SLUG = 60;
 const SLUG_WORDS = 6;
 
 /**
- * A number as it is, in as few digits as give it back: nine are enough for any float32.
+ * Return a number as it is, in as few digits as give it back: nine are enough for any float32.
  * @param {number} value
  * @returns {string} `0.1` for the float32 next to it, which is 0.10000000149011612
  */

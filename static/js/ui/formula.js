@@ -77,7 +77,7 @@ export function spoken({ tag, text = '', parts }) {
 const POWER = /(\S)\^\{([^}]*)\}/;
 
 /**
- * A text whose powers, written `e^{0.5}`, are mathematics.
+ * Return a text whose powers, written `e^{0.5}`, are mathematics.
  * @param {string} text
  * @returns {(string|HTMLElement)[]}
  */

@@ -33,7 +33,8 @@ export function subjectOf(trace, state) {
 }
 
 /**
- * The sampling part of a request: the server's defaults are left out, except for the temperature.
+ * Return the sampling part of a request: the server's defaults are left out, except for the
+ * temperature.
  * @param {number} temperature
  * @param {number} topK
  * @param {number} topP
@@ -52,7 +53,7 @@ export function isNatural({ sampling: { temperature, top_k: topK, top_p: topP } 
 }
 
 /**
- * The tokens of the text, and those that were written after it.
+ * Return the tokens of the text, and those that were written after it.
  * @param {Trace} trace
  * @param {Step[]} steps
  * @returns {Token[]}
@@ -82,7 +83,7 @@ export function chosenStep({ generate_step: step }, steps) {
 }
 
 /**
- * The row that predicted a step’s token.
+ * Return the row that predicted a step’s token.
  * @param {Step} step
  * @param {number} layer
  * @param {number} head
@@ -94,7 +95,7 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
 }
 
 /**
- * The status next to the buttons.
+ * Return the status next to the buttons.
  * @param {Trace} trace
  * @param {Writing} writing
  */
@@ -110,7 +111,7 @@ function statusOf(trace, { steps, isReading, replay, reason, most }) {
 }
 
 /**
- * Why nothing can come after these steps.
+ * Return why nothing can come after these steps.
  * @param {Trace} trace
  * @param {Step[]} steps
  * @param {number} most tokens that the server writes
@@ -128,7 +129,8 @@ export function whyOver({ tokens, card }, steps, most) {
 }
 
 /**
- * The tokens that the page shows the numbers of: while more arrive, those that it last followed.
+ * Return the tokens that the page shows the numbers of: while more arrive, those that it last
+ * followed.
  * @param {Writing} writing
  * @param {ViewState} state
  */
@@ -158,7 +160,7 @@ function isBusy({ isWriting, isReading, steps }) {
 }
 
 /**
- * A button that can do nothing now keeps the focus all the same.
+ * Turn a button on or off; a button that is off keeps the focus.
  * @param {HTMLButtonElement} button
  * @param {boolean} isOn
  */
@@ -220,7 +222,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   );
 
   /**
-   * A written token shows its step; the tokens of the text itself have none.
+   * Show the step of a written token; the tokens of the text itself have none.
    * @param {number} index
    */
   function choose(index) {
@@ -250,7 +252,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   }
 
   /**
-   * Every token shows at once; the rest of the page follows now and then.
+   * Show every token at once; the rest of the page follows now and then.
    * @param {boolean} isOver
    */
   function onChange(isOver) {
@@ -313,7 +315,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     if (writing.isWriting) chipList.scrollTop = chipList.scrollHeight;
   }
 
-  /** The text takes the tint of the row that led to the chosen token. @param {Step[]} steps */
+  /** Tint the text by the row that led to the chosen token. @param {Step[]} steps */
   function mark(steps) {
     const chosen = chosenStep(state, steps);
     chipList
@@ -371,7 +373,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
       return { generation: { ...writing, steps: followedSteps(writing, state) } };
     },
 
-    /** The view is left: pending requests are cancelled. */
+    /** Leave the view and cancel pending requests. */
     leave() {
       clearTimeout(timer);
       timer = 0;

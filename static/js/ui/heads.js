@@ -170,7 +170,9 @@ function orderInWords(order, isProfiled) {
   return [order === 'label' ? BY_PROFILE : ORDERS[order], PROFILES[order]];
 }
 
-/** A finger chooses what it touches; it cannot point first. */
+/**
+ * Return true if the device can point. A finger chooses what it touches; it cannot point first.
+ */
 function canPoint() {
   return !window.matchMedia('(hover: none)').matches;
 }
@@ -181,7 +183,7 @@ function isSame(a, b) {
 }
 
 /**
- * Of rows of different lengths: a step down ends in the last cell of a shorter one.
+ * Step through rows of different lengths: a step down ends in the last cell of a shorter row.
  * @param {{row: number, column: number}} from
  * @param {KeyboardEvent} event
  * @param {HTMLElement[][]} cells
@@ -277,13 +279,13 @@ function headline(heads) {
   );
 }
 
-/** A map by name, with what its head does. @param {LabelledHead} head */
+/** Return a map by name, with what its head does. @param {LabelledHead} head */
 function spoken(head) {
   return [`Layer ${head.layer}, head ${head.head}`, labelsOf(head)].filter(Boolean).join(': ');
 }
 
 /**
- * Its label in this text, and apart from it those over many sentences.
+ * Return a head's label in this text, and apart from it those over many sentences.
  * @param {LabelledHead} head
  */
 function labelsOf(head) {
@@ -294,8 +296,8 @@ function labelsOf(head) {
 }
 
 /**
- * The caption of a map: its label in this text; its place if sorted by label, with the label in this
- * text if there is room and the profile's sorts.
+ * Return the caption of a map: its label in this text; its place if sorted by label, with the label
+ * in this text if there is room and the profile's sorts.
  * @param {LabelledHead} labelled
  * @param {Pick<Build, 'order'|'isShort'>} build
  */
@@ -319,7 +321,7 @@ function nameOf({ layer, head, label, score, profile }, { order, isShort }) {
 }
 
 /**
- * The first label over many sentences, and how many more there are.
+ * Return the first label over many sentences, and how many more there are.
  * @param {LabelledHead} head
  * @param {boolean} isShort
  */
@@ -337,7 +339,7 @@ function profileOf({ profile }, isShort) {
 }
 
 /**
- * Several may be shown together; the one that was chosen is where the keyboard enters.
+ * Select the shown heads; the keyboard enters at the one that was chosen.
  * @param {HTMLElement} grid
  * @param {Row[]} rows
  * @param {HTMLElement[][]} cells
@@ -409,7 +411,7 @@ function fit(frame, size, nColumns) {
 const keyOf = ({ layer, head }) => `${layer} ${head}`;
 
 /**
- * By layer and head, what there is to paint.
+ * Return the pictures to paint, by layer and head.
  * @param {Trace} trace
  * @param {Place|null} place
  */

@@ -139,7 +139,7 @@ export function createHeadsBlock({ onState, announce, onSight }) {
 }
 
 /**
- * The chosen cell, which every map marks.
+ * Return the chosen cell, which every map marks.
  * @param {Trace} trace
  * @param {Place} place
  * @param {ViewState} state
@@ -340,7 +340,7 @@ function optionOf(title, index) {
 }
 
 /**
- * The meaning of a score, and the number of queries it covers.
+ * Return the meaning of a score, and the number of queries it covers.
  * @param {{help: string, queries: number}} pattern
  */
 export function helpOf({ help, queries }) {
@@ -348,7 +348,8 @@ export function helpOf({ help, queries }) {
 }
 
 /**
- * The heads that link two tokens: all heads of a place, ranked by their weight from one to the other.
+ * Return the heads that link two tokens: all heads of a place, ranked by their weight from one to
+ * the other.
  * @param {Trace} trace
  * @param {Place} place
  * @param {number} query

@@ -27,7 +27,7 @@ const LABEL = 40;
 const COLOURED = 0.98;
 
 /**
- * A map shrunk to some cells a side: the mean of the cells that each covers.
+ * Return a map shrunk to some cells a side: the mean of the cells that each covers.
  * @param {SmallMap} map
  * @param {number} side
  * @returns {Float64Array} NaN: after the query

@@ -91,7 +91,7 @@ function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
 }
 
 /**
- * The visible characters that the tokenizer reads as others; spaces among them do not show.
+ * Return the visible characters that the tokenizer reads as others; spaces among them do not show.
  *
  * @param {import('../data/card.js').Normalization} [normalization]
  */
@@ -111,7 +111,8 @@ const REASONS = {
 };
 
 /**
- * The size of the training text, the documents in it that a cleaning would drop, and its topics.
+ * Return the size of the training text, the documents in it that a cleaning would drop, and its
+ * topics.
  *
  * @param {Record<string, any>} [corpus]
  */
@@ -160,7 +161,9 @@ const HEADLINES = {
 /** @param {any} metric a figure, or a group of them with one weight */
 const weightIn = (metric) => metric?.weight ?? metric;
 
-/** Single numbers, the weights of heads, and headlines; whole tables belong to the card's file. */
+/**
+ * Return single numbers, the weights of heads, and headlines; tables are only in the card's file.
+ */
 function metricsOf(metrics = {}) {
   return Object.entries(metrics)
     .filter(([name]) => !AMOUNTS.includes(name))

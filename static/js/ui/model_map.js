@@ -195,7 +195,7 @@ function shownOf(trace, card, { state, kind, query, route, viewsOf }) {
 }
 
 /**
- * The meaning of colours and widths, next to the colours from least to most.
+ * Explain colours and widths, next to the colours from least to most.
  * @param {HTMLElement} legend
  * @param {Shown} shown
  */
@@ -345,7 +345,7 @@ function svg(tag, attributes) {
 }
 
 /**
- * The views of the part that is shown, to choose from; nothing if there is only one.
+ * Create the views of the part that is shown, to choose from; nothing if there is only one.
  * @param {HTMLElement} host
  * @param {{onChoose: (view: string) => void}} handlers
  */

@@ -76,7 +76,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     },
 
     /**
-     * While the text is read, what is shown of the text before is paler.
+     * Make the numbers of the earlier text paler while the new text is read.
      * @param {boolean} isWaiting
      */
     waitForTrace(isWaiting) {
@@ -99,7 +99,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
 }
 
 /**
- * The progress of a model that the server is loading, and the memory that it needs.
+ * Return the progress of a model that the server is loading, and the memory that it needs.
  * @param {Card} card
  */
 function loadingInWords({ id, title, progress = 0, memory_bytes: bytes = 0 }) {
@@ -260,7 +260,7 @@ export function watchSticky(part) {
   }).observe(sentinel);
 }
 
-/** Acts once, when a part comes into sight. @param {HTMLElement} part @param {() => void} act */
+/** Act once, when a part comes into sight. @param {HTMLElement} part @param {() => void} act */
 export function whenSeen(part, act) {
   const watcher = new IntersectionObserver(([{ isIntersecting }]) => {
     if (!isIntersecting) return;
@@ -273,7 +273,7 @@ export function whenSeen(part, act) {
 const TOUR_SEEN = 'headlight.tour';
 
 /**
- * A button of something that loads at the first press.
+ * Create a button for something that loads at the first press.
  * @param {HTMLElement} button
  * @param {() => Promise<{open: (from: HTMLElement) => void}>} load
  */
@@ -286,7 +286,7 @@ export function createLater(button, load) {
   });
 }
 
-/** The button of the tour is marked until it was pressed once. @param {HTMLElement} button */
+/** Mark the button of the tour until it was pressed once. @param {HTMLElement} button */
 export function markTour(button) {
   button.classList.toggle('is-new', kept(TOUR_SEEN) === null);
   button.addEventListener('click', () => {
@@ -295,7 +295,7 @@ export function markTour(button) {
   });
 }
 
-/** On a phone the other links are a menu. @param {HTMLElement} links */
+/** Make the other links a menu on a phone. @param {HTMLElement} links */
 export function createSiteMenu(links) {
   const narrow = matchMedia('(max-width: 40rem)');
   const fit = () => {
@@ -314,8 +314,8 @@ export function createSiteMenu(links) {
 const KEYS_KEPT = 'headlight.keys';
 
 /**
- * Keys of the whole page. Letters act on their own, so they can be switched off (WCAG 2.1.4), and
- * they never act while something is typed.
+ * Create the keys of the whole page. Letters act by themselves, so they can be switched off (WCAG
+ * 2.1.4), and they never act while something is typed.
  * @param {HTMLElement} button opens the list
  * @param {KeyHandlers} handlers
  */
@@ -363,7 +363,7 @@ function isTypedIn(target) {
 }
 
 /**
- * How much was read of how much could be, and how fast: `9 of 256 tokens, 20 ms`.
+ * Return how much was read of how much could be, and how fast: `9 of 256 tokens, 20 ms`.
  * @param {Trace} trace
  */
 export function readInWords({ tokens, target_tokens: target, card, timings, resolution }) {

@@ -24,7 +24,7 @@ const WHEEL = 0.004;
 const MOST_TURN = 60;
 
 /**
- * The box after a movement of one or two fingers, which keep the cells that they touched.
+ * Return the box after a movement of one or two fingers, which keep the cells that they touched.
  * @param {Pick<Pan, 'most'|'least'>} pan
  * @param {Box} box as the movement began
  * @param {Point[]} from where the fingers touched, as shares of the map
@@ -226,7 +226,7 @@ const LEAST_CELLS = 8;
 const CENTRE = [{ x: 0.5, y: 0.5 }];
 
 /**
- * Zoom of a map that is drawn whole: buttons, and two fingers.
+ * Create the zoom of a map that is drawn whole: buttons, and two fingers.
  * @param {HTMLElement} plot
  * @param {{area: () => Area|null, onBox: (box: Box|null) => void}} handlers null: the whole map
  */
@@ -306,7 +306,7 @@ export function createZoom(plot, { area, onBox }) {
 }
 
 /**
- * The part of a layer that is in sight.
+ * Draw the part of a layer that is in sight.
  * @param {CanvasRenderingContext2D} context
  * @param {{image: HTMLCanvasElement, box: Box}} layer
  * @param {{box: Box, width: number, height: number}} shown

@@ -69,7 +69,7 @@ export function createPanel(name, handlers) {
   }
 
   /**
-   * Heading, help, facts and actions; an unchanged action keeps its button, and its focus.
+   * Show heading, help, facts and actions; an unchanged action keeps its button, and its focus.
    * @param {Partial<Figure>} figure
    */
   function surround({
@@ -148,7 +148,7 @@ function isDrawn(figure) {
   return Boolean(figure.data && figure.layout && figure.grid);
 }
 
-/** The numbers behind a drawing as a table, built when it is opened. */
+/** Create the numbers behind a drawing as a table, built when it is opened. */
 function createTable() {
   const body = element('div', {});
   const details = element(
@@ -293,7 +293,7 @@ function createExports(subject, announce) {
   return { element: bar, quiet };
 }
 
-/** The exports, loaded when the first one is asked for. */
+/** Return the exports, loaded when the first one is asked for. */
 async function loadExports() {
   try {
     return await import('./exports.js');
@@ -309,7 +309,7 @@ const INSET = 12;
 const MARGIN = 8;
 
 /**
- * The offset of a menu from its button's left edge, so that it stays in the window.
+ * Return the offset of a menu from its button's left edge, so that it stays in the window.
  * @param {number} left
  * @param {number} width
  */
@@ -401,7 +401,7 @@ function createMenu(label, title, items) {
   });
 
   /**
-   * The action of a key, on the button or in the menu.
+   * Return the action of a key, on the button or in the menu.
    * @param {string} key
    * @returns {(() => void)|undefined}
    */

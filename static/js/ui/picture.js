@@ -6,7 +6,7 @@ import { element, palette, save } from './dom.js';
 const PICTURE = { scale: 2, margin: 8 };
 
 /**
- * Saves a part of the page as a PNG: its canvases, and words as they appear on it.
+ * Save a part of the page as a PNG: its canvases, and words as they appear on it.
  * @param {HTMLElement} part
  * @param {string} words a selector
  * @param {string} name of the file
@@ -47,7 +47,7 @@ function pictureOf(part, words) {
   });
 }
 
-/** A word as it appears on the page. @param {CanvasRenderingContext2D} context @param {Element} node */
+/** Write a word as it appears on the page. @param {CanvasRenderingContext2D} context @param {Element} node */
 function write(context, node) {
   const words = node.textContent.trim();
   const range = document.createRange();

@@ -327,7 +327,7 @@ const STEPS = {
 };
 
 /**
- * The cell that a key leads to. Movement stops at the edge.
+ * Return the cell that a key leads to. Movement stops at the edge.
  * @param {Cell} cell
  * @param {string} key as in KeyboardEvent.key
  * @param {{rows: number, columns: number}} grid

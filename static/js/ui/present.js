@@ -153,7 +153,7 @@ export function createPresentation(announce) {
     );
   }
 
-  /** Lets the reader choose the cells of a view that are covered. @param {number} index */
+  /** Let the reader choose the cells of a view that are covered. @param {number} index */
   function pick(index) {
     dialog.close();
     location.hash = slides[index].link;

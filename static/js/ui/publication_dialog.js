@@ -216,7 +216,8 @@ function captionOf({ trace, figure, cards }, title) {
 }
 
 /**
- * The title of a drawing and its quantity; a title that is part of the quantity is not repeated.
+ * Return the title of a drawing and its quantity; a title that is part of the quantity is not
+ * repeated.
  * @param {{title: string, grid: {quantity: string}}} figure
  */
 function namedOnce({ title, grid: { quantity } }) {
@@ -224,7 +225,7 @@ function namedOnce({ title, grid: { quantity } }) {
   return isNamed ? capitalised(quantity) : `${title}: ${quantity}`;
 }
 
-/** The weights of all heads of the attention that is looked at. @param {Trace} trace */
+/** Return the weights of all heads of the attention that is looked at. @param {Trace} trace */
 function headsOf(trace) {
   const place = placeOf({ where: '' }, trace);
   /** @type {HeadMap[]} */

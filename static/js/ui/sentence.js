@@ -198,7 +198,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     },
 
     /**
-     * Marks what the pointer or the cell cursor is on.
+     * Mark what the pointer or the cell cursor is on.
      * @param {{query?: number|number[], key?: number|number[]}} [tokens] one, or the pieces of a word
      */
     mark({ query = [], key = [] } = {}) {
@@ -259,7 +259,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     });
   }
 
-  /** One of the chips is reached by Tab. @param {number} to */
+  /** Make one of the chips reachable by Tab. @param {number} to */
   function rove(to) {
     look.roving = to;
     chipAt(to);
@@ -268,7 +268,8 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
 }
 
 /**
- * Scrolls a long sentence, and nothing else, to these chips; where they lie too far apart, to the first.
+ * Scroll a long sentence, and nothing else, to these chips; where they lie too far apart, to the
+ * first.
  * @param {HTMLElement} host
  * @param {(HTMLElement|undefined)[]} wanted
  */
@@ -332,7 +333,7 @@ function textOf({ text, part }) {
   return visible(part ? text.replace(/\\x/g, '') : text);
 }
 
-/** Symbols for invisible characters are paler than the letters. @param {string} text */
+/** Split a text so that symbols for invisible characters can be paler. @param {string} text */
 function pieces(text) {
   return text
     .split(/([·↵⇥⍽◌]+|‹[^›]*›)/)

@@ -95,18 +95,22 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   });
   byId('views').append(...ids.map((id) => sections[id].element));
 
-  /** The kind of part that a view shows. @param {string} view @returns {Kind} */
+  /** Return the kind of part that a view shows. @param {string} view @returns {Kind} */
   function kindOf(view) {
     return views.find(({ id }) => id === view)?.of ?? 'model';
   }
 
-  /** The attention that a view of heads shows; null: no such view is open. @param {Trace} trace */
+  /**
+   * Return the attention that a view of heads shows; null: no such view is open.
+   * @param {Trace} trace
+   */
   function placeShown(trace) {
     return kindOf(store.state.view) === 'head' ? placeOf(store.state, trace) : null;
   }
 
   /**
-   * The state with the row that a head's view shows, if none was chosen: a mask, or a telling one.
+   * Return the state with the row that a head's view shows, if none was chosen: a mask, or a
+   * telling one.
    * @param {Trace} trace
    * @returns {State & Record<string, any>}
    */
@@ -118,7 +122,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     return query === null ? state : { ...state, ...choosing(trace, place.rows, query) };
   }
 
-  /** The sentence on the chosen row of the chosen head. @param {Trace} trace */
+  /** Return the sentence on the chosen row of the chosen head. @param {Trace} trace */
   function insight(trace) {
     const place = placeShown(trace);
     const { attention_which: which = 'head', attention_what: what = 'weights' } = store.state;
@@ -128,7 +132,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     return insightOf(trace, { where, layer, head }, queryOf(looking(trace), trace, place.rows));
   }
 
-  /** Draws the open view. */
+  /** Draw the open view. */
   function show() {
     const { trace } = reader;
     const { view: id } = store.state;
@@ -161,7 +165,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   }
 
   /**
-   * Draws a view, or says what the model or the length of the text denies it.
+   * Draw a view, or say what the model or the length of the text denies it.
    * @param {View} view
    * @param {Trace} trace
    * @returns {Grid|null}
@@ -176,7 +180,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     return null;
   }
 
-  /** Loads a view, and draws it if it is still the open one. @param {string} id */
+  /** Load a view, and draw it if it is still the open one. @param {string} id */
   async function open(id) {
     await load(id);
     if (loaded[id] && store.state.view === id) show();
@@ -250,7 +254,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   }
 
   /**
-   * Marks the cell under the mouse, finger or keyboard cursor, or none.
+   * Mark the cell under the mouse, finger or keyboard cursor, or none.
    * @param {Cell|null} cell
    * @param {Grid} of
    * @param {boolean} isKeyboard
@@ -269,7 +273,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     show,
     load,
 
-    /** Shows a trace that arrived. @param {Trace} trace */
+    /** Show a trace that arrived. @param {Trace} trace */
     take(trace) {
       pointed = null;
       grid = null;
@@ -277,20 +281,20 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
       show();
     },
 
-    /** Another view is open from now on. @param {boolean} isRevealed it is to be brought into sight */
+    /** Turn to another view. @param {boolean} isRevealed it is to be brought into sight */
     turn(isRevealed) {
       pointed = null;
       isNewView = isRevealed;
     },
 
-    /** Cancels the pending requests of the views, or of one of them. @param {string[]} [left] */
+    /** Cancel the pending requests of the views, or of one of them. @param {string[]} [left] */
     leave(left = ids) {
       for (const id of left) sections[id]?.leave();
     },
   };
 }
 
-/** Pixels of the page on one screen; while it is presented, tokens and the bar take some. */
+/** Return pixels of the page on one screen; while it is presented, tokens and the bar take some. */
 function heightOfScreen() {
   const zoom = pageZoom();
   return zoom > 1 ? window.innerHeight / zoom - 110 : window.innerHeight;
@@ -314,7 +318,8 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
   const list = createViewList(byId('view-list'), { onChoose: (view) => store.change({ view }) });
 
   /**
-   * The views that a part opens: the open one, if it is about such a part already, comes first.
+   * Return the views that a part opens: the open one, if it is about such a part already, comes
+   * first.
    * @param {Part} part
    * @returns {string[]}
    */
@@ -329,7 +334,7 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
     return ids.includes(view) ? [view, ...ids.filter((id) => id !== view)] : ids;
   }
 
-  /** Opens the view of a part of the map; the tokens are those of the sentence. @param {Part} part */
+  /** Open the view of a part of the map; the tokens are those of the sentence. @param {Part} part */
   function open(part) {
     const [view] = viewsOf(part);
     if (part.kind === 'tokens') {

@@ -100,7 +100,7 @@ function header(label, scope, isChosen) {
 }
 
 /**
- * Another number of a row.
+ * Return another number of a row.
  * @param {number} value
  * @param {(value: number) => string} format
  */

@@ -41,7 +41,7 @@ export function createTour(starter, stops, { onView }) {
   document.body.append(ring, card);
 
   /**
-   * Walks to the next stop whose target is visible; past the last one the tour ends.
+   * Walk to the next stop whose target is visible; past the last one the tour ends.
    * @param {number} direction
    */
   async function walk(direction, from = at) {
@@ -111,7 +111,7 @@ export function createTour(starter, stops, { onView }) {
   window.addEventListener('resize', place);
 
   return {
-    /** Starts the tour, or ends it. */
+    /** Start the tour, or end it. */
     open() {
       if (at >= 0) leave();
       else walk(1, -1);
@@ -125,7 +125,7 @@ function isVisible(node) {
 }
 
 /**
- * Into the middle of the screen; what is higher than that begins below the sentence.
+ * Scroll a part into the middle of the screen; a higher part begins below the sentence.
  * @param {Element} target
  */
 function reveal(target) {

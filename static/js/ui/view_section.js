@@ -73,7 +73,7 @@ export function createViewSection(entry, handlers) {
     else body.append(overview.element);
   }
 
-  /** Loads the code of the overview and builds it, after the first drawing. @param {View} view */
+  /** Load the code of the overview and build it, after the first drawing. @param {View} view */
   async function buildLater(view) {
     if (overview || isLoading || !view.loadOverview) return;
     isLoading = true;
@@ -87,7 +87,7 @@ export function createViewSection(entry, handlers) {
     }
   }
 
-  /** Brings the first drawing into sight, if it is out of it. */
+  /** Bring the first drawing into sight, if it is out of it. */
   function bringDrawing() {
     bring(stage, document.getElementById('sentence')?.offsetHeight ?? 0);
   }
@@ -105,7 +105,7 @@ export function createViewSection(entry, handlers) {
   }
 
   /**
-   * Shows help, terms and the answer in words, if they changed.
+   * Show help, terms and the answer in words, if they changed.
    * @param {View} view
    * @param {{help?: string, terms?: string[][], answer?: string[]}} wording
    */
@@ -125,7 +125,7 @@ export function createViewSection(entry, handlers) {
   }
 
   /**
-   * Runs a part of the view; an error is reported in the view's place.
+   * Run a part of the view; an error is reported in the view's place.
    * @param {ReturnType<typeof createPanel>|null} part
    * @param {() => void} act
    */
@@ -144,7 +144,7 @@ export function createViewSection(entry, handlers) {
     element: section,
 
     /**
-     * Brings the top of the view into sight, below what covers the page, and its heading into focus.
+     * Bring the top of the view into sight, below what covers the page, and its heading into focus.
      * @param {number} cover pixels
      */
     reveal(cover) {
@@ -154,16 +154,16 @@ export function createViewSection(entry, handlers) {
 
     bringDrawing,
 
-    /** The view is left: pending requests of its overview are cancelled. */
+    /** Leave the view and cancel the pending requests of its overview. */
     leave: () => overview?.leave?.(),
 
-    /** Reports that the view could not be loaded. @param {unknown} error */
+    /** Report that the view could not be loaded. @param {unknown} error */
     fail: (error) =>
       guarded(null, () => {
         throw error;
       }),
 
-    /** Says why the model gives the view nothing to draw. @param {string} reason */
+    /** Say why the model gives the view nothing to draw. @param {string} reason */
     lacks(reason) {
       for (const { panel } of panels) panel.destroy();
       panels = [];
@@ -224,7 +224,7 @@ export function createViewSection(entry, handlers) {
 }
 
 /**
- * Scrolls so that the top of a part is below what covers the page, unless it is in sight already.
+ * Scroll so that the top of a part is below what covers the page, unless it is in sight already.
  * @param {HTMLElement} part
  * @param {number} cover pixels
  */
@@ -339,7 +339,7 @@ function named(formula, words) {
   return Object.fromEntries(words.map((word) => [word, formula]));
 }
 
-/** A link to the formula of a term, if it has one. @param {string} word */
+/** Return a link to the formula of a term, if it has one. @param {string} word */
 function formulaOf(word) {
   if (!(word in FORMULAS)) return [];
   const [href, source] = FORMULAS[word];

@@ -134,7 +134,7 @@ export function createExperiment(description, view, { onLink, announce }) {
   );
 
   /**
-   * Changes parameters, and runs with them.
+   * Change parameters, and run with them.
    * @param {Values} patch
    * @param {boolean} isTyped
    */
@@ -157,7 +157,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     resting = setTimeout(start, isTyped ? REST : 0);
   }
 
-  /** Says what of the link is not used, at its field too if it has one, and corrects the address. */
+  /** Say what of the link is not used, at its field too if it has one, and correct the address. */
   function tellLink() {
     for (const name of linkProblems.keys()) form.reveal(name);
     linkNotice.textContent = [...linkProblems]
@@ -214,7 +214,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     else draw();
   }
 
-  /** Says that the link asks for a frame or a cell that there is not. */
+  /** Say that the link asks for a frame or a cell that there is not. */
   function checkPlaces() {
     const { arrays } = run.state();
     const last = (view.steps?.(arrays).length ?? 1) - 1;
@@ -268,7 +268,7 @@ export function createExperiment(description, view, { onLink, announce }) {
   }
 
   /**
-   * Shows the words and numbers at once, and after the next paint the pictures; of a run that goes on,
+   * Show the words and numbers at once, and after the next paint the pictures; of a run that goes on,
    * both together, so that they are of one step.
    */
   async function draw() {
@@ -373,7 +373,7 @@ export function createExperiment(description, view, { onLink, announce }) {
   return {
     element: section,
 
-    /** Opens the panel; at first sight it runs. */
+    /** Open the panel; at first sight it runs. */
     open() {
       isOpen = true;
       const { status } = run.state();
@@ -382,7 +382,7 @@ export function createExperiment(description, view, { onLink, announce }) {
       else draw();
     },
 
-    /** The panel is left: what runs ends, on the server too. */
+    /** Leave the panel and end its runs, on the server too. */
     leave() {
       isOpen = false;
       clearTimeout(resting);

@@ -64,7 +64,7 @@ export function createForm(view, parameters, { onValue, onBeside, onRun, onReset
     element: host,
     fields,
 
-    /** Opens the part of the form that a parameter is in. @param {string} name */
+    /** Open the part of the form that a parameter is in. @param {string} name */
     reveal: (name) => fields.get(name)?.element.closest('details')?.setAttribute('open', ''),
 
     /** @param {Values} values @param {string} besideId */
@@ -191,7 +191,7 @@ function isChoice({ kind, isOptional }) {
 const KINDS = { integer: number, number, flag, text, list: text };
 
 /**
- * A slider next to a box; both hold the number.
+ * Return a slider next to a box; both hold the number.
  * @param {Parameter} parameter
  * @param {Wiring} wiring
  * @returns {Made}
@@ -317,7 +317,7 @@ function flag({ label }, { id, described, send }) {
 }
 
 /**
- * A text, or numbers with commas between them.
+ * Return a text, or numbers with commas between them.
  * @param {Parameter} parameter
  * @param {Wiring} wiring
  * @returns {Made}

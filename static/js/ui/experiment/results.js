@@ -51,7 +51,7 @@ export function createPictures(description, { onChoose, onRedraw, announce }) {
     );
   }
 
-  /** Keeps the panels of pictures that stay. @param {Picture[]} pictures */
+  /** Keep the panels of pictures that stay. @param {Picture[]} pictures */
   function arrange(pictures) {
     if (areArranged(pictures)) return;
     const kept = new Map(panels.map((each) => [each.id, each]));
@@ -74,7 +74,7 @@ export function createPictures(description, { onChoose, onRedraw, announce }) {
     element: host,
 
     /**
-     * Draws the pictures in turn, so that the page answers between two of them; those of a run that
+     * Draw the pictures in turn, so that the page answers between two of them; those of a run that
      * goes on are drawn at once, so that all are of one step.
      * @param {Picture[]} pictures
      * @param {string} text the experiment and its parameters in words
@@ -102,7 +102,7 @@ export function createPictures(description, { onChoose, onRedraw, announce }) {
 }
 
 /**
- * The stand-in for a trace that captions and exports read their text from.
+ * Return the stand-in for a trace that captions and exports read their text from.
  * @param {string} text
  * @returns {Trace}
  */
@@ -121,7 +121,7 @@ function subject(text) {
   };
 }
 
-/** Lets the page answer what has happened meanwhile. @returns {Promise<void>} */
+/** Let the page answer what has happened meanwhile. @returns {Promise<void>} */
 function pause() {
   return new Promise((resolve) => {
     setTimeout(resolve);
@@ -132,7 +132,7 @@ function pause() {
 const PLAYED = 140;
 
 /**
- * Makes a slider over the frames of a run, and a button that plays them.
+ * Make a slider over the frames of a run, and a button that plays them.
  * @param {string} id of the experiment
  * @param {Object} handlers
  * @param {(at: number|null, isPlayed: boolean) => void} handlers.onFrame null: the last there is
@@ -200,7 +200,7 @@ export function createScrubber(id, { onFrame }) {
 }
 
 /**
- * Shows the errors of a run: at the field of a wrong parameter, or as a notice with a button.
+ * Show the errors of a run: at the field of a wrong parameter, or as a notice with a button.
  * @param {Map<string, Field>} fields by parameter
  * @param {() => void} onRetry
  */

@@ -14,7 +14,7 @@ import { written } from '../../data/experiment.js';
 const MOST = 1e6;
 
 /**
- * Tables of numbers, by step; those that are given can be edited.
+ * Create tables of numbers, by step; given tables can be edited.
  * @param {Object} handlers
  * @param {(name: string, rows: number[][]|null) => void} handlers.onRows null: as they were
  */
@@ -178,13 +178,13 @@ export function createTables({ onRows }) {
   };
 }
 
-/** A number that is sent with one that was typed; 6 decimals keep a link short. @param {number} value */
+/** Return a number that is sent with one that was typed; 6 decimals keep a link short. @param {number} value */
 function rounded(value) {
   return Number.isFinite(value) ? Number(value.toFixed(6)) : 0;
 }
 
 /**
- * Says below a table what is wrong with a cell, if one is.
+ * Say below a table what is wrong with a cell, if one is.
  * @param {{cells: HTMLElement[][], problem: HTMLElement}} drawn
  */
 function tell({ cells, problem }) {
