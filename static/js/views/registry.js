@@ -229,7 +229,7 @@ export async function loadView(id) {
 }
 
 /**
- * The views that the parts of one kind open, of those that a model has something for.
+ * Return the views that the parts of one kind open, of those that a model has something for.
  * @param {Kind} kind
  * @param {Card} card
  */

@@ -106,7 +106,7 @@ function sumsToOne({ isShare, which, hidden, isRenormalised }) {
 /** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesChart|null} */
 let linesChart = null;
 
-/** Loads the lines if they are wanted and not here yet. @param {Trace} trace @param {ViewState} state */
+/** Load the lines if they are wanted and not here yet. @param {Trace} trace @param {ViewState} state */
 function prepare(trace, state) {
   const isWanted = settingOf(trace, state)?.switches.as === 'lines';
   return isWanted && !linesChart ? loadLines() : undefined;
@@ -385,7 +385,7 @@ function notesOf(trace, subject, nLeft = 0) {
 }
 
 /**
- * The reason why a cell has no arithmetic to show.
+ * Return the reason why a cell has no arithmetic to show.
  * @param {Switches} switches
  * @returns {string} '' if it can
  */

@@ -62,7 +62,7 @@ export function matrixChart(trace, state, subject) {
 }
 
 /**
- * Values mapped to the colour scale: the lowest colour below the threshold, none for masked cells.
+ * Map values to the colour scale: the lowest colour below the threshold, none for masked cells.
  * @param {Subject} subject
  * @returns {Matrix}
  */
@@ -78,7 +78,7 @@ function shades(subject) {
 }
 
 /**
- * The threshold below which a cell has the lowest colour.
+ * Return the threshold below which a cell has the lowest colour.
  * @param {Pick<Subject, 'scale'|'switches'>} subject
  */
 export function leastOf({ scale, switches }) {
@@ -91,7 +91,7 @@ const MOST_TICKS = 6;
 const MARKED = 'in brackets: under the threshold';
 
 /**
- * The row and column of the chosen query and key.
+ * Return the row and column of the chosen query and key.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
@@ -183,7 +183,7 @@ export function cursorOf(trace, state, subject) {
 }
 
 /**
- * The readout of the chosen row: its chosen cell, or its highest.
+ * Return the readout of the chosen row: its chosen cell, or its highest.
  * @param {Trace} trace
  * @param {Subject} subject
  * @param {ReturnType<typeof chosenIn>} chosen
@@ -200,8 +200,8 @@ function atRest(trace, subject, { query, row, column, isChosen }, counts) {
 }
 
 /**
- * The token that represents a word: the one chosen before, or its last, which has read the whole
- * word.
+ * Return the token that represents a word: the one chosen before, or its last, which has read the
+ * whole word.
  * @param {Unit} unit
  * @param {number|null} before
  */
@@ -210,7 +210,7 @@ function tokenOf({ first, last }, before) {
 }
 
 /**
- * In the table, cells below the threshold are in brackets.
+ * Write a cell of the table; cells below the threshold are in brackets.
  * @param {Subject} subject
  * @param {(row: number, column: number) => number} value
  * @returns {(datum: {row: number, column: number}) => string}
@@ -232,7 +232,7 @@ function muchOf(subject, value) {
 }
 
 /**
- * A row in words, and the tint of each token as its level on the colour scale.
+ * Return a row in words, and the tint of each token as its level on the colour scale.
  * @param {Subject} subject
  * @param {number} row
  * @param {{rows: number, columns: number}} counts
@@ -246,7 +246,7 @@ function rowShown(subject, row, counts) {
 }
 
 /**
- * A column in words. Its numbers belong to different rows, so they need not sum to 1.
+ * Return a column in words. Its numbers belong to different rows, so they need not sum to 1.
  * @param {Subject} subject
  * @param {number} column
  * @param {{rows: number, columns: number}} counts
@@ -292,7 +292,7 @@ function sentence(
 }
 
 /**
- * The weight of every overlaid head, the largest first.
+ * Return the weight of every overlaid head, the largest first.
  * @param {Subject['overlaid']} overlaid
  * @param {string} query
  * @param {string} key
@@ -310,7 +310,7 @@ function eachHead(overlaid, query, key, row, column) {
 /** @typedef {{head: number, matrix: Matrix}} HeadMatrix */
 
 /**
- * Maps of the cells in which each head has the largest weight, in its colour.
+ * Return a map for each head of the cells in which its weight is the largest, in its colour.
  * @param {Subject} subject
  * @param {Palette} palette
  */

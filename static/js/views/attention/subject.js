@@ -40,7 +40,7 @@ const memo = createMemo();
  */
 
 /**
- * The place, layer and switches of the view.
+ * Return the place, layer and switches of the view.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {{place: Place, site: string, nHeads: number, switches: Switches}|null} null: there is no attention there
@@ -54,7 +54,7 @@ export function settingOf(trace, state) {
 }
 
 /**
- * The other arrays that the current switches need.
+ * Return the other arrays that the current switches need.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Record<string, Ask>}
@@ -140,7 +140,7 @@ function worked(trace, state, setting) {
 }
 
 /**
- * The array that holds the numbers, and the selected heads.
+ * Return the array that holds the numbers, and the selected heads.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {NonNullable<ReturnType<typeof settingOf>>} setting
@@ -187,7 +187,7 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
 }
 
 /**
- * The derivation of the drawn numbers; none if they are one whole head, as the API returns it.
+ * Return the derivation of the drawn numbers; none if they are one whole head, as the API returns it.
  * @param {ViewState} state
  * @param {NonNullable<ReturnType<typeof settingOf>>} setting
  * @param {{keys: string[], rows: Unit[], columns: Unit[]}} of
@@ -272,7 +272,8 @@ function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
 }
 
 /**
- * The largest value of all heads, so that colours are comparable between heads; weights end at 1.
+ * Return the largest value of all heads, so that colours are comparable between heads; weights end
+ * at 1.
  * @param {NamedArray} array of all heads
  * @param {What} what
  */

@@ -33,7 +33,7 @@ import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
 const LEAST_SHARED = 2;
 
 /**
- * The attention map of one side.
+ * Draw the attention map of one side.
  * @param {{a: Side, b: Side|null}} sides
  * @param {'a'|'b'} which
  * @param {ViewState} state
@@ -71,7 +71,7 @@ export function sideFigure(sides, which, state) {
 /** @typedef {{meaning?: Partial<Meaning<Datum>>, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>}} Links what a map has to do with the page's sentences */
 
 /**
- * A map of queries by keys.
+ * Draw a map of queries by keys.
  * @param {{matrix: Matrix, rows: Unit[], columns: Unit[]}} subject
  * @param {{ramp: Ramp, meaning: Partial<Meaning<Datum>>, table: Table}} of
  * @param {Links} links
@@ -101,7 +101,7 @@ function weightMap({ matrix, rows, columns }, { ramp, meaning, table }, links, s
   );
 }
 
-/** A number, or the reason that there is none. @param {number} value @param {(value: number) => string} write */
+/** Return a number, or the reason that there is none. @param {number} value @param {(value: number) => string} write */
 function shown(value, write) {
   return Number.isNaN(value) ? 'hidden: not yet read' : write(value);
 }
@@ -229,7 +229,7 @@ function placed({ side, rows }, { a, b }, state) {
 const chosenIn = (row) => (row >= 0 ? { chosen: { row } } : {});
 
 /**
- * The difference B − A over the shared tokens.
+ * Draw the difference B − A over the shared tokens.
  * @param {{a: Side, b: Side}} sides
  * @param {ViewState} state
  * @returns {Partial<Figure>}
@@ -288,7 +288,7 @@ function kindOf({ place, trace }) {
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/** The units of A with a counterpart in B. @param {Match} match */
+/** Return the units of A with a counterpart in B. @param {Match} match */
 function kept({ a, pairs }) {
   return pairs.map(([index]) => a[index]);
 }
@@ -329,7 +329,7 @@ function factsOf({ changes, match: { rows }, rows: kept_ }) {
 }
 
 /**
- * The units of one side with a counterpart on the other.
+ * Return the units of one side with a counterpart on the other.
  * @param {Match} match
  * @param {'a'|'b'} side
  */

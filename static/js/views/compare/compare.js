@@ -63,7 +63,7 @@ export const compare = {
 };
 
 /**
- * Changes by head are shown for one model only.
+ * Change by head are shown for one model only.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -99,7 +99,7 @@ function isPredicted(trace, state) {
 }
 
 /**
- * The change of the prediction in one sentence, and the head that changed most.
+ * Return the change of the prediction in one sentence, and the head that changed most.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -121,7 +121,7 @@ function wording(trace, state) {
   };
 }
 
-/** The relation of the two heads of the maps, in words. @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
+/** Return the relation of the two heads of the maps, in words. @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
 function relationOf({ a }, state) {
   const [ours, theirs] = cardsOf(state);
   const goesOn = { A: ours?.began_from === theirs?.id, B: theirs?.began_from === ours?.id };
@@ -152,7 +152,8 @@ function ofHeads(sides, state) {
 }
 
 /**
- * Heads of a student and its teacher are matched; those of other models do not correspond.
+ * Return the last parts. Heads of a student and its teacher are matched; those of other models do
+ * not correspond.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -234,7 +235,7 @@ function figureOfA(trace, state) {
 }
 
 /**
- * A notice in place of a figure that needs B.
+ * Return a notice in place of a figure that needs B.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {{notice: string, actions?: Figure['actions']}}

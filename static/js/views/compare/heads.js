@@ -82,8 +82,8 @@ export function headsFigure({ a, b }, state) {
 }
 
 /**
- * The heads of A that have a partner in B, as the card of the student lists them; null: neither model
- * is the other's teacher.
+ * Draw the heads of A that have a partner in B, as the card of the student lists them; null:
+ * neither model is the other's teacher.
  * @param {{a: Side, b: Side}} sides
  * @param {[Card|undefined, Card|undefined]} cards the full ones of A and B
  * @param {ViewState} state
@@ -141,7 +141,7 @@ export function partnersFigure({ a, b }, [ours, theirs], state) {
 }
 
 /**
- * A number for each head, a row a layer.
+ * Draw a number for each head, a row a layer.
  * @param {Matrix} matrix
  * @param {number[]} layers
  * @param {{ramp: Ramp, text: (value: number) => string, meaning: Partial<Meaning<Datum>>, table: Table, cursor: Partial<CellCursor>}} of `text`: a number in its cell
@@ -171,7 +171,7 @@ function headMap(matrix, layers, { ramp, text, meaning, table, cursor }, state) 
   );
 }
 
-/** Small percentages have one more digit. @param {number} top */
+/** Write a percentage; small ones have one more digit. @param {number} top */
 function percentUpTo(top) {
   const digits = top < 0.1 ? 1 : 0;
   return (/** @type {number} */ value) => percent(value, digits).replace(' %', '');
@@ -183,7 +183,7 @@ function percentOnBar(value) {
 }
 
 /**
- * A button to the head that changed most, unless it is open.
+ * Return a button to the head that changed most, unless it is open.
  * @param {{a: Side, b: Side}} sides of one model
  * @param {ViewState} state
  * @returns {{label: string, patch: Patch}[]}
@@ -204,7 +204,7 @@ export function openMostChanged({ a, b }, state) {
 }
 
 /**
- * The head whose attention changed most, and by how much.
+ * Return the head whose attention changed most, and by how much.
  * @param {{a: Side, b: Side}} sides of one model
  * @returns {{layer: number, head: number, moved: number}|null} null: there are no maps, or nothing changed
  */
@@ -225,7 +225,7 @@ export function followsChange({ compare_with: way, compare_shown: shown }) {
 }
 
 /**
- * The two sides, of the chosen head or of the one that changed most.
+ * Return the two sides, of the chosen head or of the one that changed most.
  * @param {Trace} trace
  * @param {ViewState} state whose answers are here
  */
@@ -260,7 +260,7 @@ function countMoved(a, b) {
 /** @typedef {[number, number][]} Pairs index in A and index in B of the same thing */
 
 /**
- * The weights of a head; the masked future of a decoder is NaN rather than 0.
+ * Return the weights of a head; the masked future of a decoder is NaN rather than 0.
  * @param {Trace} trace
  * @param {string} site
  * @param {number} head
@@ -287,7 +287,8 @@ export function difference(a, b, rows, columns) {
 }
 
 /**
- * The share of attention that moved: half the sum of absolute changes of a row, averaged over rows.
+ * Return the share of attention that moved: half the sum of absolute changes of a row, averaged
+ * over rows.
  * @param {Matrix} changes
  * @returns {number} 0 to 1
  */
@@ -300,7 +301,8 @@ export function meanMoved({ rows, data }) {
 }
 
 /**
- * The same for one head without building its difference matrix: masked cells are 0 on both sides.
+ * Return the same for one head without building its difference matrix: masked cells are 0 on both
+ * sides.
  * @param {NamedArray} a weights by head, query and key
  * @param {NamedArray} b
  * @param {number} head

@@ -55,7 +55,7 @@ function matched(a, b, keyOf, isByWord) {
   return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
 }
 
-/** The span of a token, independent of its tokenizer. @param {Token} token */
+/** Return the span of a token, independent of its tokenizer. @param {Token} token */
 function spanOf({ text, start, end, is_special: isSpecial }) {
   return isSpecial ? text : `${start} ${end}`;
 }
@@ -84,8 +84,8 @@ export function counterpart({ a, b, pairs }, index) {
 }
 
 /**
- * The longest common subsequence (Wagner and Fischer 1974); of several, the one with the earliest
- * pairs.
+ * Return the longest common subsequence (Wagner and Fischer 1974); of several, the one with the
+ * earliest pairs.
  * @param {string[]} a
  * @param {string[]} b
  * @returns {[number, number][]} indices into both, ascending

@@ -27,7 +27,7 @@ const OF_RUN =
   'Figures of the training run by step, as the run wrote them; a point is the mean since the point before.';
 
 /**
- * The full cards of A and B, as far as they are here.
+ * Return the full cards of A and B, as far as they are here.
  * @param {ViewState} state
  * @returns {[Card|undefined, Card|undefined]}
  */
@@ -108,7 +108,7 @@ export function runFigure(part, state) {
 /** @typedef {{layer: number, head: number, partner: {layer: number, head: number}, correlation: number}} Partners a head of A and its partner in B */
 
 /**
- * The matching on the card of the student, seen from A.
+ * Return the matching on the card of the student, seen from A.
  * @param {Card|undefined} ours
  * @param {Card|undefined} theirs
  * @returns {{student: string, pairs: Partners[]}|null}
@@ -138,8 +138,8 @@ function placed(name) {
 }
 
 /**
- * The head of B that corresponds to one of A: the same head, if one model began with the weights of
- * the other, or its partner, if one is the teacher of the other.
+ * Return the head of B that corresponds to one of A: the same head, if one model began with the
+ * weights of the other, or its partner, if one is the teacher of the other.
  * @param {[Card|undefined, Card|undefined]} cards the full ones of A and B
  * @param {{layer: number, head: number}} of A
  * @returns {{layer: number, head: number, correlation?: number}|null} null: no head corresponds
@@ -156,7 +156,7 @@ export function partnerOf([ours, theirs], { layer, head }) {
 const CELL = 60;
 
 /**
- * The model that rates texts of the tokens of this one; undefined: there is none.
+ * Return the model that rates texts of the tokens of this one; undefined: there is none.
  * @param {Trace} trace
  * @param {Card[]} cards
  */

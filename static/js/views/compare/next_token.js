@@ -68,8 +68,8 @@ export function nextFigure({ a, b }, logits, state) {
 }
 
 /**
- * The position in B that corresponds to the chosen token: its counterpart, or the last token of the
- * same prefix.
+ * Return the position in B that corresponds to the chosen token: its counterpart, or the last token
+ * of the same prefix.
  * @param {Side} a
  * @param {Side} b
  * @param {number} query
@@ -217,7 +217,7 @@ function numberOf(token, side) {
 }
 
 /**
- * A change in percentage points, with its sign.
+ * Return a change in percentage points, with its sign.
  * @param {number} change a difference of probabilities
  */
 function points(change) {
@@ -283,7 +283,7 @@ export function nextChange(a, b, most) {
   };
 }
 
-/** The likeliest tokens of a position, as the API returned them. @param {View} view */
+/** Return the likeliest tokens of a position, as the API returned them. @param {View} view */
 function listed({ likeliest: { ids, probabilities, texts }, query }) {
   const chances = rowOf(matrixAt(probabilities), query);
   return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({

@@ -36,7 +36,8 @@ const LEAD_LETTERS = 16;
  */
 
 /**
- * The edit in the state: numbers that the model does not have are left out; without any, the shown head.
+ * Return the edit in the state: numbers that the model does not have are left out; without any, the
+ * shown head.
  * @param {{card?: Card}} of
  * @param {ViewState} state
  */
@@ -85,7 +86,7 @@ export function isOutsideLayers({ compare_edit: kind, compare_part: part }) {
 }
 
 /**
- * The open head, limited to the heads of the model.
+ * Return the open head, limited to the heads of the model.
  * @param {ViewState} state
  * @param {number} count
  */
@@ -110,7 +111,7 @@ export function showing({ a }, state, shown) {
 }
 
 /**
- * The models that this one can be compared with, those of its kind first.
+ * Return the models that this one can be compared with, those of its kind first.
  * @param {{card?: Card}} of
  * @param {Card[]} cards
  */
@@ -123,7 +124,7 @@ export function othersOf({ card }, cards) {
 }
 
 /**
- * The chosen other model, or the first; undefined: there is none.
+ * Return the chosen other model, or the first; undefined: there is none.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -133,7 +134,7 @@ export function otherOf(trace, { compare_model: id, cards }) {
 }
 
 /**
- * The request members in which B differs from A.
+ * Return the request members in which B differs from A.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Ask|null} null: there is no B yet
@@ -166,7 +167,7 @@ export function asks(trace, state) {
 }
 
 /**
- * The full cards of A and B, and the text as a reward model among them rates it.
+ * Return the full cards of A and B, and the text as a reward model among them rates it.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Card} theirs
@@ -230,7 +231,7 @@ function nameOfA(trace, { compare_with: way, compare_text: otherText }) {
 }
 
 /**
- * A sentence shortened to the part that differs: a shared beginning is cut to a few words.
+ * Return a sentence shortened to the part that differs: a shared beginning is cut to a few words.
  * @param {string} sentence
  * @param {string} otherSentence
  * @returns {string} in quotation marks
@@ -255,7 +256,7 @@ export function nameOfB(trace, state) {
   return modelName(otherOf(trace, state));
 }
 
-/** The open attention of a side: `layer 1, head 0`. @param {Side} side */
+/** Return the open attention of a side: `layer 1, head 0`. @param {Side} side */
 export function attentionOf({ trace, place, layer, head }) {
   return headInWords(trace, place, layer, head);
 }
@@ -309,7 +310,7 @@ export function editsOf({ kind, heads, experts, temperature, bits, modules, laye
 }
 
 /**
- * Globs of the modules whose weights are quantized; null: every matrix of the model.
+ * Return globs of the modules whose weights are quantized; null: every matrix of the model.
  * @param {Part} part
  * @param {number|null} layer
  * @param {Card|undefined} card

@@ -115,7 +115,7 @@ function below(lane, pixels) {
 }
 
 /**
- * The bars of all lanes, each on its base; those of the chosen key stand out.
+ * Return the bars of all lanes, each on its base; those of the chosen key stand out.
  * @param {Step} step
  * @param {Subject} subject
  * @param {Palette} palette
@@ -160,7 +160,7 @@ function barsOf({ lanes, over }, { now }, palette) {
   ];
 }
 
-/** The range of the numbers, 0 included. @param {Lane[]} lanes */
+/** Return the range of the numbers, 0 included. @param {Lane[]} lanes */
 function reachOf(lanes) {
   const known = lanes.flatMap(({ values }) => Array.from(values)).filter(Number.isFinite);
   return [Math.min(0, ...known), Math.max(0, ...known)];
@@ -173,8 +173,8 @@ function colourOf({ side, isPast }, palette) {
 }
 
 /**
- * The name of a lane on the left, its range on the right, and the number of the chosen key above its
- * bar.
+ * Return the name of a lane on the left, its range on the right, and the number of the chosen key
+ * above its bar.
  * @param {Step} step
  * @param {Subject} subject
  * @param {number} count of columns
@@ -220,7 +220,7 @@ function writingOf({ lanes, over }, { now: { key } }, count, palette) {
 }
 
 /**
- * The keys that a causal mask hides, named in the lanes that have no bars there.
+ * Return the keys that a causal mask hides, named in the lanes that have no bars there.
  * @param {Step} step
  * @param {Subject} subject
  * @param {number} count of columns
@@ -266,7 +266,7 @@ function cursorOf({ lanes, over }, { now }) {
 }
 
 /**
- * The captured attention of another query.
+ * Return the captured attention of another query.
  * @param {Subject} subject
  * @param {number} index
  */

@@ -61,7 +61,8 @@ const SAME_SCALE = 1e-6;
  */
 
 /**
- * The terms of a head's softmax by the card; those of the models of this project are not on it.
+ * Return the terms of a head's softmax by the card; those of the models of this project are not on
+ * it.
  * @param {Partial<Card>|undefined} card
  * @param {string} path of an attention
  * @param {number} head
@@ -95,7 +96,7 @@ function isForeign(card) {
 const OWN_SITES = { rotary: ['rotated_queries', 'rotated_keys'], alibi: ['bias'] };
 
 /**
- * The sites that a derivation reads.
+ * Return the sites that a derivation reads.
  * @param {string} path of an attention: `decoder.layers.0.self_attention`
  * @param {Partial<Card>} [card]
  * @returns {string[]}
@@ -114,7 +115,7 @@ export function sitesOf(path, card) {
 }
 
 /**
- * The sites of the position, which only some attentions have.
+ * Return the sites of the position, which only some attentions have.
  * @param {string} path
  * @param {Partial<Card>} [card]
  */
@@ -252,7 +253,7 @@ function turnedRows(keys) {
 }
 
 /**
- * The weighted sum of the values.
+ * Return the weighted sum of the values.
  * @param {Matrix} values
  * @param {Float64Array} weights
  */
@@ -275,7 +276,7 @@ export function lengthOf(vector) {
 }
 
 /**
- * The largest differences between the derivation and the captured tensors.
+ * Return the largest differences between the derivation and the captured tensors.
  * @param {Derivation} derivation
  * @param {Trace} trace
  * @param {string} path
@@ -305,7 +306,7 @@ function furthest(a, b) {
 }
 
 /**
- * The output of a head relative to that of the whole attention.
+ * Return the output of a head relative to that of the whole attention.
  * @param {Trace} trace with the analysis `head_outputs`
  * @param {string} path
  * @param {number} query
@@ -324,7 +325,7 @@ export function shareOf({ tensors, analyses }, path, query) {
 }
 
 /**
- * The reason that a query does not see a key.
+ * Return the reason that a query does not see a key.
  * @param {Pick<Derivation, 'query'|'terms'>} derivation
  * @param {number} key
  */

@@ -21,7 +21,7 @@ const weight = (value) => number(value > 0 && value < 1e-4 ? written(value, 4) :
 const result = (term) => ({ ...term, role: 'result' });
 /** @param {string} index */
 const sum = (index) => under(op('∑'), name(index));
-/** A number with a preceding sign. @param {number} value */
+/** Return a number with a preceding sign. @param {number} value */
 const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
 
 /** @param {Derivation} derivation @returns {Term[]} */
@@ -51,7 +51,7 @@ export function productFormula({ products, row: { products: all }, key }) {
   ];
 }
 
-/** The first terms of a sum, as many as fit on a line. @param {Float64Array} products */
+/** Return the first terms of a sum, as many as fit on a line. @param {Float64Array} products */
 function firstTerms(products) {
   const [first, second, ...others] = products;
   return [
@@ -112,7 +112,7 @@ export function scoreFormula(derivation) {
 }
 
 /**
- * The product with its scale, in letters and in numbers.
+ * Return the product with its scale, in letters and in numbers.
  * @param {Derivation} derivation
  * @param {boolean} isTempered whether the temperature divides it, too
  * @returns {[Term, Term]}

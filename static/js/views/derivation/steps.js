@@ -82,7 +82,7 @@ function turn(subject) {
 }
 
 /**
- * The rotation of a model with its own angles, as it was captured.
+ * Return the rotation of a model with its own angles, as it was captured.
  * @param {Subject} subject
  * @returns {Step}
  */
@@ -346,7 +346,7 @@ function output({ now, pass, path, head }) {
 const LEAST_TERM = 1e-3;
 
 /**
- * The captured number of the cell, and its difference to the derived one.
+ * Return the captured number of the cell, and its difference to the derived one.
  * @param {Subject} subject
  * @param {'score'|'weight'} name
  */

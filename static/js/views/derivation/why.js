@@ -48,7 +48,7 @@ export const why = {
 };
 
 /**
- * The chosen cell; null if the trace holds no attention there.
+ * Return the chosen cell; null if the trace holds no attention there.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -100,7 +100,7 @@ function requestOf({ card }, { layer, head }, { path }) {
 }
 
 /**
- * The edits of the switches, limited to this attention of this layer.
+ * Return the edits of the switches, limited to this attention of this layer.
  * @param {ViewState} state
  * @param {Place} place
  */
@@ -124,8 +124,8 @@ function subjectOf(trace, state) {
 }
 
 /**
- * The subject of all steps. Until the edited pass arrives, its row is derived from the queries and
- * keys of the plain pass, which the edit does not change.
+ * Return the subject of all steps. Until the edited pass arrives, its row is derived from the
+ * queries and keys of the plain pass, which the edit does not change.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Subject|null}
@@ -156,7 +156,7 @@ function workedOut(trace, state) {
 }
 
 /**
- * The difference between the derivation and the model's numbers.
+ * Return the difference between the derivation and the model's numbers.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -220,7 +220,7 @@ function unscaledFlag(state) {
   };
 }
 
-/** The notice of a missing answer. @param {ViewState} state */
+/** Return the notice of a missing answer. @param {ViewState} state */
 function refusal({ answers }) {
   return [answers?.plain, answers?.changed].find((answer) => answer?.problem);
 }
@@ -330,7 +330,7 @@ function allKeysFigure(subject, state) {
 }
 
 /**
- * The sum of each row and its weight, to the right of the map.
+ * Return the sum of each row and its weight, to the right of the map.
  * @param {Subject} subject
  * @param {Frame} state
  * @returns {Mark<any>}

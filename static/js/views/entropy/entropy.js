@@ -136,7 +136,7 @@ function figure(trace, state) {
 }
 
 /**
- * Bars of the means, on the side of the map where its tokens are named.
+ * Draw bars of the means, on the side of the map where its tokens are named.
  * @param {number[]} means
  * @param {number} most
  * @param {ViewState} state
@@ -159,7 +159,7 @@ function meansPane(means, most, { palette, width }) {
   };
 }
 
-/** The entropies of a layer as shares of the most that there can be. @param {Spread} spread @param {number} row @param {number} most */
+/** Return the entropies of a layer as shares of the most that there can be. @param {Spread} spread @param {number} row @param {number} most */
 function shareOf({ bits }, row, most) {
   return rowOf(bits, row).map((value) => value / most);
 }

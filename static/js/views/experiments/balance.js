@@ -143,7 +143,7 @@ function loadMap({ arrays: { load }, at, total }, run, size) {
 const N_FRAMES = 40;
 
 /**
- * The steps of all frames that a run will have, so that a map keeps its width while it grows.
+ * Return the steps of all frames that a run will have, so that a map keeps its width while it grows.
  * @param {number} total
  */
 function framesOf(total) {

@@ -75,7 +75,7 @@ function rowsOf(arrays, name) {
   return arrays[name].data.map(numbersIn);
 }
 
-/** The chosen cell, or the largest weight of the last query. @param {Result} result */
+/** Return the chosen cell, or the largest weight of the last query. @param {Result} result */
 function pickedIn({ arrays, picked }) {
   const weights = rowsOf(arrays, 'weights');
   const row = Math.min(picked?.row ?? weights.length - 1, weights.length - 1);
@@ -171,7 +171,7 @@ function weightsMap(result, size) {
 }
 
 /**
- * Every table of numbers, in the order of the computation.
+ * Return every table of numbers, in the order of the computation.
  * @param {Result} result
  * @returns {Table[]}
  */

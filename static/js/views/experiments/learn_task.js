@@ -150,7 +150,7 @@ function accuracyChart(result, size) {
 }
 
 /**
- * The curve of the second network, if one is trained for comparison.
+ * Return the curve of the second network, if one is trained for comparison.
  * @param {Result['beside']} beside
  * @param {Result['arrays'][string]|undefined} array
  * @param {Size} size
@@ -252,7 +252,7 @@ const ROOM_FOR_TOKEN = 9;
 const EDGES = 38;
 
 /**
- * The attention of every head, a tile each, in one drawing.
+ * Return the attention of every head, a tile each, in one drawing.
  * @param {Arrays} arrays
  * @param {number} at
  * @param {string} name of the run, if there are two

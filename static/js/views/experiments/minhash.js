@@ -92,7 +92,7 @@ function pictures({ arrays }) {
 const CELLS_IN_A_ROW = 24;
 
 /**
- * Every shingle as a cell: those of only the first text, of both, of only the second.
+ * Draw every shingle as a cell: those of only the first text, of both, of only the second.
  * @param {Arrays} arrays
  * @param {Size} size
  */

@@ -148,7 +148,8 @@ function pictures({ arrays, values }) {
 }
 
 /**
- * From 10⁻¹² at the least, so that one curve that vanishes does not press the others together.
+ * Return the range of values, from 10⁻¹² at the least, so that one curve that vanishes does not
+ * press the others together.
  * @param {Arrays} arrays
  * @returns {[number, number]}
  */

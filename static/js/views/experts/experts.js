@@ -131,7 +131,7 @@ function controls(trace, state) {
 }
 
 /**
- * One panel for each layer that routes; a dense model has one, with a notice.
+ * Return one panel for each layer that routes; a dense model has one, with a notice.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -149,7 +149,7 @@ function panels(trace, state) {
 }
 
 /**
- * The layer that is looked at, and then the others in order.
+ * Return the layer that is looked at, and then the others in order.
  * @param {Stage[]} stages
  * @param {number} chosen
  */
@@ -290,7 +290,7 @@ function choicesOf(stages, nTokens) {
   });
 }
 
-/** The expert of every choice, in the colour of its weight. @param {Scene} scene @param {Choices[]} choices */
+/** Return the expert of every choice, in the colour of its weight. @param {Scene} scene @param {Choices[]} choices */
 function cellsOf({ tokens, nameOf, choose }, choices) {
   const chosen = matrixFrom(choices.map(({ shares }) => shares.map(({ expert }) => expert)));
   /** @param {{row: number, column: number}} of */

@@ -145,7 +145,7 @@ function sentence({ stages, tokens, query, nameOf }, value, row, column) {
 }
 
 /**
- * The largest source and the largest target of a node.
+ * Return the largest source and the largest target of a node.
  * @param {Stage[]} stages
  * @param {number} row
  * @param {number} column
@@ -249,7 +249,7 @@ function linksOfOthers(stages, query, find) {
 }
 
 /**
- * The load of the first layer without the chosen token.
+ * Return the load of the first layer without the chosen token.
  * @param {Routing} routing
  * @param {number} query
  */

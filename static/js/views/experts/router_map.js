@@ -99,7 +99,7 @@ function bits(entropy) {
 }
 
 /**
- * The probabilities, with the weight in each chosen cell, or a dot if there is no room.
+ * Return the probabilities, with the weight in each chosen cell, or a dot if there is no room.
  * @param {Scene} scene
  * @param {Stage} stage
  * @param {boolean} narrow
@@ -154,7 +154,7 @@ function sentenceOf({ tokens, query, stage, nameOf }, routing) {
 }
 
 /**
- * The load of each expert; a line marks an even one.
+ * Return the load of each expert; a line marks an even one.
  * @param {Routing} routing
  * @param {Frame} state
  * @param {boolean} narrow
@@ -193,7 +193,7 @@ function loadPane({ load }, { palette }, narrow) {
 }
 
 /**
- * The router’s entropy, token by token; a line marks that of the uniform distribution.
+ * Return the router’s entropy, token by token; a line marks that of the uniform distribution.
  * @param {Routing} routing
  * @param {Frame} state
  * @param {boolean} narrow

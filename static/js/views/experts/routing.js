@@ -116,7 +116,7 @@ export function stagesOf({ tensors }, stack) {
 }
 
 /**
- * The experts of a token in a layer, the largest weight first.
+ * Return the experts of a token in a layer, the largest weight first.
  * @param {Routing} routing
  * @param {number} token
  * @returns {Share[]}
@@ -129,7 +129,8 @@ export function choicesAt({ choices, topK }, token) {
 }
 
 /**
- * The total weight of each expert over all tokens; those of a layer sum to the number of tokens.
+ * Return the total weight of each expert over all tokens; those of a layer sum to the number of
+ * tokens.
  * @param {Routing} routing
  * @returns {Float64Array} by expert
  */
@@ -141,7 +142,7 @@ export function weightByExpert({ weights }) {
 }
 
 /**
- * The flow from each expert of one layer to each of another: Σ over tokens of weight · weight.
+ * Return the flow from each expert of one layer to each of another: Σ over tokens of weight · weight.
  * Since the weights of a token sum to 1, the inflow and outflow of an expert equal its total
  * weight.
  * @param {Routing} from
@@ -164,8 +165,8 @@ export function flowBetween(from, to, counts) {
 }
 
 /**
- * The overlap of each token's path with that of one token: the mean over layers of Σ min(weight,
- * weight).
+ * Return the overlap of each token's path with that of one token: the mean over layers of Σ
+ * min(weight, weight).
  * @param {Stage[]} stages
  * @param {number} token
  * @returns {Float64Array} by token, 1 for the same way
@@ -191,7 +192,7 @@ export function pathOverlap(stages, token) {
 }
 
 /**
- * The open expert: the chosen one, or the one with the largest weight for the chosen token.
+ * Return the open expert: the chosen one, or the one with the largest weight for the chosen token.
  * @param {Record<string, any>} state
  * @param {Stage} stage
  * @param {number} query
@@ -203,7 +204,7 @@ export function expertOf({ experts_expert: chosen = null }, { routing }, query) 
 }
 
 /**
- * The weight of an expert for each token.
+ * Return the weight of an expert for each token.
  * @param {Routing} routing
  * @param {number} expert
  */
@@ -242,7 +243,7 @@ export function pathInWords(tokens, token, stages) {
 }
 
 /**
- * The probability of an expert for the tip, with its weight if it was chosen.
+ * Return the probability of an expert for the tip, with its weight if it was chosen.
  * @param {number} probability
  * @param {number|undefined} weight
  */

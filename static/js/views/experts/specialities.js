@@ -118,12 +118,12 @@ function kindsChart(trace, scene, { parts, columns }, state) {
   );
 }
 
-/** The call that returns the card with these numbers. @param {Trace} trace */
+/** Return the call that returns the card with these numbers. @param {Trace} trace */
 function callFor({ model }) {
   return { path: cardPath(model) };
 }
 
-/** The choices of a token, for the sentence. @param {Scene} scene */
+/** Return the choices of a token, for the sentence. @param {Scene} scene */
 function sentenceOf({ side, tokens, query, stage, nameOf }) {
   /** @param {number} token */
   const readout = (token) => choicesInWords(tokens, token, stage.routing, nameOf(stage.layer));
@@ -174,7 +174,7 @@ function helpFor({ text, tokens, least_count: least }) {
 }
 
 /**
- * One tick marks the share that the expert would take by chance.
+ * Draw the share that the expert takes; a tick marks the share by chance.
  * @param {Trace} trace
  * @param {Scene} scene
  * @param {{listed: ListedToken[], chance: number}} of
@@ -245,7 +245,7 @@ function numberOf({ share, count }) {
 }
 
 /**
- * The occurrence after the chosen one, or the first.
+ * Return the occurrence after the chosen one, or the first.
  * @param {Scene} scene
  * @param {number[]} places
  */
@@ -286,7 +286,7 @@ function tokenSharesOf({ card }, stack, layer) {
 }
 
 /**
- * The kinds of token in the card, in its order.
+ * Return the kinds of token in the card, in its order.
  * @param {Trace} trace
  * @returns {string[]}
  */
@@ -300,7 +300,7 @@ function kindInWords(kind) {
 }
 
 /**
- * The occurrences of a token in a text, and how many of them go to an expert.
+ * Return the occurrences of a token in a text, and how many of them go to an expert.
  * @param {Token[]} tokens
  * @param {string} text
  * @param {Routing} routing

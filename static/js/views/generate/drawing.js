@@ -27,7 +27,7 @@ import { routeInWords, routeNumber } from '../experts/routing.js';
 const EXPERT = { height: 30, least: 20, most: 56, around: 72 };
 
 /**
- * The router's probability of every expert, layer by layer; chosen experts carry their weights.
+ * Draw the router's probability of every expert, layer by layer; chosen experts carry their weights.
  * @param {Frame} state
  * @param {{reader: string, step: Step, routed: NonNullable<Step['experts']>, call: Call}} of `reader`: the token that is routed
  */
@@ -186,7 +186,7 @@ export function sliders(view, state) {
 const namesOf = (view) => [`${view}_temperature`, `${view}_top_k`, `${view}_top_p`];
 
 /**
- * The request for the probabilities of being sampled; none if they are the model’s own.
+ * Return the request for the probabilities of being sampled; none if they are the model’s own.
  * @param {Of} view
  * @param {ViewState} state
  * @returns {Record<string, Ask>}
@@ -204,8 +204,8 @@ export function isNaturalIn(view, state) {
 }
 
 /**
- * The guesses with their probability of being sampled, if it is known: until the next one arrives,
- * that of the last settings.
+ * Return the guesses with their probability of being sampled, if it is known: until the next one
+ * arrives, that of the last settings.
  * @param {Guess[]} guesses of one row, the likeliest first
  * @param {number} row
  * @param {Of} view

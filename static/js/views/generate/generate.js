@@ -138,7 +138,7 @@ function notRead({ generate_path: path }, isReading) {
 }
 
 /**
- * The API call that reproduces this step.
+ * Return the API call that reproduces this step.
  * @param {Subject} subject
  * @param {Record<string, unknown>} [more]
  * @returns {Call}
@@ -180,7 +180,7 @@ function choices(subject) {
 }
 
 /**
- * The finished steps of a calculation, each right or wrong; nothing for other texts.
+ * Return the finished steps of a calculation, each right or wrong; nothing for other texts.
  * @param {Token[]} tokens
  * @returns {string[][]}
  */
@@ -282,7 +282,7 @@ function candidateBars(subject, bars, natural) {
 }
 
 /**
- * The token of the row, if it is part of the sentence.
+ * Return the token of the row, if it is part of the sentence.
  * @param {Trace} trace
  * @param {Step} step
  */
@@ -291,7 +291,7 @@ function queryIn({ tokens }, { position }) {
 }
 
 /**
- * The attention row of the preceding token: one head over all tokens so far.
+ * Return the attention row of the preceding token: one head over all tokens so far.
  * @param {Subject} subject
  * @returns {Figure}
  */
@@ -350,7 +350,7 @@ function row(subject) {
 }
 
 /**
- * The routing, in each layer, of the token that predicted this one.
+ * Return the routing, in each layer, of the token that predicted this one.
  * @param {Subject} subject
  * @returns {Figure}
  */

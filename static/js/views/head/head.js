@@ -295,7 +295,7 @@ const CIRCUITS = {
 };
 
 /**
- * The request for the circuits of a head, if the model has them.
+ * Return the request for the circuits of a head, if the model has them.
  * @param {Trace} trace
  * @param {{head: number}} state
  * @returns {Record<string, Ask>}
@@ -309,7 +309,7 @@ function requestOf(head) {
   return { capture: [], analyses: [ANALYSIS], heads: [head] };
 }
 
-/** The reason for which a model has no circuits. @param {Card|undefined} card */
+/** Return the reason for which a model has no circuits. @param {Card|undefined} card */
 function refusalOf(card) {
   if (!card || card.analyses.includes(ANALYSIS)) return '';
   if (card.norm_place === 'post')
@@ -320,7 +320,7 @@ function refusalOf(card) {
 }
 
 /**
- * The source token: the chosen one, or the one that the chosen row attends to most.
+ * Return the source token: the chosen one, or the one that the chosen row attends to most.
  * @param {Trace} trace
  * @param {Place} place
  * @param {ViewState} state

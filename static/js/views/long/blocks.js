@@ -67,7 +67,7 @@ export function stepsOf(scores, size) {
 }
 
 /**
- * The row's context, Σ w·v, corrected at every block like the sum.
+ * Return the row's context, Σ w·v, corrected at every block like the sum.
  * @param {ArrayLike<number>} scores
  * @param {Step[]} steps
  * @param {ArrayLike<number>} values (key, dimension)
@@ -88,8 +88,8 @@ export function outputOf(scores, steps, values, width) {
 }
 
 /**
- * The bytes of the scores of a layer, whole and in blocks of one head: a block of scores, and for
- * each of its queries the maximum, the sum and the output.
+ * Return the bytes of the scores of a layer, whole and in blocks of one head: a block of scores,
+ * and for each of its queries the maximum, the sum and the output.
  * @param {{queries: number, keys: number}} size
  * @param {number} heads
  * @param {number} block
@@ -109,7 +109,7 @@ export function blockFor({ rows, columns }) {
 }
 
 /**
- * The weight of a row that goes to no key, of a model with attention sinks.
+ * Return the weight of a row that goes to no key, of a model with attention sinks.
  * @param {NamedArray} weights
  */
 function sinkOf({ data, scale }) {
@@ -242,7 +242,7 @@ function keysIn({ first, last }) {
 }
 
 /**
- * The numbers of each block, over its whole column.
+ * Return the numbers of each block, over its whole column.
  * @param {Step[]} steps
  * @param {number} size of a block
  * @param {number} query
@@ -279,8 +279,8 @@ const SQUARE = { least: 120, most: 300, row: 18 };
 const WIDEST = 960;
 
 /**
- * The squares of the matrix in the order in which they are visited; below, the row after each block,
- * and the memory of the scores.
+ * Return the squares of the matrix in the order in which they are visited; below, the row after
+ * each block, and the memory of the scores.
  * @param {Step[]} steps
  * @param {Subject} subject
  * @param {number} size of a block
@@ -334,18 +334,18 @@ function drawn(steps, { attention, query, texts, state }, size, memory) {
   );
 }
 
-/** On a phone the explanation of a title is left out. @param {string} title @param {boolean} narrow */
+/** Return the title; on a phone its explanation is left out. @param {string} title @param {boolean} narrow */
 function titleFor(title, narrow) {
   return narrow ? title.replace(/[:;(].*$/, '') : title;
 }
 
-/** The first token of each block. @param {number} count of blocks @param {number} size */
+/** Return the first token of each block. @param {number} count of blocks @param {number} size */
 function firstsOf(count, size) {
   return Array.from({ length: count }, (_, at) => grouped(at * size));
 }
 
 /**
- * The maximum, the sum and their logarithm after each block.
+ * Return the maximum, the sum and their logarithm after each block.
  * @param {Step[]} steps
  * @param {number} size of a block
  * @param {ViewState} state
@@ -418,7 +418,7 @@ function memoryPane({ whole, blocks }, { palette, width }) {
 }
 
 /**
- * The number of each block: one row of blocks of queries after another, only those before the
+ * Return the number of each block: one row of blocks of queries after another, only those before the
  * diagonal if later keys are hidden.
  * @param {number} rows
  * @param {number} columns

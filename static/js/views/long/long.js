@@ -54,7 +54,7 @@ export const long = {
 };
 
 /**
- * The map of the text, the tile of a part of it, and the numbers of the rows.
+ * Return the map of the text, the tile of a part of it, and the numbers of the rows.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Record<string, Ask>}
@@ -74,8 +74,8 @@ function asks(trace, state) {
 }
 
 /**
- * The numbers of every row, of all layers at once if one answer holds them: each answer takes a pass.
- * The row that is asked for besides lets the text be long.
+ * Return the numbers of every row, of all layers at once if one answer holds them: each answer
+ * takes a pass. The row that is asked for besides lets the text be long.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Ask}
@@ -100,7 +100,8 @@ function rowsAsk(trace, state) {
 }
 
 /**
- * The row that is computed block by block: the chosen token's, the marked cell's, or the last one.
+ * Return the row that is computed block by block: the chosen token's, the marked cell's, or the
+ * last one.
  * @param {Trace} trace
  * @param {ViewState} state
  */

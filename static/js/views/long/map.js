@@ -142,7 +142,7 @@ function stripsFor({ trace, state, attention, shown: { rows } }) {
 /** @typedef {{down: number|null, across: number|null}} Edges in cells; null: not in sight */
 
 /**
- * The end of the positions of the training.
+ * Return the end of the positions of the training.
  * @param {Shown} shown
  * @param {number} trained
  * @returns {Edges}
@@ -247,7 +247,7 @@ function rounded(from, to, count) {
 }
 
 /**
- * The cell of a query and a key, or the bin that holds it.
+ * Return the cell of a query and a key, or the bin that holds it.
  * @param {number[]} written
  * @param {Part[]} rows
  * @param {Part[]} columns
@@ -334,7 +334,10 @@ const STATISTICS = [
   },
 ];
 
-/** Between two texts there is no distance. @param {string} attention its path */
+/**
+ * Return the statistics of rows. Between two texts there is no distance.
+ * @param {string} attention its path
+ */
 export function statisticsOf(attention) {
   return STATISTICS.filter(
     ({ id }) => id !== 'mean_distance' || !attention.endsWith('cross_attention'),
@@ -342,7 +345,7 @@ export function statisticsOf(attention) {
 }
 
 /**
- * The statistics of one head, by bins of queries.
+ * Return the statistics of one head, by bins of queries.
  * @param {Record<string, NamedArray>|undefined} tensors absent: not known yet
  * @param {string} attention its path
  * @param {number} head
@@ -358,7 +361,7 @@ export function stripsOf(tensors, attention, head, rows) {
 }
 
 /**
- * The loss of the token after each query, by bins of queries; the last token predicts none.
+ * Return the loss of the token after each query, by bins of queries; the last token predicts none.
  * @param {NamedArray|undefined} following the probabilities that these tokens had
  * @param {Part[]} rows
  * @returns {Strip}

@@ -33,7 +33,7 @@ const PLACES = [
 ];
 
 /**
- * The attentions of a model, of which a translator has three.
+ * Return the attentions of a model, of which a translator has three.
  * @param {Trace} trace
  * @returns {LongPlace[]} the one that is shown first, first
  */
@@ -55,7 +55,7 @@ export function placeIn(trace, { where }) {
 }
 
 /**
- * The trace with the whole maps: the page's own, if its text is too long for any other view.
+ * Return the trace with the whole maps: the page's own, if its text is too long for any other view.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Trace|undefined}
@@ -65,7 +65,7 @@ export function overviewOf(trace, state) {
 }
 
 /**
- * The path of an attention.
+ * Return the path of an attention.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -104,7 +104,7 @@ export function regionIn(trace, state) {
 }
 
 /**
- * The region for which a tile is asked; null: it is part of the whole map, or no finer.
+ * Return the region for which a tile is asked; null: it is part of the whole map, or no finer.
  * @param {Trace} overview
  * @param {ViewState} state
  * @returns {Region|null}
@@ -146,7 +146,7 @@ function mapOf(tensors, prefix, pool) {
 }
 
 /**
- * The part of the whole map that a region covers, in whole bins.
+ * Return the part of the whole map that a region covers, in whole bins.
  * @param {Trace} overview
  * @param {ViewState} state
  * @param {Region} wanted
@@ -216,7 +216,7 @@ function withoutFuture(shown, attention) {
 }
 
 /**
- * The whole maps of all heads of a place, layer by layer.
+ * Return the whole maps of all heads of a place, layer by layer.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {{layers: import('../../ui/map_heads.js').MapLayer[], name: string}|null} null: not there yet
@@ -281,7 +281,7 @@ function isTile({ queries, keys }) {
 }
 
 /**
- * The region widened to whole bins of the whole map.
+ * Return the region widened to whole bins of the whole map.
  * @param {Region} region
  * @param {Size} size
  * @param {number} bins of the whole map a side, at most
@@ -297,7 +297,7 @@ function snapped({ queries, keys }, size, bins) {
 }
 
 /**
- * The region that a link names; the whole map if it names none in this text.
+ * Return the region that a link names; the whole map if it names none in this text.
  * @param {number[]} written first and last of queries and of keys
  * @param {Size} size
  * @returns {Region}
@@ -331,7 +331,7 @@ function within(from, length, count) {
 }
 
 /**
- * The region with its sides multiplied, about a place that stays where it is seen.
+ * Return the region with its sides multiplied, about a place that stays where it is seen.
  * @param {Region} region
  * @param {number} factor under 1: closer
  * @param {Size} size
@@ -351,7 +351,7 @@ export function zoomed({ queries, keys }, factor, size, about) {
 }
 
 /**
- * The region moved by quarters of its sides; it stops at the ends of the text.
+ * Return the region moved by quarters of its sides; it stops at the ends of the text.
  * @param {Region} region
  * @param {{down?: number, right?: number}} by
  * @param {Size} size
@@ -367,7 +367,7 @@ export function moved({ queries, keys }, { down = 0, right = 0 }, size) {
 }
 
 /**
- * The region that a key leads to.
+ * Return the region that a key leads to.
  * @param {string} key `+`, `-`, `0`, `Shift+ArrowUp`
  * @param {Region} region
  * @param {Size} size
@@ -389,7 +389,7 @@ export function regionAfter(key, region, size, about) {
 }
 
 /**
- * The tokens of each bin of a part.
+ * Return the tokens of each bin of a part.
  * @param {Part} part
  * @param {number} [width] tokens of a bin
  * @returns {Part[]}
@@ -402,7 +402,7 @@ export function binsOf([first, last], width = binWidth(last - first)) {
 }
 
 /**
- * The tokens that a cell of these bins covers.
+ * Return the tokens that a cell of these bins covers.
  * @param {{down: number, across: number}} width tokens of a bin
  * @param {'mean'|'max'} pool
  * @returns {string} `exact`, or `mean of 64 × 64 tokens`

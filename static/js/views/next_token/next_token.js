@@ -168,13 +168,16 @@ function adding(trace, state, { query, tokens, guesses }) {
   };
 }
 
-/** Special tokens and parts of a character cannot be inserted. @param {string} piece */
+/**
+ * Return true if a token can be typed: special tokens and parts of a character cannot.
+ * @param {string} piece
+ */
 function canBeTyped(piece) {
   return bytesInWords(piece) === null && !/^<\/?s>$/.test(piece) && piece !== MASK;
 }
 
 /**
- * A prediction in words.
+ * Return a prediction in words.
  * @param {Subject} subject
  * @param {number} row
  * @param {number|undefined} lastLayer

@@ -19,7 +19,7 @@ import { pairMap, positionBand, positionMap, reachOf, restOf } from './maps.js';
 const ATTENTION = 'layers.0.self_attention';
 
 /**
- * The scheme of a model without an added encoding.
+ * Return the scheme of a model without an added encoding.
  * @param {Trace} trace
  * @returns {'rotary'|'alibi'|'relative'|'none'|''} '' if an encoding is added
  */
@@ -113,7 +113,10 @@ function rotatedQueries(trace, state, subject) {
   });
 }
 
-/** The sites of the queries of layer 0 before and after the rotation. @param {string} stack */
+/**
+ * Return the sites of the queries of layer 0 before and after the rotation.
+ * @param {string} stack
+ */
 export function turnSites(stack) {
   return {
     before: `${stack}.${ATTENTION}.queries`,
@@ -122,7 +125,7 @@ export function turnSites(stack) {
 }
 
 /**
- * The rotation of the pairs and the cosine of each, from the queries before and after.
+ * Return the rotation of the pairs and the cosine of each, from the queries before and after.
  * @param {Trace} trace
  * @param {number} head
  * @param {string} stack
@@ -155,7 +158,7 @@ function turns(trace, state, subject) {
 }
 
 /**
- * The rotation by a model's card. The models of this project turn neighbouring dimensions.
+ * Return the rotation by a model's card. The models of this project turn neighbouring dimensions.
  * @param {Trace} trace
  * @param {NamedArray} [queries] (head, query, d_head)
  * @returns {Rotation|null} null: it is not known
@@ -166,7 +169,7 @@ export function rotationOf({ card }, queries) {
   return { ...pairsOf(queries.shape[2]), factor: 1, base: BASE, scaling: {} };
 }
 
-/** Why no rotation is drawn. @param {Trace} trace */
+/** Return why no rotation is drawn. @param {Trace} trace */
 export function noPairs({ card }) {
   const reason = card?.omitted?.rotation;
   return reason
@@ -194,7 +197,7 @@ function cosinesOfTurns(before, after, { first, second }) {
 }
 
 /**
- * A map of what one head of layer 0 does.
+ * Return a map of what one head of layer 0 does.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
@@ -217,7 +220,7 @@ function mapOf(trace, state, subject, matrix, { title, quantity, ...mapped }) {
 }
 
 /**
- * The bias of a head by ALiBi or by learned distances: the same for every text.
+ * Return the bias of a head by ALiBi or by learned distances: the same for every text.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject

@@ -176,8 +176,8 @@ export function positionMap(trace, state, subject, matrix, mapped) {
 /** @typedef {{name: string, axis: string, reach: number, bar: string, quantity: string, request?: Request, say: (datum: Datum) => string}} Mapped what a map shows; `bar`: the title of the bar of colours */
 
 /**
- * The cosine similarity of every two rows: their dot product over the product of their norms. The
- * similarities of a zero row are 0.
+ * Return the cosine similarity of every two rows: their dot product over the product of their
+ * norms. The similarities of a zero row are 0.
  * @param {Matrix} matrix
  * @returns {Matrix} rows × rows, between −1 and 1
  */
@@ -202,7 +202,7 @@ export function cosineSimilarity({ rows, columns, data }) {
 const known = new WeakMap();
 
 /**
- * The same, cached by matrix: for a long text it takes longer than drawing.
+ * Return the same, cached by matrix: for a long text it takes longer than drawing.
  * @param {Matrix} matrix not modified by the caller
  */
 export function similarityOf(matrix) {
@@ -219,7 +219,7 @@ function dot(data, a, b, columns) {
 }
 
 /**
- * The mean, minimum and maximum similarity at each distance |i − j|.
+ * Return the mean, minimum and maximum similarity at each distance |i − j|.
  * @param {Matrix} cosines square
  * @returns {{mean: Float64Array, least: Float64Array, most: Float64Array}} by distance, from 0 on
  */

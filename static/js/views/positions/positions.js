@@ -131,7 +131,7 @@ function wordingOf(trace, part) {
 }
 
 /**
- * The subject: a stack, its side of the text, and the encoding that was added to it, if any.
+ * Return the subject: a stack, its side of the text, and the encoding that was added to it, if any.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Subject}
@@ -192,8 +192,8 @@ function figure(trace, state) {
 }
 
 /**
- * The request for the rotation of a text, where it depends on the length and the card has that of
- * another one. One position more than a single one shows the speeds.
+ * Return the request for the rotation of a text, where it depends on the length and the card has
+ * that of another one. One position more than a single one shows the speeds.
  * @param {Trace} trace
  * @param {ViewState} state
  * @returns {Record<string, Ask>}
@@ -209,7 +209,7 @@ function lengthAsk(trace, state) {
 const memo = createMemo();
 
 /**
- * The trace with a card that has the rotation for the length of its text.
+ * Return the trace with a card that has the rotation for the length of its text.
  * @param {Trace} trace
  * @param {Pick<Encoding, 'tensors'>} encoding rotary, of the model
  * @returns {Trace}
@@ -321,7 +321,7 @@ function similarity(trace, state, encoding, subject) {
 }
 
 /**
- * If all similarities are high, the scale starts at the tenth below the least.
+ * Return the scale; if all similarities are high, it starts at the tenth below the least.
  * @param {Float64Array} cosines
  * @returns {Pick<Ramp, 'domain'|'isDiverging'>}
  */
@@ -337,7 +337,7 @@ function leastOf(cosines) {
 }
 
 /**
- * The range of the values, and that of the colour scale, which may differ.
+ * Return the range of the values, and that of the colour scale, which may differ.
  * @param {Float64Array} cosines
  * @param {[number, number]} domain
  */

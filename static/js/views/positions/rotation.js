@@ -217,8 +217,8 @@ function circles(state, subject) {
 }
 
 /**
- * The two numbers of a pair before the rotation, computed and captured; and the greatest difference
- * of the last two.
+ * Return the two numbers of a pair before the rotation, computed and captured; and the greatest
+ * difference of the last two.
  * @param {Turn} turn
  * @param {number} pair
  */

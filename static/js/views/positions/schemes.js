@@ -75,7 +75,7 @@ function even(width) {
 }
 
 /**
- * The learned table of this model, of its twin, or of any model.
+ * Return the learned table of this model, of its twin, or of any model.
  * @param {Card} card
  * @param {Card[]} cards
  * @returns {Card|undefined}

@@ -50,7 +50,10 @@ function panels(_, state) {
   return lossesOf(state).length > 0 ? [...twins, LOSSES] : twins;
 }
 
-/** The name of a twin's full card among the answers, which has the figures. @param {string} id */
+/**
+ * Return the name of a twin's full card among the answers, which has the figures.
+ * @param {string} id
+ */
 const cardOf = (id) => `card-${id}`;
 
 /** @param {Trace} _ @param {ViewState} state */
@@ -138,7 +141,7 @@ function noticeInWords(answer, card) {
 }
 
 /**
- * The shared axes of all twins answered so far: distances, and the greatest weight.
+ * Return the shared axes of all twins answered so far: distances, and the greatest weight.
  * @param {ViewState} state
  */
 function sharedAxes(state) {
@@ -193,7 +196,7 @@ function draw(state, { card, curves, first, last, most }) {
 }
 
 /**
- * The weights of a head over the shared axis; NaN at distances that its model lacks.
+ * Return the weights of a head over the shared axis; NaN at distances that its model lacks.
  * @param {Curves} curves
  * @param {number} head
  * @param {number} first
@@ -219,7 +222,7 @@ function placeInWords(distance) {
  */
 
 /**
- * The losses on the full cards of the twins; a card without them is left out.
+ * Return the losses on the full cards of the twins; a card without them is left out.
  * @param {ViewState} state
  * @returns {Losses[]}
  */
@@ -236,7 +239,7 @@ function lossesOf(state) {
   });
 }
 
-/** The name of a twin's positional encoding. @param {Card} card */
+/** Return the name of a twin's positional encoding. @param {Card} card */
 function nameOf({ positional }) {
   return positional === 'alibi' ? 'ALiBi' : capitalised(positional);
 }

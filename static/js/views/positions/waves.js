@@ -68,7 +68,7 @@ function controls(trace, state, subject) {
 }
 
 /**
- * The drawn pairs; one choice for waves and circles.
+ * Return the drawn pairs; one choice for waves and circles.
  * @param {ViewState} state
  * @param {number} pairs
  */
@@ -179,7 +179,7 @@ function numbersOf(tokens) {
 }
 
 /**
- * The wave of a dimension: a sine if it is the first of its pair, else a cosine.
+ * Return the wave of a dimension: a sine if it is the first of its pair, else a cosine.
  * @param {number} dimension
  * @param {Pairs} pairs
  * @returns {(x: number) => number}
@@ -246,7 +246,7 @@ function turns(trace, state, subject) {
 }
 
 /**
- * The ALiBi bias of the last query; other queries have the same line, shifted.
+ * Return the ALiBi bias of the last query; other queries have the same line, shifted.
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Subject} subject
@@ -353,7 +353,7 @@ function powersBelow(count) {
 }
 
 /**
- * The chosen items that exist, or the most informative ones.
+ * Return the chosen items that exist, or the most informative ones.
  * @param {number[]} chosen
  * @param {number} count
  * @returns {number[]} ascending, none twice

@@ -31,7 +31,7 @@ const NORMS = {
 };
 
 /**
- * The norm of the stream after the embedding and after every part of every layer.
+ * Return the norm of the stream after the embedding and after every part of every layer.
  * @param {StreamArrays} arrays
  * @param {'encoder'|'decoder'} stack
  * @param {Card} [card]
@@ -53,7 +53,7 @@ export function streamDepth(arrays, stack, card) {
 }
 
 /**
- * The writes of every part of every layer.
+ * Return the writes of every part of every layer.
  * @param {StreamArrays} arrays
  * @param {'encoder'|'decoder'} stack
  * @param {Card|undefined} card
@@ -70,7 +70,7 @@ export function writtenDepth(arrays, stack, card, quantity) {
 }
 
 /**
- * The inputs of every layer norm, and of the final norm if there is one.
+ * Return the inputs of every layer norm, and of the final norm if there is one.
  * @param {StreamArrays} arrays
  * @param {'encoder'|'decoder'} stack
  * @param {Card|undefined} card

@@ -26,7 +26,7 @@ const REQUEST = { capture: [], analyses: ['logit_lens'] };
 const TITLE = 'Logit lens';
 
 /**
- * The request of the lens; none for a model without one.
+ * Return the request of the lens; none for a model without one.
  * @param {Trace} trace
  * @returns {Record<string, Ask>}
  */
@@ -268,8 +268,8 @@ const LETTER = 6.6;
 const TYPE = 11;
 
 /**
- * The layout of the lens: lines of `perLine` positions. The first row of a line holds the tokens,
- * the others the layers.
+ * Return the layout of the lens: lines of `perLine` positions. The first row of a line holds the
+ * tokens, the others the layers.
  * @param {number} count of positions
  * @param {number} layers
  * @param {number} width pixels

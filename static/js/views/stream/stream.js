@@ -107,7 +107,7 @@ const WORDING = {
 };
 
 /**
- * Wording that depends on the part and on the model.
+ * Return the wording that depends on the part and on the model.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -224,7 +224,7 @@ const SEEN = {
 };
 
 /**
- * The request of the maps and lines; none for a model whose stream is not available.
+ * Return the request of the maps and lines; none for a model whose stream is not available.
  * @param {Trace} trace
  * @returns {Record<string, Ask>}
  */
@@ -293,7 +293,7 @@ function subjectOf(trace, state, arrays) {
 }
 
 /**
- * From 0 to the maximum, or symmetric about 0.
+ * Return a scale from 0 to the maximum, or symmetric about 0.
  * @param {Pick<Quantity, 'isSigned'|'reach'>} quantity
  * @param {Pick<Matrix, 'data'>} matrix
  */

@@ -344,7 +344,7 @@ function alignmentOf(trace) {
 }
 
 /**
- * Words in the order of their indices.
+ * Return words in the order of their indices.
  * @param {Token[]} tokens
  * @param {string|null} text
  * @param {number} count

@@ -60,13 +60,13 @@ const KINDS = {
 const ATTENTIONS = ['self_attention', 'cross_attention'];
 const NEGLIGIBLE = 1e-4;
 
-/** The difference that the parts sum to, in logits. @param {Attribution} attribution */
+/** Return the difference that the parts sum to, in logits. @param {Attribution} attribution */
 export function differenceOf({ logits }) {
   return logits.data[0] - logits.data[1];
 }
 
 /**
- * All parts in the order of the model; they sum to the difference.
+ * Return all parts in the order of the model; they sum to the difference.
  * @param {Attribution} attribution
  * @param {Card} [card]
  * @returns {Part[]}
@@ -98,7 +98,7 @@ function kindOf(kind, layer, card) {
 }
 
 /**
- * The heads that contribute most, for or against; the others together.
+ * Return the heads that contribute most, for or against; the others together.
  * @param {Attribution} attribution
  * @returns {Part[]}
  */
@@ -123,7 +123,7 @@ export function headsOf(attribution) {
 }
 
 /**
- * The experts that contribute most; the others together. Empty if the model has none.
+ * Return the experts that contribute most; the others together. Empty if the model has none.
  * @param {Attribution} attribution
  * @returns {Part[]}
  */
@@ -139,7 +139,7 @@ export function expertsOf(attribution) {
 }
 
 /**
- * The source tokens, through all heads; the rest is what does not pass through attention.
+ * Return the source tokens, through all heads; the rest is what does not pass through attention.
  * @param {Attribution} attribution
  * @param {Token[]} tokens that self-attention reads
  * @param {Token[]} sources that cross-attention reads
@@ -206,7 +206,7 @@ function keySums({ shape, data }) {
 }
 
 /**
- * The parts that are largest in size, largest first, and the sum of all others.
+ * Return the parts that are largest in size, largest first, and the sum of all others.
  * @param {Part[]} parts
  * @param {number} most
  * @param {string} noun
@@ -222,7 +222,7 @@ function largest(parts, most, noun) {
 }
 
 /**
- * The largest part for the token and the largest against it. The bias of the last norm, the
+ * Return the largest part for the token and the largest against it. The bias of the last norm, the
  * remainder and the sum of several others do not count as parts.
  * @param {Part[]} parts
  * @returns {{most: Part|undefined, least: Part|undefined}} undefined: no part has that sign
@@ -239,7 +239,7 @@ export function extremesOf(parts) {
 }
 
 /**
- * The source tokens that contribute most, for or against.
+ * Return the source tokens that contribute most, for or against.
  * @param {Part[]} rows as `sourcesOf` returns them
  * @param {number} most
  * @returns {Part[]} largest in size first
@@ -255,8 +255,8 @@ export function strongestSources(rows, most) {
 /** @typedef {{reader: HeadAt|null, head: HeadAt|null, token: number|null, difference: number, probability: number}} Edge */
 
 /**
- * The strongest path as bars: by how much the logit difference falls with its last head switched
- * off, and without each edge before it.
+ * Return the strongest path as bars: by how much the logit difference falls with its last head
+ * switched off, and without each edge before it.
  * @param {{edges: Edge[], difference: number, probability: number}} path
  * @param {Token[]} tokens that the decoder, or the only stack, reads
  * @param {Token[]} sources
@@ -295,7 +295,7 @@ export function pathParts(path, tokens, sources) {
 }
 
 /**
- * The stops of the strongest path on the map, from the text to the prediction.
+ * Return the stops of the strongest path on the map, from the text to the prediction.
  * @param {{edges: Edge[]}} path
  * @returns {string[][]} ids of parts of the map; a layer replaces a head that is not drawn
  */
@@ -329,7 +329,7 @@ function shortName({ path, head }) {
 }
 
 /**
- * The saliency of each token, source and target apart.
+ * Return the saliency of each token, source and target apart.
  * @param {Record<string, NamedArray>} saliency
  * @param {'gradient_times_input'|'erasure'} kind
  * @param {Token[]} tokens

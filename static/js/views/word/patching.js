@@ -36,7 +36,7 @@ const SMALL_CHANGE = 0.5;
 const COARSE_CHANGE = 1e-2;
 
 /**
- * The change that is shared out, and the places whose stream carries most of it.
+ * Return the change that is shared out, and the places whose stream carries most of it.
  * @param {Trace} trace
  * @param {Attribution} patching
  * @returns {string[]}
@@ -100,7 +100,7 @@ export function patchingFigure(trace, state, patching) {
 }
 
 /**
- * A map of shares, layers by positions or by heads.
+ * Draw a map of shares, layers by positions or by heads.
  * @param {NamedArray} array
  * @param {Token[]} columns
  * @param {Frame} state
@@ -165,7 +165,7 @@ function sharesFigure(array, columns, state, { side, title, request, where, chan
 }
 
 /**
- * A share of the change in tens of percent if rounding reaches the next digit.
+ * Return a share of the change in tens of percent if rounding reaches the next digit.
  * @param {number} share
  * @param {number} change that is shared out
  * @returns {string} `97 %`, `−12 %`

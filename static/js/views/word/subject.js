@@ -41,7 +41,8 @@ const ANALYSES = {
 const PATCHED = ['residual', 'attention', 'heads'];
 
 /**
- * The prediction that is explained: its position, and the two tokens that were chosen, or null.
+ * Return the prediction that is explained: its position, and the two tokens that were chosen, or
+ * null.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -91,7 +92,7 @@ export function isLacking({ text }, state) {
 }
 
 /**
- * The reason for which the model has no attribution.
+ * Return the reason for which the model has no attribution.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -108,7 +109,7 @@ export function attributionIn(state) {
 }
 
 /**
- * The likeliest tokens at the position, and the one that came.
+ * Return the likeliest tokens at the position, and the one that came.
  * @param {Trace} trace
  * @param {number} position
  * @param {number} [most]
@@ -133,7 +134,7 @@ function guessesAt(trace, position, most = CHOICES) {
 }
 
 /**
- * The probabilities of the two tokens: of the listed ones as listed; that of an unlisted token
+ * Return the probabilities of the two tokens: of the listed ones as listed; that of an unlisted token
  * follows from the other's, because the odds of two tokens are e to the difference of their logits.
  * @param {Trace} trace
  * @param {Attribution} attribution
@@ -196,7 +197,7 @@ function secondSentence({ word_text: value }) {
 }
 
 /**
- * The guesses with the tokens of a link that are not among them.
+ * Return the guesses with the tokens of a link that are not among them.
  * @param {{id: number, text: string, probability: number}[]} guesses
  * @param {(number|null)[]} chosen
  * @param {Attribution|null} attribution

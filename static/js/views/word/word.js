@@ -95,7 +95,7 @@ export const word = {
 };
 
 /**
- * The strongest path, on the map.
+ * Return the strongest path, on the map.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -105,7 +105,7 @@ function route(trace, state) {
 }
 
 /**
- * The difference in words, and the parts and tokens that speak most for it and against it.
+ * Return the difference in words, and the parts and tokens that speak most for it and against it.
  * @param {Trace} trace
  * @param {ViewState} state
  */
@@ -132,13 +132,13 @@ function wording(trace, state) {
   };
 }
 
-/** The sentence about a remainder that is too large for rounding. @param {Attribution} attribution */
+/** Return the sentence about a remainder that is too large for rounding. @param {Attribution} attribution */
 function unexplained({ omitted }) {
   return omitted?.remainder ? [`Of the difference, ${omitted.remainder}.`] : [];
 }
 
 /**
- * The strongest path from the text to the prediction, and what its bars say.
+ * Return the strongest path from the text to the prediction, and what its bars say.
  * @param {Trace} trace
  * @param {Attribution} attribution
  */
@@ -156,7 +156,7 @@ function pathInWords(trace, attribution) {
 }
 
 /**
- * The parts for and against the token, and the tokens that the heads moved it from.
+ * Return the parts for and against the token, and the tokens that the heads moved it from.
  * @param {Trace} trace
  * @param {Attribution} attribution
  * @returns {string[]} at most two sentences
@@ -166,7 +166,10 @@ function contributions(trace, attribution) {
   const all = partsOf(attribution, trace.card);
   const [part, head] = [all, headsOf(attribution)].map(extremesOf);
   const bias = all.find(({ label }) => label === NAMES.bias[0]);
-  /** The bias, where its bar is longer than that of any part. @param {Part|undefined} largest */
+  /**
+   * Return the bias, where its bar is longer than that of any part.
+   * @param {Part|undefined} largest
+   */
   const apart = (largest, sign = 1) =>
     bias && bias.value * sign > (largest?.value ?? 0) * sign
       ? `${largest ? 'apart from ' : ''}${sized(bias)}`
@@ -202,7 +205,7 @@ function sized({ name, value }) {
   return `${name} (${withSign(value)})`;
 }
 
-/** The names of the two tokens. @param {Attribution} attribution */
+/** Return the names of the two tokens. @param {Attribution} attribution */
 function tokensIn({ token, against }) {
   return [nameOfGuess(token.text), nameOfGuess(against.text)];
 }
@@ -372,7 +375,8 @@ function partBars(trace, state, { attribution, parts, title }) {
 }
 
 /**
- * The tokens to mark: the one that predicts, and the source token of the row if it is of that text.
+ * Return the tokens to mark: the one that predicts, and the source token of the row if it is of
+ * that text.
  * @param {Trace} trace
  * @param {Attribution} attribution
  * @param {Part} part
