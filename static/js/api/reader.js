@@ -1,7 +1,7 @@
 /**
- * The reading of a text: which model and text are requested, and what becomes of it: cancelled by
- * another text, refused, repeated after a failed connection; and the answers to what views request.
- * Knows nothing of the page, which is told of each turn.
+ * The reading of a text: the model and text that are requested, and the answers to what views
+ * request. Another text cancels a request; a failed connection repeats it. It knows nothing of the
+ * page, which is told of each turn.
  */
 
 import { LONG_VIEW } from '../state/store.js';

@@ -1,6 +1,6 @@
 /**
- * An experiment as the API describes it: its parameters with their limits, and its result, which
- * comes in frames; and its link, with the parameters and what is shown of the result.
+ * An experiment as the API describes it: its parameters with their limits, and its result in
+ * frames. Its link holds the parameters and the shown part of the result.
  */
 
 import { capitalised } from './format.js';

@@ -1,6 +1,6 @@
 /**
- * The parts of a text worth a look: the head and the row that the page opens on its own, one
- * sentence on what the chosen row of a head shows, and the parts that heads play in calculations.
+ * The parts of a text worth a look: the head and the row that the page opens by itself, and a
+ * sentence on the chosen row of a head. In calculations, also the roles of heads.
  */
 
 import { percent, byteRangeOf, nameOf } from './format.js';

@@ -1,6 +1,6 @@
 /**
- * The parts of a model as its map shows them: what each does in this pass, in numbers and in words,
- * the view that it opens, and the parts that a view shows.
+ * The parts of a model as its map shows them: the effect of each in this pass, in numbers and
+ * words. Each part opens a view, and a view shows some parts.
  */
 
 import { counted, percent, quoted } from './format.js';

@@ -1,7 +1,7 @@
 /**
- * The grid behind a drawing: its numbers, its link to the sentence, the cursor over its cells, read
- * from the first mark of a chart that has numbers; and what the sentence shows of a cell or a token
- * that is pointed at.
+ * The grid behind a drawing: its numbers, its link to the sentence and the cursor over its cells.
+ * All are read from the first mark of a chart that has numbers. The sentence shows the cell or
+ * token that is pointed at.
  */
 
 import { amount, decimal } from '../data/format.js';

@@ -57,9 +57,9 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
 }
 
 /**
- * Return every view of the text as one file, which opens on the view that is looked at; of a long
- * text the maps, the numbers of their rows and the part that is looked at. The server computes what
- * is not on the screen yet.
+ * Return every view of the text as one file, which opens on the current view. Of a long text it
+ * holds the maps, the numbers of their rows and the current part. The server computes what is not
+ * on the screen yet.
  * @param {Subject} of
  * @returns {Promise<string>} the name and the size of the file
  */

@@ -1,6 +1,6 @@
 /**
- * The side of the Attention view that heads are chosen from: all of them at a glance, how they are
- * coloured and ordered, and where in this text the well-known kinds of head are.
+ * The side of the Attention view that heads are chosen from. It shows all heads at a glance, sets
+ * their colours and order, and lists the well-known kinds of head in this text.
  */
 
 import {

@@ -1,6 +1,6 @@
 /**
  * Pan and zoom by hand: while a map is dragged, pinched or wheeled, a canvas over it shows the
- * numbers that are at hand; the place where the movement ends is requested. Loaded with the first
+ * numbers at hand. The page then requests the place where the movement ends. Loaded with the first
  * map that can be moved.
  */
 

@@ -74,8 +74,8 @@ export function createPictures(description, { onChoose, onRedraw, announce }) {
     element: host,
 
     /**
-     * Draw the pictures in turn, so that the page answers between two of them; those of a run that
-     * goes on are drawn at once, so that all are of one step.
+     * Draw the pictures in turn, so that the page answers between two of them. Those of an unfinished
+     * run are drawn at once, so that all show one step.
      * @param {Picture[]} pictures
      * @param {string} text the experiment and its parameters in words
      * @param {Values} body of the request that gives these numbers

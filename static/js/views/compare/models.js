@@ -1,6 +1,6 @@
 /**
- * The two models of a comparison: the curves of their training runs, the calibration of a reward, and
- * the reward of the text as a reward model rates it, with the share of each token.
+ * The two models of a comparison: the curves of their training runs and the calibration of a
+ * reward. A reward model also rates the text, with the share of each token.
  */
 
 import { modelName } from '../../api/calls.js';

@@ -1,6 +1,6 @@
 /**
  * One head: what it does over many sentences, from the profile on the model's card, next to its
- * label in this text; and from its weights, the tokens that it writes if it attends to a token (OV
+ * label in this text. Its weights tell the tokens that it writes if it attends to a token (OV
  * circuit), and the tokens that a token looks for (QK circuit).
  */
 
