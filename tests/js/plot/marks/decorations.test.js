@@ -2,7 +2,14 @@ import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import { chart } from '../../../../static/js/plot/chart.js';
 import { cell } from '../../../../static/js/plot/marks/mark.js';
-import { path, profile, rect, rule, ruleAt, text } from '../../../../static/js/plot/marks/decorations.js';
+import {
+  path,
+  profile,
+  rect,
+  rule,
+  ruleAt,
+  text,
+} from '../../../../static/js/plot/marks/decorations.js';
 import { band, linear, log, pixels } from '../../../../static/js/plot/scales.js';
 import { PALETTE } from '../../sample.js';
 
