@@ -142,7 +142,7 @@ def test_leaving_the_loop_closes_the_stream(headlight, server):
 
 
 def test_an_experiment_is_described_and_run(headlight):
-    names = [each.id for each in headlight.experiment_runs().experiments]
+    names = [each.id for each in headlight.experiments().experiments]
     assert headlight.experiment_description(names[0]).id == names[0]
     result = headlight.experiment("by_hand", example="animal", keys=np.eye(4)[:, :2])
     assert result.parameters["example"] == "animal"
