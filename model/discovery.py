@@ -1,4 +1,4 @@
-"""The modules of a package in which each file is one of a kind: of edits, or of recipes.
+"""The modules of a package in which each file is one of a kind: of analyses, edits or recipes.
 
 Such a package keeps no list: a file in one of the folders of its ``__path__`` is found by its name.
 """

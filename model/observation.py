@@ -282,9 +282,9 @@ def mean_distance(weights: Tensor, at: Block, to: Block, share: Tensor | None = 
     """
     (start, stop), (first, last) = at, to
     left, right = min(max(start, first), last), max(min(stop, last), first)
-    beside = weights[..., left - first : right - first]
+    within = weights[..., left - first : right - first]
     near = _near(stop - start, left - start, right - start, weights.dtype, weights.device)
-    distances = (beside * near).sum(-1)
+    distances = (within * near).sum(-1)
     offsets = torch.arange(stop - start, device=weights.device, dtype=weights.dtype)
     for begin, end, sign in ((first, left, 1), (right, last, -1)):
         if end > begin:
@@ -292,8 +292,8 @@ def mean_distance(weights: Tensor, at: Block, to: Block, share: Tensor | None = 
             away = torch.arange(
                 start - begin, start - end, -1, device=weights.device, dtype=weights.dtype
             )
-            is_rest = far.shape[-1] + beside.shape[-1] == last - first
-            rest = None if share is None or not is_rest else share - beside.sum(-1)
+            is_rest = far.shape[-1] + within.shape[-1] == last - first
+            rest = None if share is None or not is_rest else share - within.sum(-1)
             total = far.sum(-1) if rest is None else rest
             distances += sign * (far @ away + offsets * total)
     return distances

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -12,6 +10,7 @@ from pydantic import create_model
 
 from headlight import analyses
 from headlight.analyses.analysis import Analysis
+from headlight.model.discovery import import_all
 from headlight.schemas import Answer
 
 
@@ -22,11 +21,7 @@ def _imported() -> Mapping[str, Analysis]:
         ImportError: a module cannot be imported.
         TypeError: an analysis lacks something, or two have the same name.
     """
-    for module in pkgutil.iter_modules(analyses.__path__, f"{analyses.__name__}."):
-        try:
-            import_module(module.name)
-        except Exception as error:
-            raise ImportError(f"{module.name} cannot be imported: {error}") from error
+    import_all(analyses.__name__, analyses.__path__)
     kinds: dict[str, type[Analysis]] = {}
     for kind in _subclasses(Analysis):
         if isabstract(kind) and "id" not in vars(kind):

@@ -274,7 +274,7 @@ const TYPE = 11;
  * @param {number} layers
  * @param {number} width pixels
  */
-export function settingFor(count, layers, width) {
+function settingFor(count, layers, width) {
   const isTight = isNarrow(width);
   const { least, most } = isTight ? CELL.tight : CELL.roomy;
   const room = width - (isTight ? 46 : 84);
