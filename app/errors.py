@@ -22,6 +22,7 @@ from starlette.routing import Match
 
 from headlight.logs import current
 from headlight.schemas import ProblemAnswer
+from headlight.schemas.links import FRAGMENT
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ECHO = 80
@@ -75,6 +76,8 @@ _SENTENCES = {
 _PATTERNS = {
     "^[0-9a-f]{32}$": "the id of a trace: 32 digits of 0 to 9 and a to f",
     r"^\d{1,7}:\d{1,7}$": "two positions, such as 0:512",
+    "^[A-Za-z0-9_-]{22}$": "the id of a link: 22 letters, digits, - and _",
+    FRAGMENT: "the fragment of an address as a browser writes it: ASCII, anything else escaped",
 }
 _OUT_OF_RANGE = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 _NO_NUMBER = ("int_type", "int_from_float", "int_parsing", "float_type", "float_parsing")

@@ -24,6 +24,7 @@ from headlight.concurrency import (
 from headlight.engine import Engine, is_fatal
 from headlight.errors import Problem, server_stopping
 from headlight.experiment_runs import Experiments
+from headlight.links import Links
 from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.served import Served
@@ -188,6 +189,7 @@ class Services:
         self.generator = Generator(self.registry, settings, self.traces.cache.get)
         self.streams = Streams(settings.max_streams)
         self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
+        self.links = Links(settings)
         self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)

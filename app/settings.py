@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+from platformdirs import user_state_path
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -211,6 +212,31 @@ class Settings(BaseSettings):
         refusal="429 too-many-requests",
         ge=0,
     )
+    link_days: int = _limit(
+        30,
+        "days",
+        "How long the server keeps the state of a page under a short link, in a file that workers "
+        "and restarts share; 0: it keeps none, and the page has only its long address.",
+        refusal="404 unknown-link",
+        ge=0,
+        le=3_650,
+    )
+    max_link_bytes: int = _limit(
+        262_144,
+        "bytes",
+        "The state of one link, as an address writes it: a book of 40,000 words fits.",
+        refusal="422 link-too-large",
+        ge=1,
+    )
+    max_links: int = _limit(
+        10_000, "links", "Links that are kept; the oldest is dropped for one more.", ge=1
+    )
+    links_bytes: int = _limit(
+        67_108_864,
+        "bytes",
+        "The states of all links: the oldest are dropped for a new one, which is always kept.",
+        ge=1,
+    )
     shutdown_seconds: int = _limit(
         5,
         "seconds",
@@ -262,6 +288,11 @@ class Settings(BaseSettings):
         description="Folders of single models, separated by commas; a folder's name is the "
         "model's id.",
     )
+    links_dir: Path | None = Field(
+        None,
+        description="Folder of the file that keeps links, with the texts in them. Without it: "
+        "one in the user's state directory.",
+    )
     log_level: LogLevel = Field(
         "warning",
         description="How much is logged: info adds a line for every request. No level logs a "
@@ -295,13 +326,19 @@ class Settings(BaseSettings):
 
     @property
     def max_body_bytes(self) -> int:
-        """The largest request body: two texts as 12-byte escapes or a long one as UTF-8."""
-        return max(24 * self.max_characters, 4 * self.max_long_characters) + 32_768
+        """The largest request body: two texts as 12-byte escapes, a long one as UTF-8, a link."""
+        texts = max(24 * self.max_characters, 4 * self.max_long_characters)
+        return max(texts, 2 * self.max_link_bytes) + 32_768
 
     @property
     def own_models_dir(self) -> Path:
         """The directory that `headlight add` adds models to."""
         return self.models_dir or added_models_dir()
+
+    @property
+    def own_links_dir(self) -> Path:
+        """The folder of the file that keeps links."""
+        return self.links_dir or user_state_path("headlight", appauthor=False) / "links"
 
     def answering_to(self, host: str) -> Self:
         """Return settings that also answer to the name of the address listened on."""

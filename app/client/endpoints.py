@@ -30,8 +30,9 @@ from headlight.client.decode import (
     read_traces,
 )
 from headlight.model.trace import NamedArray
-from headlight.schemas import EVENT_STREAM, JSON, SAFETENSORS, LimitAnswer
+from headlight.schemas import EVENT_STREAM, JSON, SAFETENSORS, SVG, LimitAnswer
 from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
+from headlight.schemas.links import LinkAnswer, LinkStateAnswer
 from headlight.schemas.models import ModelAnswer, ModelsAnswer
 from headlight.schemas.traces import DType, Scheme, TokenAnswer, TokenizeAnswer
 
@@ -55,6 +56,8 @@ _read_model = read_json(ModelAnswer)
 _read_limits = read_json(dict[str, LimitAnswer])
 _read_experiments = read_json(ExperimentsAnswer)
 _read_description = read_json(ExperimentAnswer)
+_read_link = read_json(LinkAnswer)
+_read_link_state = read_json(LinkStateAnswer)
 _read_tokenized = read_json(TokenizeAnswer)
 
 
@@ -364,6 +367,34 @@ def experiment_frames(name: str, /, **parameters: Any) -> Call[ExperimentEvent]:
     )
 
 
+def share(state: str) -> Call[LinkAnswer]:
+    """Keep the state of a page, and return a short link to it.
+
+    Args:
+        state: the fragment of the page's address, without `#`.
+    """
+    return Call(method="POST", path=f"{BASE}/links", read=_read_link, body={"state": state})
+
+
+def link(link_id: str) -> Call[str]:
+    """Return the state of a link.
+
+    Raises:
+        NotFound: it is no longer kept.
+    """
+    return Call(method="GET", path=f"{BASE}/links/{_segment(link_id)}", read=_read_state)
+
+
+def link_qr(link_id: str) -> Call[str]:
+    """Return the QR code of a link as SVG.
+
+    Raises:
+        NotFound: the link is no longer kept.
+    """
+    path = f"{BASE}/links/{_segment(link_id)}/qr.svg"
+    return Call(method="GET", path=path, read=bytes.decode, accept=SVG)
+
+
 def metrics() -> Call[str]:
     """Return the server's metrics, in the text format of Prometheus."""
     return Call(method="GET", path="/metrics", read=bytes.decode, accept="text/plain")
@@ -413,6 +444,10 @@ def _segment(name: str) -> str:
 
 def _read_tokens(content: bytes) -> list[TokenAnswer]:
     return _read_tokenized(content).tokens
+
+
+def _read_state(content: bytes) -> str:
+    return _read_link_state(content).state
 
 
 def _read_arrays(content: bytes) -> dict[str, NamedArray]:

@@ -5,8 +5,18 @@ request and its answer are classes of `headlight.schemas`. A router with POST ro
 `JsonRoute`, and `described(404, 422)` documents errors. `make openapi` renews the document.
 """
 
-from headlight.routes import experiments, generation, health, models, page, positional, traces
+from headlight.routes import (
+    experiments,
+    generation,
+    health,
+    links,
+    models,
+    page,
+    positional,
+    traces,
+)
 
 ROUTERS = tuple(
-    routes.router for routes in (models, traces, positional, generation, experiments, health, page)
+    routes.router
+    for routes in (models, traces, positional, generation, experiments, links, health, page)
 )

@@ -1,6 +1,7 @@
 """The pages: the application, the cards of the models, and the documentation of the API.
 
-The whole view is in the URL's fragment, so no log of this server holds a text.
+The whole view is in the URL's fragment, so no log of this server holds a text; a reader who shares
+a link asks the server to keep it (`headlight.links`).
 """
 
 import re
@@ -16,6 +17,7 @@ from markupsafe import Markup
 from headlight.concurrency import client_left
 from headlight.errors import Problem, described
 from headlight.model.card import flatten, to_markdown
+from headlight.routes.links import state_of
 from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
@@ -56,6 +58,16 @@ async def page(request: Request) -> Response:
     """Return the application."""
     context = {"plotly_url": PLOTLY_URL, "modules": _modules(_ENTRIES), "logo": logo()}
     return _templates.TemplateResponse(request, "index.html", context, headers=_REVALIDATE)
+
+
+@router.get("/s/{link_id}")
+async def shared(link_id: str, request: Request, services: ServicesDep) -> Response:
+    """Return the application at a link; its script asks for the state."""
+    try:
+        await state_of(link_id, request, services)
+    except Problem as problem:
+        return problem_page(request, problem)
+    return await page(request)
 
 
 @router.get("/experiments")

@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema
 
 JSON = "application/json"
 SAFETENSORS = "application/x-safetensors"
+SVG = "image/svg+xml"
 EVENT_STREAM = "text/event-stream"
 LOWER_TRIANGLE = "lower-triangle"
 

@@ -89,11 +89,12 @@ def translator(zoo):
 
 
 @pytest.fixture(scope="session")
-def settings(zoo):
+def settings(zoo, tmp_path_factory):
     """Return settings without a cache, and with long time limits for slow machines."""
     return Settings(
         zoo_dir=zoo,
         models_dir=None,
+        links_dir=tmp_path_factory.mktemp("links"),
         default_model="tiny",
         device="cpu",
         queue_seconds=100,

@@ -4,6 +4,7 @@ import json
 import re
 import threading
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -24,6 +25,8 @@ SHOWN_BY = {
     "experiment_seconds": "routes/test_experiments.py::test_a_run_that_takes_too_long_is_stopped",
     "tile_bytes": "routes/test_long_texts.py::test_queries_and_keys_that_do_not_fit",
     "cache_bytes": "tracing/test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept",
+    "max_links": "test_links.py::test_the_oldest_link_is_dropped",
+    "links_bytes": "test_links.py::test_the_oldest_links_make_room",
     "shutdown_seconds": "middleware/test_errors.py::test_a_request_that_is_cancelled_is_told",
     "body_seconds": "middleware/test_limits.py::test_a_body_that_does_not_arrive",
 }
@@ -136,7 +139,16 @@ def max_edited_tokens(servers):
         return servers.trace(body | {"patching": {"text": "the mat sat on the cat"}})
 
 
+def link_days(servers):
+    client = servers.client_with()
+    link = client.post("/api/v1/links", json={"state": "view=map"}).json()
+    client.app.state.services.links.clock = datetime.fromisoformat(link["expires"]).timestamp
+    return client.get(f"/api/v1/links/{link['id']}")
+
+
 PROBES = {
+    "link_days": link_days,
+    "max_link_bytes": lambda servers: servers.post("links", {"state": "text=a"}, max_link_bytes=5),
     "max_long_characters": lambda servers: servers.trace(
         {"resolution": 4}, max_characters=3, max_long_characters=6
     ),

@@ -6,6 +6,7 @@ to `app/api_examples.json` and `app/openapi.json` instead of compared with them.
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -65,7 +66,11 @@ def only_some_limits(body):
 
 
 TRACE_ID = "{trace_id}"
+LINK_ID = "Zr1lq5hYQbSx0d3nJm7vWw"
+LINK = {"id": LINK_ID, "path": f"/s/{LINK_ID}", "expires": "2027-01-31T12:00:00Z"}
+"""The members of a link that differ in every answer, as the examples have them."""
 TRACE = "/api/v1/trace"
+LINKS = "/api/v1/links"
 HEADS = {"capture": ["decoder.layers.*.self_attention.weights"], "layers": [1], "heads": [0, 3]}
 EXPERIMENTS = "/api/v1/experiments"
 EXPERIMENT = f"{EXPERIMENTS}/{{experiment}}"
@@ -161,6 +166,13 @@ ASKS = [
         shorten=only_some_limits,
         kept="three of the limits",
     ),
+    Ask(
+        "share",
+        LINKS,
+        "A link to a text and a model",
+        body={"state": "text=The+cat&model=stories"},
+    ),
+    Ask("link", f"{LINKS}/{{link_id}}", "The state again", parameters={"link_id": LINK_ID}),
     Ask("healthz", "/healthz", "Alive"),
     Ask("readyz", "/readyz", "Ready"),
 ]
@@ -180,9 +192,10 @@ RUN: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def server():
+def server(tmp_path_factory):
     """Yield the models that ship, behind the application."""
-    with TestClient(create_app(SETTINGS), base_url="http://localhost") as client:
+    settings = SETTINGS.model_copy(update={"links_dir": tmp_path_factory.mktemp("links")})
+    with TestClient(create_app(settings), base_url="http://localhost") as client:
         wait_until_ready(client.get, 60)
         yield client
 
@@ -201,9 +214,12 @@ def asked(server):
 def answers(server):
     shown: dict[str, Any] = {}
     trace_id = ""
+    link_id = server.post(LINKS, json={"state": "text=The+cat&model=stories"}).json()["id"]
     for ask in ASKS:
         parameters = {n: trace_id if v == TRACE_ID else v for n, v in ask.parameters.items()}
-        reply = answer(server, ask, parameters)
+        sent = parameters | {n: link_id for n in parameters if n == "link_id"}
+        reply = answer(server, ask, sent)
+        reply |= LINK if ask.operation == "share" else {}
         trace_id = reply["id"] if ask.name in ("heads", "overview") else trace_id
         example = {"summary": ask.summary, JSON: ask.shorten(reply) if ask.shorten else reply}
         example |= {"shortened": f"Shortened to {ask.kept}"} if ask.kept else {}
@@ -216,6 +232,10 @@ def answers(server):
     shown["run_experiment"] |= dict(events(server, f"{EXPERIMENTS}/learn_task", *LEARNED))
     named = {"model": "stories", "name": ["decoder.layers.0.self_attention.W_O", "W_U"]}
     shown["weights"] = {"example": {"summary": "Two matrices", "parameters": named}}
+    code = server.get(f"{LINKS}/{link_id}/qr.svg").text
+    drawn = re.sub(' d="[^"]*"', ' d="…"', code).replace(link_id, LINK_ID)
+    short = {"summary": "Shortened to the frame", "parameters": {"link_id": LINK_ID}}
+    shown["link_qr"] = {"example": short | {"image/svg+xml": drawn}}
     series = server.get("/metrics").text.splitlines()
     picked = "\n".join(line for line in series if "headlight_queue_length" in line) + "\n"
     shown["metrics"] = {"example": {"summary": "Shortened to one series", "text/plain": picked}}
@@ -226,7 +246,7 @@ def answer(server, ask, parameters):
     path = ask.path.format_map(parameters)
     query = {name: value for name, value in parameters.items() if f"{{{name}}}" not in ask.path}
     response = server.request("POST" if ask.body else "GET", path, json=ask.body, params=query)
-    assert response.status_code == 200, response.text
+    assert response.is_success, response.text
     return response.json()
 
 

@@ -1,0 +1,134 @@
+"""Links: states of the page under short ids, in one SQLite file that all workers share.
+
+An id is 128 random bits as 22 characters of base64url, new for each link, so neither an id nor an
+equal state tells of another link. A link expires; with each new one, expired links are deleted, and
+the oldest if there are too many. What is deleted is overwritten. A file that cannot be used is a
+problem of the links only: each call opens it, in 0.3 ms.
+
+cachetools was considered: its caches are of one process and end with it. diskcache 5.6 also keeps a
+SQLite file, 0.9 ms for a link, but it bounds no number of links, unpickles what a file holds, and
+was last released in 2023.
+"""
+
+import logging
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from anyio import CapacityLimiter
+
+from headlight.errors import Problem, echo, service_unavailable
+from headlight.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+FILE = "links.sqlite3"
+ID_BYTES = 16
+DAY = 86_400
+BUSY_SECONDS = 2.0
+"""How long a call waits for another worker that writes."""
+
+N_THREADS = 2
+"""Of the links only: a folder that hangs holds up nothing else."""
+
+# The index has all that the bounds need, so that no state is read for them.
+_SCHEMA = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA secure_delete = ON;
+CREATE TABLE IF NOT EXISTS links (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    expires INTEGER NOT NULL,
+    n_bytes INTEGER NOT NULL,
+    state TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS sizes ON links (expires, n_bytes);
+"""
+_INSERT = "INSERT INTO links (id, expires, n_bytes, state) VALUES (?, ?, ?, ?)"
+_DROP = """
+DELETE FROM links WHERE expires <= :now OR number IN (
+    SELECT number FROM (
+        SELECT number, SUM(n_bytes) OVER newest AS total, ROW_NUMBER() OVER newest AS place
+        FROM links WHERE expires > :now WINDOW newest AS (ORDER BY number DESC)
+    ) WHERE place > 1 AND (place > :max_links OR total > :links_bytes)
+)
+"""
+_SELECT = "SELECT state FROM links WHERE id = ? AND expires > ?"
+
+
+class Links:
+    """The links of a server; every method blocks, so it belongs off the event loop.
+
+    Args:
+        settings: of the server.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.threads = CapacityLimiter(N_THREADS)
+
+    def keep(self, state: str) -> tuple[str, datetime]:
+        """Keep a state, which is ASCII, and return its id and when it expires.
+
+        Raises:
+            Problem: 404, links are off; 503, the file cannot be written.
+        """
+        settings, now = self.settings, int(self.clock())
+        link_id, expires = secrets.token_urlsafe(ID_BYTES), now + DAY * settings.link_days
+        bounds = {"max_links": settings.max_links, "links_bytes": settings.links_bytes}
+        with self._problems():
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)  # texts of readers; SQLite's other files are made alike
+            with closing(self._connected()) as file, file:
+                file.executescript(_SCHEMA)
+                file.execute(_INSERT, (link_id, expires, len(state), state))
+                file.execute(_DROP, {"now": now, **bounds})
+        return link_id, datetime.fromtimestamp(expires, UTC)
+
+    def state(self, link_id: str) -> str:
+        """Return the state of a link.
+
+        Raises:
+            Problem: 404, there is no such link, or links are off; 503, the file cannot be read.
+        """
+        row = None
+        with self._problems():
+            if self._path.is_file():  # made by the first link
+                with closing(self._connected()) as file:
+                    row = file.execute(_SELECT, (link_id, int(self.clock()))).fetchone()
+        if row is None:
+            days = self.settings.link_days
+            detail = f"the link {echo(link_id)} is unknown or no longer kept"
+            way_out = f"links are kept for {days} days, so ask its sender for a new one"
+            raise Problem(404, "unknown-link", f"{detail}; {way_out}")
+        return str(row[0])
+
+    @property
+    def _path(self) -> Path:
+        return self.settings.own_links_dir / FILE
+
+    def _connected(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=BUSY_SECONDS)
+
+    @contextmanager
+    def _problems(self) -> Iterator[None]:
+        """Raise the problem of links that are off, or of a file that cannot be used."""
+        if not self.settings.link_days:
+            detail = "this server keeps no links; HEADLIGHT_LINK_DAYS sets for how long it does"
+            raise Problem(404, "links-off", detail)
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                raise service_unavailable("links-busy", "another link is being kept") from error
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            logger.error("links cannot be used in %s: %s", self._path.parent, why)
+            detail = f"the server cannot use its file of links ({why}); tell its operator"
+            raise Problem(503, "links-unavailable", detail) from error
