@@ -1,13 +1,13 @@
 """Links: states of the page under short ids, in one SQLite file that all workers share.
 
 An id is 128 random bits as 22 characters of base64url, new for each link, so neither an id nor an
-equal state tells of another link. A link expires; with each new one, expired links are deleted, and
-the oldest if there are too many. What is deleted is overwritten. A file that cannot be used is a
-problem of the links only: each call opens it, in 0.3 ms.
+equal state tells of another link. With each new link the expired ones are deleted, and the oldest
+if there are too many; what is deleted is overwritten. Each call opens the file, which costs a new
+link 14 ms and a reader 0.3, so that a file that cannot be used is a problem of that call only.
 
-cachetools was considered: its caches are of one process and end with it. diskcache 5.6 also keeps a
-SQLite file, 0.9 ms for a link, but it bounds no number of links, unpickles what a file holds, and
-was last released in 2023.
+cachetools was considered: its caches belong to one process and end with it. diskcache 5.6 keeps a
+SQLite file too and a link in 0.9 ms, but bounds no number of links, unpickles what its file holds,
+and was last released in 2023.
 """
 
 import logging
@@ -35,7 +35,7 @@ BUSY_SECONDS = 2.0
 N_THREADS = 2
 """Of the links only: a folder that hangs holds up nothing else."""
 
-# The index has all that the bounds need, so that no state is read for them.
+# The index has all that the bounds need: to sum up 10,000 sizes takes 1 ms, and 70 from the rows.
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -50,14 +50,9 @@ CREATE TABLE IF NOT EXISTS links (
 CREATE INDEX IF NOT EXISTS sizes ON links (expires, n_bytes);
 """
 _INSERT = "INSERT INTO links (id, expires, n_bytes, state) VALUES (?, ?, ?, ?)"
-_DROP = """
-DELETE FROM links WHERE expires <= :now OR number IN (
-    SELECT number FROM (
-        SELECT number, SUM(n_bytes) OVER newest AS total, ROW_NUMBER() OVER newest AS place
-        FROM links WHERE expires > :now WINDOW newest AS (ORDER BY number DESC)
-    ) WHERE place > 1 AND (place > :max_links OR total > :links_bytes)
-)
-"""
+_EXPIRE = "DELETE FROM links WHERE expires <= ?"
+_COUNT = "SELECT COUNT(*), SUM(n_bytes) FROM links"
+_DROP = "DELETE FROM links WHERE number = (SELECT MIN(number) FROM links) RETURNING n_bytes"
 _SELECT = "SELECT state FROM links WHERE id = ? AND expires > ?"
 
 
@@ -82,14 +77,19 @@ class Links:
         """
         settings, now = self.settings, int(self.clock())
         link_id, expires = secrets.token_urlsafe(ID_BYTES), now + DAY * settings.link_days
-        bounds = {"max_links": settings.max_links, "links_bytes": settings.links_bytes}
         with self._problems():
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._path.touch(mode=0o600)  # texts of readers; SQLite's other files are made alike
             with closing(self._connected()) as file, file:
                 file.executescript(_SCHEMA)
                 file.execute(_INSERT, (link_id, expires, len(state), state))
-                file.execute(_DROP, {"now": now, **bounds})
+                file.execute(_EXPIRE, (now,))
+                n_links, n_bytes = file.execute(_COUNT).fetchone()
+                while n_links > 1 and (
+                    n_links > settings.max_links or n_bytes > settings.links_bytes
+                ):
+                    n_bytes -= file.execute(_DROP).fetchone()[0]
+                    n_links -= 1
         return link_id, datetime.fromtimestamp(expires, UTC)
 
     def state(self, link_id: str) -> str:

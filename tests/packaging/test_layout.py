@@ -61,7 +61,7 @@ JS_FOLDERS = ["data", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 16_900,
+    "app": 17_250,
     "model": 34_900,
     "model/analysis": 2_900,
     "model/attention": 1_300,
