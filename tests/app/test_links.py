@@ -69,7 +69,7 @@ def test_a_link_is_kept_until_it_expires(links_with, clock):
 
 
 def test_nothing_of_an_expired_link_is_left_in_the_file_after_the_next(links, clock, tmp_path):
-    links.keep("text=forgotten")
+    links.keep("text=" + "forgotten+" * 3_000)
     assert b"forgotten" in texts_in(tmp_path / "links")
     clock.now += 31 * DAY
     links.keep("text=new")

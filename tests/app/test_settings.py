@@ -67,6 +67,10 @@ def test_a_body_holds_the_longest_texts_as_escapes():
     assert Settings().max_body_bytes >= 2 * 12 * Settings().max_characters
 
 
+def test_a_body_holds_the_longest_link():
+    assert Settings(max_link_bytes=5_000_000).max_body_bytes > 5_000_000
+
+
 @pytest.mark.parametrize(
     ("host", "added"),
     [
