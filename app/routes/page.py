@@ -56,18 +56,22 @@ _START = """SwaggerUIBundle({
 @router.get("/")
 async def page(request: Request) -> Response:
     """Return the application."""
+    return _application(request)
+
+
+def _application(request: Request, status: int = 200) -> Response:
     context = {"plotly_url": PLOTLY_URL, "modules": _modules(_ENTRIES), "logo": logo()}
-    return _templates.TemplateResponse(request, "index.html", context, headers=_REVALIDATE)
+    return _templates.TemplateResponse(request, "index.html", context, status, headers=_REVALIDATE)
 
 
 @router.get("/s/{link_id}")
 async def shared(link_id: str, request: Request, services: ServicesDep) -> Response:
-    """Return the application at a link; its script asks for the state."""
+    """Return the application at a link; its script asks for the state, or says why there is none."""
     try:
         await state_of(link_id, request, services)
     except Problem as problem:
-        return problem_page(request, problem)
-    return await page(request)
+        return _application(request, problem.status_code)
+    return _application(request)
 
 
 @router.get("/experiments")

@@ -4,6 +4,7 @@
  */
 
 import { askWhenRefused, cardOf } from './api/calls.js';
+import { followLink } from './api/links.js';
 import { createReader } from './api/reader.js';
 import { MAP } from './data/model_parts.js';
 import { wordsAfter } from './data/words.js';
@@ -39,6 +40,8 @@ const VIEW_IDS = VIEWS.map(({ id }) => id);
 const ofCard = createMemo();
 let isCardSeen = false;
 
+/** Why the link of the address opened nothing. */
+const whyLost = await followLink();
 const store = createStore({
   fields: FIELDS,
   views: VIEW_IDS,
@@ -147,6 +150,11 @@ createLater(byId('present'), async () => {
   const { createPresentation } = await import('./ui/present.js');
   return createPresentation(announce);
 });
+createLater(byId('share'), async () => {
+  const { createShare } = await import('./ui/share.js');
+  return createShare(sharedNow, announce);
+});
+if (whyLost) import('./ui/share.js').then(({ tellLost }) => tellLost(whyLost));
 watchSticky(byId('sentence'));
 whenSeen(byId('card'), () => {
   isCardSeen = true;
@@ -188,6 +196,12 @@ function cancel() {
     pageStatus.say(`Cancelled. ${kept}Press Enter in the text box to read the text.`);
   }
   byId('text').focus();
+}
+
+/** Return the trace and the drawing that are shared; null: nothing was read yet. */
+function sharedNow() {
+  const { trace } = reader;
+  return trace && { trace, figure: { grid: stage.grid ?? {} } };
 }
 
 /** Show the facts about the model, when they changed and are in sight. */

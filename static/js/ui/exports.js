@@ -3,7 +3,7 @@
  * the same numbers, or a link. Loaded when the first export is asked for.
  */
 
-import { BASE, call, fetchSafetensors } from '../api/calls.js';
+import { arrived, BASE, call, fetchSafetensors } from '../api/calls.js';
 import { counted, inBytes, escapeForPlotly, shortened, visibleLine } from '../data/format.js';
 import { openingElement, openingOf, tileElement } from '../data/presentation.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
@@ -60,10 +60,13 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
  * Return every view of the text as one file, which opens on the current view. Of a long text it
  * holds the maps, the numbers of their rows and the current part. The server computes what is not
  * on the screen yet.
- * @param {Subject} of
+ * @param {{trace: Trace, figure: {grid: Pick<Grid, 'request'|'call'>}}} of
+ * @param {Object} [way]
+ * @param {AbortSignal} [way.signal] cancels it
+ * @param {(share: number|null) => void} [way.onProgress] called with the share of the file that arrived; null: not known
  * @returns {Promise<string>} the name and the size of the file
  */
-export async function saveWhole({ trace, figure: { grid } }) {
+export async function saveWhole({ trace, figure: { grid } }, { signal, onProgress } = {}) {
   const { model, text, target, asked, resolution } = trace;
   const { kept } = await import('./present.js');
   const opening = openingOf(location.hash, kept());
@@ -73,8 +76,10 @@ export async function saveWhole({ trace, figure: { grid } }) {
     ...{ model: asked?.model ?? model, text, target, resolution },
     ...(!resolution && { logit_difference, patching }),
   };
-  const answer = await call(`${BASE}/page`, { accept: 'text/html', body: withoutNulls(wanted) });
-  const page = await answer.text();
+  const body = withoutNulls(wanted);
+  const answer = await call(`${BASE}/page`, { accept: 'text/html', body, signal });
+  const page = await textOf(answer, onProgress);
+  signal?.throwIfAborted();
   const end = page.lastIndexOf('</body>');
   const path = grid.call?.path ?? '';
   const tile = resolution && path.startsWith(`${BASE}/traces/`) ? await tileOf(path) : '';
@@ -84,6 +89,29 @@ export async function saveWhole({ trace, figure: { grid } }) {
   const { length } = opening.slides;
   const queue = length > 0 ? `, with ${counted(length, 'view')} to present` : '';
   return `${save(file, `${name}.html`)}, ${inBytes(file.size)}${queue}`;
+}
+
+/**
+ * Return the text of an answer, and tell how much of it arrived.
+ * @param {Response} answer
+ * @param {(share: number|null) => void} [onProgress]
+ */
+async function textOf(answer, onProgress) {
+  // A compressed answer has the length of what is sent, not of what is read.
+  const length = answer.headers.get('Content-Encoding')
+    ? 0
+    : Number(answer.headers.get('Content-Length'));
+  if (!onProgress || !answer.body || !length) return arrived(answer.text());
+  const reader = answer.body.getReader();
+  const parts = [];
+  let count = 0;
+  for (;;) {
+    const { done, value } = await arrived(reader.read());
+    if (done) return new Blob(parts).text();
+    parts.push(value);
+    count += value.length;
+    onProgress(count / length);
+  }
 }
 
 /** @param {string} path of the part of a map that is looked at */
@@ -108,11 +136,6 @@ export async function saveNumbers({ trace, figure, cards, name }) {
 /** @param {string} text @param {string} type @param {string} name */
 async function saveText(text, type, name) {
   return save(new Blob([text], { type }), name);
-}
-
-export async function copyLink() {
-  await copy(location.href);
-  return 'Link copied';
 }
 
 /** @param {Subject} of */

@@ -239,15 +239,6 @@ function createExports(subject, announce) {
    * @param {(exports: Exports, of: Subject) => Promise<string>} act
    */
   const item = (label, help, act) => ({ label, help, act: acting(act) });
-  const link = element(
-    'button',
-    {
-      type: 'button',
-      title: 'Copy a link that restores this view',
-      onclick: acting((exports) => exports.copyLink()),
-    },
-    'Copy link',
-  );
   const bar = element(
     'div',
     { class: 'exports', role: 'group', 'aria-label': 'Export' },
@@ -266,14 +257,6 @@ function createExports(subject, announce) {
             item('HTML', 'this drawing, opens offline', (exports, of) =>
               exports.saveStandalone(of),
             ),
-            item(
-              'Whole page',
-              'every view of this text that needs no server, as one file; of a long text its Overview',
-              (exports, of) => {
-                tell('Making the page…', Infinity);
-                return exports.saveWhole(of);
-              },
-            ),
           ]),
       item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
       item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
@@ -287,7 +270,6 @@ function createExports(subject, announce) {
               exports.copyPython(of),
             ),
           ]),
-          link,
         ]),
   );
   return { element: bar, quiet };

@@ -273,6 +273,11 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     show,
     load,
 
+    /** Return the grid of the first drawing of the open view. */
+    get grid() {
+      return grid;
+    },
+
     /** Show a trace that arrived. @param {Trace} trace */
     take(trace) {
       pointed = null;
