@@ -89,6 +89,17 @@ class PooledMap:
             maxima = binned(rows.amax(-2), first, self.columns).amax(-1)
             self._add_bins(place, start + part.start, first // self.columns, sums, maxima)
 
+    def coarse(self, heads: slice, n_bins: int) -> Float[Tensor, "head query_bin key_bin"]:
+        """Return the mean weights of some heads of the first text, so far, in at most so many bins.
+
+        Args:
+            heads: of the map.
+            n_bins: the most bins on each side; each is the mean of neighbouring bins of the map.
+        """
+        mean = self.mean[0, heads]
+        sides = [min(n_bins, side) for side in mean.shape[-2:]]
+        return F.adaptive_avg_pool2d(mean[None], sides)[0]
+
     def add_bins(
         self, place: tuple[int | slice, ...], start: int, sums: Tensor, maxima: Tensor
     ) -> None:
@@ -151,6 +162,11 @@ def _bin_sizes(n: int, width: int, like: Tensor) -> Tensor:
 # --- the watch and its observers ------------------------------------------------------------------
 
 
+OnMap = Callable[[str, slice, PooledMap, int], object]
+"""Takes the path of an attention, some of its heads, its maps so far, and how many of its queries
+they hold."""
+
+
 @dataclass(kw_only=True)
 class Watch:
     """The observation of a pass: how fine the maps are, which rows are kept, and its progress.
@@ -161,6 +177,7 @@ class Watch:
         keeps: whether queries, keys and logsumexp of each observed attention are kept for tiles.
         n_attentions: the number of attentions that the pass observes.
         on_progress: called with the share of them that is done, from 0 to 1.
+        on_map: called with the maps after each block of queries.
         block_rows: the most queries of a block on a processor.
         block_keys: the most keys of a block on a processor.
         block_heads: the most heads of a block on a processor.
@@ -171,6 +188,7 @@ class Watch:
     keeps: bool = False
     n_attentions: int = 0
     on_progress: Callable[[float], object] | None = None
+    on_map: OnMap | None = None
     block_rows: int = BLOCK_ROWS
     block_keys: int = BLOCK_KEYS
     block_heads: int = 1
@@ -181,6 +199,11 @@ class Watch:
         """Report that this share of the attention that runs is done."""
         if self.on_progress is not None and self.n_attentions:
             self.on_progress(min(1.0, (self.n_done + share) / self.n_attentions))
+
+    def show(self, path: str | None, heads: slice, pooled: PooledMap | None, n_read: int) -> None:
+        """Show the maps of some heads, which hold the first `n_read` queries."""
+        if self.on_map is not None and path is not None and pooled is not None:
+            self.on_map(path, heads, pooled, n_read)
 
 
 _watch: ContextVar[Watch | None] = ContextVar("headlight_watch", default=None)

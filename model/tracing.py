@@ -24,7 +24,15 @@ import torch
 from torch import Tensor
 
 from headlight.model.interventions import Intervention, bound, require_quantizable, site_edits
-from headlight.model.observation import MAPS, OBSERVED_AXES, ROWS, Watch, n_bins, watching
+from headlight.model.observation import (
+    MAPS,
+    OBSERVED_AXES,
+    ROWS,
+    OnMap,
+    Watch,
+    n_bins,
+    watching,
+)
 from headlight.model.served import Description, Served
 from headlight.model.site_edit import require_positions
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
@@ -572,6 +580,7 @@ def run_batch(
     spec: PassSpec,
     inputs: Sequence[ModelInput],
     on_progress: Callable[[float], object] | None = None,
+    on_map: OnMap | None = None,
 ) -> list[Trace]:
     """Run one pass in which every input is a row.
 
@@ -583,6 +592,7 @@ def run_batch(
         spec: the captures and interventions.
         inputs: at least one, of any lengths.
         on_progress: called with the share of the pass that is done, if maps or rows are captured.
+        on_map: called with the maps so far, if there is one input and maps are captured.
 
     Returns:
         The traces in the order of the inputs: arrays by site without a batch axis, float32 or
@@ -601,7 +611,7 @@ def run_batch(
     targets = [
         _ids(model_input.target_tokens) for model_input in inputs if model_input.target_tokens
     ]
-    watch = _watch_of(spec, on_progress)
+    watch = _watch_of(spec, on_progress, on_map)
     with watching(watch):
         captured = checkpoint.read(
             [_ids(model_input.tokens) for model_input in inputs],
@@ -634,7 +644,9 @@ def run_batch(
     ]
 
 
-def _watch_of(spec: PassSpec, on_progress: Callable[[float], object] | None) -> Watch:
+def _watch_of(
+    spec: PassSpec, on_progress: Callable[[float], object] | None, on_map: OnMap | None
+) -> Watch:
     """Return the observation of a pass, with the resolution of its maps if one was asked for."""
     parts = (site.rpartition(".") for site in spec.sites)
     watch = Watch(
@@ -642,6 +654,7 @@ def _watch_of(spec: PassSpec, on_progress: Callable[[float], object] | None) -> 
         keeps=spec.resolution is not None,
         n_attentions=len({path for path, _, name in parts if name in OBSERVED_AXES}),
         on_progress=on_progress,
+        on_map=on_map,
     )
     return watch if spec.resolution is None else replace(watch, resolution=spec.resolution)
 

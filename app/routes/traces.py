@@ -35,11 +35,9 @@ from headlight.serialization.sending import EVENTS, EventStream, encode_event
 from headlight.services import Services, ServicesDep
 from headlight.tracing.cache import tile_answer
 from headlight.tracing.jobs import TraceJob, check_texts, model_errors_as_problems
+from headlight.tracing.progress import EVENT_SECONDS, PassProgress
 
 router = APIRouter(prefix="/api/v1", route_class=JsonRoute)
-
-PROGRESS_SECONDS = 0.25
-"""The time between two events of progress."""
 
 QUICK_CHARACTERS = 500
 """A text of at most this length is tokenized on the event loop, in under a millisecond."""
@@ -102,8 +100,11 @@ async def trace(
     without a pass, and without timings, while its trace is kept; `Content-Location` names it.
 
     With `resolution` or `queries` the text may be a book. `Accept: text/event-stream` then gives
-    the progress as Server-Sent Events: `progress` several times, and `end` with the address of the
-    trace, or `error`. Closing the connection ends the pass.
+    the progress as Server-Sent Events: `progress` several times, with the `share` that is read and
+    the `seconds_left`, measured in this pass (null until they are known); with `resolution`, `map`
+    with the mean map of a head so far: its `bins`, how many queries are `read`, and the `mean`
+    weights as float32 in base64; and `end` with the address of the trace, or `error`. Closing the
+    connection ends the pass.
     """
     if negotiate(request.headers.get("accept", ""), (*MEDIA_TYPES, EVENT_STREAM)) == EVENT_STREAM:
         with ExitStack() as stack:
@@ -121,36 +122,29 @@ async def trace(
 
 
 async def _progress(services: Services, job: TraceJob) -> AsyncGenerator[bytes]:
-    """Yield the events of a trace: `progress` as its share grows, and `end`."""
-    share = 0.0
-
-    def note(done: float) -> None:  # on the thread of the pass
-        nonlocal share
-        share = done
-
+    """Yield the events of a trace: `progress` and `map` as its share grows, and `end`."""
+    progress = PassProgress()
     traces = services.traces
     reading: asyncio.Future[Any]
     if traces.cache.get(job.id) is None:
         never_left = asyncio.Event().wait  # leaving closes these events
-        reading = asyncio.ensure_future(traces.compute(job, never_left, note))
+        reading = asyncio.ensure_future(traces.compute(job, never_left, progress))
     else:
         reading = asyncio.ensure_future(asyncio.sleep(0))
-    sent_share = 0.0
     try:
-        yield encode_event("progress", {"share": sent_share})
+        yield encode_event("progress", {"share": 0.0, "seconds_left": None})
         while not reading.done():
-            await asyncio.wait([reading], timeout=PROGRESS_SECONDS)
+            await asyncio.wait([reading], timeout=EVENT_SECONDS)
             if services.streams.is_stopping:
                 raise server_stopping()
-            if share > sent_share:
-                sent_share = share
-                yield encode_event("progress", {"share": round(sent_share, 4)})
+            for name, event in progress.news():
+                yield encode_event(name, event)
         reading.result()
         if job.id not in traces.cache:
             detail = "the trace is larger than cache_bytes; ask for less of it, or without events"
             raise Problem(422, "trace-not-kept", detail)
         location = f"{router.prefix}/traces/{job.id}"
-        yield encode_event("progress", {"share": 1.0})
+        yield encode_event("progress", {"share": 1.0, "seconds_left": 0.0})
         yield encode_event("end", {"id": job.id, "location": location})
     finally:
         reading.cancel()

@@ -12,6 +12,7 @@ from headlight.analyses.analysis import Result
 from headlight.errors import too_many_elements
 from headlight.model.cancellation import check
 from headlight.model.interventions import site_edits
+from headlight.model.observation import OnMap
 from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
@@ -45,6 +46,7 @@ def solve(
     find_trace: FindTrace = lambda _: None,
     on_progress: Callable[[float], object] | None = None,
     *,
+    on_map: OnMap | None = None,
     is_total: bool = False,
 ) -> Iterator[Solved]:
     """Yield the index of each job once, with its answer or the reason that there is none.
@@ -52,7 +54,7 @@ def solve(
     A failure of one job hits no other. The jobs have equal `batch_key`s. `max_elements` are
     the most numbers that one answer, or one pass, may hold, or all answers together if `is_total`.
     `find_trace` finds a kept trace by its id; `on_progress` is called with the share of a pass with
-    maps or rows that is done.
+    maps or rows that is done, and `on_map` with its maps so far.
     """
     batch = _Batch(checkpoint, jobs, max_elements, is_total=is_total)
     if jobs[0].takes_values:
@@ -66,7 +68,7 @@ def solve(
     lengths = [model_input.n_tokens for model_input in batch.inputs.values()]
     indices, sizes = list(batch.inputs), list(batch.sizes.values())
     for group in group_by_length(lengths, sizes, max_elements):
-        yield from batch.run([indices[member] for member in group], on_progress)
+        yield from batch.run([indices[member] for member in group], on_progress, on_map)
 
 
 class _Batch:
@@ -144,12 +146,15 @@ class _Batch:
                 yield index, failure
 
     def run(
-        self, indices: Sequence[int], on_progress: Callable[[float], object] | None
+        self,
+        indices: Sequence[int],
+        on_progress: Callable[[float], object] | None,
+        on_map: OnMap | None,
     ) -> Iterator[Solved]:
         """Read some inputs in one pass and yield their answers."""
         inputs = [self.inputs[index] for index in indices]
         with model_errors_as_problems():
-            traces = run_batch(self.checkpoint, self.spec, inputs, on_progress)
+            traces = run_batch(self.checkpoint, self.spec, inputs, on_progress, on_map)
         for index, trace in zip(indices, traces, strict=True):
             try:
                 answer: Answer | Exception = self._answer(self.jobs[index], trace)

@@ -28,6 +28,7 @@ from headlight.settings import MAX_LONG_TEXTS, Settings
 from headlight.tracing.batch import solve
 from headlight.tracing.cache import KeptTiles, TraceCache
 from headlight.tracing.jobs import TraceJob, check_texts, trace_job, trace_jobs, way_to_read_more
+from headlight.tracing.progress import PassProgress
 
 INLINE_BYTES = 2**16
 """A smaller answer is encoded on the event loop if no pass was needed: in 2 ms at most."""
@@ -117,13 +118,13 @@ class TraceService:
         self,
         job: TraceJob,
         client_left: ClientLeft,
-        on_progress: Callable[[float], object] | None = None,
+        progress: PassProgress | None = None,
         sent_as: ResponseFormat | None = None,
     ) -> "_Computed":
         """Compute a trace and keep it: a long text on its own thread, others in a batch.
 
-        `on_progress` is called with the share of a long text that is read; `sent_as` is the format
-        to encode the trace of a batch in.
+        `progress` is told how far a long text is read; `sent_as` is the format to encode the trace
+        of a batch in.
 
         Raises:
             Problem: as `trace`; 503, too many long texts are being read.
@@ -137,7 +138,7 @@ class TraceService:
             return computed
         self.metrics.cache_misses.inc()
         seconds = self.settings.long_seconds
-        solve_long = partial(self._solve_long, job, on_progress)
+        solve_long = partial(self._solve_long, job, progress or PassProgress())
         took = f"this text took longer than the {seconds:g} s that are allowed"
         too_slow = f"{took}; send a shorter one, or ask for fewer layers"
         with self.long_texts.place():
@@ -146,9 +147,12 @@ class TraceService:
             )
         return _Computed(answer, {})
 
-    def _solve_long(self, job: TraceJob, on_progress: Callable[[float], object] | None) -> Answer:
+    def _solve_long(self, job: TraceJob, progress: PassProgress) -> Answer:
         checkpoint, limit = self.registry.checkpoint(job.model), self.settings.max_cells
-        ((_, answer),) = solve(checkpoint, [job], limit, self.cache.get, on_progress)
+        progress.note(0.0)
+        ((_, answer),) = solve(
+            checkpoint, [job], limit, self.cache.get, progress.note, on_map=progress.look
+        )
         if isinstance(answer, Exception):
             raise answer
         answer = self.tiles.take(answer)

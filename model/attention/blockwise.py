@@ -158,7 +158,7 @@ def blockwise_attention(
     memory = [
         like.new_empty(n_together * step * block_keys) for _ in range(1 + observer.has_scores)
     ]
-    n_blocks, n_finished = batch * -(-n_heads // n_together) * -(-n_queries // step), 0
+    n_cells, n_finished = batch * n_heads * _cells(terms, n_queries, n_keys, step), 0
     for row in range(batch):
         seen = _Seen(terms, row, n_keys, queries.device)
         for begin in range(0, n_heads, n_together):
@@ -175,8 +175,9 @@ def blockwise_attention(
                 context[row, heads, slice(*at)] = _attend_block(
                     block, products, averaged, terms, observer, memory, place, block_keys
                 )
-                n_finished += 1
-                watch.report(n_finished / n_blocks)
+                n_finished += (heads.stop - heads.start) * _cells(terms, at[1], n_keys, step, start)
+                watch.report(n_finished / n_cells)
+                watch.show(path, heads, observer.map, at[1])
             exact = shared_keys.to(_finest(shared_keys)) if chosen else shared_keys
             for number, query in enumerate(chosen):
                 at = (query, query + 1)
@@ -462,6 +463,16 @@ def _block_sizes(
     if observer.map is not None:
         rows = rows // observer.map.rows * observer.map.rows or rows
     return max(1, min(rows, n_queries)), n_together, keys
+
+
+def _cells(terms: ScoreTerms, stop: int, n_keys: int, step: int, start: int = 0) -> int:
+    """Return the weights that a head computes for some queries, in blocks of `step` of them."""
+    n_cells = 0
+    for begin in range(start, stop, step):
+        at = (begin, min(begin + step, stop))
+        first, last = terms.near_keys(at, n_keys)
+        n_cells += max(1, (at[1] - at[0]) * (last - first))
+    return n_cells
 
 
 def _shared(groups: Tensor, heads: slice, sharers: int) -> Tensor:

@@ -278,7 +278,7 @@ class ObservedBlocks:
         like = torch.empty(0, device=queries.device)
         names, has_sink = points.observed_names, points.sink is not None
         self.observer = Observer(names, self.watch, self.shape, like, has_sink=has_sink)
-        self.at: Block = (0, 0)
+        self.path, self.at = points.path, (0, 0)
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the blocks of queries."""
@@ -290,6 +290,8 @@ class ObservedBlocks:
             self.at = (start, min(start + step, n_queries))
             yield self.at
             self.watch.report(self.at[1] / n_queries)
+            heads = slice(0, self.shape[1])
+            self.watch.show(self.path, heads, self.observer.map, self.at[1])
 
     def add(self, weights: Tensor) -> None:
         """Observe the weights (batch, head, query, key) of the current block."""

@@ -1,5 +1,6 @@
 """Maps, rows and tiles of texts of any length, over HTTP."""
 
+import base64
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -146,6 +147,8 @@ def test_the_events_of_a_pass_end_with_its_address(client, n_times):
     body = {"text": TEXT * n_times, "resolution": 4}
     events = events_of(client.post("/api/v1/trace", json=body, headers=EVENTS))
     assert [name for name, _ in events[:1] + events[-1:]] == ["progress", "end"]
+    maps = [data for name, data in events if name == "map"]
+    assert all(data["read"] <= data["tokens"][0] for data in maps)
     shares = [data["share"] for name, data in events if name == "progress"]
     assert shares == sorted(shares)
     assert shares[-1] == 1
@@ -153,6 +156,38 @@ def test_the_events_of_a_pass_end_with_its_address(client, n_times):
     assert trace["id"] == events[-1][1]["id"]
     assert trace["resolution"] == 4
     assert tile(client, trace["id"]).status_code == 200
+
+
+def test_the_maps_of_a_pass_come_while_it_is_read(client, monkeypatch):
+    traces, looked = client.app.state.services.traces, threading.Event()
+    solve = service.solve
+
+    def watched(*given, on_map, **options):
+        def look(*of_map):
+            on_map(*of_map)
+            looked.set()
+            wait_for(lambda: not progresses[0]._maps, seconds=10)
+
+        return solve(*given, on_map=look, **options)
+
+    progresses = []
+    compute = traces.compute
+
+    def noted(job, left, progress=None, sent_as=None):
+        progresses.append(progress)
+        return compute(job, left, progress, sent_as)
+
+    monkeypatch.setattr(service, "solve", watched)
+    monkeypatch.setattr(traces, "compute", noted)
+    body = {"text": TEXT * 21, "resolution": 4}
+    events = events_of(client.post("/api/v1/trace", json=body, headers=EVENTS))
+    assert looked.is_set()
+    maps = [data for name, data in events if name == "map"]
+    last = {(data["attention"], data["head"]): data for data in maps}
+    assert len(last) == 8  # 2 layers of 4 heads
+    trace = read_trace(ask(client, text=TEXT * 21, resolution=4).content)
+    sent = np.frombuffer(base64.b64decode(last[PATH, 1]["mean"]), "<f4").reshape(4, 4)
+    np.testing.assert_allclose(sent, trace[f"{PATH}.mean_map"][1], atol=1e-6)
 
 
 def test_an_error_of_a_pass_is_an_event(client):
@@ -191,10 +226,10 @@ def test_long_texts_are_read_one_after_the_other(client, monkeypatch):
     traces = client.app.state.services.traces
     begun, may_end, solve = [], threading.Event(), service.solve
 
-    def held(checkpoint, jobs, *options):
+    def held(checkpoint, jobs, *options, **named):
         begun.append(jobs[0].id)
         may_end.wait(20)
-        return solve(checkpoint, jobs, *options)
+        return solve(checkpoint, jobs, *options, **named)
 
     monkeypatch.setattr(service, "solve", held)
     with ThreadPoolExecutor() as pool:
