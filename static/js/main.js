@@ -25,7 +25,7 @@ import {
   whenSeen,
 } from './ui/page.js';
 import { createStage } from './ui/stage.js';
-import { lackOf, overviewAsk, request } from './api/answers.js';
+import { lackOf, LONG, overviewAsk, request } from './api/answers.js';
 import { loadView, VIEWS, viewsFor } from './views/registry.js';
 
 /**
@@ -62,9 +62,13 @@ const reader = createReader({
       composer.show({ text: text ?? '', target, model: isKnown ? card.id : '', card });
       showFacts();
     },
-    onReading: (isReading) => pageStatus.waitForTrace(isReading),
+    onReading(isReading) {
+      const isLong = (store.state.text ?? '').length > LONG;
+      pageStatus.waitForTrace(isReading, isLong);
+    },
     onLoading: (card) => pageStatus.load(card),
-    onShare: (share) => pageStatus.tell(share),
+    onProgress: (progress, body) =>
+      pageStatus.tell(progress, body, reader.trace?.tokens.length ?? 0),
     onTrace(trace) {
       pageStatus.showResults(readInWords(trace));
       composer.translate(trace.target);
@@ -192,8 +196,10 @@ function submit(written, isTyped) {
 /** Cancel the pending requests; the server stops working on them. */
 function cancel() {
   if (reader.cancel()) {
-    const kept = reader.trace ? 'The results below are those of the previous text. ' : '';
-    pageStatus.say(`Cancelled. ${kept}Press Enter in the text box to read the text.`);
+    const isKept = reader.trace !== null;
+    const kept = isKept ? 'The results below are those of the previous text. ' : '';
+    const advice = 'Press Enter in the text box to read the text.';
+    pageStatus.say(`Cancelled. ${kept}${advice}`, isKept);
   }
   byId('text').focus();
 }

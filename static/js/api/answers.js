@@ -103,10 +103,10 @@ export async function fittingText({ card, text: all }, { type = '', limit = 0 },
  * @param {Catalogue} catalogue
  * @param {Ask} body
  * @param {AbortSignal} signal
- * @param {(share: number) => void} [onShare] called with the share of a long text that is read
+ * @param {(progress: Progress, body: Ask) => void} [onProgress] called while a long text is read
  * @returns {Promise<any>} a `Trace`, an `Encoding` or `{card}`
  */
-export async function fetchAnswer(catalogue, body, signal, onShare) {
+export async function fetchAnswer(catalogue, body, signal, onProgress) {
   if (archive) return archive.answer(body);
   if (body.positional || body.tile) {
     const path = body.tile
@@ -116,17 +116,21 @@ export async function fetchAnswer(catalogue, body, signal, onShare) {
   }
   if (body.card) return { card: await fetchJson(cardPath(body.card), { signal }) };
   const { model, text, target } = body;
-  if (onShare && isLong(body)) await watchPass(body, signal, onShare);
-  const trace = traceFromSafetensors(await fetchSafetensors(`${BASE}/trace`, { signal, body }));
+  if (onProgress && isLong(body)) await watchPass(body, signal, onProgress);
+  const file = await fetchSafetensors(`${BASE}/trace`, { signal, body });
   return {
-    ...trace,
+    ...traceFromSafetensors(file),
+    ...(isLong(body) && { file }),
     card: fullCards.get(model ?? '') ?? cardOf(catalogue, model ?? ''),
     asked: { model, text, ...(target !== undefined && { target }) },
   };
 }
 
 /** Fewer characters are read in under a second. */
-const LONG = 4000;
+export const LONG = 4000;
+
+/** @typedef {{attention: string, head: number, tokens: number[], read: number, bins: number[], mean: Float32Array}} PartialMap the mean weights of a head, of its first `read` queries */
+/** @typedef {{share?: number, secondsLeft?: number|null, map?: PartialMap}} Progress of a pass: the share that is done, or a map so far */
 
 /** @param {Ask} body */
 function isLong({ text = '', resolution, queries }) {
@@ -137,17 +141,25 @@ function isLong({ text = '', resolution, queries }) {
  * Wait until the server has read a long text; it keeps the trace for the request that follows.
  * @param {Ask} body
  * @param {AbortSignal} signal
- * @param {(share: number) => void} onShare
+ * @param {(progress: Progress, body: Ask) => void} onProgress
  */
-async function watchPass(body, signal, onShare) {
+async function watchPass(body, signal, onProgress) {
   const { streamEvents } = await import('./generation.js');
   try {
     for await (const { event, data } of streamEvents(`${BASE}/trace`, body, signal))
-      if (event === 'progress') onShare(data.share);
+      if (event === 'progress')
+        onProgress({ share: data.share, secondsLeft: data.seconds_left }, body);
+      else if (event === 'map') onProgress({ map: { ...data, mean: floatsIn(data.mean) } }, body);
   } catch (error) {
     // A server without room for it reads the text once more.
     if (!asProblem(error).type?.endsWith(':trace-not-kept')) throw error;
   }
+}
+
+/** @param {string} base64 of numbers in float32, little-endian */
+function floatsIn(base64) {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  return new Float32Array(bytes.buffer);
 }
 
 /**

@@ -32,7 +32,7 @@ import * as server from './answers.js';
  * @property {(card: Card, isKnown: boolean) => void} onModel that reads the text; `isKnown`: it is in the catalogue
  * @property {(isReading: boolean) => void} onReading
  * @property {(card: Card) => void} onLoading progress of a model that the server loads
- * @property {(share: number) => void} onShare of a long text that is read
+ * @property {(progress: server.Progress, body: Ask) => void} onProgress of a long text that is read
  * @property {(trace: Trace) => void} onTrace
  * @property {() => void} onEmpty there is no text to read
  * @property {() => void} onDrop there is no trace any more
@@ -67,7 +67,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
   /** @type {Record<string, Ask>} */
   let lastBodies = {};
   const answers = createRequestCache({
-    fetch: (body, signal) => from.fetchAnswer(catalogue, body, signal, told.onShare),
+    fetch: (body, signal) => from.fetchAnswer(catalogue, body, signal, told.onProgress),
     onArrival: told.onAnswer,
   });
 
@@ -174,7 +174,7 @@ export function createReader({ store, asks, retrier, told, from = server }) {
       if (asked.text === fileText) store.openLong();
       if (store.state.view !== LONG_VIEW) throw error;
       const body = { ...asked, ...asks.overview(of) };
-      return await from.fetchAnswer(catalogue, body, signal, told.onShare);
+      return await from.fetchAnswer(catalogue, body, signal, told.onProgress);
     }
   }
 

@@ -50,6 +50,7 @@ import { partsOf } from './format.js';
  * @property {string[]} [tiles] paths of the attentions of which the server computes tiles
  * @property {Record<string, string>} [tile] the query of the one tile that a saved page holds
  * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
+ * @property {ArrayBuffer} [file] of a long text, as it came: a saved page holds it
  */
 
 /** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number, bits?: number, parts?: string[]}} Edit of a pass */

@@ -5,9 +5,12 @@
 import { counted, grouped, inBytes, asSentence } from '../data/format.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/calls.js';
 import { button, element, keep, kept, partOf } from './dom.js';
+import { createReading } from './reading.js';
 
 /**
+ * @import { Progress } from '../api/answers.js'
  * @import { Problem } from '../api/calls.js'
+ * @import { Ask } from '../data/trace.js'
  * @import { Card } from '../data/card.js'
  * @import { Trace } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
@@ -24,7 +27,10 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     { beam: byId('beam'), main: byId('main'), cancel: byId('cancel'), elapsed: byId('elapsed') },
     { onCancel },
   );
+  const reading = createReading(results);
   const waiting = { forTrace: false, forAnswers: false };
+  /** How much was read, which comes back after the progress of what a view asks for besides. */
+  let read = '';
 
   /** @param {HTMLElement|null} part @param {string} words */
   function show(part, words) {
@@ -42,6 +48,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     /** @param {string} words how much was read */
     showResults(words) {
       notice.clear();
+      read = words;
       show(results, words);
     },
 
@@ -64,9 +71,10 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       notice.show(problem, goesOn);
     },
 
-    /** @param {string} words */
-    say(words) {
+    /** @param {string} words @param {boolean} [isStale] what is shown is of the text before */
+    say(words, isStale = false) {
       status.textContent = words;
+      pale(isStale);
     },
 
     /** Show the progress of loading until the text is read. @param {Card} card */
@@ -76,10 +84,14 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     },
 
     /**
-     * Make the numbers of the earlier text paler while the new text is read.
+     * Make the numbers of the earlier text paler while the new text is read; if it is long, they
+     * cannot be used either.
      * @param {boolean} isWaiting
+     * @param {boolean} [isLong]
      */
-    waitForTrace(isWaiting) {
+    waitForTrace(isWaiting, isLong = false) {
+      reading.end();
+      results.inert = isWaiting && isLong;
       waiting.forTrace = isWaiting;
       signal(waiting.forTrace || waiting.forAnswers);
       pale(isWaiting);
@@ -91,10 +103,25 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     waitForAnswers(isWaiting) {
       waiting.forAnswers = isWaiting;
       signal(waiting.forTrace || waiting.forAnswers);
+      if (isWaiting || waiting.forTrace || !reading.end()) return;
+      status.classList.remove('is-loading');
+      status.textContent = read;
     },
 
-    /** @param {number} share of a long text that is read */
-    tell,
+    /**
+     * Tell how far a long text is read, and show the maps so far in place of the results.
+     * @param {Progress} progress
+     * @param {Ask} body what is read
+     * @param {number} count tokens of the text, if they are known
+     */
+    tell(progress, body, count) {
+      const told = reading.take(progress, body, { count, isWhole: waiting.forTrace });
+      if (!told) return;
+      tell(told.share, told.words);
+      if (status.textContent === told.words) return;
+      status.textContent = told.words;
+      status.classList.add('is-loading');
+    },
   };
 }
 
@@ -161,8 +188,11 @@ function createWaiting({ beam, main, cancel, elapsed }, { onCancel }) {
     timer = setTimeout(count, PATIENCE);
   }
 
-  /** @param {number|null} share of the work that is done; null: not known */
-  function tell(share) {
+  /**
+   * @param {number|null} share of the work that is done; null: not known
+   * @param {string} [words] on the work
+   */
+  function tell(share, words = '') {
     beam.classList.toggle('is-measured', share !== null);
     if (share === null) {
       for (const name of ['role', 'aria-label', 'aria-valuenow']) beam.removeAttribute(name);
@@ -173,7 +203,7 @@ function createWaiting({ beam, main, cancel, elapsed }, { onCancel }) {
     shown = `${percent} %, `;
     beam.style.setProperty('--share', String(share));
     beam.setAttribute('role', 'progressbar');
-    beam.setAttribute('aria-label', 'Reading the text');
+    beam.setAttribute('aria-label', words);
     beam.setAttribute('aria-valuenow', String(percent));
   }
 

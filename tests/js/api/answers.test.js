@@ -26,7 +26,7 @@ async function watched(t, body, last) {
   });
   const shares = [];
   const { signal } = new AbortController();
-  await fetchAnswer(NO_MODELS, body, signal, (share) => shares.push(share));
+  await fetchAnswer(NO_MODELS, body, signal, ({ share }) => shares.push(share));
   return { shares, asked };
 }
 

@@ -97,7 +97,7 @@ function open(initial = {}) {
     },
     told: Object.fromEntries(
       [
-        ...['onStart', 'onCatalogue', 'onModel', 'onReading', 'onLoading', 'onShare', 'onTrace'],
+        ...['onStart', 'onCatalogue', 'onModel', 'onReading', 'onLoading', 'onProgress', 'onTrace'],
         ...['onEmpty', 'onDrop', 'onProblem', 'onBeginning', 'onAnswer'],
       ].map((name) => [name, (...given) => told.push([name, ...given])]),
     ),

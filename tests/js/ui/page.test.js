@@ -168,7 +168,8 @@ test('a model that is loaded says how far it is', () => {
 test('the share of a long text is a progress bar', () => {
   const beam = byId('beam');
   status.waitForTrace(true);
-  status.tell(0.519);
+  status.tell({ share: 0.519 }, { text: 'abc', queries: [0] }, 7);
+  equal(byId('status').textContent, 'One row of 3 characters');
   deepEqual(
     ['role', 'aria-valuenow'].map((name) => beam.getAttribute(name)),
     ['progressbar', '51'],
