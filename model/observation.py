@@ -97,8 +97,8 @@ class PooledMap:
             n_bins: the most bins on each side; each is the mean of neighbouring bins of the map.
         """
         mean = self.mean[0, heads]
-        sides = [min(n_bins, side) for side in mean.shape[-2:]]
-        return F.adaptive_avg_pool2d(mean[None], sides)[0]
+        n_rows, n_columns = mean.shape[-2:]
+        return F.adaptive_avg_pool2d(mean[None], (min(n_bins, n_rows), min(n_bins, n_columns)))[0]
 
     def add_bins(
         self, place: tuple[int | slice, ...], start: int, sums: Tensor, maxima: Tensor

@@ -9,8 +9,6 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-import numpy as np
-
 from headlight.model.observation import PooledMap
 
 EVENT_SECONDS = 0.25
@@ -54,7 +52,7 @@ class PassProgress:
                     "tokens": [pooled.n_queries, pooled.n_keys],
                     "read": n_read,
                     "bins": list(mean.shape),
-                    "mean": base64.b64encode(np.ascontiguousarray(mean)).decode(),
+                    "mean": base64.b64encode(mean.tobytes()).decode(),
                 }
 
     @property

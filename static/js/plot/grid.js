@@ -57,6 +57,7 @@ import { letteringOf } from './scales.js';
  * @property {(index: number) => Shown} [ofToken] if rows are not tokens
  * @property {(row: number, column: number) => Float64Array|null} [tint] of a cell, if it is not its row’s
  * @property {Shown} [rest] while nothing is pointed at
+ * @property {Partial<Record<Side, [number, number][]>>} [parts] the tokens of a long text that are drawn; the first part is brought into sight
  * @property {number} [ceiling] the value at the top of the colour scale
  * @property {boolean} [isSigned] zero is in the middle of the colour scale
  */

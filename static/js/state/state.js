@@ -13,6 +13,7 @@ import {
   weightsAt,
 } from '../data/attention.js';
 import { headToOpen, isWord } from '../data/head_insight.js';
+import { structuredHead } from '../data/map_structure.js';
 import { isMask } from '../data/words.js';
 
 /**
@@ -263,7 +264,9 @@ export function normalized(state, trace, views) {
     places: places.length > 1 ? places : [],
   });
   if (within.layer !== null && within.head !== null) return within;
-  const { layer, head } = headToOpen(trace, place, within);
+  const { layer, head } = trace.resolution
+    ? structuredHead(trace, within)
+    : headToOpen(trace, place, within);
   return { ...within, layer, head };
 }
 

@@ -1,13 +1,14 @@
 /**
  * The sentence: one chip per token, for the source and the target, tinted and marked by what is
  * pointed at, and a line that says it in words. One chip is reached by Tab, and the arrow keys
- * walk. Of a long text, only the chips near the visible part are on the page, in blocks.
+ * walk. Of a part of a long text, the tokens are brought into sight, and all others are paler.
  */
 
 import { hasTwoSides, tokensOf } from '../data/attention.js';
 import { byteRangeOf, directionOf, visible } from '../data/format.js';
 import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
 import { highlightOf } from '../plot/grid.js';
+import { createBlocks } from './chip_blocks.js';
 import { element, partOf } from './dom.js';
 
 /**
@@ -78,6 +79,14 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
       for (const name of SIDES) strips[name].choose(name === side ? query : null);
     },
 
+    /**
+     * Show the tokens of a part of a long text, and no others, as those that are drawn.
+     * @param {Partial<Record<Side, [number, number][]>>} parts by their side; the first is brought into sight
+     */
+    follow(parts) {
+      for (const side of SIDES) strips[side].follow(parts[side] ?? []);
+    },
+
     /** @param {string} words on what the drawing shows; they give way to what is pointed at */
     explain(words) {
       find('insight').textContent = words.replaceAll(' %', '\u00a0%');
@@ -124,6 +133,8 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
   let blocks = null;
   /** @type {{query: number|null, roving: number, queries: number[], keys: number[], weights?: Float64Array|null, scale?: Uint8Array, ceiling: number}} */
   const look = { query: null, roving: 0, queries: [], keys: [], ceiling: 1 };
+  /** The tokens that are drawn, if not all. @type {[number, number][]} */
+  let parts = [];
   /** @param {EventTarget|null} target */
   const indexOf = (target) =>
     chips.findIndex((node) => target instanceof Node && node?.contains(target));
@@ -168,6 +179,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
       const hadFocus = chips.findIndex((node) => node && node === document.activeElement);
       host.dir = directionOf(text);
       if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
+      parts = [];
       blocks?.destroy();
       blocks = null;
       if (tokens.length > MOST_WHOLE) {
@@ -209,6 +221,15 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
       reveal(host, [chipAt(queries.at(-1)), chipAt(keys.at(-1))]);
     },
 
+    /** @param {[number, number][]} wanted the first token of each part, and the one after its last; none: all */
+    follow(wanted) {
+      if (String(wanted) === String(parts)) return;
+      parts = wanted;
+      chips.forEach(fade);
+      const first = chipAt(parts[0]?.[0]);
+      if (first) host.scrollTop = first.offsetTop - MARGIN;
+    },
+
     /**
      * @param {Float64Array|null|undefined} weights over the tokens
      * @param {Uint8Array} [scale] colours
@@ -237,6 +258,12 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     tintChip(node, look.weights?.[index], look.scale, look.ceiling);
   }
 
+  /** @param {HTMLElement} node @param {number} index */
+  function fade(node, index) {
+    const isInside = parts.some(([from, to]) => from <= index && index < to);
+    node.classList.toggle('is-outside', parts.length > 0 && !isInside);
+  }
+
   /** @param {Token[]} tokens of a long text */
   function showBlocks(tokens) {
     chips = new Array(tokens.length);
@@ -250,6 +277,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
           select(node, first + at);
           mark(node, first + at);
           tint(node, first + at);
+          fade(node, first + at);
         });
         return outlined(tokens.slice(first, last), nodes);
       },
@@ -388,63 +416,4 @@ function step(key, from, count, direction) {
   if (key === 'End') return count - 1;
   if (key === 'Enter' || key === ' ') return from;
   return key in steps ? Math.max(0, Math.min(count - 1, from + steps[key])) : null;
-}
-
-const BLOCK = 128;
-/** Guessed pixels of a chip with its gap, until a block was seen. */
-const CHIP = { width: 52, height: 31 };
-/** Pixels before and after the visible part that are filled too. */
-const AHEAD = 300;
-
-/**
- * @param {HTMLElement} host scrolls
- * @param {Object} of
- * @param {number} of.count chips
- * @param {(first: number, last: number) => HTMLElement[]} of.build the nodes of a block
- * @param {(first: number, last: number) => void} of.drop the block left the page
- */
-function createBlocks(host, { count, build, drop }) {
-  const perLine = Math.max(1, Math.floor(host.clientWidth / CHIP.width));
-  const blocks = Array.from({ length: Math.ceil(count / BLOCK) }, (_, at) => {
-    const [first, last] = [at * BLOCK, Math.min(count, (at + 1) * BLOCK)];
-    const node = element('div', { class: 'chip-block', role: 'presentation' });
-    node.style.minHeight = `${Math.ceil((last - first) / perLine) * CHIP.height}px`;
-    return { node, first, last, isFull: false };
-  });
-
-  /** @param {typeof blocks[number]} block */
-  function fill(block) {
-    if (block.isFull) return;
-    block.isFull = true;
-    block.node.replaceChildren(...build(block.first, block.last));
-    block.node.style.minHeight = '';
-  }
-
-  /** @param {typeof blocks[number]} block */
-  function empty(block) {
-    if (!block.isFull || block.node.contains(document.activeElement)) return;
-    block.isFull = false;
-    block.node.style.minHeight = `${block.node.offsetHeight}px`;
-    block.node.replaceChildren();
-    drop(block.first, block.last);
-  }
-
-  const sight = new IntersectionObserver(
-    (entries) => {
-      for (const { target, isIntersecting } of entries) {
-        const block = blocks.find(({ node }) => node === target);
-        if (block) (isIntersecting ? fill : empty)(block);
-      }
-    },
-    { root: host, rootMargin: `${AHEAD}px 0px` },
-  );
-  host.replaceChildren(...blocks.map(({ node }) => node));
-  fill(blocks[0]);
-  for (const { node } of blocks) sight.observe(node);
-
-  return {
-    /** @param {number} index of a chip that is needed now */
-    need: (index) => fill(blocks[Math.floor(index / BLOCK)]),
-    destroy: () => sight.disconnect(),
-  };
 }

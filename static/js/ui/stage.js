@@ -160,6 +160,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     }
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
+    sentence.follow(grid?.parts ?? {});
     sentence.explain(insight(trace));
     markSentence();
   }

@@ -354,3 +354,22 @@ test('what is pointed at is told before what is found', () => {
   equal(readout(), 'at rest');
   deepEqual(texts('.is-query'), []);
 });
+
+test('the tokens of a part of a text are brought into sight, and all others are paler', () => {
+  strip.show(TOKENS, 'it saw');
+  layOut(chips()[3], { left: 0, top: 90, width: 20, height: 20 });
+  strip.follow([
+    [3, 5],
+    [0, 1],
+  ]);
+  deepEqual(flags('is-outside'), [false, true, true, false, false]);
+  equal(host.scrollTop, 85);
+  host.scrollTop = 10;
+  strip.follow([
+    [3, 5],
+    [0, 1],
+  ]);
+  equal(host.scrollTop, 10, 'the same part leaves the strip where it was scrolled to');
+  strip.follow([]);
+  ok(!flags('is-outside').includes(true));
+});

@@ -215,6 +215,7 @@ function figure(trace, state) {
   return mapFigure({
     title,
     trace,
+    overview,
     state,
     pool,
     attention,

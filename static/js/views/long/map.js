@@ -15,6 +15,7 @@ import { overviewAsk } from '../../api/answers.js';
 import {
   isPastTraining,
   LEAST,
+  placeIn,
   regionAfter,
   resolutionInWords,
   sizeOf,
@@ -22,6 +23,7 @@ import {
   writtenOf,
 } from './subject.js';
 import { panes } from '../../plot/panes.js';
+import { structuresIn } from '../../data/map_structure.js';
 
 /**
  * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
@@ -40,7 +42,7 @@ const N_STRONGEST = 3;
 /** Marks in the sentence are of single tokens; bins of more would mark a page of it. */
 const MOST_MARKED = 16;
 
-/** @typedef {{title: string, trace: Trace, state: ViewState, pool: 'mean'|'max', attention: string, whole: Shown, shown: Shown, tile: Record<string, string|number>|null}} Subject */
+/** @typedef {{title: string, trace: Trace, overview: Trace, state: ViewState, pool: 'mean'|'max', attention: string, whole: Shown, shown: Shown, tile: Record<string, string|number>|null}} Subject */
 
 /** @param {Subject} subject @returns {Figure} */
 export function mapFigure(subject) {
@@ -75,6 +77,7 @@ export function mapFigure(subject) {
       ['Each cell', resolution],
       ...(picked ? [['Marked', told(picked)]] : []),
       ['Strongest', most[0] ? told(most[0]) : 'none'],
+      ...structureFact(subject),
       ...(down !== null || across !== null
         ? [
             [
@@ -113,7 +116,7 @@ export function mapFigure(subject) {
           ...(tile && { call: { path: tilePath(tile) } }),
           ofRows: columnsOf(strips),
         },
-        sentence: { query: null },
+        sentence: { query: null, parts: partsOf(subject) },
         cursor: {
           chooseHint: `Enter ${isExact ? 'marks the cell, +' : 'or +'} zooms in on it, − out, 0 to the whole text, Shift and arrows move`,
           note: `${isExact ? 'Click to mark a cell.' : 'Click to zoom in.'} ${isNarrow(state.width) ? 'Two fingers move and zoom.' : 'Drag to move; Ctrl and the wheel, or a pinch, zooms.'}`,
@@ -126,6 +129,22 @@ export function mapFigure(subject) {
       state,
     ),
   };
+}
+
+/** Return the structure of the head in the whole text, and its rank. @param {Subject} subject */
+function structureFact({ overview, state }) {
+  const ranked = structuresIn(overview, placeIn(overview, state));
+  const at = ranked.findIndex(({ layer, head }) => layer === state.layer && head === state.head);
+  if (at < 0) return [];
+  const rank =
+    at === 0 ? `the most of ${ranked.length} heads` : `rank ${at + 1} of ${ranked.length}`;
+  const share = percent(ranked[at].structure);
+  return [
+    [
+      'Structure',
+      `${share} of its weight is not where query, key and distance each put it, ${rank}`,
+    ],
+  ];
 }
 
 /** @param {Subject} subject */
@@ -257,6 +276,13 @@ function cellOf([query, key], rows, columns) {
   const find = (bins, at) => bins.findIndex(([first, last]) => first <= at && at < last);
   const cell = { row: find(rows, query), column: find(columns, key) };
   return cell.row >= 0 && cell.column >= 0 ? cell : null;
+}
+
+/** Return the tokens of the region by side, those of its queries first. @param {Subject} subject */
+function partsOf({ trace, state, shown: { region } }) {
+  const { rows, columns } = placeIn(trace, state);
+  const { queries, keys } = region;
+  return rows === columns ? { [rows]: [queries, keys] } : { [rows]: [queries], [columns]: [keys] };
 }
 
 /** @param {Region} region @param {{rows: Token[], columns: Token[]}} texts */
