@@ -272,16 +272,29 @@ def positional_answers(card: Mapping[str, Any], trace: Trace) -> Iterator[tuple[
 
 def render(archive: Archive, edits: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the page as HTML; `edits` are the changes of the pass, to be named."""
-    trace = read_trace(archive.whole)
+    return _page(read_trace(archive.whole).text, _packed(archive.pack()), edits)
+
+
+@cache
+def shell() -> str:
+    """Return the page with `[answers]` where its answers are to be: the page itself adds them.
+
+    The answers of a long text are in the browser that shows it; reading the text again for a file
+    would take minutes.
+    """
+    return _page("", Markup("[answers]"))
+
+
+def _page(text: str, answers: Markup, edits: Sequence[Mapping[str, Any]] = ()) -> str:
     templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
     return templates.get_template("offline.html").render(
-        text=trace.text,
+        text=text,
         edits=json.dumps(edits) if edits else "",
         version=version("headlight"),
         styles=[style("page")],
         logo=logo(),
         theme_first=Markup(THEME_SCRIPT),  # nosec B704
-        answers=_packed(archive.pack()),
+        answers=answers,
         code=_code(),
     )
 

@@ -153,6 +153,17 @@ async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> 
     return HTMLResponse(await services.in_thread(page, left))
 
 
+@router.get("/api/v1/page")
+async def shell(request: Request, services: ServicesDep) -> Response:
+    """Return the page as a file without answers, to which the page adds those of a long text.
+
+    Not in the OpenAPI description, as `saved`.
+    """
+    from headlight import saved_page
+
+    return HTMLResponse(await services.in_thread(saved_page.shell, client_left(request)))
+
+
 def problem_page(request: Request, problem: Problem) -> Response:
     """Return the page at an address where there is nothing."""
     return _templates.TemplateResponse(

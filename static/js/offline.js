@@ -173,6 +173,7 @@ export function openArchive(buffer, tile = null) {
     if (body.card) return body.card === card.id;
     if (body.tile) return tile !== null && isSameTile(tile.query, body.tile);
     if (model !== whole.model || text !== whole.text || target !== whole.target) return false;
+    if (isOverview && recorded(body)) return true;
     if (isOverview) return !PARTS.some((part) => part in body) || isOfRows(body, whole, card);
     return recorded(body) !== undefined || isWithin(body, whole, card);
   }

@@ -120,7 +120,7 @@ export async function fetchAnswer(catalogue, body, signal, onProgress) {
   const file = await fetchSafetensors(`${BASE}/trace`, { signal, body });
   return {
     ...traceFromSafetensors(file),
-    ...(isLong(body) && { file }),
+    ...(isObserved(body) && { file }),
     card: fullCards.get(model ?? '') ?? cardOf(catalogue, model ?? ''),
     asked: { model, text, ...(target !== undefined && { target }) },
   };
@@ -133,8 +133,13 @@ export const LONG = 4000;
 /** @typedef {{share?: number, secondsLeft?: number|null, map?: PartialMap}} Progress of a pass: the share that is done, or a map so far */
 
 /** @param {Ask} body */
-function isLong({ text = '', resolution, queries }) {
-  return text.length > LONG && Boolean(resolution ?? queries);
+function isLong(body) {
+  return (body.text?.length ?? 0) > LONG && isObserved(body);
+}
+
+/** Return true if a request is of a text of any length. @param {Ask} body */
+function isObserved({ resolution, queries }) {
+  return Boolean(resolution ?? queries);
 }
 
 /**

@@ -39,6 +39,7 @@ export {};
  * @property {Term[]} [formula] its lines, above the help
  * @property {string[][]} [facts] pairs of a name and a number
  * @property {{label: string, patch: Patch}[]} [actions] buttons below it
+ * @property {{ask: Ask, trace: Trace}[]} [held] the answers that a saved page of a long text takes as they are
  */
 
 /** @typedef {Figure & Drawing & {grid: Grid}} DrawnFigure a figure without a notice */

@@ -57,28 +57,32 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
 }
 
 /**
- * Return every view of the text as one file, which opens on the current view. Of a long text it
- * holds the maps, the numbers of their rows and the current part. The server computes what is not
- * on the screen yet.
- * @param {{trace: Trace, figure: {grid: Pick<Grid, 'request'|'call'>}}} of
+ * Return every view of the text as one file, which opens on the current view. The server computes
+ * what is not on the screen yet; of a long text the file holds what is: the maps, the curves once
+ * they are read, and the current part.
+ * @param {{trace: Trace, figure: {held?: any[], grid: Pick<Grid, 'request'|'call'>}}} of
  * @param {Object} [way]
  * @param {AbortSignal} [way.signal] cancels it
  * @param {(share: number|null) => void} [way.onProgress] called with the share of the file that arrived; null: not known
  * @returns {Promise<string>} the name and the size of the file
  */
-export async function saveWhole({ trace, figure: { grid } }, { signal, onProgress } = {}) {
+export async function saveWhole(
+  { trace, figure: { grid, held = [] } },
+  { signal, onProgress } = {},
+) {
   const { model, text, target, asked, resolution } = trace;
+  const isPartial = resolution && held.length === 0;
   const { kept } = await import('./present.js');
   const opening = openingOf(location.hash, kept());
   // A prediction that was chosen to be explained is explained in the file too.
   const { logit_difference, patching } = grid.request ?? {};
   const wanted = {
-    ...{ model: asked?.model ?? model, text, target, resolution },
-    ...(!resolution && { logit_difference, patching }),
+    ...{ model: asked?.model ?? model, text, target },
+    ...{ logit_difference, patching },
   };
-  const body = withoutNulls(wanted);
-  const answer = await call(`${BASE}/page`, { accept: 'text/html', body, signal });
-  const page = await textOf(answer, onProgress);
+  const page = resolution
+    ? await (await import('./long_page.js')).longPageOf(trace, held)
+    : await wholePage(withoutNulls(wanted), { signal, onProgress });
   signal?.throwIfAborted();
   const end = page.lastIndexOf('</body>');
   const path = grid.call?.path ?? '';
@@ -88,7 +92,16 @@ export async function saveWhole({ trace, figure: { grid } }, { signal, onProgres
   const name = ['headlight', model, slugOf(text)].filter(Boolean).join('-');
   const { length } = opening.slides;
   const queue = length > 0 ? `, with ${counted(length, 'view')} to present` : '';
-  return `${save(file, `${name}.html`)}, ${inBytes(file.size)}${queue}`;
+  const lack = isPartial ? ', without the curves, which are not read yet' : '';
+  return `${save(file, `${name}.html`)}, ${inBytes(file.size)}${queue}${lack}`;
+}
+
+/**
+ * @param {Record<string, any>} body
+ * @param {{signal?: AbortSignal, onProgress?: (share: number|null) => void}} way
+ */
+async function wholePage(body, { signal, onProgress }) {
+  return textOf(await call(`${BASE}/page`, { accept: 'text/html', body, signal }), onProgress);
 }
 
 /**

@@ -127,6 +127,14 @@ def test_the_page_of_maps_holds_nothing_for_every_query_and_key(client):
     assert header["further"] == []
 
 
+def test_the_page_without_answers_has_one_place_for_them(client):
+    page = client.get("/api/v1/page").text
+    assert page.count("[answers]") == 1
+    assert '<script type="text/plain" id="answers">[answers]</script>' in page
+    whole = client.post("/api/v1/page", json={"text": "the cat"}).text
+    assert unpacked(page, "code") == unpacked(whole, "code")
+
+
 def test_a_text_with_too_many_rows_is_saved_with_only_its_maps(client):
     card = client.get("/api/v1/models/tiny").json()
     request = TraceRequest(text="the cat sat", resolution=2)

@@ -244,9 +244,12 @@ test('a picture is saved as it was drawn, to the byte', async () => {
 test('the whole page is asked for, and opens on what is looked at', async () => {
   const posted = [];
   const tile = Uint8Array.of(1, 2, 255);
+  const shell = '<title>x</title><script id="answers">[answers]</script>';
+  const html = `<html>${shell}<body>the page</body></html>`;
   globalThis.fetch = async (path, { body }) => {
     posted.push([path, body && JSON.parse(body)]);
-    return new Response(body ? '<html><body>the page</body></html>' : tile);
+    if (path.startsWith('/api/v1/models/')) return Response.json({ id: 'tiny', analyses: [] });
+    return new Response(path === '/api/v1/page' ? html : tile);
   };
   location.hash = '#model=tiny&layer=1';
   const page = async (trace, grid) => {
@@ -257,17 +260,22 @@ test('the whole page is asked for, and opens on what is looked at', async () => 
     return new window.DOMParser().parseFromString(text, 'text/html');
   };
   const path = '/api/v1/traces/x/tile?layer=1&head=0';
-  const long = await page({ resolution: 64 }, { call: { path } });
-  deepEqual(posted, [
-    ['/api/v1/page', { ...ASKED, text: TEXT, resolution: 64 }],
-    [path, undefined],
-  ]);
+  const maps = { resolution: 64, file: new ArrayBuffer(8) };
+  const long = await page(maps, { call: { path } });
+  deepEqual(
+    posted.map(([of]) => of),
+    ['/api/v1/page', '/api/v1/models/tiny', path],
+  );
+  ok(
+    posted.every(([, body]) => body === undefined),
+    'no text is read again',
+  );
   match(openingIn(long).link, /layer=1/);
   const { query, bytes } = tileIn(long);
   deepEqual(query, { layer: '1', head: '0' });
   deepEqual([...new Uint8Array(bytes)], [...tile]);
-  equal(tileIn(await page({ resolution: 64 }, {})), null);
-  equal(tileIn(await page({ resolution: 64 }, { call: { path: '/api/v1/positional' } })), null);
+  equal(tileIn(await page(maps, {})), null);
+  equal(tileIn(await page(maps, { call: { path: '/api/v1/positional' } })), null);
   const patching = { site: 'a' };
   equal(tileIn(await page({}, { call: { path }, request: { patching } })), null);
   deepEqual(posted, [['/api/v1/page', { ...ASKED, text: TEXT, patching }]]);

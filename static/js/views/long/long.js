@@ -216,6 +216,7 @@ function figure(trace, state) {
     title,
     trace,
     overview,
+    rows: rowsAsk(trace, state),
     state,
     pool,
     attention,

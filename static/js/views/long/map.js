@@ -26,7 +26,7 @@ import { panes } from '../../plot/panes.js';
 import { structuresIn } from '../../data/map_structure.js';
 
 /**
- * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { Ask, Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
  * @import { Box, Cell, CellCursor } from '../../plot/grid.js'
@@ -42,7 +42,7 @@ const N_STRONGEST = 3;
 /** Marks in the sentence are of single tokens; bins of more would mark a page of it. */
 const MOST_MARKED = 16;
 
-/** @typedef {{title: string, trace: Trace, overview: Trace, state: ViewState, pool: 'mean'|'max', attention: string, whole: Shown, shown: Shown, tile: Record<string, string|number>|null}} Subject */
+/** @typedef {{title: string, rows: Ask, trace: Trace, overview: Trace, state: ViewState, pool: 'mean'|'max', attention: string, whole: Shown, shown: Shown, tile: Record<string, string|number>|null}} Subject */
 
 /** @param {Subject} subject @returns {Figure} */
 export function mapFigure(subject) {
@@ -69,8 +69,10 @@ export function mapFigure(subject) {
   const place = placeInWords(region, texts);
   const { down, across } = edgesOf(shown, trained);
   const trainedLine = /** @type {const} */ ({ stroke: palette.beam, width: 1.5, dash: 'dash' });
+  const curves = state.answers?.rows?.trace;
   return {
     title: `${title}, ${resolution}`,
+    held: curves ? [{ ask: subject.rows, trace: curves }] : [],
     summary: `${place}; ${resolution}. Strongest: ${most.map(told).join('; ')}.`,
     facts: [
       ['Region', place],
