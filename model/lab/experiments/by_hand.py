@@ -64,7 +64,7 @@ class ByHand(Parameters):
     """The parameters of `by_hand`; numbers that are not given are those of the example."""
 
     example: Literal["life", "fox", "fox_projected", "fox_linear", "animal", "cat"] = Field(
-        "life", description="Its numbers are used if none are given."
+        "life", description="The example whose numbers are shown."
     )
     is_scaled: bool | None = Field(
         None, description="Whether scores are divided by √d_k. null: as in the example."

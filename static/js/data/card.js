@@ -1,9 +1,27 @@
-/** The types of the card of a model, as the API answers it. */
+/** The types of the card of a model, as the API answers it, and the texts that it names. */
+
+import { enumerated } from './format.js';
 
 /**
  * @import { Takes } from '../views/experts/specialities.js'
  */
-export {};
+
+/** The project's own texts by the names of their files. @type {[RegExp, string][]} */
+const TEXTS = [
+  [/^valid\.\w+$/, 'text that was kept out of the training'],
+  [/^(train|storybooks|more_kept)\.\w+$/, 'the training text'],
+  [/^sample\.\w+$/, 'the sample text'],
+  [/^comparisons\.\w+$/, 'the comparisons of answers'],
+];
+
+/**
+ * Return the texts that a figure was measured on: the project's own by what they are, others by name.
+ * @param {string[]} names
+ */
+export function textsInWords(names) {
+  const words = names.map((name) => TEXTS.find(([pattern]) => pattern.test(name))?.[1] ?? name);
+  return enumerated([...new Set(words)]);
+}
 
 /**
  * @typedef {Object} ExpertTokens the tokens of the training text that each expert takes

@@ -262,7 +262,7 @@ export function valuesInWords(values) {
   return Object.entries(values)
     .filter(([, value]) => value !== null && !Array.isArray(value?.[0]))
     .map(([name, value]) => `${labelOf(name)} ${Array.isArray(value) ? value.join(', ') : value}`)
-    .join(' · ');
+    .join('; ');
 }
 
 /**

@@ -3,10 +3,10 @@
  * sentence on the chosen row of a head. In calculations, also the roles of heads.
  */
 
-import { percent, byteRangeOf, nameOf } from './format.js';
+import { percent, byteRangeOf, nameOf, visible } from './format.js';
 import { labelledHeads, placeOf, strongestHeads, tokensOf, weightsAt } from './attention.js';
 import { highestIn, matrixAt, rowOf } from './trace.js';
-import { isMask } from './words.js';
+import { isMask, isReadInPieces } from './words.js';
 
 /**
  * @import { Place, Side } from './attention.js'
@@ -288,8 +288,6 @@ function relationOf(trace, place, query, key) {
 const ORDINALS = ['first ', 'second ', 'third ', 'fourth ', 'fifth '];
 
 const NUMBER = /^\p{N}+$/u;
-/** Scripts without spaces between words, of which a “word” is a whole clause. */
-const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
 
 /**
  * Return the word that a token belongs to, and which of its occurrences this is. The drawing
@@ -301,10 +299,11 @@ const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=K
  */
 function wordAt(tokens, names, index) {
   const name = `“${names[index]}”`;
-  const piece = `“${tokens[index].part?.whole ?? nameOf(tokens[index])}”`;
+  const { part } = tokens[index];
+  const piece = `“${part ? visible(part.whole) : nameOf(tokens[index])}”`;
   if (piece !== name && NUMBER.test(names[index]))
     return { name: `${piece} of ${name}`, ordinal: '', noun: 'digit' };
-  if (UNSPACED.test(names[index])) return { name: piece, ordinal: '', noun: 'letters' };
+  if (isReadInPieces(names[index])) return { name: piece, ordinal: '', noun: 'letters' };
   /** @param {number} at */
   const placeOf = (at) => tokens[at].word ?? `at ${at}`;
   const places = new Set(names.flatMap((name, at) => (name === names[index] ? [placeOf(at)] : [])));
@@ -320,7 +319,8 @@ function wordAt(tokens, names, index) {
  */
 function pieceAt(tokens, index) {
   const { part } = tokens[index];
-  if (part) return { name: `${byteRangeOf(part)} of “${part.whole}”`, ordinal: '', noun: 'byte' };
+  if (part)
+    return { name: `${byteRangeOf(part)} of “${visible(part.whole)}”`, ordinal: '', noun: 'byte' };
   const name = nameOf(tokens[index]);
   return { name: `“${name}”`, ordinal: '', noun: NUMBER.test(name) ? 'digit' : 'letters' };
 }
@@ -359,7 +359,7 @@ function nameOfWord(pieces, text) {
     ? [...text].slice(first.start, pieces.at(-1)?.end).join('')
     : pieces.map((piece) => piece.text).join('');
   const whole = joined.trim().replace(/'(?=\p{L})/gu, '’');
-  if (!/[\p{L}\p{N}]/u.test(whole)) return whole || first.text;
+  if (!/[\p{L}\p{N}]/u.test(whole)) return visible(whole || first.text);
   const bare = whole.replace(/^[^\p{L}\p{N}[]+|[^\p{L}\p{N}\]]+$/gu, '');
   return isEnding(first) ? `’${bare}` : bare;
 }

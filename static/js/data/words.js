@@ -53,6 +53,33 @@ function joined(before, unit, characters) {
   };
 }
 
+const NUMBER = /^\p{N}+$/u;
+/** Scripts without spaces between words, of which a “word” is a whole clause. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
+
+/**
+ * Return true if a word is read piece by piece: the digits of a number, or letters of a script
+ * without spaces.
+ * @param {string} word
+ */
+export function isReadInPieces(word) {
+  return NUMBER.test(word.trim()) || UNSPACED.test(word);
+}
+
+/**
+ * Return the words that a reader sees: as `wordsOf`, but with words that are read in pieces left in
+ * tokens.
+ * @param {Token[]} tokens
+ * @param {string} text they were cut from
+ * @returns {Unit[]}
+ */
+export function readableWords(tokens, text) {
+  const single = alone(tokens);
+  return wordsOf(tokens, text).flatMap((unit) =>
+    isReadInPieces(unit.text) ? single.slice(unit.first, unit.last + 1) : [unit],
+  );
+}
+
 /**
  * @param {Unit[]} units
  * @param {number} index of a token

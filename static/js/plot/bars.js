@@ -4,7 +4,7 @@
  */
 
 import { isFilling } from '../data/attention.js';
-import { percent, signed, tick, bytesInWords, visible } from '../data/format.js';
+import { percent, signed, tick, bytesInWords, nameOf, visible } from '../data/format.js';
 import { matrixAt, rowOf } from '../data/trace.js';
 import { isMask, wordBehind } from '../data/words.js';
 import { css, diverging, sequential } from './colour.js';
@@ -57,7 +57,7 @@ export function guessChart(guesses, of, frame) {
     value: ({ row, column }) =>
       (column === 1 ? guesses[row].modelProbability : guesses[row].probability) ?? NaN,
     format: (value) => percent(value),
-    name: ({ row }) => `“${guesses[row].name}”`,
+    name: ({ row }) => `“${guessInWords(guesses[row].text)}”`,
     say: ({ row }) => say(row),
     tokens: () => ({ query: of.token ?? query ?? undefined }),
     ...(choose && { choose: ({ row }) => choose(row) }),
@@ -137,7 +137,7 @@ function rowHits(count, end) {
 
 /** Return the number at the end of a bar. @param {Guess} guess */
 function numberOf({ probability, mark }) {
-  return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
+  return `${percent(probability)}${mark ? `, ${mark}` : ''}`;
 }
 
 const MOST_TICKS = 4;
@@ -227,6 +227,15 @@ export function guessesIn({ ids, probabilities, texts }, leading, mark, most) {
  */
 export function nameOfGuess(text) {
   return bytesInWords(text) ?? visible(text);
+}
+
+/**
+ * Return a token of the vocabulary in a sentence: a word without the space before it.
+ * @param {string} text
+ * @returns {string} only spaces stay visible
+ */
+export function guessInWords(text) {
+  return bytesInWords(text) ?? nameOf({ text, part: null });
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 
 import { messageOf, modelName } from '../api/calls.js';
-import { grouped, share, shortShare } from '../data/format.js';
+import { grouped, share, shortShare, small, visible } from '../data/format.js';
 import { MASK } from '../data/words.js';
 import { button, element, partOf } from './dom.js';
 
@@ -326,7 +326,7 @@ export function claimInWords(claim) {
 export function exactness({ checks }) {
   const far = checks?.weights;
   if (far === undefined) return '';
-  return `${far === 0 ? '0.0' : far.toExponential(1)} from Hugging Face’s own attention`;
+  return far === 0 ? 'Matches Hugging Face exactly' : `Matches Hugging Face within ${small(far)}`;
 }
 
 /** @type {import('../data/card.js').Normalization} */
@@ -350,14 +350,14 @@ export function readInText(
     const typed = [...characters].filter(
       (character) => character.trim() && text.includes(character),
     );
-    return typed.length > 0 ? [`${typed.join(' ')} as ${as}`] : [];
+    return typed.length > 0 ? [`${typed.map(visible).join(' ')} as ${visible(as)}`] : [];
   });
   const isUpper = text === text.toUpperCase() && text !== text.toLowerCase();
   if (lowers && isUpper && /\p{L}{2}/u.test(text)) readings.push('capitals as small letters');
   const spelled = [...new Set(tokens.flatMap(({ part }) => part?.whole ?? []))];
   if (spelled.length > 0)
     readings.push(
-      `${spelled.slice(0, MOST_SPELLED).join(' ')}${spelled.length > MOST_SPELLED ? ' …' : ''} as bytes`,
+      `${spelled.slice(0, MOST_SPELLED).map(visible).join(' ')}${spelled.length > MOST_SPELLED ? ' …' : ''} as bytes`,
     );
   return readings.length > 0 ? `reads ${readings.join(', ')}` : '';
 }

@@ -6,7 +6,7 @@
 import { advice, isWorthRetrying } from '../api/calls.js';
 import { createWriter, streamGeneration } from '../api/generation.js';
 import { hasTwoSides, isFilling, isRating } from '../data/attention.js';
-import { nameOfGuess } from '../plot/bars.js';
+import { guessInWords } from '../plot/bars.js';
 import { counted, grouped, percent, asSentence } from '../data/format.js';
 import { sequential } from '../plot/colour.js';
 import { button, element } from './dom.js';
@@ -151,7 +151,7 @@ const STOPPED = 'Stopped: the generated text has not been replayed.';
 
 /** @param {Step} step */
 function inWords({ text, probability, rank }) {
-  return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${grouped(rank)}`;
+  return `“${guessInWords(text)}” written, probability ${percent(probability)}, rank ${grouped(rank)}`;
 }
 
 /** Return true if there is something to stop; replaying a visible text is not. @param {Writing} writing */

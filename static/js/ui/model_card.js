@@ -172,7 +172,7 @@ function metricsOf(metrics = {}) {
       const figure = pick(value);
       return typeof figure === 'number' ? [`${title} ${Number(figure.toPrecision(3))}`] : [];
     })
-    .join(' · ');
+    .join('; ');
 }
 
 /** @param {number} count @returns {string} `7.4 million`, `950 thousand` */

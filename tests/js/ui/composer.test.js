@@ -306,9 +306,11 @@ test('a foreign model says how exact it is, and every model what it reads otherw
   show();
   assert.ok(byId('exact').hidden);
   show({ card: { ...CARD, checks: { weights: 0 } } });
-  assert.ok(!byId('exact').hidden && byId('exact').textContent.startsWith('0.0 '));
+  assert.ok(
+    !byId('exact').hidden && byId('exact').textContent.startsWith('Matches Hugging Face exactly'),
+  );
   show({ card: { ...CARD, checks: { weights: 0.00012 } } });
-  assert.ok(byId('exact').textContent.startsWith('1.2e-4 '));
+  assert.ok(byId('exact').textContent.endsWith('within 1.2·10⁻⁴'));
   composer.tellReading({ text: 'I’m', card: { normalization: NORMALIZATION } });
   assert.ok(!byId('reads').hidden && byId('reads').title !== '');
   composer.tellReading(null);
@@ -376,7 +378,7 @@ test('a card tells its facts, and leaves out what it does not have', () => {
   assert.equal(facts({ attribution: ['a', 'b'] }).Attribution, 'a; b');
   assert.equal(facts({ trained_on: ['c'] })['Trained on'], 'c');
   assert.equal(facts({ normalization: NORMALIZATION }).Reads.split('; ').length, 3);
-  assert.ok(facts({ checks: { weights: 1e-6 } })['Self-check'].startsWith('1.0e-6'));
+  assert.ok(facts({ checks: { weights: 1e-6 } })['Self-check'].endsWith('within 1.0·10⁻⁶'));
 });
 
 test('a part that every layer lacks is told once', () => {
@@ -402,7 +404,7 @@ test('figures are told, tables and amounts are not', () => {
     alignment: { head: { error_rate: 0.25 } },
     bits_per_token: { inside_trained_length: 2 },
   };
-  const told = facts({ metrics }).Measured.split(' · ');
+  const told = facts({ metrics }).Measured.split('; ');
   assert.deepEqual(told.slice(0, 3), ['loss of it 1.23', 'weight 0.5', 'BLEU 30.1']);
   assert.ok(told[3].endsWith(' 0.25') && told[4].endsWith(' 2'));
   assert.equal(told.length, 5);

@@ -309,7 +309,7 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
   const nothing =
     reach === 0
       ? 'No difference here.'
-      : `Warm: B attends more; blue: less. Colours end at ±${share(reach)}, the largest change here.`;
+      : `Warm: B attends more; blue: less. Colour scale: ±${share(reach)}.`;
   return [nothing, what, heads].filter(Boolean).join(' ');
 }
 

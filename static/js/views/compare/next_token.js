@@ -4,7 +4,7 @@
 
 import { divergence, softmax, totalVariation } from '../../data/arithmetic.js';
 import { decimal, percent, named, quoted } from '../../data/format.js';
-import { guessScales, nameOfGuess, wordsFor } from '../../plot/bars.js';
+import { guessInWords, guessScales, nameOfGuess, wordsFor } from '../../plot/bars.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { expectedMade } from '../../data/request_code.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
@@ -180,10 +180,10 @@ function meaningOf({ query, words, tokens, change }) {
   return {
     value,
     format: (number) => (number < 0 ? `${points(number)} %` : percent(number)),
-    name: ({ row, column }) => `“${change.tokens[row].name}”, ${COLUMNS[column]}`,
+    name: ({ row, column }) => `“${guessInWords(change.tokens[row].text)}”, ${COLUMNS[column]}`,
     number: write,
     say: ({ row }) =>
-      `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” ${both(row)}`,
+      `${words.preposition} ${named(tokens, query)}, “${guessInWords(change.tokens[row].text)}” ${both(row)}`,
     tokens: () => ({ query }),
   };
 }

@@ -317,7 +317,7 @@ function attentionTiles({ attention, token, frame, target }, at, name, size) {
             x: ({ x }) => x - 0.5,
             y: ({ y }) => y - 0.5,
             text: ({ layer, head }) =>
-              isWide ? `layer ${layer + 1} · head ${head + 1}` : `${layer + 1}·${head + 1}`,
+              isWide ? `layer ${layer}, head ${head}` : `${layer}.${head}`,
             ink: size.palette.muted,
             at: 'top right',
           }),

@@ -179,7 +179,7 @@ function chosenMap({ divisor, scores, weights, weights_gradient: gradient }, siz
   return {
     title: 'The softmax of your own scores',
     summary: 'The softmax of chosen scores, each row divided by another number first.',
-    help: `Scores and divisors are yours to change. Gradient by divisor: ${gradients.map((value, at) => `÷${amount(divisor.data[at])}: ${amount(value, 2)}`).join(' · ')}.`,
+    help: `Scores and divisors are yours to change. Gradient by divisor: ${gradients.map((value, at) => `÷${amount(divisor.data[at])}: ${amount(value, 2)}`).join('; ')}.`,
     ...chart(
       {
         x: band(

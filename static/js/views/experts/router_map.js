@@ -108,7 +108,7 @@ function mapOf({ tokens, nameOf, choose }, { layer, routing }, narrow) {
   const { probabilities, weightOf } = routing;
   return cell(probabilities, {
     ramp: {
-      title: `router probability · marked: chosen${narrow ? '' : ', with the weight of its answer'}`,
+      title: `router probability; marked: chosen${narrow ? '' : ', with the weight of its answer'}`,
       domain: [0, 1],
     },
     text: ({ row, column }) => {

@@ -4,9 +4,11 @@
  */
 
 import { cardPath } from '../../api/calls.js';
+import { textsInWords } from '../../data/card.js';
 import { counted, grouped, percent, visible } from '../../data/format.js';
 import { matrixFrom } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
+import { guessInWords } from '../../plot/bars.js';
 import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -71,7 +73,7 @@ function kindsChart(trace, scene, { parts, columns }, state) {
   const first = (row) =>
     (tokenSharesOf(trace, scene.stack, layer)?.[row].tokens ?? [])
       .slice(0, 5)
-      .map(({ text }) => `“${visible(text)}”`)
+      .map(({ text }) => `“${guessInWords(text)}”`)
       .join(' ');
   /** @param {number} column */
   const what = (column) =>
@@ -170,7 +172,7 @@ export function expertFigure(trace, state, scene) {
 
 /** @param {ExpertTokens} expertTokens */
 function helpFor({ text, tokens, least_count: least }) {
-  return `The tokens that it takes most above its share, of those that occur ${least} times or more in ${grouped(tokens)} tokens of ${text.join(' and ')}. Green: in this sentence.`;
+  return `The tokens that it takes most above its share, of those that occur ${least} times or more in ${grouped(tokens)} tokens of ${textsInWords(text)}. Green: in this sentence.`;
 }
 
 /**
@@ -258,12 +260,12 @@ function nextOf({ query, choose }, places) {
  * @param {number} expert
  * @param {string} where
  */
-function sentence({ name, share, count, places, went }, expert, where) {
+function sentence({ text, share, count, places, went }, expert, where) {
   const here =
     places.length === 0
       ? 'it is not in this sentence'
       : `in this sentence ${went} of ${places.length} ${places.length === 1 ? 'does' : 'do'}`;
-  return `${percent(share)} of the ${grouped(count)} occurrences of “${name}” in the training text go to expert ${expert}; ${here} (${where})`;
+  return `${percent(share)} of the ${grouped(count)} occurrences of “${guessInWords(text)}” in the training text go to expert ${expert}; ${here} (${where})`;
 }
 
 /**

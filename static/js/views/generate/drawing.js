@@ -5,7 +5,7 @@
 
 import { percent, share, shortShare, named } from '../../data/format.js';
 import { matrixAt, matrixFrom, rowOf } from '../../data/trace.js';
-import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
+import { guessChart, guessesIn, guessInWords, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow, band } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -46,7 +46,7 @@ export function routeChart(state, { reader, step, routed, call }) {
       marks: [
         cell(matrixFrom(routed.map(({ probabilities }) => [...probabilities])), {
           ramp: {
-            title: `router probability · marked: chosen${isNarrow(state.width) ? '' : ', with its weight'}`,
+            title: `router probability; marked: chosen${isNarrow(state.width) ? '' : ', with its weight'}`,
             domain: [0, 1],
           },
           text: (at) => (weightOf(at) === undefined ? '' : shortShare(weightOf(at))),
@@ -123,12 +123,12 @@ export function startFigure(trace, state) {
 }
 
 /** @param {Guess & {modelProbability?: number}} guess @param {string} after @param {number} row */
-function sentence({ name, probability, modelProbability }, after, row) {
+function sentence({ text, probability, modelProbability }, after, row) {
   const chance =
     modelProbability === undefined
       ? percent(probability)
       : chanceInWords(probability, modelProbability);
-  return `After ${after}, “${name}” has probability ${chance}, rank ${row + 1}`;
+  return `After ${after}, “${guessInWords(text)}” has probability ${chance}, rank ${row + 1}`;
 }
 
 /** @param {number} probability of being sampled @param {number} modelProbability the model’s */

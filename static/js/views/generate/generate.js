@@ -13,7 +13,7 @@ import {
   subjectOf,
   tokensWith,
 } from '../../ui/generation.js';
-import { guessChart, nameOfGuess } from '../../plot/bars.js';
+import { guessChart, guessInWords, nameOfGuess } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { roundTicks, band, linear } from '../../plot/scales.js';
@@ -244,9 +244,9 @@ function candidateBars(subject, bars, natural) {
   const after = named(tokens, tokens.length - 2);
   const attention = rowOfStep(step, state.layer, state.head);
   /** @param {Candidate} candidate */
-  const say = ({ id, name, probability, modelProbability, rank }) => {
+  const say = ({ id, text, probability, modelProbability, rank }) => {
     const chance = natural ? percent(probability) : chanceInWords(probability, modelProbability);
-    return `After ${after}, “${name}” has probability ${chance}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
+    return `After ${after}, “${guessInWords(text)}” has probability ${chance}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
   };
   return guessChart(
     natural ? bars.map(({ modelProbability: _, ...candidate }) => candidate) : bars,

@@ -26,8 +26,9 @@ import {
   enumerated,
   named,
 } from '../../data/format.js';
+import { textsInWords } from '../../data/card.js';
 import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
-import { nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
+import { guessInWords, nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
@@ -173,7 +174,7 @@ function titleOf(name) {
 
 /** @param {HeadProfile} profile @param {HeadProfiles} profiles */
 function helpFor({ labels }, { sentences, text }) {
-  const over = `over ${grouped(sentences)} sentences of ${enumerated(text)}`;
+  const over = `over ${grouped(sentences)} sentences of ${textsInWords(text)}`;
   const named = labels.map((name) => `“${titleOf(name)}”`);
   return labels.length > 0
     ? `The head is labelled ${enumerated(named)}, with at least a quarter of the weight and twice the control, ${over}.`
@@ -194,14 +195,28 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
     ?.heads.find((entry) => entry.head === number);
   const label = here ? labelInWords(here) : '';
   return [
-    [
-      'Without it',
-      `${signed(Math.abs(cost), 4)} bits per byte ${cost < 0 ? 'fewer' : 'more'} than ${profiles.bits_per_byte.toFixed(2)}`,
-    ],
+    ['Switched off over many sentences', costInWords(profiles.bits_per_byte, cost)],
     ['Entropy', `${decimal(entropy, 2)} bits`],
     ['Distance', `${distance.toFixed(1)} tokens`],
-    ...(label ? [['In this text alone', label]] : []),
+    ...(label ? [['In this text', label]] : []),
   ];
+}
+
+/** A change of the bits per byte that is slight: a hundredth of them. */
+const SLIGHT = 0.01;
+
+/**
+ * Return how well the model predicts before and after a head is switched off.
+ * @param {number} bits per byte
+ * @param {number} cost in bits per byte
+ * @returns {string} `1.27 → 1.2695 bits per byte (slightly better)`
+ */
+function costInWords(bits, cost) {
+  /** @param {number} value */
+  const written = (value) => String(Number(value.toFixed(4)));
+  const [before, after] = [written(bits), written(bits + cost)];
+  const verdict = `${Math.abs(cost) < SLIGHT * bits ? 'slightly ' : ''}${cost < 0 ? 'better' : 'worse'}`;
+  return `${before} → ${after} bits per byte (${before === after ? 'no change' : verdict})`;
 }
 
 /** @param {Trace} trace @param {Place} place @param {Row[]} rows @param {Frame} state */
@@ -275,7 +290,7 @@ function sentenceInWords({ sentence: index, weight, query_span: from, key_span: 
 const ANALYSIS = 'head_circuits';
 
 /** @typedef {'writes'|'seeks'} Circuit */
-/** @typedef {{name: string, value: number}} Ranked a token of the vocabulary */
+/** @typedef {{name: string, word: string, value: number}} Ranked a token of the vocabulary, `word` in a sentence */
 
 /** @type {Record<Circuit, {title: string, arrays: [string, string], unit: string, say: (token: string) => string}>} */
 const CIRCUITS = {
@@ -375,6 +390,7 @@ function rankedAt({ shape, data }, values, token, texts) {
   const [, , count] = shape;
   return Array.from({ length: count }, (_, rank) => ({
     name: nameOfGuess(texts[data[token * count + rank]]),
+    word: guessInWords(texts[data[token * count + rank]]),
     value: values.data[token * count + rank],
   }));
 }
@@ -392,7 +408,7 @@ function copyingOf({ data }) {
 function circuitBars({ ranked, token, isWriting, name, unit, place, head }, state) {
   const side = isWriting ? place.columns : place.rows;
   /** @param {Ranked} tokenName */
-  const say = ({ name: tokenName, value }) =>
+  const say = ({ word: tokenName, value }) =>
     isWriting
       ? `Attending to ${name}, the head adds ${withSign(value)} to the logit of “${tokenName}”.`
       : `At ${name}, “${tokenName}” would get a score of ${signed(value, 2)}.`;

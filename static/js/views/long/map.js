@@ -81,12 +81,7 @@ export function mapFigure(subject) {
       ['Strongest', most[0] ? told(most[0]) : 'none'],
       ...structureFact(subject),
       ...(down !== null || across !== null
-        ? [
-            [
-              'Trained length',
-              `${grouped(trained)} tokens, the line; no later position was in training`,
-            ],
-          ]
+        ? [['Dashed line', `${grouped(trained)} tokens, the longest text seen in training`]]
         : []),
     ],
     ...chart(

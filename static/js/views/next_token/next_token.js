@@ -3,7 +3,7 @@
  * masked position instead.
  */
 
-import { guessesIn, marker, wordsFor, guessChart } from '../../plot/bars.js';
+import { guessesIn, guessInWords, marker, wordsFor, guessChart } from '../../plot/bars.js';
 import { filled, isMask, MASK } from '../../data/words.js';
 import { percent, bytesInWords, named, quoted } from '../../data/format.js';
 import {
@@ -183,7 +183,7 @@ function canBeTyped(piece) {
  * @param {number|undefined} lastLayer
  */
 function sentence({ query, tokens, guesses, words }, row, lastLayer) {
-  const { name: guess, probability, modelProbability, markInWords } = guesses[row];
+  const { text, probability, modelProbability, markInWords } = guesses[row];
   const where = lastLayer === undefined ? '' : ` (after layer ${lastLayer}, the last)`;
-  return `${words.preposition} ${named(tokens, query)}, “${guess}” ${modelProbability === undefined ? 'has probability' : `has probability ${percent(modelProbability)}, of being sampled`} ${percent(probability)}, rank ${row + 1}${markInWords}${where}`;
+  return `${words.preposition} ${named(tokens, query)}, “${guessInWords(text)}” ${modelProbability === undefined ? 'has probability' : `has probability ${percent(modelProbability)}, of being sampled`} ${percent(probability)}, rank ${row + 1}${markInWords}${where}`;
 }

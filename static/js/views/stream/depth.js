@@ -9,7 +9,7 @@
 
 /**
  * @typedef {Object} Step
- * @property {string} title on an axis: `0 · attention`
+ * @property {string} title on an axis: `0, attention`
  * @property {string} name in a sentence: `the attention of layer 0`
  */
 
@@ -120,7 +120,7 @@ function stepOf(part, layer, card) {
   const title =
     part === 'feed_forward' && card?.moe?.layers.includes(layer) ? 'experts' : TITLES[part];
   return {
-    title: `${layer} · ${title}`,
+    title: `${layer}, ${title}`,
     name: `the ${title === 'feed-forward' ? 'feed-forward network' : title} of layer ${layer}`,
   };
 }

@@ -5,7 +5,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { guessesIn, marker, nameOfGuess, wordsFor, guessChart } from '../../plot/bars.js';
+import { guessesIn, marker, guessInWords, wordsFor, guessChart } from '../../plot/bars.js';
 import { percent, bytesInWords, named, nameOf, quoted, shortened } from '../../data/format.js';
 import { range } from '../../data/trace.js';
 import { predictingSide, tokensOf } from '../../data/attention.js';
@@ -131,7 +131,7 @@ function mapFigure(trace, state, subject) {
   const setting = settingFor(columns, rows, state.width);
   /** @typedef {{row: number, column: number, value: number}} Cell */
   /** @param {Cell} cell */
-  const guess = ({ row, column }) => `“${nameOfGuess(textAt(row, column))}”`;
+  const guess = ({ row, column }) => `“${guessInWords(textAt(row, column))}”`;
   /** @param {Cell} cell */
   const say = ({ row, column }) => sentence(subject, row, column);
   const right = range(rows * columns)
@@ -213,7 +213,7 @@ function sentence(
 ) {
   const where = layer === last ? `layer ${layer} (the last)` : `layer ${layer}`;
   const { markInWords } = markAt(layer, position);
-  return `${words.preposition} ${named(tokens, position)}, ${where} predicts “${nameOfGuess(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
+  return `${words.preposition} ${named(tokens, position)}, ${where} predicts “${guessInWords(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
 }
 
 /** @param {ReturnType<typeof subjectOf>} subject @param {number} position */
@@ -224,7 +224,7 @@ function columnInWords(
   const guesses = Array.from(
     { length: rows },
     (_, layer) =>
-      `“${nameOfGuess(textAt(layer, position))}” ${percent(data[layer * columns + position])}`,
+      `“${guessInWords(textAt(layer, position))}” ${percent(data[layer * columns + position])}`,
   );
   return `${words.preposition} ${named(tokens, position)}, layer by layer: ${guesses.join(', ')}`;
 }
@@ -242,7 +242,7 @@ function barsFigure(state, subject) {
   const place = `${words.preposition} ${quoted(tokens[query])}`;
   /** @param {number} row */
   const say = (row) =>
-    `${place}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}${guesses[row].markInWords} (after layer ${layer})`;
+    `${place}, “${guessInWords(guesses[row].text)}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}${guesses[row].markInWords} (after layer ${layer})`;
   return {
     title: `${place}, read after layer ${layer}${layer === last ? ' (the last)' : ''}`,
     summary: `The ${guesses.length} likeliest tokens ${place.toLowerCase()}, read off after layer ${layer}.`,

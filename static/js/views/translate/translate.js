@@ -78,10 +78,10 @@ function controls(trace, { translate_threshold: threshold }) {
     {
       kind: 'number',
       name: 'translate_threshold',
-      label: 'Lines from',
+      label: 'Hide lines below',
       value: threshold,
       step: 0.01,
-      shown: threshold === 0 ? 'all' : share(threshold, 2),
+      shown: threshold === 0 ? 'none' : share(threshold, 2),
     },
   ];
 }

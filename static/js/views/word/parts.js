@@ -3,12 +3,14 @@
  * token, as rows of a chart.
  */
 
-import { percent, named, nameOf } from '../../data/format.js';
+import { percent, named, nameOf, quoted } from '../../data/format.js';
+import { namedUnit, tokensIn, unitOf } from '../../data/words.js';
 import { withSign } from '../../plot/bars.js';
 
 /**
  * @import { Card } from '../../data/card.js'
  * @import { NamedArray, Token } from '../../data/trace.js'
+ * @import { Unit } from '../../data/words.js'
  * @import { Bar } from '../../plot/bars.js'
  */
 
@@ -19,7 +21,7 @@ import { withSign } from '../../plot/bars.js';
  * @typedef {Record<string, any> & {position: number, token: Chosen, against: Chosen, part_names: string[], omitted: Record<string, string>, logits: NamedArray, parts: NamedArray}} Attribution
  */
 
-/** @typedef {Bar & {meaning?: string, from?: string, layer?: number, head?: number, where?: string, isSum?: boolean, expert?: number, token?: number, side?: string}} Part */
+/** @typedef {Bar & {meaning?: string, from?: string, layer?: number, head?: number, where?: string, isSum?: boolean, expert?: number, token?: number, tokens?: number|number[], isSpecial?: boolean, side?: string, subject?: string, kind?: string}} Part `subject` and `kind` of a layer’s part; `tokens` of a word, the first of them `token` */
 
 const MOST_HEADS = 10;
 const MOST_EXPERTS = 8;
@@ -83,9 +85,11 @@ export function partsOf(attribution, card) {
     }
     const title = kindOf(kind, Number(layer), card);
     return {
-      label: `layer ${layer} · ${title}`,
-      short: `L${layer} ${title}`,
+      label: `layer ${layer}, ${title}`,
+      short: `${title} ${layer}`,
       name: `the ${title === 'feed-forward' ? 'feed-forward network' : title} of layer ${layer}`,
+      subject: `layer ${layer}’s ${title === 'feed-forward' ? 'feed-forward network' : title}`,
+      kind,
       value,
       layer: Number(layer),
     };
@@ -139,19 +143,24 @@ export function expertsOf(attribution) {
 }
 
 /**
- * Return the source tokens, through all heads; the rest is what does not pass through attention.
+ * Return the source words, through all heads; the rest is what does not pass through attention.
  * @param {Attribution} attribution
- * @param {Token[]} tokens that self-attention reads
- * @param {Token[]} sources that cross-attention reads
+ * @param {Unit[]} words that self-attention reads
+ * @param {Unit[]} sources that cross-attention reads
  * @returns {Part[]}
  */
-export function sourcesOf(attribution, tokens, sources) {
+export function sourcesOf(attribution, words, sources) {
   const rows = ATTENTIONS.filter((kind) => `${kind}.keys` in attribution).flatMap((kind) => {
     const isCross = kind === 'cross_attention';
-    const readTokens = isCross ? sources : tokens;
+    const units = isCross ? sources : words;
     const sums = keySums(attribution[`${kind}.keys`]);
-    const seen = isCross ? sums : sums.slice(0, reachOf(attribution, sums));
-    return Array.from(seen, (value, token) => tokenPart(readTokens, token, value, isCross));
+    const reach = isCross ? sums.length : reachOf(attribution, sums);
+    return units
+      .filter(({ first }) => first < reach)
+      .map(({ first, last }, index) => {
+        const value = sums.slice(first, last + 1).reduce((sum, each) => sum + each, 0);
+        return unitPart(units, index, value, isCross);
+      });
   });
   if (rows.length === 0) return [];
   const through = rows.reduce((sum, { value }) => sum + value, 0);
@@ -167,20 +176,45 @@ export function sourcesOf(attribution, tokens, sources) {
 }
 
 /**
- * @param {Token[]} readTokens
- * @param {number} token
+ * @param {Unit[]} units
+ * @param {number} index
  * @param {number} value
  * @param {boolean} isSource of two texts
  * @returns {Part}
  */
-function tokenPart(readTokens, token, value, isSource) {
-  const name = nameOf(readTokens[token]);
+function unitPart(units, index, value, isSource) {
+  const unit = units[index];
+  const label = nameOf(unit);
+  const isRepeated = units.some((other, at) => at !== index && nameOf(other) === label);
   return {
-    label: `${isSource ? 'source ' : ''}${token} ${name}`,
-    name: `token ${token}, “${name}”${isSource ? ' of the source' : ''}`,
+    label: `${isSource ? 'source: ' : ''}${label}${isRepeated ? ` at ${unit.first}` : ''}`,
+    name: `${namedUnit(units, index)}${isSource ? ' of the source' : ''}`,
     value,
-    token,
+    token: unit.first,
+    tokens: tokensIn(unit),
+    isSpecial: unit.is_special,
     side: isSource ? 'source' : undefined,
+  };
+}
+
+/**
+ * Return a token; the piece of a word is named with the word.
+ * @param {Unit[]} pieces
+ * @param {Unit[]} words
+ * @param {number} index
+ * @param {number} value
+ * @param {boolean} isSource of two texts
+ * @returns {Part}
+ */
+function piecePart(pieces, words, index, value, isSource) {
+  const part = unitPart(pieces, index, value, isSource);
+  const word = words[unitOf(words, index)];
+  if (!word || word.first === word.last) return part;
+  const of = isSource ? ' of the source' : '';
+  return {
+    ...part,
+    label: `${isSource ? 'source: ' : ''}${nameOf(pieces[index])} (${nameOf(word)})`,
+    name: `${quoted(pieces[index])} of ${quoted(word)}${of}`,
   };
 }
 
@@ -239,14 +273,14 @@ export function extremesOf(parts) {
 }
 
 /**
- * Return the source tokens that contribute most, for or against.
+ * Return the source words that contribute most, for or against; special tokens are no words.
  * @param {Part[]} rows as `sourcesOf` returns them
  * @param {number} most
  * @returns {Part[]} largest in size first
  */
 export function strongestSources(rows, most) {
   return rows
-    .filter(({ token, value }) => token !== undefined && value !== 0)
+    .filter(({ token, isSpecial, value }) => token !== undefined && !isSpecial && value !== 0)
     .sort((a, b) => Math.abs(b.value) - Math.abs(a.value))
     .slice(0, most);
 }
@@ -332,19 +366,19 @@ function shortName({ path, head }) {
  * Return the saliency of each token, source and target apart.
  * @param {Record<string, NamedArray>} saliency
  * @param {'gradient_times_input'|'erasure'} kind
- * @param {Token[]} tokens
- * @param {Token[]} sources
+ * @param {{pieces: Unit[], words: Unit[]}} text that the decoder, or the only stack, reads
+ * @param {{pieces: Unit[], words: Unit[]}} source
  * @returns {Part[]}
  */
-export function saliencyParts(saliency, kind, tokens, sources) {
+export function saliencyParts(saliency, kind, text, source) {
   const hasBoth = `encoder.${kind}` in saliency && `decoder.${kind}` in saliency;
   return ['encoder', 'decoder']
     .filter((stack) => `${stack}.${kind}` in saliency)
     .flatMap((stack) => {
       const isSource = hasBoth && stack === 'encoder';
-      const readTokens = isSource ? sources : tokens;
+      const { pieces, words } = isSource ? source : text;
       return Array.from(saliency[`${stack}.${kind}`].data, (value, token) =>
-        tokenPart(readTokens, token, value, isSource),
+        piecePart(pieces, words, token, value, isSource),
       );
     });
 }

@@ -4,7 +4,7 @@ import { named, tokenLabels, capitalised, signed, amount } from '../../data/form
 import { tokensOf, sideOf, hasTwoSides } from '../../data/attention.js';
 import { chart } from '../../plot/chart.js';
 import { band, isNarrow } from '../../plot/scales.js';
-import { nameOfGuess, withSign } from '../../plot/bars.js';
+import { guessInWords, withSign } from '../../plot/bars.js';
 import { matrixAt, highestIn, rowOf } from '../../data/trace.js';
 import { cell } from '../../plot/marks/mark.js';
 import { requestOf } from './subject.js';
@@ -43,7 +43,7 @@ const COARSE_CHANGE = 1e-2;
  */
 export function patchingInWords(trace, patching) {
   const [here, there] = patching.differences.data;
-  const [token, against] = [patching.token, patching.against].map(({ text }) => nameOfGuess(text));
+  const [token, against] = [patching.token, patching.against].map(({ text }) => guessInWords(text));
   const headline = `The logit of “${token}” minus that of “${against}” is ${withSign(here)} here and ${withSign(there)} with the second sentence.`;
   if (Math.abs(there - here) < SMALL_CHANGE)
     return [

@@ -6,7 +6,8 @@
 import { noticeOf } from '../../api/answers.js';
 import { hasTwoSides, predictingSide, tokensOf } from '../../data/attention.js';
 import { percent, signed, capitalised, enumerated, named } from '../../data/format.js';
-import { nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
+import { alone, readableWords } from '../../data/words.js';
+import { guessInWords, nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import {
   differenceOf,
   expertsOf,
@@ -34,7 +35,7 @@ import { patchingInWords, patchingFigure } from './patching.js';
 
 /**
  * @import { Side } from '../../data/attention.js'
- * @import { NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { NamedArray, Trace } from '../../data/trace.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Patch } from '../../state/state.js'
@@ -81,7 +82,7 @@ export const word = {
     ],
     [
       'direct',
-      'what a part writes straight to the prediction; what later parts make of it counts as theirs',
+      'what a part writes straight to the prediction; effects passed on through later parts are counted there',
     ],
     ...['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]]),
   ],
@@ -166,48 +167,106 @@ function contributions(trace, attribution) {
   const all = partsOf(attribution, trace.card);
   const [part, head] = [all, headsOf(attribution)].map(extremesOf);
   const bias = all.find(({ label }) => label === NAMES.bias[0]);
-  /**
-   * Return the bias, where its bar is longer than that of any part.
-   * @param {Part|undefined} largest
-   */
-  const apart = (largest, sign = 1) =>
-    bias && bias.value * sign > (largest?.value ?? 0) * sign
-      ? `${largest ? 'apart from ' : ''}${sized(bias)}`
-      : '';
-  /** @param {string} aside @param {Part|undefined} largest @param {Part|undefined} ofHeads */
-  const both = (aside, largest, ofHeads) =>
-    [aside, largest && sized(largest), ofHeads && `of single heads, ${sized(ofHeads)}`]
-      .filter(Boolean)
-      .join(', ');
-  const sides = [
-    [token, both(apart(part.most), part.most, head.most)],
-    [against, both(apart(part.least, -1), part.least, head.least)],
-  ].flatMap(([name, what]) => (what ? [`for “${name}”: ${what}`] : []));
-  const texts = [tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')];
-  const sources = strongestSources(sourcesOf(attribution, texts[0], texts[1]), MOST_SOURCES).map(
-    ({ token: place = 0, side, value }) =>
-      side === 'source'
-        ? `${named(texts[1], place)} of the source (${withSign(value)})`
-        : `${named(texts[0], place)} (${withSign(value)})`,
-  );
   return [
-    sides.length > 0 ? `Most ${sides.join('; most ')}.` : '',
-    sources.length > 0
-      ? `The heads moved most from ${enumerated(sources)}, where + favours “${token}”.`
-      : '',
+    strongestInWords(token, bias && bias.value > 0 ? bias : undefined, part.most, head.most),
+    strongestInWords(against, bias && bias.value < 0 ? bias : undefined, part.least, head.least),
+    ...sourcesInWords(trace, attribution),
   ].filter(Boolean);
+}
+
+/**
+ * Return the part that does most for a token, and the strongest head: `Layer 3’s attention does most
+ * for “were” (+4.04), above all head 3 (+2.87).`
+ * @param {string} token
+ * @param {Part|undefined} bias if it favours the token; told where its bar is the longest
+ * @param {Part|undefined} part
+ * @param {Part|undefined} head
+ * @returns {string} '' if nothing favours it
+ */
+function strongestInWords(token, bias, part, head) {
+  const most = part ?? head ?? bias;
+  if (!most) return '';
+  const isBiased = bias && bias !== most && Math.abs(bias.value) > Math.abs(most.value);
+  const before = isBiased ? `apart from ${NAMES.bias[1]} (${sizeOf(bias)}), ` : '';
+  const who = most === head ? headInWords(head) : (most.subject ?? most.name);
+  const does = who.endsWith('experts') ? 'do' : 'does';
+  const sentence = `${before}${who} ${does} most for “${token}” (${sizeOf(most)})`;
+  return `${capitalised(sentence)}${most === head ? '' : strongestHead(most, head)}.`;
+}
+
+/** @param {Part} part @param {Part|undefined} head */
+function strongestHead({ kind, layer }, head) {
+  if (!head) return '';
+  const isWithin =
+    layer === head.layer && kind === (head.where ? 'cross_attention' : 'self_attention');
+  return isWithin
+    ? `, above all head ${head.head} (${sizeOf(head)})`
+    : `; of single heads, ${headInWords(head)} (${sizeOf(head)})`;
+}
+
+/** @param {Part} head */
+function headInWords({ head, layer, where }) {
+  return `head ${head} of layer ${layer}${where ? ' of cross-attention' : ''}`;
+}
+
+/** Return a size, whichever of the two tokens it favours. @param {Part} part */
+function sizeOf({ value }) {
+  return withSign(Math.abs(value));
 }
 
 const MOST_SOURCES = 3;
 
-/** @param {Part} part */
-function sized({ name, value }) {
-  return `${name} (${withSign(value)})`;
+/**
+ * Return the words that counted most, each with the token that it favours, and the start of the
+ * text where that counted more.
+ * @param {Trace} trace
+ * @param {Attribution} attribution
+ * @returns {string[]} at most two sentences
+ */
+function sourcesInWords(trace, attribution) {
+  const [token, against] = tokensIn(attribution);
+  const rows = sourceRows(trace, attribution);
+  const [first, ...others] = strongestSources(rows, MOST_SOURCES);
+  /** @param {Part} row */
+  const favoured = (row) => `${sizeOf(row)} for “${row.value > 0 ? token : against}”`;
+  /** @param {Part} row */
+  const sized = (row) => `${row.name} (${favoured(row)})`;
+  const special = rows.find(
+    ({ isSpecial, value }) => isSpecial && Math.abs(value) > Math.abs(first?.value ?? 0),
+  );
+  return [
+    ...(first
+      ? [
+          `The word that counted most is ${sized(first)}${others.length > 0 ? `, before ${enumerated(others.map(sized))}` : ''}.`,
+        ]
+      : []),
+    ...(special ? [`${special.name}, which is no word, counted ${favoured(special)}.`] : []),
+  ];
 }
 
-/** Return the names of the two tokens. @param {Attribution} attribution */
+/** @param {Trace} trace @param {Attribution} attribution */
+function sourceRows(trace, attribution) {
+  const [text, source] = textsOf(trace);
+  return sourcesOf(attribution, text.words, source.words);
+}
+
+/**
+ * Return the text that predicts and the source, in tokens and in words.
+ * @param {Trace} trace
+ */
+function textsOf(trace) {
+  return [predictingSide(trace), /** @type {Side} */ ('source')].map((side) => {
+    const tokens = tokensOf(trace, side);
+    const text = (side === 'target' ? trace.target : trace.text) ?? '';
+    return { tokens, pieces: alone(tokens), words: readableWords(tokens, text) };
+  });
+}
+
+/** Return the names of the two tokens; their spaces are shown where only these differ. @param {Attribution} attribution */
 function tokensIn({ token, against }) {
-  return [nameOfGuess(token.text), nameOfGuess(against.text)];
+  const texts = [token.text, against.text];
+  const words = texts.map(guessInWords);
+  return words[0] === words[1] ? texts.map(nameOfGuess) : words;
 }
 
 /** @type {Record<string, string>} */
@@ -235,10 +294,9 @@ const CHARTS = {
     rows: (attribution) => headsOf(attribution),
   },
   tokens: {
-    title: 'By token',
-    help: 'The tokens from which the heads moved it: weight × value × output matrix, summed over all heads.',
-    rows: (attribution, trace) =>
-      sourcesOf(attribution, tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')),
+    title: 'By word',
+    help: 'The words from which the heads moved it: weight × value × output matrix, summed over all heads and over the tokens of the word.',
+    rows: (attribution, trace) => sourceRows(trace, attribution),
   },
   experts: {
     title: 'By expert',
@@ -306,13 +364,14 @@ function figure(trace, state) {
  */
 function chartOf(chart) {
   if (chart in CHARTS) return CHARTS[chart];
-  /** @param {Trace} trace @returns {[Token[], Token[]]} */
-  const texts = (trace) => [tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')];
   if (chart === 'path')
     return {
       title: 'The strongest path',
       help: 'From the prediction back to a token of the text.',
-      rows: (attribution, trace) => pathParts(/** @type {any} */ (attribution), ...texts(trace)),
+      rows: (attribution, trace) => {
+        const [text, source] = textsOf(trace);
+        return pathParts(/** @type {any} */ (attribution), text.tokens, source.tokens);
+      },
     };
   const isErasure = chart === 'erasure';
   return {
@@ -320,8 +379,15 @@ function chartOf(chart) {
     help: isErasure
       ? 'By how much the difference falls if the token’s vector is set to 0.'
       : 'The gradient of the difference times the token’s vector.',
-    rows: (attribution, trace) =>
-      saliencyParts(attribution, isErasure ? 'erasure' : 'gradient_times_input', ...texts(trace)),
+    rows: (attribution, trace) => {
+      const [text, source] = textsOf(trace);
+      return saliencyParts(
+        attribution,
+        isErasure ? 'erasure' : 'gradient_times_input',
+        text,
+        source,
+      );
+    },
   };
 }
 
@@ -359,7 +425,10 @@ function partBars(trace, state, { attribution, parts, title }) {
       },
       sentence: {
         sides: { rows: side, columns: side },
-        rowOf: (index) => (isOfTokens ? parts.findIndex((part) => part.token === index) : -1),
+        rowOf: (index) =>
+          isOfTokens
+            ? parts.findIndex((part) => [part.tokens ?? part.token].flat().includes(index))
+            : -1,
         rest: { readout: say(parts[first]) },
       },
       cursor: {
@@ -381,9 +450,9 @@ function partBars(trace, state, { attribution, parts, title }) {
  * @param {Attribution} attribution
  * @param {Part} part
  */
-function marksOf(trace, { position }, { token, side }) {
+function marksOf(trace, { position }, { token, tokens = token, side }) {
   const isOther = hasTwoSides(trace) && side === 'source';
-  return token === undefined || isOther ? { query: position } : { query: position, key: token };
+  return tokens === undefined || isOther ? { query: position } : { query: position, key: tokens };
 }
 
 /** A bar of a head opens the head. @param {Part} part @returns {Patch} */

@@ -179,7 +179,7 @@ test('specialities: every kind of token by expert, beside what the expert takes 
   deepEqual(map.z[0], [0.6, 0.9, 0.2]);
   equal(
     grid.describe(0, 1),
-    'Expert 0 takes 90.0 % of the tokens of the kind “punctuation”; most of all “·it” “·<b>” “↵” (layer 0)',
+    'Expert 0 takes 90.0 % of the tokens of the kind “punctuation”; most of all “it” “<b>” “↵” (layer 0)',
   );
   deepEqual(grid.choose(3), { experts_expert: 3 });
   deepEqual(grid.chosen, { row: 0 }, 'the expert that weighs most for the chosen token');
@@ -195,7 +195,7 @@ test('specialities: the tokens of the chosen expert, those of the sentence in gr
   match(help, /20 times or more in 12,345 tokens of books.txt/);
   const isGreen = bars.marker.color.map((colour) => colour === FRAME.palette.key);
   deepEqual(isGreen, [true, true, false]);
-  match(grid.describe(0), /^98\.0 % of the 1,200 occurrences of “·it” .* 1 of 1 does/);
+  match(grid.describe(0), /^98\.0 % of the 1,200 occurrences of “it” .* 1 of 1 does/);
   match(grid.describe(2), /“↵” .*; it is not in this sentence \(layer 1\)$/);
   deepEqual([grid.choose(0), grid.choose(2)], [{ query: 4 }, {}]);
   ok(grid.tint(0)[4] > 0.3 && grid.tint(0)[3] === 0);

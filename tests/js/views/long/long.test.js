@@ -209,11 +209,11 @@ test('a line in sight marks the trained length through the curves, the loss amon
     lines.map(({ xref }) => xref),
     ['paper', undefined],
   );
-  ok(facts.some(([term]) => term === 'Trained length'));
+  ok(facts.some(([term]) => term === 'Dashed line'));
   const mean_map = { axes: [], shape: [16, 8], data: new Float32Array(128).fill(0.25), scale: 1 };
   const answers = { tile: { trace: { tensors: { mean_map } } } };
   const later = long.figure(trace, stateOf({ long_region: [600, 616, 400, 408], answers }));
   deepEqual(later.layout.shapes, []);
-  ok(later.facts.every(([term]) => term !== 'Trained length'));
+  ok(later.facts.every(([term]) => term !== 'Dashed line'));
   deepEqual(long.asks(trace, stateOf({})).rows.predictions, { top: 1, following: true });
 });

@@ -21,7 +21,7 @@ test('the likeliest first, with the one that came marked', () => {
     bars.x.map((p) => Number(p.toFixed(4))),
     [0.5, 0.25, 0.0001],
   );
-  match(bars.text[0], /50\.0 % · came next/);
+  match(bars.text[0], /50\.0 %, came next/);
   equal(bars.text[2], '&lt;0.1 %');
   match(title, /it/);
 });
@@ -46,13 +46,13 @@ test('a bidirectional model predicts the mask', () => {
   equal(others.length, 0);
   equal(plain(figure.title), 'At “[MASK]”');
   equal(layout.xaxis.title.text, 'probability of standing here');
-  match(plain(grid.rest.readout), /^At “\[MASK\]”, “·saw” has probability 50\.0 %, rank 1 \(/);
+  match(plain(grid.rest.readout), /^At “\[MASK\]”, “saw” has probability 50\.0 %, rank 1 \(/);
 });
 
 test('the word behind the mask is marked if it is known', () => {
   const [{ data, grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
   const [bars] = data;
-  match(bars.text[0], /50\.0 % · was here/);
+  match(bars.text[0], /50\.0 %, was here/);
   match(grid.describe(0, 0), /the word behind the mask/);
 });
 

@@ -89,8 +89,8 @@ test('the likeliest token stands in every cell, its probability in the colour', 
   deepEqual([...column, map.zmin, map.zmax], [0.3, 0.8, 0, 1]);
   deepEqual(heads.text, ['&lt;s&gt;', 'it', 'saw', '&lt;b&gt;', 'it']);
   deepEqual([names.text[0], names.text[COUNT]], ['&lt;i&gt;&amp;', 'saw']);
-  equal(grid.written(1, 0), '“·saw” 80.0 %');
-  match(plain(grid.describe(1, 1)), /“·saw” with probability 80\.0 %; this token came next$/);
+  equal(grid.written(1, 0), '“saw” 80.0 %');
+  match(plain(grid.describe(1, 1)), /“saw” with probability 80\.0 %; this token came next$/);
   match(plain(grid.describe(0, 2)), /“<i>&” with probability 30\.0 %$/);
   deepEqual(grid.choose(0, 3), { query: 3, stream_layer: 0 });
   deepEqual(grid.choose(1, 3), { query: 3, stream_layer: null });
@@ -116,7 +116,7 @@ test('the chosen cell opens as bars, beside those of the last layer', () => {
   equal(plain(cell.title), 'After “it”, read after layer 0');
   deepEqual(cell.grid.rowLabels, ['<i>&', 'bytes f0 9f', '</s>']);
   equal(plain(last.title), 'After “it”, read after layer 1 (the last)');
-  equal(last.data[0].text[0], '80.0 % · came next');
+  equal(last.data[0].text[0], '80.0 %, came next');
   equal(shown(sampleTrace(), 'lens').length, 2, 'the last layer is not shown twice');
 });
 
@@ -180,12 +180,12 @@ const rows = ({ matrix: { rows: count, columns, data } }) =>
 
 test('the stream is followed from the embedding through every part of every layer', () => {
   const depth = streamDepth(streamAnalysis(3), 'decoder');
-  const parts = ['0 · attention', '0 · feed-forward', '1 · attention', '1 · feed-forward'];
+  const parts = ['0, attention', '0, feed-forward', '1, attention', '1, feed-forward'];
   deepEqual(titles(depth), ['embedding', ...parts]);
   const wanted = [0, 10, 20, 30, 40].map((norm) => [norm, norm + 1, norm + 2]);
   deepEqual(rows(depth), wanted);
   const cross = streamDepth(streamAnalysis(2, { hasCross: true }), 'decoder');
-  equal(titles(cross)[2], '0 · cross-attention');
+  equal(titles(cross)[2], '0, cross-attention');
 });
 
 test('written vectors come part by part', () => {

@@ -55,6 +55,16 @@ function stateOf(trace, { attribution = found(), ...state } = {}) {
   return { ...FRAME, query: 1, answers, ...state };
 }
 
+/** The sample, in which tokens 1 and 2 are one word. */
+function pieces() {
+  const trace = withCard(sampleTrace());
+  const tokens = trace.tokens.map((token, index) => {
+    if (index === 1) return { ...token, text: 'it', start: 0, end: 2, word: 0 };
+    return index === 2 ? { ...token, text: 'saw', start: 2, end: 5, word: 0 } : token;
+  });
+  return { ...trace, text: 'itsaw <b> it', tokens };
+}
+
 function figuresOf(trace, state) {
   return word.panels(trace, state).map((panel) => word.figure(trace, { ...state, ...panel.state }));
 }
@@ -65,7 +75,7 @@ test('every chart holds the contract at every width', () => {
     const figures = figuresOf(trace, stateOf(trace, { width }));
     deepEqual(
       figures.map(({ title }) => title),
-      ['By layer', 'By head', 'By token', 'By expert'],
+      ['By layer', 'By head', 'By word', 'By expert'],
     );
     assertContract(figures, width);
   }
@@ -77,10 +87,10 @@ test('the parts are in the order of the model, the experts called so', () => {
   deepEqual(grid.rowLabels, [
     'token embedding',
     'position',
-    'layer 0 · attention',
-    'layer 0 · feed-forward',
-    'layer 1 · attention',
-    'layer 1 · experts',
+    'layer 0, attention',
+    'layer 0, feed-forward',
+    'layer 1, attention',
+    'layer 1, experts',
     'bias of the last norm',
     'remainder',
   ]);
@@ -104,10 +114,10 @@ test('heads are ranked by size and open when chosen', () => {
   deepEqual(heads.grid.choose(1, 0), { view: 'attention', layer: 0, head: 1 });
 });
 
-test('the tokens and what attention does not carry sum to the difference', () => {
+test('the words and what attention does not carry sum to the difference', () => {
   const trace = withCard(sampleTrace());
   const [, , tokens] = figuresOf(trace, stateOf(trace));
-  deepEqual(tokens.grid.rowLabels.slice(0, 2), ['0 <s>', '1 it']);
+  deepEqual(tokens.grid.rowLabels.slice(0, 2), ['<s>', 'it at 1']);
   equal(tokens.grid.rowLabels.at(-1), 'not by attention');
   equal(
     tokens.data[0].x.reduce((sum, value) => sum + value, 0),
@@ -120,7 +130,7 @@ test('a translator’s source tokens come through cross-attention', () => {
   const trace = withCard(pairTrace(), { kind: 'encoder-decoder' });
   const attribution = found({ hasCross: true });
   const figures = figuresOf(trace, stateOf(trace, { attribution }));
-  const tokens = figures.find(({ title }) => title === 'By token');
+  const tokens = figures.find(({ title }) => title === 'By word');
   const places = tokens.grid.rowLabels.map((_, row) => tokens.grid.tokens(row, 0));
   ok(places.some(({ key }) => key === undefined));
   assertContract(figures, FRAME.width);
@@ -128,18 +138,47 @@ test('a translator’s source tokens come through cross-attention', () => {
 
 test('the answer names the most for and the most against, by sign, and the source tokens', () => {
   const trace = withCard(sampleTrace());
-  const [headline, parts, sources, ...more] = word.wording(trace, stateOf(trace)).answer.map(plain);
+  const [headline, parts, less, sources, ...more] = word
+    .wording(trace, stateOf(trace))
+    .answer.map(plain);
   match(
     headline,
-    /“·saw” \(\d.* %\) is 3\.00 logits ahead of “<i>&” \(.* %\): the bars sum to \+3\.00\./,
+    /“saw” \(\d.* %\) is 3\.00 logits ahead of “<i>&” \(.* %\): the bars sum to \+3\.00\./,
   );
   equal(
     parts,
-    'Most for “·saw”: the experts of layer 1 (+3.00), of single heads, layer 0, head 0 (+3.00); ' +
-      'most for “<i>&”: the feed-forward network of layer 0 (−2.00), of single heads, layer 0, head 1 (−2.00).',
+    'Layer 1’s experts do most for “saw” (+3.00); of single heads, head 0 of layer 0 (+3.00).',
   );
-  equal(sources, 'The heads moved most from “it” at 1 (+1.00), where + favours “·saw”.');
+  match(
+    less,
+    /^Layer 0’s feed-forward network does most for “<i>&” \(\+2\.00\); .*head 1 of layer 0/,
+  );
+  equal(sources, 'The word that counted most is “it” at 1 (+1.00 for “saw”).');
   deepEqual(more, []);
+});
+
+test('the strongest head of the strongest attention is told within it', () => {
+  const trace = withCard(sampleTrace());
+  const attribution = found();
+  attribution.parts.data = Float32Array.from(PARTS, (value, at) => (at === 2 ? 4 : value));
+  const [, parts] = word.wording(trace, stateOf(trace, { attribution })).answer.map(plain);
+  equal(parts, 'Layer 0’s attention does most for “saw” (+4.00), above all head 0 (+3.00).');
+});
+
+test('the pieces of a word are one word, in the chart and in the sentence', () => {
+  const trace = pieces();
+  const attribution = found();
+  const state = stateOf(trace, { attribution });
+  const tokens = figuresOf(trace, state).find(({ title }) => title === 'By word');
+  const sums = attribution['self_attention.keys'];
+  const row = tokens.grid.rowLabels.indexOf('itsaw');
+  deepEqual(tokens.grid.tokens(row, 0).key, [1, 2]);
+  const expected = [0, 1, 2, 3].reduce(
+    (sum, head) => sum + sums.data[head * 5 + 1] + sums.data[head * 5 + 2],
+    0,
+  );
+  ok(Math.abs(tokens.data[0].x[row] - expected) < 1e-6);
+  ok(!word.wording(trace, state).answer.map(plain).join().includes('·'));
 });
 
 test('a remainder with a reason is told, without one it is not', () => {
