@@ -125,7 +125,10 @@ export function offlineView(view, { holds, leadsTo }) {
       ),
     figure: (trace, state) => {
       const figure = view.figure(trace, state);
-      const actions = (figure.actions ?? []).filter(({ patch }) => leadsTo(patch.view ?? view.id));
+      // The server’s other pages are not in the file.
+      const actions = (figure.actions ?? []).filter(
+        ({ patch, href }) => !href && leadsTo(patch?.view ?? view.id),
+      );
       return { ...figure, actions, ...(figure.grid && { grid: reading(figure.grid) }) };
     },
   };

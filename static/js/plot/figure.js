@@ -38,8 +38,8 @@ export {};
  * @property {string} [help] one sentence under the title
  * @property {Term[]} [formula] its lines, above the help
  * @property {string[][]} [facts] pairs of a name and a number
- * @property {{label: string, patch: Patch}[]} [actions] buttons below it
  * @property {{ask: Ask, trace: Trace}[]} [held] the answers that a saved page of a long text takes as they are
+ * @property {{label: string, patch?: Patch, href?: string}[]} [actions] buttons below it, each a change of the state or a link
  */
 
 /** @typedef {Figure & Drawing & {grid: Grid}} DrawnFigure a figure without a notice */

@@ -178,7 +178,8 @@ function shownOf(trace, card, { state, kind, query, route, viewsOf }) {
   const anatomy = { ...built, loop: opening(built.loop), model: opening(built.model) };
   const isSwitchedOff =
     state.view === 'compare' && state.compare_with === 'edit' && state.compare_edit === 'heads';
-  const off = { heads: state.compare_heads, layer: state.compare_layer };
+  const { compare_heads: heads, compare_layer: layer } = state;
+  const off = { heads, layer: layer === 'all' ? null : (layer ?? state.layer) };
   return {
     name: `${trace.model} ${trace.revision}`,
     anatomy,

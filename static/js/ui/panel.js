@@ -91,14 +91,19 @@ export function createPanel(name, handlers) {
     facts.setAttribute('aria-live', grid?.move ? 'polite' : 'off');
     actions.hidden = offered.length === 0;
     while (actions.children.length > offered.length) actions.lastElementChild?.remove();
-    offered.forEach(({ label, patch }, index) => {
-      const known = actions.children[index];
-      const button =
-        known instanceof HTMLButtonElement
-          ? known
-          : actions.appendChild(element('button', { type: 'button', class: 'button' }));
-      button.textContent = label;
-      button.onclick = () => handlers.onState(patch);
+    offered.forEach(({ label, patch = {}, href }, index) => {
+      let shown = actions.children[index];
+      const fits = href ? shown?.getAttribute('href') === href : shown instanceof HTMLButtonElement;
+      if (!shown || !fits) {
+        const fresh = href
+          ? element('a', { href, class: 'button' })
+          : element('button', { type: 'button', class: 'button' });
+        if (shown) shown.replaceWith(fresh);
+        else actions.append(fresh);
+        shown = fresh;
+      }
+      shown.textContent = label;
+      if (shown instanceof HTMLButtonElement) shown.onclick = () => handlers.onState(patch);
     });
   }
 

@@ -30,6 +30,14 @@ const POSITIONAL = {
 };
 const ROUTING = ['router_probs', 'expert_indices', 'expert_weights'];
 
+/** Return a number from 0 on, or `all`; null: the page chooses. */
+function countOrAll() {
+  const field = count();
+  /** @param {string} written */
+  const read = (written) => (written === 'all' ? written : field.read(written));
+  return { ...field, read };
+}
+
 /** @type {(ViewEntry & {load: () => Promise<ViewCode>})[]} */
 const ENTRIES = [
   {
@@ -183,7 +191,7 @@ const ENTRIES = [
       compare_temperature: number({ least: 0.1, most: 5, standard: 2 }),
       compare_bits: number({ least: 2, most: 8, standard: 4 }),
       compare_part: choice(['all', 'attention', 'feed_forward', 'embedding']),
-      compare_layer: count(),
+      compare_layer: countOrAll(),
       compare_where: choice(['all', 'encoder', 'decoder', 'cross']),
       compare_shown: choice(['open', 'most']),
     },

@@ -128,7 +128,9 @@ for (const entry of VIEWS) {
     for (const width of [320, 640, 1100])
       for (const [at, setting] of settingsOf(entry).entries()) {
         const palette = at % 2 === 0 ? PALETTE : DARK;
-        const state = { ...STANDARDS, ...FRAME, ...setting, view: entry.id, width, palette };
+        // Of an edit of the last layer no map is drawn.
+        const edited = { compare_layer: 'all', ...setting };
+        const state = { ...STANDARDS, ...FRAME, ...edited, view: entry.id, width, palette };
         try {
           const panels = view.panels?.(trace, state) ?? [{ id: '', state: {} }];
           const figures = panels.map((panel) => view.figure(trace, { ...state, ...panel.state }));

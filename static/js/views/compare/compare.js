@@ -12,8 +12,11 @@ import { differenceFigure, sideFigure } from './attention.js';
 import { cardsOf, partnerOf, partnersOf, picturesOf, rewardFigure, runFigure } from './models.js';
 import { followsChange, headsFigure, mostChanged, partnersFigure, shownSides } from './heads.js';
 import { nextFigure } from './next_token.js';
+import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
 import {
+  ALL_LAYERS,
   asks,
+  isMapped,
   isOffered,
   isOutsideLayers,
   nameOfB,
@@ -63,11 +66,13 @@ export const compare = {
 };
 
 /**
- * Change by head are shown for one model only.
+ * Maps are shown where one changed: an edit of the last layer changes the prediction only. The change
+ * by head is shown for one model only.
  * @param {Trace} trace
  * @param {ViewState} state
  */
 function panels(trace, state) {
+  if (isOfPrediction(trace, state)) return [{ id: 'next', state: { part: 'next' } }];
   const parts = [
     'b',
     ...(haveCommonHeads(trace, state) ? ['difference'] : []),
@@ -107,7 +112,7 @@ function wording(trace, state) {
   const before = state.answers?.before?.trace;
   if (!isAsked(trace, state) || !state.answers.after?.trace || !before) return {};
   const sides = shownSides(trace, state);
-  if (!isPredicted(trace, state)) return { answer: ofHeads(sides, state) };
+  if (!isPredicted(trace, state)) return { answer: ofHeads(trace, sides, state) };
   const { grid } = nextFigure(sides, before.tensors.logits, { ...state, width: ANY_WIDTH });
   if (!grid) return {};
   const first = range(grid.rows).reduce((best, row) =>
@@ -116,7 +121,7 @@ function wording(trace, state) {
   const isOfRuns = picturesOf(state).some(({ lines }) => lines.some(({ name }) => name === 'KL'));
   return {
     help: compare.help,
-    answer: [`${grid.describe(first, 0)}.`, ...ofHeads(sides, state)],
+    answer: [`${grid.describe(first, 0)}.`, ...ofHeads(trace, sides, state)],
     ...(isOfRuns && { terms: [...compare.terms, KL] }),
   };
 }
@@ -135,13 +140,22 @@ function relationOf({ a }, state) {
     : `${headOfA} has no partner in B.`;
 }
 
-/** @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
-function ofHeads(sides, state) {
+/** @param {Trace} trace @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
+function ofHeads(trace, sides, state) {
   const { compare_with: way, compare_edit: edit } = state;
   if (way === 'model') return areCardsPending(state) ? [] : [relationOf(sides, state)];
   const most = mostChanged(sides);
+  if (way === 'edit' && !most && isMapped(sides.a)) {
+    const isOfLast = isLast(trace, wishOf(trace, state).layer);
+    return [
+      isOfLast
+        ? 'No attention map changed: after the last layer comes only the prediction.'
+        : 'No attention map changed.',
+    ];
+  }
   const isOff = way === 'edit' && edit === 'heads';
   return [
+    ...(way === 'edit' && edit === 'no_scaling' ? [UNSCALED] : []),
     ...(isOff ? ['A head that is off still attends as before, but writes nothing.'] : []),
     ...(most
       ? [
@@ -164,6 +178,25 @@ function lastParts(trace, state) {
     ...('rated' in asks(trace, state) ? ['reward'] : []),
     ...picturesOf(state).map((_, number) => `run-${number}`),
   ];
+}
+
+/**
+ * Return true if no map changes, only the prediction: as the pass of B shows it, or, until that is
+ * here, because the heads that are off are in the last layer.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function isOfPrediction(trace, state) {
+  if (state.compare_with !== 'edit' || !isPredicted(trace, state)) return false;
+  if (!isAsked(trace, state) || state.answers.after?.problem) return false;
+  if (state.answers.after?.trace) return mostChanged(sidesOf(trace, state)) === null;
+  const { kind, layer } = wishOf(trace, state);
+  return kind === 'heads' && isLast(trace, layer);
+}
+
+/** @param {Trace} trace @param {number|null} layer */
+function isLast({ card }, layer) {
+  return layer !== null && layer === (card?.n_layers ?? 0) - 1;
 }
 
 /** @param {Trace} trace @param {ViewState} state */
@@ -216,8 +249,10 @@ function figure(trace, state) {
     };
   }
   const before = answers.before?.trace;
+  const isUnscaled = state.compare_with === 'edit' && state.compare_edit === 'no_scaling';
   return {
     title,
+    ...(isUnscaled && { actions: [TO_EXPERIMENT] }),
     ...(before
       ? nextFigure(sides, before.tensors.logits, state)
       : { notice: noticeOf(answers.before), isWaiting: !answers.before?.problem }),
@@ -325,8 +360,8 @@ function editControls(trace, state) {
     ...(isOutsideLayers(state)
       ? []
       : [
-          choice('compare_layer', 'In layer', wish.layer, [
-            { id: null, title: 'All' },
+          choice('compare_layer', 'In layer', wish.layer ?? ALL_LAYERS, [
+            { id: ALL_LAYERS, title: 'All' },
             ...numbered(layers),
           ]),
         ]),

@@ -32,6 +32,8 @@ const WHAT_MOVED =
   'The share of a head’s attention that moved: half the sum of absolute changes of a row, averaged over rows.';
 const STILL_ATTENDS = ' A head that is switched off still attends; only its output is 0.';
 const CELL = 44;
+/** The share that moves between two passes of equal weights, only from rounding. */
+const ROUNDING = 1e-6;
 
 /**
  * @param {{a: Side, b: Side}} sides of one model
@@ -213,7 +215,9 @@ export function mostChanged({ a, b }) {
   const shares = movedByHead(a, b);
   const { row, column } = largestIn(shares);
   const moved = shares.data[row * shares.columns + column];
-  return moved > 0 ? { layer: weightsAt(a.place, a.trace)[row].layer, head: column, moved } : null;
+  return moved > ROUNDING
+    ? { layer: weightsAt(a.place, a.trace)[row].layer, head: column, moved }
+    : null;
 }
 
 /**

@@ -35,9 +35,12 @@ const LEAD_LETTERS = 16;
  * @property {Request} request what a call for its numbers names besides what is captured
  */
 
+/** The choice of every layer, where an edit could be of one. */
+export const ALL_LAYERS = 'all';
+
 /**
  * Return the edit in the state: numbers that the model does not have are left out; without any, the
- * shown head.
+ * shown head of the shown layer. Other edits are of all layers unless one is chosen.
  * @param {{card?: Card}} of
  * @param {ViewState} state
  */
@@ -48,10 +51,11 @@ export function wishOf({ card }, state) {
   const known = (numbers, count) => numbers.filter((number) => number < count);
   /** @param {number[]} numbers @param {number} standard */
   const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
-  const isInLayer = layers.includes(state.compare_layer) && !isOutsideLayers(state);
-  const layer = isInLayer ? state.compare_layer : null;
+  const kind = isOffered(state.compare_edit, card) ? state.compare_edit : 'heads';
+  const wanted = state.compare_layer ?? (kind === 'heads' ? state.layer : null);
+  const layer = layers.includes(wanted) && !isOutsideLayers(state) ? wanted : null;
   return {
-    kind: isOffered(state.compare_edit, card) ? state.compare_edit : 'heads',
+    kind,
     heads: or(known(state.compare_heads, card?.n_heads ?? 0), headOf(state, card?.n_heads ?? 0)),
     experts: or(known(state.compare_experts, card?.moe?.n_experts ?? 0), 0),
     temperature: state.compare_temperature,
@@ -101,12 +105,14 @@ function headOf({ head }, count) {
  * @param {{layer: number, head: number}} shown
  */
 export function showing({ a }, state, shown) {
-  const isOfHeads =
-    state.compare_with === 'edit' && a.trace.card && wishOf(a.trace, state).kind === 'heads';
+  const wish = state.compare_with === 'edit' && a.trace.card ? wishOf(a.trace, state) : null;
   return {
     ...shown,
     compare_shown: 'open',
-    ...(isOfHeads && { compare_heads: wishOf(a.trace, state).heads }),
+    ...(wish?.kind === 'heads' && {
+      compare_heads: wish.heads,
+      compare_layer: wish.layer ?? ALL_LAYERS,
+    }),
   };
 }
 

@@ -16,6 +16,7 @@ import { stepFigure } from './bar_rows.js';
 import { derive, differences, sitesOf, termsOf } from './derivation.js';
 import { productFormula } from './formulas.js';
 import { ROUNDING, STEPS } from './steps.js';
+import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
 import { choice, headControls, tokenOptions } from '../../ui/controls.js';
 
 /**
@@ -26,6 +27,9 @@ import { choice, headControls, tokenOptions } from '../../ui/controls.js';
  * @import { Control } from '../../ui/controls.js'
  * @import { Subject } from './steps.js'
  */
+
+/** The step in which scores are divided by √d. */
+const SCALING_STEP = 'score';
 
 /** @type {ViewCode} */
 export const why = {
@@ -162,7 +166,9 @@ function workedOut(trace, state) {
  */
 function wording(trace, state) {
   const subject = subjectOf(trace, state);
-  return subject ? { help: `${why.help} ${checked(subject)}` } : {};
+  if (!subject) return {};
+  const answer = state.why_unscaled ? [UNSCALED] : undefined;
+  return { help: `${why.help} ${checked(subject)}`, ...(answer && { answer }) };
 }
 
 /** @param {Subject} subject */
@@ -256,7 +262,12 @@ function figure(trace, state) {
     };
   if (state.step === 'keys') return allKeysFigure(subject, state);
   const drawn = stepFigure(STEPS[state.step](subject), subject, state);
-  return { ...drawn, title: `${state.nth}. ${drawn.title}` };
+  const isScore = state.why_unscaled && state.step === SCALING_STEP;
+  return {
+    ...drawn,
+    title: `${state.nth}. ${drawn.title}`,
+    ...(isScore && { actions: [...(drawn.actions ?? []), TO_EXPERIMENT] }),
+  };
 }
 
 const TITLE = 'All keys of this query';

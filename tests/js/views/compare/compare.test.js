@@ -77,9 +77,10 @@ test('B is requested with its edit, and A for its logits', () => {
   deepEqual(asked({}).before, { capture: ['logits'] });
   deepEqual(asked({}).after.analyses, ['next_token']);
   deepEqual(asked({}).after.capture, ['logits', '*.self_attention.weights']);
-  const off = { kind: 'heads_off', heads: [0] };
-  deepEqual(edits({}), [off]);
-  deepEqual(edits({ head: 1 }), [{ ...off, heads: [1] }], 'the head that is shown');
+  const off = { kind: 'heads_off', heads: [0], layer: 1 };
+  deepEqual(edits({}), [off], 'of the shown layer');
+  deepEqual(edits({ layer: 0, head: 1 }), [{ ...off, heads: [1], layer: 0 }], 'the shown head');
+  deepEqual(edits({ compare_layer: 'all' }), [{ kind: 'heads_off', heads: [0] }]);
   const unknown = { compare_heads: [1, 7], compare_layer: 1 };
   deepEqual(edits(unknown), [{ kind: 'heads_off', heads: [1], layer: 1 }]);
   const dense = { compare_edit: 'experts', compare_layer: 0 };
@@ -163,7 +164,7 @@ test('each head shows how much of its attention moved, and an action opens the o
   ok(heads.grid.value(1, 0) > heads.grid.value(1, 1));
   deepEqual(
     difference.actions.map(({ patch }) => patch),
-    [{ layer: 1, head: 0, compare_shown: 'open', compare_heads: [0] }],
+    [{ layer: 1, head: 0, compare_shown: 'open', compare_heads: [0], compare_layer: 0 }],
     'what is switched off stays',
   );
   deepEqual(heads.grid.choose(1, 1), {
@@ -171,8 +172,39 @@ test('each head shows how much of its attention moved, and an action opens the o
     head: 1,
     compare_shown: 'open',
     compare_heads: [0],
+    compare_layer: 0,
   });
   match(difference.help, /No difference/);
+});
+
+test('where no map changes, only the prediction is shown, and before the pass of a last layer too', () => {
+  const parts = (more, answers) => {
+    const state = stateOf({ ...more, ...(answers && { answers }) });
+    return compare.panels(traceA(), state).map(({ state: { part } }) => part);
+  };
+  const same = {
+    trace: { ...traceA(), tensors: { ...traceA().tensors, logits: traceB().tensors.logits } },
+  };
+  deepEqual(parts({ layer: 0 }, { before: before(), after: same }), ['next']);
+  match(
+    compare.wording(traceA(), stateOf({ layer: 1, answers: { before: before(), after: same } }))
+      .answer[1],
+    /^No attention map changed: after the last layer/,
+  );
+  ok(parts({ layer: 0 }).includes('difference'), 'one changed');
+  const waiting = { before: {}, after: { isWaiting: true } };
+  deepEqual(parts({ layer: 1 }, waiting), ['next']);
+  deepEqual(parts({ layer: 0 }, waiting)[0], 'a');
+  deepEqual(parts({ layer: 1, compare_layer: 'all' }, waiting)[0], 'a');
+});
+
+test('a pass without the division says what it shows, and leads to the experiment', () => {
+  const unscaled = { compare_edit: 'no_scaling' };
+  const { answer } = compare.wording(traceA(), stateOf(unscaled));
+  ok(answer.some((sentence) => /learned its temperature/.test(sentence)));
+  const { next } = figures(unscaled);
+  ok(next.actions.some(({ href }) => href?.startsWith('/experiments')));
+  ok(!figures({}).next.actions);
 });
 
 test('the difference of two sentences covers only the tokens they share', () => {
