@@ -344,6 +344,36 @@ function strongest(layers, index) {
   return best;
 }
 
+/** The words of a label on the map, the most telling label first. @type {Record<string, string>} */
+const ROLES = {
+  subject: 'subject of the verb',
+  antecedent: 'noun of the pronoun',
+  multiplicand: 'first factor',
+  multiplier: 'digit that multiplies',
+  carry: 'carry',
+  column: 'same column',
+  monotonic: 'word for word',
+  repetition: 'repeats a phrase',
+  induction: 'repeats a phrase',
+  previous: 'token before',
+  next: 'token after',
+  same_token: 'same word',
+  punctuation: 'full stops',
+  current: 'itself',
+  positional: 'by distance',
+  sink: 'rests',
+};
+
+/**
+ * Return what a head is for, over many sentences, in a few words: its most telling label.
+ * @param {Pick<LabelledHead, 'profile'>} head
+ * @returns {string} empty if it has no label, or no profile
+ */
+export function roleOf({ profile }) {
+  const id = Object.keys(ROLES).find((role) => profile?.some((label) => label.id === role));
+  return id ? ROLES[id] : '';
+}
+
 /**
  * Return a title without the word “token”, for narrow spaces.
  * @param {Pick<Label, 'title'>|null} label

@@ -239,7 +239,7 @@ export function insightOf(trace, state, query) {
   const said = SAID[relation](from, to, {
     distance: Math.abs(query - key),
     isBefore: key < query,
-    head: `head ${state.head} of layer ${state.layer}`,
+    head: 'this head',
   });
   const like = relation === 'induction' ? ', as an induction head does' : '';
   return `${said} (${much})${kind ? `: ${kind}` : like}.`;
@@ -331,7 +331,7 @@ function pieceAt(tokens, index) {
  * @param {string} [text] the tokens' own, for letters of which a token has only some bytes
  * @returns {string[]}
  */
-function wordNames(tokens, text = '') {
+export function wordNames(tokens, text = '') {
   /** @type {string[]} */
   const names = [];
   while (names.length < tokens.length) {

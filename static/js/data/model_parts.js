@@ -3,15 +3,18 @@
  * words. Each part opens a view, and a view shows some parts.
  */
 
-import { counted, percent, quoted } from './format.js';
+import { counted, nameOf, percent, quoted, signed } from './format.js';
 import {
   hasTwoSides,
   isFilling,
   isRating,
+  labelInWords,
   labelledHeads,
   placeOf,
   placesOf,
   predictingSide,
+  profileInWords,
+  roleOf,
   stackOf,
   tokensOf,
 } from './attention.js';
@@ -20,6 +23,8 @@ import { isMask } from './words.js';
 
 /**
  * @import { Card } from './card.js'
+ * @import { LabelledHead } from './attention.js'
+ * @import { Effects } from './prediction.js'
  * @import { NamedArray, Token, Trace } from './trace.js'
  * @import { Patch, State } from '../state/state.js'
  */
@@ -33,30 +38,30 @@ import { isMask } from './words.js';
  * @property {'encoder'|'decoder'} stack
  * @property {number} layer −1 outside of the layers
  * @property {'encoder'|'decoder'|'cross'} [place] of a head
- * @property {number} [index] of a head or an expert, counted from 0
+ * @property {number} [index] of a head, counted from 0
  */
 
 /**
  * @typedef {Object} Layer
  * @property {Part[]} heads of the self-attention
  * @property {Part[]} cross heads of the cross-attention; none without one
- * @property {Part[]} experts none in a dense layer
- * @property {Part|null} network the feed-forward network of a dense layer
+ * @property {Part} network the feed-forward network, or all experts of the layer
  * @property {Part} stream behind this layer
  * @property {Part} folded the layer as one part
  */
 
 /** @typedef {{id: 'encoder'|'decoder', tokens: Part, embedding: Part, layers: Layer[]}} Stack */
 
-/** @typedef {{stacks: Stack[], bridge: Part|null, logits: Part, loop: Part|null, model: Part|null}} Anatomy */
+/** @typedef {{stacks: Stack[], isLabelled: boolean, bridge: Part|null, logits: Part, loop: Part|null, model: Part|null}} Anatomy */
 
 /**
  * @typedef {Object} Reading what a part does in this pass
  * @property {number|null} level 0 to 1: a share of the largest of its kind; null: nothing measured
+ * @property {number|null} [effect] on the prediction, −1 to 1: a share of the largest; null: not known
  * @property {string} words read out: `layer 2, head 3: previous token, writes 31 %`
  * @property {string} label on the part
  * @property {string} [note] a second, shorter line on it
- * @property {boolean} [isOff] switched off in the comparison that is open
+ * @property {boolean} [isOff] switched off
  */
 
 /** The analyses that the map draws, in the form of a view’s entry. */
@@ -73,6 +78,7 @@ export function anatomyOf(card) {
   const single = (kind) => ({ id: kind, kind, stack, layer: -1 });
   return {
     stacks,
+    isLabelled: Object.keys(card.head_labels ?? {}).length > 0,
     bridge: isPair ? single('bridge') : null,
     logits: single('logits'),
     loop: card.kind === 'decoder' ? single('loop') : null,
@@ -107,8 +113,7 @@ function stackWith(stack, { n_layers: nLayers, n_heads: nHeads, moe }, hasCross)
     return {
       heads: several('head', layer, nHeads, stack),
       cross: hasCross ? several('head', layer, nHeads, 'cross') : [],
-      experts: isRouted ? several('expert', layer, moe?.n_experts ?? 0) : [],
-      network: isRouted ? null : part('network', layer),
+      network: part(isRouted ? 'expert' : 'network', layer),
       stream: part('stream', layer),
       folded: part('layer', layer),
     };
@@ -120,17 +125,18 @@ function stackWith(stack, { n_layers: nLayers, n_heads: nHeads, moe }, hasCross)
  * Return the numbers of a pass, for the words and colours of all parts.
  * @param {Card} card
  * @param {Trace} trace
- * @param {{heads: number[], layer: number|null}} [off] heads that the open comparison switches off
+ * @param {(part: Part) => boolean} [isOff] the heads that are switched off
+ * @param {Effects|null} [effects] on the chosen prediction
  * @param {number} [query] the chosen place of the text whose prediction is told; absent: the last token, or the first mask
  * @returns {(part: Part) => Reading}
  */
-export function readingsOf(card, trace, off = { heads: [], layer: null }, query = undefined) {
+export function readingsOf(card, trace, isOff = () => false, effects = null, query = undefined) {
   const norms = trace.analyses.head_norms ?? {};
   const streams = trace.analyses.residual_stream ?? {};
   const labels = new Map(
     placesOf(trace).flatMap((place) =>
       labelledHeads(trace, place).flatMap(({ heads }) =>
-        heads.map((head) => [`${place.id} ${head.layer} ${head.head}`, head.label]),
+        heads.map((head) => [`${place.id} ${head.layer} ${head.head}`, head]),
       ),
     ),
   );
@@ -147,9 +153,13 @@ export function readingsOf(card, trace, off = { heads: [], layer: null }, query 
     const path = `${stack}.layers.${layer}.${ending}`;
     return once(path, () => sharesIn(norms[path]));
   };
-  /** @param {Part} part */
-  const loadsOf = ({ stack, layer }) =>
-    once(`load ${stack} ${layer}`, () => loadIn(trace, stack, layer));
+  /** @param {number|undefined} value in logits */
+  const effectIn = (value) => (effects && value !== undefined ? value / effects.most : null);
+  /** @param {number|undefined} value in logits */
+  const effectSaid = (value) =>
+    effects && value !== undefined
+      ? `${withSign(value)} for ${quotedText(effects.token)} against ${quotedText(effects.against)}`
+      : '';
   /** @param {string} stack @param {string} name */
   const byLayer = (stack, name) =>
     once(`${stack} ${name}`, () => mediansIn(streams[`${stack}.${name}`]));
@@ -170,35 +180,37 @@ export function readingsOf(card, trace, off = { heads: [], layer: null }, query 
     head: (part) => {
       const { layer, index = 0, place } = part;
       const written = sharesOf(part)[index];
-      const label = labels.get(`${place} ${layer} ${index}`);
+      const head = labels.get(`${place} ${layer} ${index}`);
+      const effect = effects?.heads.get(`${place} ${layer} ${index}`);
       const where = { cross: 'cross-attention, ', encoder: 'encoder, ', decoder: 'decoder, ' };
       const prefix = hasTwoSides(trace) && place ? where[place] : '';
-      const isOff = off.heads.includes(index) && (off.layer ?? layer) === layer;
       const does = [
-        label?.title,
+        isOff(part) ? 'switched off' : '',
+        head ? labelsInWords(head) : '',
+        effectSaid(effect),
         written === undefined ? '' : `writes ${percent(written, 0)}`,
-        isOff ? 'switched off' : '',
       ];
       return {
         level: written === undefined ? null : written / Math.max(...sharesOf(part)),
         words: said(`${prefix}layer ${layer}, head ${index}`, does),
         label: String(index),
-        note: label && label.id !== 'mixed' ? label.short : '',
-        isOff,
+        effect: effectIn(effect),
+        note: head ? roleOf(head) : '',
+        isOff: isOff(part),
       };
     },
     expert: (part) => {
-      const { layer, index = 0 } = part;
-      const load = loadsOf(part)[index];
+      const { n_experts: count = 0, top_k: chosen = 0 } = card.moe ?? {};
+      const { words, ...reading } = readings.network(part);
       return {
-        level: load === undefined ? null : load / Math.max(...loadsOf(part)),
-        words: said(`layer ${layer}, expert ${index}`, [
-          load === undefined ? '' : `takes ${percent(load, 0)} of the choices`,
-        ]),
-        label: String(index),
+        ...reading,
+        words: words.replace('feed-forward network', `${count} experts, ${chosen} for each token`),
+        label: `${count} experts`,
+        note: String(count),
       };
     },
     network: ({ stack, layer }) => {
+      const effect = effects?.networks.get(`${stack} ${layer}`);
       const norm = byLayer(stack, 'written_norm.feed_forward')[layer];
       const others = ['self_attention', 'cross_attention'].map(
         (part) => byLayer(stack, `written_norm.${part}`)[layer] ?? 0,
@@ -206,7 +218,9 @@ export function readingsOf(card, trace, off = { heads: [], layer: null }, query 
       const written = norm === undefined ? null : norm / (norm + others[0] + others[1] || 1);
       return {
         level: written,
+        effect: effectIn(effect),
         words: said(`layer ${layer}, feed-forward network`, [
+          effectSaid(effect),
           written === null ? '' : `writes ${percent(written, 0)} of what the layer adds`,
         ]),
         label: 'feed-forward',
@@ -264,6 +278,22 @@ export function readingsOf(card, trace, off = { heads: [], layer: null }, query 
   return (part) => readings[part.kind](part);
 }
 
+/** @param {number} value */
+const withSign = (value) => `${value > 0 ? '+' : ''}${signed(value, 2)}`;
+
+/** @param {string} text of a token of the vocabulary */
+const quotedText = (text) => `“${nameOf({ text, part: null })}”`;
+
+/**
+ * Return what a head does over many sentences, and in this text.
+ * @param {LabelledHead} head
+ */
+function labelsInWords(head) {
+  const inText = head.label && head.label.id !== 'mixed' ? labelInWords(head) : '';
+  const many = head.profile?.length ? `${profileInWords(head)} over many sentences` : '';
+  return [many, inText && `${inText} in this text`].filter(Boolean).join(', ');
+}
+
 /** @param {string} name @param {(string|undefined)[]} facts */
 function said(name, facts) {
   const known = facts.filter(Boolean);
@@ -283,22 +313,6 @@ function sharesIn(norms) {
   );
   const whole = sums.reduce((sum, part) => sum + part, 0) || 1;
   return sums.map((part) => part / whole);
-}
-
-/**
- * Return the share of a layer's choices that falls on each expert.
- * @param {Trace} trace
- * @param {string} stack
- * @param {number} layer
- */
-function loadIn({ tensors }, stack, layer) {
-  const path = `${stack}.layers.${layer}.experts`;
-  const chosen = tensors[`${path}.expert_indices`];
-  const probabilities = tensors[`${path}.router_probs`];
-  if (!chosen || !probabilities) return [];
-  const counts = new Array(probabilities.shape.at(-1)).fill(0);
-  for (let at = 0; at < chosen.data.length; at += 1) counts[chosen.data[at]] += 1;
-  return counts.map((count) => count / chosen.data.length);
 }
 
 /**
@@ -352,7 +366,7 @@ export function openingOf({ kind, stack, layer, index, place }, view) {
   const at = {
     head: { layer, head: index, where: place, attention_which: 'head' },
     layer: { layer },
-    expert: { layer, where: stack, experts_expert: index },
+    expert: { layer, where: stack },
     stream: { stream_layer: layer, where: stack },
     network: { stream_layer: layer, where: stack, stream_show: 'writes' },
     embedding: { where: stack },
@@ -382,14 +396,13 @@ export function litParts({ stacks, bridge, logits, loop, model }, kind, state, t
         .filter((part) => part.place === place)
         .filter(({ layer, index = 0 }) => isHeadShown({ layer, head: index })),
     expert: () => {
-      const chosen = stackLayers[state.layer ?? 0]?.experts ?? [];
-      const routed =
-        chosen.length > 0
+      const networks = stackLayers.map(({ network }) => network);
+      const chosen = networks[state.layer ?? 0];
+      return [
+        chosen?.kind === 'expert'
           ? chosen
-          : (stackLayers.find(({ experts }) => experts.length > 0)?.experts ?? []);
-      const expert =
-        state.experts_show === 'specialities' ? routed[state.experts_expert ?? -1] : null;
-      return expert ? [expert] : routed;
+          : (networks.find(({ kind }) => kind === 'expert') ?? null),
+      ];
     },
     embedding: () => stacks.filter(({ id }) => id === stack).map(({ embedding }) => embedding),
     stream: () => stackLayers.map(({ stream }) => stream),

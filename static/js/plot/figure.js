@@ -39,6 +39,7 @@ export {};
  * @property {Term[]} [formula] its lines, above the help
  * @property {string[][]} [facts] pairs of a name and a number
  * @property {{ask: Ask, trace: Trace}[]} [held] the answers that a saved page of a long text takes as they are
+ * @property {Control[]} [controls] switches below it, which change what is drawn
  * @property {{label: string, patch?: Patch, href?: string}[]} [actions] buttons below it, each a change of the state or a link
  */
 
@@ -50,6 +51,7 @@ export {};
  * @property {number} width pixels the drawing may take
  * @property {number} height pixels it should not exceed
  * @property {Palette} palette
+ * @property {boolean} [isSaved] the page is a file that no server answers
  * @property {number} layer
  * @property {number} head
  * @property {Record<string, Answer>} answers to the view's requests, by name
@@ -80,6 +82,7 @@ export {};
  * @property {(card: Card) => string} [titleFor] if it depends on the model
  * @property {Kind} of the parts of the map that open it
  * @property {(card: Card) => boolean} [isOffered] only for models that have what it shows; absent: for all
+ * @property {(trace: Trace) => boolean} [isListed] only for texts that it adds something to; absent: for all
  * @property {string[]} [needs] globs over sites that every model has, or `analyses.<id>.<array>`
  * @property {(card: Card) => string[]} [also] globs over sites that only some models have
  * @property {Record<string, Field<any>>} [fields] its own part of the state

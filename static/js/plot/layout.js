@@ -152,7 +152,7 @@ function lengthOf({ domain: [first, last] }) {
 
 /** Pixels: `foot` for the lower half of the last number, which Plotly would leave out. */
 const SIDE = { gap: 10, numbers: 28, title: 20, foot: 12 };
-const TICK = { size: 11, letters: 12 };
+const TICK = { size: 12, letters: 12 };
 
 /** @param {Ramp} ramp @returns {number} pixels that a bar of colours takes to the right of the plot */
 function sideRoom(ramp) {
@@ -206,7 +206,7 @@ function ticksOf({
  */
 export function colourBar(palette, orientation) {
   const shared = {
-    tickfont: { size: 11, color: palette.muted },
+    tickfont: { size: 12, color: palette.muted },
     orientation,
     thickness: 10,
     outlinewidth: 0,

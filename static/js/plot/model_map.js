@@ -21,6 +21,8 @@
 
 /** @typedef {{text: string, x: number, y: number, isEnd?: boolean}} Name written above parts, from its left end on or up to its right one */
 
+/** @typedef {{isPair: boolean, isLabelled: boolean}} Shape of a model: with two stacks, with labels of its heads */
+
 /** @typedef {{width: number, height: number, parts: Placed[], lines: Line[], stream: Reach[], names?: Name[]}} MapLayout */
 
 const ROW = 26;
@@ -28,8 +30,9 @@ const GAP = 7;
 const CELL_GAP = 3;
 const LEFT = 34;
 const STREAM = 16;
-const HEAD = { roomy: 30, tight: 19, wide: 27 };
-const EXPERT = 16;
+/** `wide`: cells from here on have the words of their label, in `worded` pixels of height. */
+const HEAD = { worded: 56, roomy: 24, tight: 19, wide: 46, most: 58 };
+const NETWORK = 19;
 const LEAST_CELL = { single: 24, pair: 14 };
 const FOLDED = { least: 7, most: 18 };
 const COLUMN_GAP = 26;
@@ -39,12 +42,14 @@ const COLUMN_GAP = 26;
  * @param {{width: number, height: number, open: Open}} box `height`: what it should not exceed
  * @returns {MapLayout}
  */
-export function railLayout({ stacks, bridge, logits, loop, model }, { width, height, open }) {
+export function railLayout(anatomy, { width, height, open }) {
+  const { stacks, isLabelled, bridge, logits, loop, model } = anatomy;
   const isPair = stacks.length > 1;
   const columnWidth = isPair ? Math.floor((width - COLUMN_GAP) / 2) : width;
   const foot = [logits, loop, model].filter((part) => part !== null);
   const fixed = 2 * (ROW + GAP) + foot.length * (ROW + 4) + (bridge ? ROW + GAP : 0) + GAP;
-  const heights = heightsOf(stacks, columnWidth, height - fixed, open, isPair);
+  const shape = { isPair, isLabelled };
+  const heights = heightsOf(stacks, columnWidth, height - fixed, open, shape);
   /** @type {MapLayout} */
   const map = { width, height: 0, parts: [], lines: [], stream: [] };
   let bottom = 0;
@@ -52,7 +57,7 @@ export function railLayout({ stacks, bridge, logits, loop, model }, { width, hei
     const x = column * (columnWidth + COLUMN_GAP);
     bottom = Math.max(
       bottom,
-      placeStack(map, stack, { x, width: columnWidth, heights, open, isPair }),
+      placeStack(map, stack, { x, width: columnWidth, heights, open, shape }),
     );
   });
   if (bridge) {
@@ -80,24 +85,24 @@ export function railLayout({ stacks, bridge, logits, loop, model }, { width, hei
  * @param {number} width of a column
  * @param {number} room
  * @param {Open} open
- * @param {boolean} isPair
+ * @param {Shape} shape
  * @returns {{whole: number[], folded: number|null}}
  */
-function heightsOf(stacks, width, room, open, isPair) {
+function heightsOf(stacks, width, room, open, shape) {
   const nLayers = Math.max(...stacks.map(({ layers }) => layers.length));
   const whole = Array.from({ length: nLayers }, (_, layer) =>
-    Math.max(...stacks.map(({ layers }) => heightOf(layers[layer], width, isPair))),
+    Math.max(...stacks.map(({ layers }) => heightOf(layers[layer], width, shape))),
   );
   if (whole.reduce((sum, height) => sum + height + GAP, 0) <= room) return { whole, folded: null };
   const rest = (room - whole[open.layer] - GAP) / Math.max(1, nLayers - 1) - 2;
   return { whole, folded: Math.max(FOLDED.least, Math.min(FOLDED.most, Math.floor(rest))) };
 }
 
-/** @param {Layer|undefined} layer @param {number} width @param {boolean} isPair */
-function heightOf(layer, width, isPair) {
+/** @param {Layer|undefined} layer @param {number} width @param {Shape} shape */
+function heightOf(layer, width, shape) {
   if (!layer) return 0;
   return (
-    rowsOf(layer, width, isPair).reduce((sum, { height }) => sum + height + CELL_GAP, 0) - CELL_GAP
+    rowsOf(layer, width, shape).reduce((sum, { height }) => sum + height + CELL_GAP, 0) - CELL_GAP
   );
 }
 
@@ -105,26 +110,25 @@ function heightOf(layer, width, isPair) {
  * Return the rows of an unfolded layer.
  * @param {Layer} layer
  * @param {number} width of the column
- * @param {boolean} isPair
+ * @param {Shape} shape
  * @returns {{parts: Part[], width: number, height: number, isFirst: boolean}[]}
  */
-function rowsOf({ heads, cross, experts, network }, width, isPair) {
+function rowsOf({ heads, cross, network }, width, { isPair, isLabelled }) {
   const inner = width - LEFT;
   const least = isPair ? LEAST_CELL.pair : LEAST_CELL.single;
-  return [heads, cross, experts, network ? [network] : []].flatMap((parts) => {
+  return [heads, cross, [network]].flatMap((parts) => {
     if (parts.length === 0) return [];
-    if (parts[0].kind === 'network')
-      return [{ parts, width: inner, height: EXPERT, isFirst: true }];
+    if (parts[0] === network) return [{ parts, width: inner, height: NETWORK, isFirst: true }];
     const perRow = evenly(
       parts.length,
       Math.max(1, Math.floor((inner + CELL_GAP) / (least + CELL_GAP))),
     );
     const cell = (inner + CELL_GAP) / perRow - CELL_GAP;
-    const headHeight = cell >= HEAD.wide ? HEAD.roomy : HEAD.tight;
-    const height = parts[0].kind === 'expert' ? EXPERT : headHeight;
+    const isWide = cell >= HEAD.wide;
+    const height = isWide ? (isLabelled ? HEAD.worded : HEAD.roomy) : HEAD.tight;
     return Array.from({ length: Math.ceil(parts.length / perRow) }, (_, row) => ({
       parts: parts.slice(row * perRow, (row + 1) * perRow),
-      width: Math.min(cell, 34),
+      width: Math.min(cell, HEAD.most),
       height,
       isFirst: row === 0,
     }));
@@ -143,10 +147,10 @@ function evenly(count, most) {
 /**
  * @param {MapLayout} map
  * @param {Stack} stack
- * @param {{x: number, width: number, heights: {whole: number[], folded: number|null}, open: Open, isPair: boolean}} box
+ * @param {{x: number, width: number, heights: {whole: number[], folded: number|null}, open: Open, shape: Shape}} box
  * @returns {number} where it ends
  */
-function placeStack(map, { tokens, embedding, layers }, { x, width, heights, open, isPair }) {
+function placeStack(map, { tokens, embedding, layers }, { x, width, heights, open, shape }) {
   let y = 0;
   for (const part of [tokens, embedding]) {
     map.parts.push({ part, x, y, width, height: ROW });
@@ -161,7 +165,7 @@ function placeStack(map, { tokens, embedding, layers }, { x, width, heights, ope
       map.parts.push({ part: layer.folded, x: x + STREAM, y, width: width - STREAM, height, bars });
       y += height + 2;
     } else {
-      for (const row of rowsOf(layer, width, isPair)) {
+      for (const row of rowsOf(layer, width, shape)) {
         row.parts.forEach((part, at) => {
           const left = x + LEFT + at * (row.width + CELL_GAP);
           map.parts.push({ part, x: left, y, width: row.width, height: row.height });
@@ -207,10 +211,9 @@ function connect(map, stacks, width, bottom) {
 }
 
 const FLOW = 28;
-const NAME = 12;
+const NAME = 14;
 /** Cells touch, so that a finger finds each; their borders are seen as gaps. */
 const STRIP_CELL = { least: 24, most: 44, height: 24 };
-const EXPERT_ROWS = 2;
 const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 28 };
 
 /** @param {Anatomy} anatomy @param {{width: number, open: Open}} box @returns {MapLayout} */
@@ -275,7 +278,7 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
 /** The width of a layer's number of two digits, and of the room next to it. */
 const NUMBER = 13;
 /** The width of a letter of a name. */
-const LETTER = 5.5;
+const LETTER = 6.6;
 const FLOW_NAMES = { embedding: 'input', layer: 'layers', logits: 'predicts', loop: 'more' };
 
 /** @param {Part} part @param {Part|undefined} before */
@@ -299,14 +302,13 @@ function layerOf(stacks, part) {
 }
 
 /**
- * Return the parts of the open layer, as many to a row as fit; of many experts the first ones.
+ * Return the parts of the open layer, as many to a row as fit.
  * @param {Layer} layer
  * @param {number} width
  */
-function stripRows({ heads, cross, experts, network, stream }, width) {
+function stripRows({ heads, cross, network, stream }, width) {
   const most = Math.floor(width / STRIP_CELL.least);
-  const shown = experts.slice(0, EXPERT_ROWS * most - 1);
-  const groups = [heads, cross, [...shown, ...(network ? [network] : []), stream]];
+  const groups = [heads, cross, [network, stream]];
   /** @type {Part[][]} */
   const rows = [];
   for (const group of groups.filter(({ length }) => length > 0)) {

@@ -34,12 +34,19 @@ import { isMask } from '../data/words.js';
  * @property {number|null} query index of the chosen token, of the target if there is one; null: a mask, or the last one
  * @property {number|null} source index of the chosen token of the source, if there is a target
  * @property {number|null} key index of the chosen key; null: the page chooses
+ * @property {number|null} token id of the prediction that is asked about; null: the likeliest
+ * @property {string} off the head that is switched off, by the id of its part on the map; '' is none
+ * @property {number|null} weight the chosen cell is set to; null: it is the model's own
+ * @property {boolean} weight_fixed true: the rest of its row stays as it is; false: it is scaled so that the row sums to 1
+ * @property {'effect'|'writes'} map what its colours show: each head's effect on the prediction, or its share of what is written
  * @property {'one'|'head'} range where the colours end: at 1, or at each head's own maximum
  */
 
 /** @typedef {Partial<State> & Record<string, any>} Patch a change of the state, the views’ own fields included */
 
 const RANGES = ['one', 'head'];
+/** What the colours of the map of the model show. */
+const COLOURS = ['effect', 'writes'];
 
 /** The fields that all views share; a view may have its own. */
 const SHARED_FIELDS = Object.freeze({
@@ -58,6 +65,11 @@ const SHARED_FIELDS = Object.freeze({
   source: count(),
   key: count(),
   range: choice(RANGES),
+  token: count(),
+  off: text(),
+  weight: number({ least: 0, most: 1, standard: null }),
+  weight_fixed: flag(),
+  map: choice(COLOURS),
 });
 
 /** @type {Readonly<State>} */
@@ -203,7 +215,34 @@ function nameOfChoice(trace, side) {
 }
 
 /** The choices that a new sentence or model resets. */
-export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null, key: null });
+export const NOTHING_CHOSEN = Object.freeze({
+  query: null,
+  source: null,
+  key: null,
+  token: null,
+  off: '',
+  weight: null,
+});
+
+/** A change of one of these is of another cell, so the weight set for the last one does not hold. */
+const OF_CELL = ['text', 'model', 'target', 'where', 'layer', 'head', 'query', 'source', 'key'];
+
+/**
+ * Return a change without the edits that it makes void: a weight is that of one cell, and a chosen
+ * prediction that of one position.
+ * @param {Patch} patch
+ * @param {State & Record<string, any>} state
+ * @returns {Patch}
+ */
+export function withoutStale(patch, state) {
+  /** @param {string[]} names */
+  const moves = (names) => names.some((name) => name in patch && patch[name] !== state[name]);
+  return {
+    ...(moves(OF_CELL) && { weight: null }),
+    ...(moves(['query', 'text', 'model', 'target']) && { token: null }),
+    ...patch,
+  };
+}
 
 /**
  * Return the change when another model is chosen: layer, head and tokens are reset.

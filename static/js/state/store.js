@@ -12,6 +12,7 @@ import {
   readFragment,
   standardsOf,
   standardsOfText,
+  withoutStale,
   writeFragment,
 } from './state.js';
 
@@ -97,8 +98,9 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
   /** @param {Patch} patch */
   const isOtherText = (patch) => isOfOtherText({ ...state, ...patch }, state);
 
-  /** @param {Patch} patch @param {{isTyped?: boolean, isStep?: boolean}} [how] */
-  function set(patch, { isTyped = false, isStep = true } = {}) {
+  /** @param {Patch} wanted @param {{isTyped?: boolean, isStep?: boolean}} [how] */
+  function set(wanted, { isTyped = false, isStep = true } = {}) {
+    const patch = withoutStale(wanted, state);
     const before = state;
     isHeadChosen ||= choosesHead(patch);
     state = { ...state, ...patch };

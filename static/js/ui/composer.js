@@ -4,7 +4,7 @@
  */
 
 import { messageOf, modelName } from '../api/calls.js';
-import { grouped, share, shortShare, small, visible } from '../data/format.js';
+import { grouped, share, small, visible } from '../data/format.js';
 import { MASK } from '../data/words.js';
 import { button, element, partOf } from './dom.js';
 
@@ -109,7 +109,9 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
     }
   }
   takeDrops(document, (file) => take(Promise.resolve(file)));
-  partOf(form, '#file', HTMLElement).addEventListener('click', () => take(chooseFile()));
+  partOf(form.ownerDocument, '#file', HTMLElement).addEventListener('click', () =>
+    take(chooseFile()),
+  );
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
 
@@ -299,11 +301,6 @@ function exampleButton(example, onExample) {
     'button',
     { ...options, title: `${text}\n${measured}`, 'aria-description': measured },
     title,
-    element(
-      'span',
-      { class: 'example-score', 'aria-hidden': 'true' },
-      `${shortShare(claim.score)} vs ${shortShare(claim.control)}`,
-    ),
   );
 }
 

@@ -25,6 +25,7 @@ import { button, createHelp, element, segment } from './dom.js';
  * @property {number} [most]
  * @property {number} [step]
  * @property {string} [shown] the number in words
+ * @property {boolean} [isTyped] of a number that is slid: it can be typed as well
  * @property {string} [placeholder]
  * @property {Patch} [patch] what a button sets
  * @property {boolean} [disabled]
@@ -102,7 +103,7 @@ export function createControls(id, onState) {
   const more = element(
     'details',
     { class: 'controls-more' },
-    element('summary', {}, 'More', count),
+    element('summary', {}, 'Display', count),
     rest,
   );
   const help = createHelp('What the switches do');
@@ -262,16 +263,25 @@ function flag({ name = '', label, help }, id, onState) {
 }
 
 /** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
-function number({ name = '', label, least, most, step }, id, onState) {
-  const slider = element('input', { type: 'range', id, min: least, max: most, step });
-  const output = element('output', { for: id });
+function number({ name = '', label, least, most, step, isTyped = false }, id, onState) {
+  const bounds = { min: least, max: most, step };
+  const slider = element('input', { type: 'range', id, ...bounds });
+  const output = isTyped
+    ? element('input', { type: 'number', 'aria-label': `${label}, typed`, ...bounds })
+    : element('output', { for: id });
+  if (output instanceof HTMLInputElement)
+    output.addEventListener('change', () => {
+      if (output.value !== '' && output.validity.valid) onState({ [name]: Number(output.value) });
+      else output.value = slider.value;
+    });
   slider.addEventListener('input', () => onState({ [name]: Number(slider.value) }, true));
   return {
     element: labelled(label, id, slider, output),
     update: ({ value, shown }) => {
       if (document.activeElement !== slider || Number(slider.value) !== value)
         slider.value = String(value);
-      output.textContent = shown ?? String(value);
+      if (output instanceof HTMLInputElement) output.value = String(value);
+      else output.textContent = shown ?? String(value);
       slider.setAttribute('aria-valuetext', shown ?? String(value));
     },
   };

@@ -255,7 +255,7 @@ export function createHelp(title) {
   };
 }
 
-const HEIGHTS = { least: 320, most: 760, around: 120 };
+const HEIGHTS = { least: 400, most: 700, around: 400 };
 
 /**
  * Return the greatest height of a drawing that still fits on the screen.

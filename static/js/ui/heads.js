@@ -12,9 +12,10 @@ import {
   labelledHeads,
   placeOf,
   profileInWords,
+  roleOf,
   weightsAt,
 } from '../data/attention.js';
-import { share, shortShare } from '../data/format.js';
+import { share } from '../data/format.js';
 import { isCausal } from '../data/trace.js';
 import { peak, paintHeads } from '../plot/colour.js';
 import { walk } from './plot.js';
@@ -28,7 +29,7 @@ import { element } from './dom.js';
 
 /** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
 /** @typedef {'layer'|'label'} Order */
-/** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isShort: boolean, isBare: boolean}} Build what the cells depend on */
+/** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isBare: boolean}} Build what the cells depend on */
 
 /** @typedef {{query: number, key: number}} Pair */
 /** @typedef {Picture & {ceiling: number}} HeadPicture */
@@ -38,12 +39,10 @@ import { element } from './dom.js';
 
 const MARGIN = 44;
 const GAP = 6;
-const LARGEST = 72;
+const LARGEST = 96;
 const SMALLEST = 12;
-/** Maps narrower than this have their labels shortened. */
-const ROOM_FOR_WORDS = 62;
-/** Narrower ones of a row for each layer have none below them: it would run into the next. */
-const ROOM_FOR_LABELS = 22;
+/** Maps narrower than this, in a row for each layer, have no words below: they would run into the next. */
+const ROOM_FOR_LABELS = 58;
 /** The least width of those sorted by label, which have their layer and head below. */
 const ROOM_FOR_PLACES = 26;
 const ORDERS = {
@@ -51,10 +50,6 @@ const ORDERS = {
   label: 'Heads grouped by label in this text, highest score first.',
 };
 const BY_PROFILE = 'Heads grouped by their first label over many sentences, highest score first.';
-const PROFILES = {
-  layer: 'Below a map: in italics its label over many sentences, then that in this text.',
-  label: 'Below a map: in italics its label over many sentences, then its layer and head.',
-};
 const HOW = {
   mouse: 'Point at a map, or choose one to enlarge it.',
   touch: 'Tap a map to enlarge it.',
@@ -92,7 +87,7 @@ export function createHeads({ onChoose }) {
     caption.textContent = cell
       ? captionOf(rows[cell.row].heads[cell.column], peakOf(rows[cell.row].heads[cell.column]))
       : [
-          ...orderInWords(built.order ?? 'layer', hasProfiles(rows) && !built.isBare),
+          orderInWords(built.order ?? 'layer', hasProfiles(rows)),
           canPoint() ? HOW.mouse : HOW.touch,
         ].join(' ');
   };
@@ -134,7 +129,7 @@ export function createHeads({ onChoose }) {
       const nColumns = order === 'label' ? Math.min(nHeads, most) : nHeads;
       const size = sizeFor(state.width, nColumns, order);
       const isBare = order === 'layer' && size < ROOM_FOR_LABELS;
-      const wish = { labels, order, nColumns, isShort: size < ROOM_FOR_WORDS, isBare };
+      const wish = { labels, order, nColumns, isBare };
       if (!isSame(wish, built)) {
         rows = arranged(labels, order);
         cells = build(grid, rows, wish);
@@ -166,8 +161,7 @@ export function createHeads({ onChoose }) {
 
 /** @param {Order} order @param {boolean} isProfiled */
 function orderInWords(order, isProfiled) {
-  if (!isProfiled) return [ORDERS[order]];
-  return [order === 'label' ? BY_PROFILE : ORDERS[order], PROFILES[order]];
+  return order === 'label' && isProfiled ? BY_PROFILE : ORDERS[order];
 }
 
 /**
@@ -218,7 +212,7 @@ function headerOf({ title, help }, order) {
 }
 
 /** @param {HTMLElement} grid @param {Row[]} rows @param {Build} wish @returns {HTMLElement[][]} */
-function build(grid, rows, { order, isShort, isBare, nColumns }) {
+function build(grid, rows, { order, isBare, nColumns }) {
   grid.setAttribute(
     'aria-label',
     order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: one row per label',
@@ -244,12 +238,7 @@ function build(grid, rows, { order, isShort, isBare, nColumns }) {
           'div',
           { class: 'heads-item' },
           cell,
-          ...(isBare
-            ? []
-            : [
-                profileOf(line.heads[column], isShort),
-                nameOf(line.heads[column], { order, isShort }),
-              ]),
+          ...(isBare ? [] : [nameOf(line.heads[column], order)]),
         ),
       ),
     ),
@@ -258,7 +247,6 @@ function build(grid, rows, { order, isShort, isBare, nColumns }) {
     line.style.setProperty('--columns', String(Math.min(rows[row].heads.length, nColumns))),
   );
   grid.classList.toggle('is-grouped', order === 'label');
-  grid.classList.toggle('is-short', isShort);
   grid.replaceChildren(...(order === 'layer' ? [headline(rows[0]?.heads ?? [])] : []), ...lines);
   return cells;
 }
@@ -296,46 +284,14 @@ function labelsOf(head) {
 }
 
 /**
- * Return the caption of a map: its label in this text; its place if sorted by label, with the label
- * in this text if there is room and the profile's sorts.
+ * Return the caption of a map: what its head is for, or its place where the rows say that.
  * @param {LabelledHead} labelled
- * @param {Pick<Build, 'order'|'isShort'>} build
+ * @param {Order} order
  */
-function nameOf({ layer, head, label, score, profile }, { order, isShort }) {
-  const place = `${layer}.${head}`;
-  const words =
-    order === 'layer'
-      ? isShort
-        ? label?.short
-        : bareTitle(label)
-      : profile && !isShort
-        ? `${place} ${label?.short ?? ''}`
-        : place;
-  const hasScore = score !== null && !(profile && words === place);
-  return element(
-    'span',
-    { class: label?.id === 'mixed' ? 'heads-name is-mixed' : 'heads-name', 'aria-hidden': 'true' },
-    element('span', {}, words ?? ''),
-    hasScore ? element('span', { class: 'heads-score' }, shortShare(score)) : null,
-  );
-}
-
-/**
- * Return the first label over many sentences, and how many more there are.
- * @param {LabelledHead} head
- * @param {boolean} isShort
- */
-function profileOf({ profile }, isShort) {
-  if (!profile) return null;
-  const [first, ...others] = profile;
-  const more = others.length > 0 ? `+${others.length}` : '';
-  return element(
-    'span',
-    { class: 'heads-name is-profile', 'aria-hidden': 'true' },
-    element('span', {}, first ? (isShort ? first.short : bareTitle(first)) : '–'),
-    first ? element('span', { class: 'heads-score' }, shortShare(first.score)) : null,
-    more ? element('span', {}, more) : null,
-  );
+function nameOf(labelled, order) {
+  const { layer, head } = labelled;
+  const words = order === 'label' ? `${layer}.${head}` : roleOf(labelled);
+  return element('span', { class: 'heads-name', 'aria-hidden': 'true' }, words);
 }
 
 /**

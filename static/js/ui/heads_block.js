@@ -6,6 +6,7 @@
 import {
   labelsExplained,
   placeOf,
+  roleOf,
   strongestHeads,
   tokensOf,
   labelledHeads,
@@ -14,7 +15,7 @@ import {
 import { share, capitalised, named, positionLabels } from '../data/format.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
 import { queryOf, choosing } from '../state/state.js';
-import { button, createHelp, element, partOf, segment } from './dom.js';
+import { button, createHelp, element, partOf } from './dom.js';
 import { createHeads } from './heads.js';
 import { isCausal } from '../data/trace.js';
 
@@ -25,28 +26,6 @@ import { isCausal } from '../data/trace.js';
  * @import { Switches } from '../state/attention_switches.js'
  * @import { Patch, State } from '../state/state.js'
  */
-
-/** The switches of the overview: the field each sets, and what it may be. */
-const SWITCHES = [
-  {
-    field: 'range',
-    label: 'Colours',
-    legend: 'Colour range',
-    options: [
-      ['one', '0 to 1', 'The same colours for every head'],
-      ['head', '0 to max', 'Up to each head’s own maximum'],
-    ],
-  },
-  {
-    field: 'attention_order',
-    label: 'Sort',
-    legend: 'Order of heads',
-    options: [
-      ['layer', 'Layer', 'One row per layer'],
-      ['label', 'Label', 'Heads with the same label together'],
-    ],
-  },
-];
 
 /**
  * @param {{onState: (patch: Partial<State>) => void, announce: (message: string) => void, onSight?: () => void}} handlers
@@ -59,17 +38,10 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       onSight?.();
     },
   });
-  const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));
   const pairs = createHeadPairs(onState);
   const patterns = element('div', { class: 'patterns' });
   const help = createHelp('Labels of heads');
-  help.show([
-    { title: '', parts: labelsExplained() },
-    ...SWITCHES.map(({ label, options }) => ({
-      title: label,
-      parts: options.map(([, title, meaning]) => [title, meaning]),
-    })),
-  ]);
+  help.show([{ title: '', parts: labelsExplained() }]);
   const savePng = async () =>
     (await import('./picture.js')).savePicture(
       partOf(block, '.heads', HTMLElement),
@@ -90,7 +62,6 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       'div',
       { class: 'heads-head' },
       element('div', { class: 'heads-title' }, heading, help.element),
-      ...fieldsets,
     ),
     pairs.element,
     heads.element,
@@ -109,9 +80,6 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       const switches = switchesOf(state, {
         placeId: place?.id ?? '',
         nHeads: trace.card?.n_heads ?? Infinity,
-      });
-      SWITCHES.forEach(({ field }, index) => {
-        partOf(fieldsets[index], `[value="${state[field]}"]`, HTMLInputElement).checked = true;
       });
       heading.textContent = areMapsOther(switches) ? 'All weights' : 'All heads';
       heads.show(trace, {
@@ -152,28 +120,6 @@ function pairOf(trace, place, state) {
 /** The small maps are weights, whatever the large one is. @param {Switches} switches */
 function areMapsOther({ what, which }) {
   return what !== 'weights' || which === 'rollout';
-}
-
-/**
- * @param {{field: string, label: string, legend: string, options: string[][]}} of
- * @param {(patch: Patch) => void} onState
- */
-function radios({ field, label, legend, options }, onState) {
-  const control = element(
-    'fieldset',
-    { class: 'heads-range' },
-    element('legend', { class: 'unseen' }, legend),
-    element('span', { 'aria-hidden': 'true' }, label),
-    element(
-      'div',
-      { class: 'segmented' },
-      ...options.map(([value, title, help]) => segment(field, value, title, { title: help })),
-    ),
-  );
-  control.addEventListener('change', ({ target }) =>
-    onState({ [field]: /** @type {HTMLInputElement} */ (target).value }),
-  );
-  return control;
 }
 
 /** @param {ReturnType<typeof strongestHeads>} strongest @param {(patch: Patch) => void} onState */
@@ -298,10 +244,13 @@ function createHeadPairs(onState) {
       note.textContent =
         ranked.length === 0
           ? `${named(rows, query)} cannot attend to ${named(columns, key)}, which comes later.`
-          : `${countSaid(ranked.length)} from ${named(rows, query)}, the query, which reads, to ${named(columns, key)}, the key, which is read; the cell is marked on every map. Labels are of the whole text: a “sink” may still look here.`;
+          : `${countSaid(ranked.length)} from ${named(rows, query)}, the query, which reads, to ${named(columns, key)}, the key, which is read; the cell is marked on every map.`;
       const labelled = labelledHeads(trace, place);
       /** @param {number} layer @param {number} head */
-      const labelAt = (layer, head) => labelled[layer]?.heads[head]?.label?.short ?? '';
+      const labelAt = (layer, head) => {
+        const of = labelled[layer]?.heads[head];
+        return of ? roleOf(of) : '';
+      };
       list.replaceChildren(
         ...ranked
           .slice(0, MOST_RANKED)

@@ -9,29 +9,31 @@ import { ADD_COMMAND, exactness, NOTHING_CHANGED } from './composer.js';
 
 /** @param {HTMLElement} host @param {Card} card */
 export function showCard(host, card) {
+  const [[, kind], ...facts] = factsOf(card);
   host.replaceChildren(
-    element('h2', {}, `The model: ${modelName(card)}`),
     element(
-      'dl',
-      { class: 'facts' },
-      ...factsOf(card).flatMap(([name, value]) => [
-        element('dt', {}, name),
-        element('dd', {}, value),
-      ]),
+      'details',
+      { class: 'card-facts' },
+      element('summary', {}, `${modelName(card)}: ${kind}`),
+      element(
+        'dl',
+        { class: 'facts' },
+        ...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]),
+      ),
+      element(
+        'p',
+        { class: 'card-link' },
+        'Add a model of your own with ',
+        element('code', {}, ADD_COMMAND),
+        ' or ',
+        element('code', {}, 'headlight add ./folder'),
+        ', then reload this page.',
+      ),
     ),
     element(
-      'p',
-      { class: 'card-link' },
-      'Add a model of your own with ',
-      element('code', {}, ADD_COMMAND),
-      ' or ',
-      element('code', {}, 'headlight add ./folder'),
-      ', then reload this page.',
-    ),
-    element(
-      'p',
-      { class: 'card-link' },
-      element('a', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'Full model card'),
+      'a',
+      { class: 'card-link', href: `/models/${encodeURIComponent(card.id)}/card` },
+      'Model card',
     ),
   );
 }

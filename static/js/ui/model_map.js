@@ -6,14 +6,17 @@
 
 import { placeOf, stackOf } from '../data/attention.js';
 import { anatomyOf, litParts, readingsOf } from '../data/model_parts.js';
-import { css, inkOn, levelOf, sequential } from '../plot/colour.js';
+import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
 import { neighbour, railLayout, routePoints, stripLayout } from '../plot/model_map.js';
 import { isShown, switchesOf } from '../state/attention_switches.js';
+import { amount } from '../data/format.js';
+import { guessInWords } from '../plot/bars.js';
 import { element } from './dom.js';
 
 /**
  * @import { Anatomy, Kind, Part, Reading } from '../data/model_parts.js'
  * @import { Card } from '../data/card.js'
+ * @import { Effects } from '../data/prediction.js'
  * @import { Trace } from '../data/trace.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Theme } from '../plot/colour.js'
@@ -28,20 +31,23 @@ import { element } from './dom.js';
  * @property {Set<string>} lit ids of the parts that the drawing shows
  * @property {string[][]} route the stops of a path through the map, drawn over it; none: no path
  * @property {Open} open
+ * @property {Effects|null} effects on the prediction, which the colours show
  * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
  * @property {Theme} theme
  */
 
-/** @typedef {{state: ViewState, kind: Kind, query: number, route: string[][], viewsOf: (part: Part) => string[]}} Looked what is open: its kind of part, its row, its path through the map, and the views that a part opens */
+/** @typedef {{state: ViewState, kind: Kind, query: number, effects: Effects|null, route: string[][], viewsOf: (part: Part) => string[]}} Looked what is open: its kind of part, its row, the effects on its prediction, its path through the map, and the views that a part opens */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const NARROW = '(max-width: 60rem)';
 const STREAM = { least: 2, most: 13 };
 /** Up to here the colours go, so that the mark of a lit part is seen on all of them. */
 const DARKEST = 0.6;
-/** Pixels that the rail needs next to the map: its caption, list and margins. */
-const AROUND = 270;
-const HEIGHTS = { least: 380, most: 660 };
+/** The share of the diverging scale that is used, for the same reason. */
+const STRONGEST = 0.8;
+/** Pixels that the rail needs next to the map: its caption, key and margins. */
+const AROUND = 210;
+const HEIGHTS = { least: 380, most: 700 };
 
 /**
  * @param {HTMLElement} host
@@ -59,9 +65,9 @@ export function createModelMap(host, caption, { onChoose }) {
   const frame = element('div', { class: 'map-body' });
   const route = svg('svg', { class: 'map-route', 'aria-hidden': 'true' });
   frame.append(drawing, body, route);
+  const key = createKey();
+  host.before(key.element);
   host.append(frame);
-  const legend = element('p', { class: 'map-legend', 'aria-hidden': 'true' });
-  caption.after(legend);
   const narrow = matchMedia(NARROW);
   /** @type {Map<string, HTMLElement>} */
   let nodes = new Map();
@@ -155,7 +161,7 @@ export function createModelMap(host, caption, { onChoose }) {
       rove(hadFocus && stop ? stop : (first?.part.id ?? ''));
       // A layer that was opened has become its parts.
       if (hadFocus) nodes.get(stop)?.focus();
-      explain(legend, wanted);
+      key.show(wanted);
       say(null);
     },
   };
@@ -167,7 +173,7 @@ export function createModelMap(host, caption, { onChoose }) {
  * @param {Looked} looked
  * @returns {Shown}
  */
-function shownOf(trace, card, { state, kind, query, route, viewsOf }) {
+function shownOf(trace, card, { state, kind, query, effects, route, viewsOf }) {
   const place = placeOf(state, trace);
   const stack = (kind === 'head' ? place?.stack : undefined) ?? stackOf(state, trace);
   const switches = switchesOf(state, { placeId: place?.id ?? '', nHeads: card.n_heads });
@@ -178,37 +184,62 @@ function shownOf(trace, card, { state, kind, query, route, viewsOf }) {
   const anatomy = { ...built, loop: opening(built.loop), model: opening(built.model) };
   const isSwitchedOff =
     state.view === 'compare' && state.compare_with === 'edit' && state.compare_edit === 'heads';
-  const { compare_heads: heads, compare_layer: layer } = state;
-  const off = { heads, layer: layer === 'all' ? null : (layer ?? state.layer) };
+  const { compare_heads: heads, compare_layer: chosen } = state;
+  const off = chosen === 'all' ? null : (chosen ?? state.layer);
+  /** @param {Part} part */
+  const isOff = ({ id, layer, index = 0 }) =>
+    id === state.off || (isSwitchedOff && heads.includes(index) && (off ?? layer) === layer);
   return {
     name: `${trace.model} ${trace.revision}`,
     anatomy,
-    read: readingsOf(card, trace, isSwitchedOff ? off : undefined, query),
+    read: readingsOf(card, trace, isOff, effects, query),
     lit: new Set([
       ...litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head)),
       ...route.slice(1).flat(),
     ]),
     route,
+    effects,
     open: { stack, layer: Math.min(state.layer, card.n_layers - 1) },
     viewsOf,
     theme: state.palette.theme,
   };
 }
 
-/**
- * Explain colours and widths, next to the colours from least to most.
- * @param {HTMLElement} legend
- * @param {Shown} shown
- */
-function explain(legend, { anatomy, theme }) {
-  const layers = anatomy.stacks.flatMap((stack) => stack.layers);
-  const isRouted = layers.some(({ experts }) => experts.length > 0);
-  const scale = sequential(theme);
-  const ends = [0, DARKEST / 2, DARKEST].map((level) => css(scale, levelOf(level, 1)));
-  legend.style.setProperty('--scale', `linear-gradient(to right, ${ends.join(', ')})`);
-  const below = isRouted ? 'lower row: experts, by their load' : 'lower row: network, by its share';
-  legend.textContent = `to the largest of its layer. Upper row: heads, by what they write; ${below}. Grey: norm of the stream.`;
+/** Create the key above the map: what its colours show, from least to most. */
+function createKey() {
+  const words = element('span', {});
+  const ramp = element('span', { class: 'map-ramp', 'aria-hidden': 'true' });
+  const key = element('p', { class: 'map-key' }, words, ramp);
+
+  return {
+    element: key,
+
+    /** @param {Shown} shown */
+    show({ effects, theme }) {
+      const isSigned = effects !== null;
+      const scale = isSigned ? diverging(theme) : sequential(theme);
+      const stops = Array.from({ length: 9 }, (_, at) => css(scale, levelFor(at / 8, isSigned)));
+      ramp.style.setProperty('--scale', `linear-gradient(to right, ${stops.join(', ')})`);
+      ramp.dataset.least = effects ? `−${amount(effects.most, 2)}` : '0';
+      ramp.dataset.most = effects ? `+${amount(effects.most, 2)}` : 'most of its layer';
+      words.textContent = effects
+        ? `Logits added for “${guessInWords(effects.token)}” against “${guessInWords(effects.against)}”`
+        : 'Share of what is written';
+    },
+  };
 }
+
+/**
+ * Return the level of a place on the key's scale.
+ * @param {number} at 0 to 1
+ * @param {boolean} isSigned
+ */
+function levelFor(at, isSigned) {
+  return isSigned ? signedLevel(2 * at - 1) : levelOf(at * DARKEST, 1);
+}
+
+/** @param {number} effect −1 to 1 */
+const signedLevel = (effect) => levelOf((effect * STRONGEST + 1) / 2, 1);
 
 /** @param {string} words */
 const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
@@ -231,7 +262,7 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
     (pixels) => `${pixels}px`,
   );
   node.classList.toggle('is-small', width < 20 || height < 14);
-  node.classList.toggle('is-roomy', part.kind === 'head' && height > 24 && width >= 27);
+  node.classList.toggle('is-roomy', part.kind === 'head' && height > 30);
   return node;
 }
 
@@ -242,7 +273,7 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
  * @param {boolean} isStrip
  */
 function dress(node, { part, bars, isUnnumbered }, { read, lit, route, theme, open }, isStrip) {
-  const { level, words: does, label, note = '', isOff = false } = read(part);
+  const { level, effect = null, words: does, label, note = '', isOff = false } = read(part);
   const isOnRoute = part.kind === 'head' && route.some(([id]) => id === part.id);
   const words = isOnRoute ? `${does}, on the strongest path` : does;
   const [first, second] = /** @type {HTMLCollectionOf<HTMLElement>} */ (node.children);
@@ -258,16 +289,26 @@ function dress(node, { part, bars, isUnnumbered }, { read, lit, route, theme, op
     'is-open',
     part.kind === 'layer' && part.layer === open.layer && part.stack === open.stack,
   );
-  const scale = sequential(theme);
-  if (bars) node.style.setProperty('--bars', stripes(bars, read, scale));
-  if (!TINTED.includes(part.kind) || level === null) {
+  const { scale, at } = colourOf({ level, effect }, theme);
+  if (bars) node.style.setProperty('--bars', stripes(bars, read, theme));
+  if (!TINTED.includes(part.kind) || (level === null && effect === null)) {
     node.style.removeProperty('--tint');
     node.style.removeProperty('--tint-ink');
     return;
   }
-  const at = levelOf(level * DARKEST, 1);
   node.style.setProperty('--tint', css(scale, at));
   node.style.setProperty('--tint-ink', inkOn(scale, at));
+}
+
+/**
+ * Return the scale of a reading, and its level on it.
+ * @param {Pick<Reading, 'level'|'effect'>} reading
+ * @param {Theme} theme
+ */
+function colourOf({ level, effect }, theme) {
+  return effect === null || effect === undefined
+    ? { scale: sequential(theme), at: levelOf((level ?? 0) * DARKEST, 1) }
+    : { scale: diverging(theme), at: signedLevel(effect) };
 }
 
 /** @type {string[]} */
@@ -275,18 +316,21 @@ const TINTED = ['head', 'expert', 'network'];
 /** @type {string[]} */
 const NOTED = ['head'];
 /** @type {string[]} */
-const SHORTENED = ['embedding', 'bridge', 'logits', 'loop', 'model', 'tokens', 'network', 'stream'];
+const SHORTENED = [
+  ...['embedding', 'bridge', 'logits', 'loop', 'model', 'tokens', 'network', 'expert', 'stream'],
+];
 
 /**
  * The heads of a folded layer as stripes of a background.
  * @param {Part[]} heads
  * @param {(part: Part) => Reading} read
- * @param {Uint8Array} scale
+ * @param {Theme} theme
  */
-function stripes(heads, read, scale) {
+function stripes(heads, read, theme) {
   const step = 100 / heads.length;
   const stops = heads.map((head, index) => {
-    const colour = css(scale, levelOf((read(head).level ?? 0) * DARKEST, 1));
+    const { scale, at } = colourOf(read(head), theme);
+    const colour = css(scale, at);
     return `${colour} ${index * step}% ${(index + 1) * step}%`;
   });
   return `linear-gradient(to right, ${stops.join(', ')})`;

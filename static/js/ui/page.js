@@ -325,17 +325,11 @@ export function markTour(button) {
   });
 }
 
-/** Make the other links a menu on a phone. @param {HTMLElement} links */
-export function createSiteMenu(links) {
-  const narrow = matchMedia('(max-width: 40rem)');
-  const fit = () => {
-    links.popover = narrow.matches ? 'auto' : null;
-  };
-  narrow.addEventListener('change', fit);
-  fit();
-  links.addEventListener('click', ({ target }) => {
+/** Close the menu of the page once something of it is chosen. @param {HTMLElement} menu */
+export function createSiteMenu(menu) {
+  menu.addEventListener('click', ({ target }) => {
     const isChosen = target instanceof Element && target.closest('button, a');
-    if (isChosen && links.matches(':popover-open')) links.hidePopover();
+    if (isChosen && menu.matches(':popover-open')) menu.hidePopover();
   });
 }
 
@@ -392,16 +386,22 @@ function isTypedIn(target) {
   );
 }
 
+/** The share of what a model can read from which a reader is told the limit. */
+const NEAR = 0.8;
+/** Milliseconds from which a reader is told the time. */
+const SLOW = 1000;
+
 /**
- * Return how much was read of how much could be, and how fast: `9 of 256 tokens, 20 ms`.
+ * Return how much was read; how much could be once it is near, and the time once it is long.
  * @param {Trace} trace
  */
 export function readInWords({ tokens, target_tokens: target, card, timings, resolution }) {
-  const most = card && !card.is_endless ? ` of ${grouped(card.max_tokens)}` : '';
+  const count = tokens.length;
+  const both = target ? `${grouped(count)} + ${grouped(target.length)} tokens` : '';
+  const most = card && !card.is_endless && !resolution ? card.max_tokens : Infinity;
+  const isNear = Math.max(count, target?.length ?? 0) > NEAR * most;
+  const limit = isNear ? ` of ${grouped(most)}${target ? ' each' : ''}` : '';
   const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
-  const time = total > 0 ? `, ${Math.max(1, Math.round(total))} ms` : '';
-  if (resolution) return `${counted(tokens.length, 'token')}${time}`;
-  if (!target) return `${grouped(tokens.length)}${most} tokens${time}`;
-  const each = most && ' each';
-  return `${grouped(tokens.length)} + ${grouped(target.length)}${most} tokens${each}${time}`;
+  const time = total > SLOW ? `, ${(total / 1000).toFixed(1)} s` : '';
+  return `${both || counted(count, 'token')}${limit}${time}`;
 }

@@ -4,6 +4,7 @@
 
 import { messageOf } from '../api/calls.js';
 import { READING } from '../api/answers.js';
+import { createControls } from './controls.js';
 import { element, withSymbols } from './dom.js';
 import { createPlot } from './plot.js';
 
@@ -32,6 +33,7 @@ export function createPanel(name, handlers) {
   const help = element('p', { class: 'panel-help', hidden: true });
   const facts = element('dl', { class: 'panel-facts', hidden: true });
   const actions = element('div', { class: 'panel-actions', hidden: true });
+  const controls = createControls(`${name}-drawing`, handlers.onState);
   const notice = element('p', { class: 'panel-notice', hidden: true });
   const plot = createPlot(handlers);
   const table = createTable();
@@ -47,6 +49,7 @@ export function createPanel(name, handlers) {
     notice,
     plot.element,
     actions,
+    controls.element,
     table.element,
   );
   const panel = element('section', { class: 'panel' }, head, words, body);
@@ -77,6 +80,7 @@ export function createPanel(name, handlers) {
     help: said = '',
     facts: listed = [],
     actions: offered = [],
+    controls: switches = [],
     grid,
   }) {
     showFormula(lines);
@@ -89,6 +93,7 @@ export function createPanel(name, handlers) {
     );
     facts.hidden = listed.length === 0;
     facts.setAttribute('aria-live', grid?.move ? 'polite' : 'off');
+    controls.show(switches);
     actions.hidden = offered.length === 0;
     while (actions.children.length > offered.length) actions.lastElementChild?.remove();
     offered.forEach(({ label, patch = {}, href }, index) => {
@@ -248,7 +253,7 @@ function createExports(subject, announce) {
     'div',
     { class: 'exports', role: 'group', 'aria-label': 'Export' },
     said,
-    createMenu('Save', 'Save as a file', [
+    createMenu('Save', 'Save the drawing, its numbers or code', [
       item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
       item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
       item('Figure…', 'PDF, SVG or PNG for a paper', async (_, of) => {
@@ -265,17 +270,17 @@ function createExports(subject, announce) {
           ]),
       item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
       item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
-    ]),
-    ...(isSaved()
-      ? []
-      : [
-          createMenu('Code', 'Copy code that requests these numbers from the API', [
-            item('curl', 'a command for a shell', (exports, of) => exports.copyCurl(of)),
-            item('Python', 'a script without dependencies', (exports, of) =>
+      ...(isSaved()
+        ? []
+        : [
+            item('Copy curl', 'a command that asks the API for these numbers', (exports, of) =>
+              exports.copyCurl(of),
+            ),
+            item('Copy Python', 'a script that does so, without dependencies', (exports, of) =>
               exports.copyPython(of),
             ),
           ]),
-        ]),
+    ]),
   );
   return { element: bar, quiet };
 }

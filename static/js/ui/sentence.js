@@ -36,6 +36,8 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
   const rows = { source: find('source'), target: find('target-row') };
   /** @type {{side: Side, index: number}|null} */
   let pointed = null;
+  /** The finding above tells what the drawing shows. */
+  let isTold = false;
   /** @param {Side} side @returns {Parameters<typeof createChips>[2]} */
   const handlersFor = (side) => ({
     onChoose: (index) => onChoose(side, index),
@@ -89,7 +91,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
 
     /** @param {string} words on what the drawing shows; they give way to what is pointed at */
     explain(words) {
-      find('insight').textContent = words.replaceAll(' %', '\u00a0%');
+      isTold = words !== '';
     },
 
     /**
@@ -99,7 +101,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
      */
     mark(grid, cell, { theme }) {
       const shown = highlightOf(grid, cell ?? pointed);
-      host.classList.toggle('is-told', !cell && !pointed && find('insight').textContent !== '');
+      host.classList.toggle('is-told', !cell && !pointed && isTold);
       for (const side of SIDES) {
         strips[side].mark(shown.marks[side]);
         strips[side].tint(

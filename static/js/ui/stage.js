@@ -3,12 +3,15 @@
  * the answers to what the view requests.
  */
 
-import { placeOf, predictingSide } from '../data/attention.js';
+import { labelledHeads, placeOf, placesOf, predictingSide, roleOf } from '../data/attention.js';
+import { capitalised } from '../data/format.js';
 import { headToOpen, insightOf } from '../data/head_insight.js';
+import { effectsOf, isPredicting, predictionAsks } from '../data/prediction.js';
 import { toggled } from '../data/words.js';
 import { plotHeight, pageZoom, palette, partOf } from './dom.js';
 import { viewState, choosing, isQueryLookedAt, queryOf } from '../state/state.js';
 import { LONG_VIEW } from '../state/store.js';
+import { createFinding } from './next_words.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
 import { openingOf } from '../data/model_parts.js';
@@ -16,7 +19,7 @@ import { createModelMap, createViewList } from './model_map.js';
 
 /**
  * @import { Reader } from '../api/reader.js'
- * @import { Side } from '../data/attention.js'
+ * @import { Place, Side } from '../data/attention.js'
  * @import { Kind, Part } from '../data/model_parts.js'
  * @import { Ask, Trace } from '../data/trace.js'
  * @import { Card } from '../data/card.js'
@@ -50,10 +53,11 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   const ids = views.map(({ id }) => id);
   /** The views that were opened, by id. @type {Record<string, View>} */
   const loaded = {};
-  /** @type {Pick<PageState, 'palette'|'height'|'cards'|'answers'>} */
+  /** @type {Pick<PageState, 'palette'|'height'|'cards'|'answers'|'isSaved'>} */
   let frame = {
     palette: palette(),
     height: plotHeight(window.innerHeight),
+    isSaved: isSaved(),
     cards: [],
     answers: {},
   };
@@ -65,6 +69,8 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   let pointed = null;
   /** True: the reader just opened the view, so it is brought into sight. */
   let isNewView = false;
+  /** The trace of the first drawing that was made. @type {Trace|null} */
+  let drawn = null;
 
   const sections = Object.fromEntries(
     views.map((view) => [
@@ -75,6 +81,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
         onState: store.change,
         onGoingOn: store.goOn,
         onRedraw: show,
+        onDrawn,
         announce,
       }),
     ]),
@@ -86,6 +93,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     onPress: press,
     onPoint: markSentence,
   });
+  const finding = createFinding(byId('finding'), { onState: store.change, announce });
   const parts = createParts(byId, {
     viewsFor,
     kindOf,
@@ -122,6 +130,11 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     return query === null ? state : { ...state, ...choosing(trace, place.rows, query) };
   }
 
+  /** Return the position whose prediction is told: the chosen one, or the last. @param {Trace} trace */
+  function positionOf(trace) {
+    return isPredicting(trace) ? queryOf(store.state, trace) : -1;
+  }
+
   /** Return the sentence on the chosen row of the chosen head. @param {Trace} trace */
   function insight(trace) {
     const place = placeShown(trace);
@@ -145,6 +158,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     frame = {
       palette: palette(),
       height: plotHeight(heightOfScreen()),
+      isSaved: isSaved(),
       cards: reader.catalogue.models,
       answers: answered.view === id && answered.trace === trace ? frame.answers : {},
     };
@@ -153,7 +167,10 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     grid = view ? draw(view, trace) : null;
     if (!view) open(id);
     const looked = looking(trace);
-    parts.show(trace, { ...store.state, ...frame }, queryOf(looked, trace), view);
+    const position = positionOf(trace);
+    const page = { ...store.state, ...frame };
+    parts.show(trace, page, position < 0 ? queryOf(looked, trace) : position, view);
+    finding.show(trace, page, position);
     if (view && isNewView) {
       isNewView = false;
       sections[id].reveal(byId('sentence').offsetHeight);
@@ -161,7 +178,9 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
     sentence.follow(grid?.parts ?? {});
-    sentence.explain(insight(trace));
+    const said = insight(trace);
+    sentence.explain(said);
+    finding.explain(said, addressOf(trace, store.state, placeShown(trace)));
     markSentence();
   }
 
@@ -179,6 +198,13 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     if (!lack) return sections[view.id].show(view, trace, { ...looking(trace), ...frame });
     sections[view.id].lacks(lack);
     return null;
+  }
+
+  /** After the first drawing of a trace, the row of next words is asked for. */
+  function onDrawn() {
+    if (drawn === reader.trace) return;
+    drawn = reader.trace;
+    show();
   }
 
   /** Load a view, and draw it if it is still the open one. @param {string} id */
@@ -203,7 +229,10 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
    */
   function answersFor(view, trace) {
     const before = frame.answers;
-    let answers = reader.answersTo(asksOf(view, trace));
+    // The row of next words comes after the first drawing.
+    const ofPage = drawn === trace ? predictionAsks(trace, looking(trace), positionOf(trace)) : {};
+    const asks = () => ({ ...asksOf(view, trace), ...ofPage });
+    let answers = reader.answersTo(asks());
     // Until an answer is here, a drawing may show the one to the last settings.
     for (const [name, answer] of Object.entries(answers)) {
       const last = before[name]?.trace ?? before[name]?.previous;
@@ -214,9 +243,9 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
       Object.entries(answers).some(([name, { trace: now }]) => now && now !== before[name]?.trace)
     ) {
       frame.answers = answers;
-      answers = reader.answersTo(asksOf(view, trace));
+      answers = reader.answersTo(asks());
     }
-    onWaiting(Object.values(answers).some((answer) => answer.isWaiting));
+    onWaiting(Object.entries(answers).some(([name, of]) => of.isWaiting && !(name in ofPage)));
     return answers;
   }
 
@@ -243,7 +272,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   function press(side, index) {
     const { trace } = reader;
     if (!trace || trace.text !== store.state.text) return; // the results are of another text
-    const isMasking = trace.card?.has_mask && !document.body.classList.contains('is-saved');
+    const isMasking = trace.card?.has_mask && !isSaved();
     const masked = isMasking ? toggled(trace, index, store.state.words) : null;
     store.change(masked ?? choosing(trace, side, index));
   }
@@ -300,13 +329,32 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   };
 }
 
+/** Return true in a saved page, which no server answers. */
+function isSaved() {
+  return document.body.classList.contains('is-saved');
+}
+
+/**
+ * Return the address of the chosen head, and what it is for.
+ * @param {Trace} trace
+ * @param {State} state
+ * @param {Place|null} place
+ */
+function addressOf(trace, { layer, head }, place) {
+  if (!place || layer === null || head === null) return '';
+  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  const labelled = labelledHeads(trace, place)[layer]?.heads[head];
+  const role = labelled ? roleOf(labelled) : '';
+  return capitalised(`${where}layer ${layer}, head ${head}${role && `: ${role}`}`);
+}
+
 /** Return pixels of the page on one screen; while it is presented, tokens and the bar take some. */
 function heightOfScreen() {
   const zoom = pageZoom();
-  return zoom > 1 ? window.innerHeight / zoom - 110 : window.innerHeight;
+  return zoom > 1 ? window.innerHeight / zoom + 170 : window.innerHeight;
 }
 
-/** @typedef {{id: string, title: string, of: Kind, titleFor?: (card: Card) => string}} Listed a view, before it is opened */
+/** @typedef {{id: string, title: string, of: Kind, titleFor?: (card: Card) => string, isListed?: (trace: Trace) => boolean}} Listed a view, before it is opened */
 
 /**
  * @param {(id: string) => HTMLElement} byId
@@ -318,8 +366,6 @@ function heightOfScreen() {
  * @param {(view: string) => void} by.onSame the pressed part is that of the open view
  */
 function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
-  byId('map').addEventListener('pointerenter', reader.wantCard); // a pressed expert may need it
-  byId('map').addEventListener('focusin', reader.wantCard);
   const map = createModelMap(byId('map'), byId('map-caption'), { onChoose: open });
   const list = createViewList(byId('view-list'), { onChoose: (view) => store.change({ view }) });
 
@@ -330,8 +376,7 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
    * @returns {string[]}
    */
   function viewsOf({ kind }) {
-    if (kind === 'tokens') return ['sentence'];
-    if (!reader.trace?.card) return [];
+    if (kind === 'tokens' || !reader.trace?.card) return [];
     const { view } = store.state;
     const isInLayers = ['head', 'expert', 'stream'].includes(kindOf(view));
     const wanted = kind === 'layer' ? (isInLayers ? kindOf(view) : 'head') : kind;
@@ -340,20 +385,22 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
     return ids.includes(view) ? [view, ...ids.filter((id) => id !== view)] : ids;
   }
 
-  /** Open the view of a part of the map; the tokens are those of the sentence. @param {Part} part */
+  /**
+   * Return the change that switches a pressed head off, or on again. Without a server, and where
+   * nothing is predicted, there is no other pass.
+   * @param {Part} part
+   */
+  function pressed({ id }) {
+    const { trace } = reader;
+    const canEdit = trace && isPredicting(trace) && !isSaved();
+    return canEdit && { off: store.state.off === id ? '' : id };
+  }
+
+  /** Open the view of a part of the map. @param {Part} part */
   function open(part) {
     const [view] = viewsOf(part);
-    if (part.kind === 'tokens') {
-      const isTarget = part.stack === 'decoder' && reader.trace?.target_tokens;
-      partOf(byId(isTarget ? 'target-chips' : 'chips'), '[tabindex="0"]', HTMLElement).focus();
-      return;
-    }
-    const hasSpecialities = part.kind === 'expert' && reader.fullCard()?.expert_tokens;
     const isSame = view === store.state.view;
-    store.change({
-      ...openingOf(part, view),
-      ...(hasSpecialities ? { experts_show: 'specialities' } : {}),
-    });
+    store.change({ ...openingOf(part, view), ...(part.kind === 'head' && pressed(part)) });
     if (isSame) onSame(view);
   }
 
@@ -370,8 +417,11 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
       const state = viewState(page);
       const kind = kindOf(page.view);
       const route = view?.route?.(trace, state) ?? [];
-      map.show(trace, card, { state, kind, query, route, viewsOf });
-      const listed = viewsFor(kind, card);
+      const effects = effectsOf(trace, state);
+      map.show(trace, card, { state, kind, query, effects, route, viewsOf });
+      const listed = viewsFor(kind, card).filter(
+        ({ id, isListed }) => id === page.view || (isListed?.(trace) ?? true),
+      );
       list.show(
         listed.map(({ id, title, titleFor }) => ({ id, title: titleFor?.(card) ?? title })),
         page.view,

@@ -25,6 +25,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  * @property {(patch: Patch) => void} onGoingOn without a new step of the history
  * @property {() => void} onRedraw
  * @property {(message: string) => void} announce
+ * @property {() => void} [onDrawn] the drawings of the view are on the page
  * @property {() => void} [onSight] brings the first drawing of the view into sight
  */
 
@@ -216,7 +217,10 @@ export function createViewSection(entry, handlers) {
             drawings.push(drawing);
           });
         });
-        Promise.all(drawings).then(() => buildLater(view));
+        Promise.all(drawings).then(() => {
+          handlers.onDrawn?.();
+          buildLater(view);
+        });
       });
       return grid;
     },

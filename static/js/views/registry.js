@@ -78,6 +78,7 @@ const ENTRIES = [
     load: async () => (await import('./long/long.js')).long,
     title: 'Overview',
     of: 'head',
+    isListed: (trace) => Boolean(trace.resolution),
     fields: {
       long_region: ofText(counts()),
       long_cell: ofText(counts()),

@@ -207,7 +207,7 @@ function textsOf(nodes, boxes, { palette, inner }, { text, ink }) {
     y: written.map(({ y }) => y),
     text: written.map(({ node }) => escapeForPlotly(text(node))),
     textposition: written.map(({ hasRoom }) => (hasRoom ? 'middle center' : 'middle left')),
-    textfont: { size: 11, color: written.map(({ hasRoom }) => (hasRoom ? ink : palette.ink)) },
+    textfont: { size: 12, color: written.map(({ hasRoom }) => (hasRoom ? ink : palette.ink)) },
     ...SILENT,
   };
 }

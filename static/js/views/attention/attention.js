@@ -4,10 +4,12 @@
 
 import { noticeOf, READING } from '../../api/answers.js';
 import { counted, percent, capitalised, quoted } from '../../data/format.js';
-import { ATTENTIONS, hasTwoSides, tokensOf } from '../../data/attention.js';
+import { ATTENTIONS, tokensOf } from '../../data/attention.js';
 import { asksRoles, rolesOf } from '../../data/head_insight.js';
+import { namedUnit, readableWords, unitOf } from '../../data/words.js';
+import { cellOf, isPredicting } from '../../data/prediction.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
-import { range } from '../../data/trace.js';
+import { isCausal, range } from '../../data/trace.js';
 import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
 import {
@@ -23,7 +25,7 @@ import { asks, settingOf, subjectOf } from './subject.js';
 import { choice, numbered } from '../../ui/controls.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
+ * @import { Place, Side } from '../../data/attention.js'
  * @import { Trace } from '../../data/trace.js'
  * @import { Theme } from '../../plot/colour.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
@@ -129,7 +131,17 @@ export const attention = {
   prepare,
   controls: (trace, state) => {
     const setting = settingOf(trace, state);
-    return setting ? [...ofWhat(setting, state.palette.theme), ...ofHow(setting.switches)] : [];
+    if (!setting) return [];
+    const display = [
+      ...ofWhat(setting, state.palette.theme),
+      ...ofHow(setting.switches),
+      choice('range', 'Colours', state.range, RANGES),
+      choice('attention_order', 'Sort heads by', state.attention_order, ORDERS),
+      ...(trace.card?.analyses.includes('logit_attribution')
+        ? [choice('map', 'Map of the model', state.map, COLOURS)]
+        : []),
+    ];
+    return display.map((control) => ({ ...control, isMore: true }));
   },
   figure,
 };
@@ -160,6 +172,7 @@ function figure(trace, state) {
       ? asLines(linesChart, trace, state, subject, chosen)
       : asMatrix(trace, state, subject)),
     actions: actionsFor(trace, state, subject, chosen),
+    controls: ofWeight(trace, state, setting.switches),
   };
 }
 
@@ -228,26 +241,21 @@ function actionsFor(
         head,
       },
     },
-    {
-      label: 'What if this head is off?',
-      patch: { view: 'compare', ...switchedOff(trace, place, layer, head) },
-    },
   ];
 }
 
-/** @param {Trace} trace @param {Place} place @param {number} layer @param {number} head */
-function switchedOff(trace, place, layer, head) {
-  const where = hasTwoSides(trace) ? place.id : 'all';
-  return {
-    compare_with: 'edit',
-    compare_edit: 'heads',
-    compare_heads: [head],
-    compare_layer: layer,
-    compare_where: where,
-    compare_shown: 'most',
-  };
-}
-
+const RANGES = [
+  { id: 'one', title: '0 to 1', help: 'The same colours for every head' },
+  { id: 'head', title: '0 to max', help: 'Up to each head’s own maximum' },
+];
+const ORDERS = [
+  { id: 'layer', title: 'Layer', help: 'One row for each layer' },
+  { id: 'label', title: 'Label', help: 'Heads with the same label together' },
+];
+const COLOURS = [
+  { id: 'effect', title: 'Effect', help: 'What each head adds to the chosen next word' },
+  { id: 'writes', title: 'Writes', help: 'The share of what its layer writes' },
+];
 const WHICH = [
   { id: 'head', title: 'One head', help: 'The head chosen in the overview' },
   { id: 'heads', title: 'Several', help: 'The mean of selected heads of this layer' },
@@ -356,10 +364,50 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
     ...(isShare && hidden !== 'nothing' ? [renormalise] : []),
     ...(what === 'scores' ? [] : [least]),
   ];
+  return [...(canBeLines(what) ? [choice('attention_as', 'As', as, AS)] : []), hide, ...more];
+}
+
+/**
+ * Return the controls that set the weight of the chosen cell by hand.
+ * @param {Trace} trace
+ * @param {ViewState} state with the row that is looked at
+ * @param {Switches} switches
+ * @returns {Control[]}
+ */
+function ofWeight(trace, state, { which, what, isWords }) {
+  const isOwn = which === 'head' && what === 'weights' && !isWords;
+  const cell = isOwn && isPredicting(trace) ? cellOf(trace, state) : null;
+  if (!cell || state.isSaved) return [];
+  const { query, key, row, place } = cell;
+  if (isCausal(cell.site) && key > query) return [];
+  const value = state.weight ?? row[key];
+  /** @param {Side} side @param {number} index */
+  const wordAt = (side, index) => {
+    const words = readableWords(tokensOf(trace, side), textOf(trace, side));
+    return namedUnit(words, unitOf(words, index));
+  };
+  const [from, to] = [wordAt(place.rows, query), wordAt(place.columns, key)];
   return [
-    ...(canBeLines(what) ? [choice('attention_as', 'As', as, AS)] : []),
-    hide,
-    ...more.map((control) => ({ ...control, isMore: true })),
+    {
+      kind: 'number',
+      name: 'weight',
+      label: `Set the weight of ${to} for ${from}`,
+      value: Number(value.toFixed(3)),
+      ...{ least: 0, most: 1, step: 0.001 },
+      isTyped: true,
+      help: 'The model reads the text again with this weight; the row of next words shows what changes.',
+    },
+    ...(state.weight === null
+      ? []
+      : [
+          {
+            kind: 'flag',
+            name: 'weight_fixed',
+            label: 'leave the rest of the row',
+            value: state.weight_fixed,
+            help: 'Off: the other weights of the row are scaled, so that it still sums to 1',
+          },
+        ]),
   ];
 }
 
@@ -439,4 +487,9 @@ function ofThreshold({ threshold, isShare, as }) {
   if (threshold === 0) return '';
   const what = as === 'lines' ? ['Lines', 'are not drawn'] : ['Cells', 'have the lowest colour'];
   return `${what[0]} under ${isShare ? threshold : `${percent(threshold, 0)} of the scale`} ${what[1]}.`;
+}
+
+/** @param {Trace} trace @param {Side} side */
+function textOf({ text, target }, side) {
+  return (side === 'target' ? target : text) ?? text;
 }

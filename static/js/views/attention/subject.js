@@ -7,6 +7,7 @@
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../data/trace.js';
 import { enumerated } from '../../data/format.js';
+import { cellOf, rowWith } from '../../data/prediction.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
 import { createMemo } from '../../state/state.js';
@@ -84,7 +85,9 @@ const scoresOf = (site) => `${pathOf(site)}.scores`;
 export function subjectOf(trace, state, setting) {
   const { layer, head, range } = state;
   const { place, switches } = setting;
-  const wish = JSON.stringify({ place: place.id, layer, head, range, switches });
+  const { weight, weight_fixed: isFixed } = state;
+  const cell = weight === null ? null : [state.query, state.source, state.key, weight, isFixed];
+  const wish = JSON.stringify({ place: place.id, layer, head, range, switches, cell });
   return memo([trace, state.answers?.attention?.trace, wish], () => worked(trace, state, setting));
 }
 
@@ -101,7 +104,11 @@ function worked(trace, state, setting) {
     columns: unitsOf(trace, place.columns, switches),
   };
   const each = heads.map((head) =>
-    byUnit(seen(matrixAt(array, head), setting.site), units, switches),
+    byUnit(
+      seen(withWeight(matrixAt(array, head), trace, state, switches), setting.site),
+      units,
+      switches,
+    ),
   );
   const isOverlaid = switches.which === 'overlay';
   const { matrix, rows, columns } = withoutHidden(
@@ -219,6 +226,23 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
       isRenormalised,
     },
   };
+}
+
+/**
+ * Return the weights of a head with the one that is set by hand.
+ * @param {Matrix} matrix
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Switches} switches
+ */
+function withWeight(matrix, trace, state, { which, what }) {
+  const isOne = which === 'head' && (what === 'weights' || what === 'log');
+  const cell = isOne && state.weight !== null ? cellOf(trace, state) : null;
+  if (!cell || state.weight === null) return matrix;
+  const data = matrix.data.slice();
+  const row = rowWith(cell.row, cell.key, state.weight, state.weight_fixed);
+  data.set(row, cell.query * matrix.columns);
+  return { ...matrix, data };
 }
 
 /** @param {ViewState} state */

@@ -5,8 +5,7 @@
 
 import { isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { percent } from '../../data/format.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
-import { isMask } from '../../data/words.js';
+import { guessesAt } from '../../data/prediction.js';
 import { nameOfGuess } from '../../plot/bars.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
@@ -49,8 +48,11 @@ const PATCHED = ['residual', 'attention', 'heads'];
 function subjectOf(trace, state) {
   return {
     position: queryOf(state, trace),
-    token: state.word_token ?? null,
-    against: state.word_against === state.word_token ? null : (state.word_against ?? null),
+    token: state.word_token ?? state.token ?? null,
+    against:
+      state.word_against === (state.word_token ?? state.token)
+        ? null
+        : (state.word_against ?? null),
   };
 }
 
@@ -109,31 +111,6 @@ export function attributionIn(state) {
 }
 
 /**
- * Return the likeliest tokens at the position, and the one that came.
- * @param {Trace} trace
- * @param {number} position
- * @param {number} [most]
- * @returns {{id: number, text: string, probability: number}[]} likeliest first
- */
-function guessesAt(trace, position, most = CHOICES) {
-  const prediction = trace.analyses.next_token;
-  if (!prediction?.ids) return [];
-  const ids = rowOf(matrixAt(prediction.ids), position);
-  const probabilities = rowOf(matrixAt(prediction.probabilities), position);
-  const guesses = Array.from(ids, (id, rank) => ({
-    id,
-    text: prediction.texts[position][rank],
-    probability: probabilities[rank],
-  }));
-  const tokens = tokensOf(trace, predictingSide(trace));
-  const came = isFilling(trace) ? tokens[position] : tokens[position + 1];
-  const rank = guesses.findIndex(({ id }) => id === came?.id);
-  if (!came || isMask(came) || (rank >= 0 && rank < most)) return guesses.slice(0, most);
-  const actual = { id: came.id, text: came.text, probability: guesses[rank]?.probability ?? NaN };
-  return [...guesses.slice(0, most), actual];
-}
-
-/**
  * Return the probabilities of the two tokens: of the listed ones as listed; that of an unlisted token
  * follows from the other's, because the odds of two tokens are e to the difference of their logits.
  * @param {Trace} trace
@@ -159,7 +136,11 @@ export function controls(trace, state) {
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);
   const { position, token, against } = subjectOf(trace, state);
-  const guesses = withChosen(guessesAt(trace, position), [token, against], attributionIn(state));
+  const guesses = withChosen(
+    guessesAt(trace, position, CHOICES),
+    [token, against],
+    attributionIn(state),
+  );
   const options = guesses.map(({ id, text, probability }) => ({
     id,
     title: Number.isNaN(probability)

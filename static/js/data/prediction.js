@@ -1,0 +1,303 @@
+/**
+ * What comes next and why: the likeliest tokens at the chosen place, the parts of the model that
+ * speak most for one of them, and both again with a head switched off or a weight set by hand.
+ */
+
+import { isFilling, isRating, placeOf, placesOf, predictingSide, tokensOf } from './attention.js';
+import { wordNames } from './head_insight.js';
+import { highestIn, matrixAt, rowOf } from './trace.js';
+import { isMask } from './words.js';
+
+/**
+ * @import { NamedArray, Ask, Edit, Trace } from './trace.js'
+ * @import { Place } from './attention.js'
+ * @import { Patch, State } from '../state/state.js'
+ */
+
+/** @typedef {State & Record<string, any>} Chosen the state of the page; `answers` to its requests */
+/** @typedef {{id: number, text: string, probability: number, before?: number}} NextWord `before`: its probability in the model's own pass, where this one is edited */
+/** @typedef {{word: string, part: string, value: number, patch: Patch}} Cause `word` that a head reads, or ''; `part`: the head, or the layer's network; `value` in logits */
+/** @typedef {{heads: Map<string, number>, networks: Map<string, number>, most: number, token: string, against: string}} Effects in logits, by `place layer head` and `stack layer`; `most`: the largest size of a head's, or of a network's */
+
+/** Words of the row. */
+const MOST_WORDS = 5;
+const MOST_CAUSES = 3;
+/** The least share of the largest cause that is worth a button. */
+const WORTH_TELLING = 0.1;
+/** Without edits nothing is asked for again. @type {Edit[]} */
+const NO_EDITS = [];
+
+/**
+ * Return the likeliest tokens at a position, and the one that came.
+ * @param {Trace} trace
+ * @param {number} position
+ * @param {number} most
+ * @returns {NextWord[]} likeliest first
+ */
+export function guessesAt(trace, position, most) {
+  const guesses = listedAt(trace, position);
+  const tokens = tokensOf(trace, predictingSide(trace));
+  const came = isFilling(trace) ? tokens[position] : tokens[position + 1];
+  const rank = guesses.findIndex(({ id }) => id === came?.id);
+  if (!came || isMask(came) || (rank >= 0 && rank < most)) return guesses.slice(0, most);
+  const actual = { id: came.id, text: came.text, probability: guesses[rank]?.probability ?? NaN };
+  return [...guesses.slice(0, most), actual];
+}
+
+/** @param {Trace} trace @param {number} position @returns {NextWord[]} all that the trace lists, likeliest first */
+function listedAt({ analyses: { next_token: prediction } }, position) {
+  if (!prediction?.ids || position >= prediction.ids.shape[0]) return [];
+  const ids = rowOf(matrixAt(prediction.ids), position);
+  const probabilities = rowOf(matrixAt(prediction.probabilities), position);
+  return Array.from(ids, (id, rank) => ({
+    id,
+    text: prediction.texts[position][rank],
+    probability: probabilities[rank],
+  }));
+}
+
+/** Return true if the trace predicts tokens that could be asked about. @param {Trace} trace */
+export function isPredicting(trace) {
+  return !trace.resolution && !isRating(trace) && Boolean(trace.analyses.next_token?.ids);
+}
+
+/**
+ * Return the requests of the row of next words: the parts of the prediction, and the pass with the
+ * edits of the state.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @param {number} position that predicts
+ * @returns {Record<string, Ask>}
+ */
+export function predictionAsks(trace, state, position) {
+  if (!isPredicting(trace)) return {};
+  const edits = editsOf(trace, state);
+  const { token } = state;
+  return {
+    ...(trace.card?.analyses.includes('logit_attribution') && {
+      next_why: {
+        capture: [],
+        analyses: ['logit_attribution'],
+        logit_difference: { position, ...(token !== null && { token }) },
+      },
+    }),
+    ...(edits.length > 0 && { next_edited: { capture: [], analyses: ['next_token'], edits } }),
+  };
+}
+
+/**
+ * Return the edits of the state: a head that is switched off, and a weight that is set.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @returns {Edit[]}
+ */
+export function editsOf(trace, state) {
+  return [...offEdit(trace, state), ...weightEdit(trace, state)];
+}
+
+/** @param {Trace} trace @param {Chosen} state @returns {Edit[]} */
+function offEdit(trace, { off }) {
+  const head = headIn(off);
+  const place = placesOf(trace).find(({ id }) => id === head?.place);
+  const { n_layers: nLayers = 0, n_heads: nHeads = 0 } = trace.card ?? {};
+  if (!head || !place || head.layer >= nLayers || head.head >= nHeads) return NO_EDITS;
+  return [{ kind: 'heads_off', heads: [head.head], layer: head.layer, where: head.place }];
+}
+
+/**
+ * Return the head that the id of a part names: `head decoder 3 3`.
+ * @param {string} off
+ */
+export function headIn(off) {
+  const [, place, layer, head] = /^head (encoder|decoder|cross) (\d+) (\d+)$/.exec(off) ?? [];
+  return place ? { place, layer: Number(layer), head: Number(head) } : null;
+}
+
+/** @param {Trace} trace @param {Chosen} state @returns {Edit[]} */
+function weightEdit(trace, state) {
+  const cell = state.weight === null ? null : cellOf(trace, state);
+  if (!cell) return NO_EDITS;
+  const { site, head, query, key, row } = cell;
+  const value = rowWith(row, key, state.weight ?? 0, state.weight_fixed);
+  return [{ kind: 'set', site, heads: [head], positions: [query], value: Array.from(value) }];
+}
+
+/**
+ * Return a row of weights with one of them set.
+ * @param {Float64Array} row
+ * @param {number} key
+ * @param {number} weight
+ * @param {boolean} isFixed true: the others stay; false: they are scaled so that the row sums to 1
+ */
+export function rowWith(row, key, weight, isFixed) {
+  const others = row.reduce((sum, each, at) => (at === key ? sum : sum + each), 0);
+  const scale = isFixed || others === 0 ? 1 : (1 - weight) / others;
+  return row.map((each, at) => (at === key ? weight : each * scale));
+}
+
+/**
+ * Return the cell whose weight can be set: the chosen one, or the strongest of the chosen row.
+ * @param {Trace} trace
+ * @param {Chosen} state with the row that is looked at
+ */
+export function cellOf(trace, state) {
+  const place = placeOf(state, trace);
+  const { layer, head } = state;
+  if (!place || layer === null || head === null) return null;
+  const site = `${pathOf(place, layer)}.weights`;
+  const query = (place.rows === predictingSide(trace) ? state.query : state.source) ?? null;
+  const weights = trace.tensors[site];
+  if (!weights || query === null || query >= weights.shape[1] || head >= weights.shape[0])
+    return null;
+  const row = rowOf(matrixAt(weights, head), query);
+  const key = state.key !== null && state.key < row.length ? state.key : highestIn(row);
+  return { site, head, query, key, row, place };
+}
+
+/** @param {Place} place @param {number} layer */
+function pathOf({ id, stack }, layer) {
+  return `${stack}.layers.${layer}.${id === 'cross' ? 'cross' : 'self'}_attention`;
+}
+
+/**
+ * Return the row of next words.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @param {number} position that predicts
+ * @returns {{words: NextWord[], chosen: NextWord|null, isEdited: boolean, isWaiting: boolean, problem: string}}
+ */
+export function nextWords(trace, state, position) {
+  const own = guessesAt(trace, position, MOST_WORDS);
+  const chosen = own.find(({ id }) => id === state.token) ?? own[0] ?? null;
+  const edited = state.answers?.next_edited;
+  if (!edited) return { words: own, chosen, isEdited: false, isWaiting: false, problem: '' };
+  const pass = edited.trace ?? edited.previous;
+  const problem = edited.problem?.message ?? '';
+  if (!pass) return { words: own, chosen, isEdited: false, isWaiting: !problem, problem };
+  const before = new Map(listedAt(trace, position).map(({ id, probability }) => [id, probability]));
+  const now = listedAt(pass, position);
+  const words = now
+    .filter(({ id }, rank) => rank < MOST_WORDS - 1 || id === chosen?.id)
+    .slice(0, MOST_WORDS)
+    .map((word) => ({ ...word, before: before.get(word.id) ?? NaN }));
+  const isLost = chosen && words.every(({ id }) => id !== chosen.id);
+  const lost = isLost ? [{ ...chosen, probability: NaN, before: chosen.probability }] : [];
+  return { words: [...words, ...lost], chosen, isEdited: true, isWaiting: !edited.trace, problem };
+}
+
+/**
+ * Return what speaks most for the chosen word: heads with the word that they read, and networks.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @returns {Cause[]} the strongest first; empty while they are not known
+ */
+export function causesOf(trace, state) {
+  const attribution = state.answers?.next_why?.trace?.analyses.logit_attribution;
+  if (!attribution) return [];
+  const causes = [...headCauses(trace, attribution), ...networkCauses(trace, attribution)]
+    .filter(({ value }) => value > 0)
+    .sort((a, b) => b.value - a.value);
+  const [{ value: most } = { value: 0 }] = causes;
+  return causes.filter(({ value }) => value >= most * WORTH_TELLING).slice(0, MOST_CAUSES);
+}
+
+/** @typedef {Record<string, NamedArray> & {position: number, token: {text: string}, against: {text: string}, part_names: string[]}} Attribution */
+
+/** The attentions of an attribution, with the place of their heads. */
+const ATTENTIONS = /** @type {const} */ (['self_attention', 'cross_attention']);
+
+/**
+ * Return the place of the heads that predict.
+ * @param {Trace} trace
+ * @param {string} attention
+ */
+function placeIn(trace, attention) {
+  if (attention === 'cross_attention') return 'cross';
+  return trace.card?.kind === 'encoder' ? 'encoder' : 'decoder';
+}
+
+/** @param {Trace} trace @param {any} attribution @returns {Cause[]} */
+function headCauses(trace, attribution) {
+  return ATTENTIONS.filter((kind) => attribution[`${kind}.heads`]).flatMap((kind) => {
+    const { shape, data } = attribution[`${kind}.heads`];
+    const keys = attribution[`${kind}.keys`];
+    const where = placeIn(trace, kind);
+    const side = where === 'cross' ? 'source' : predictingSide(trace);
+    const tokens = tokensOf(trace, side);
+    const names = wordNames(tokens, (side === 'target' ? trace.target : trace.text) ?? '');
+    return Array.from({ length: shape[0] * shape[1] }, (_, at) => {
+      const [layer, head] = [Math.floor(at / shape[1]), at % shape[1]];
+      const key = keys ? strongestKey(keys, at) : -1;
+      const isWord = key >= 0 && !tokens[key]?.is_special;
+      return {
+        word: isWord ? names[key] : '',
+        part: `${where === 'cross' ? 'cross-attention ' : ''}layer ${layer}, head ${head}`,
+        value: data[at],
+        patch: {
+          view: 'attention',
+          ...{ layer, head, where, key: isWord ? key : null },
+          query: attribution.position,
+          attention_which: 'head',
+        },
+      };
+    });
+  });
+}
+
+/** @param {NamedArray} keys (layer, head, key) @param {number} at layer and head */
+function strongestKey({ shape, data }, at) {
+  const count = shape[2];
+  let best = -1;
+  let most = 0;
+  for (let key = 0; key < count; key += 1)
+    if (data[at * count + key] > most) [best, most] = [key, data[at * count + key]];
+  return best;
+}
+
+/** @param {Trace} trace @param {any} attribution @returns {Cause[]} */
+function networkCauses(trace, attribution) {
+  return networksOf(attribution).map(({ layer, value }) => ({
+    word: '',
+    part: `layer ${layer}, ${trace.card?.moe?.layers.includes(layer) ? 'experts' : 'feed-forward network'}`,
+    value,
+    patch: { view: 'word', word_show: 'parts' },
+  }));
+}
+
+/** @param {any} attribution */
+function networksOf({ part_names: names, parts }) {
+  return /** @type {string[]} */ (names).flatMap((name, index) => {
+    const [, layer] = /^layers\.(\d+)\.feed_forward$/.exec(name) ?? [];
+    return layer === undefined ? [] : [{ layer: Number(layer), value: parts.data[index] }];
+  });
+}
+
+/**
+ * Return the effect of each head and network on the chosen prediction, for the map.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @returns {Effects|null} null: it is not known, or not asked for
+ */
+export function effectsOf(trace, state) {
+  const attribution = (state.answers?.next_why?.trace ?? state.answers?.next_why?.previous)
+    ?.analyses.logit_attribution;
+  if (!attribution || state.map !== 'effect') return null;
+  const heads = new Map(
+    ATTENTIONS.filter((kind) => attribution[`${kind}.heads`]).flatMap((kind) => {
+      const { shape, data } = attribution[`${kind}.heads`];
+      return Array.from(data, (/** @type {number} */ value, /** @type {number} */ at) => [
+        `${placeIn(trace, kind)} ${Math.floor(at / shape[1])} ${at % shape[1]}`,
+        value,
+      ]);
+    }),
+  );
+  const stack = placeIn(trace, 'self_attention');
+  const networks = new Map(
+    networksOf(attribution).map(({ layer, value }) => [`${stack} ${layer}`, value]),
+  );
+  const sizes = [...heads.values(), ...networks.values()].map(Math.abs);
+  return {
+    ...{ heads, networks, most: Math.max(...sizes, 1e-9) },
+    ...{ token: attribution.token.text, against: attribution.against.text },
+  };
+}

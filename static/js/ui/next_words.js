@@ -1,0 +1,209 @@
+/**
+ * The finding above the drawing: what the chosen head does in a sentence, the likeliest next words,
+ * and what speaks most for the chosen one. It changes at once when a head is switched off.
+ */
+
+import { isFilling, predictingSide, tokensOf } from '../data/attention.js';
+import { capitalised, percent, quoted } from '../data/format.js';
+import { causesOf, headIn, nextWords } from '../data/prediction.js';
+import { isMask } from '../data/words.js';
+import { guessInWords, withSign } from '../plot/bars.js';
+import { button, element, partOf } from './dom.js';
+
+/**
+ * @import { Trace } from '../data/trace.js'
+ * @import { Cause, Chosen, NextWord } from '../data/prediction.js'
+ * @import { Patch } from '../state/state.js'
+ */
+
+/** A probability that is not listed is smaller than the listed ones. */
+const UNLISTED = 'under 1 %';
+
+/**
+ * @param {HTMLElement} host
+ * @param {{onState: (patch: Patch) => void, announce: (message: string) => void}} handlers
+ */
+export function createFinding(host, { onState, announce }) {
+  /** @param {string} name */
+  const find = (name) => partOf(host, `#${name}`, HTMLElement);
+  const [insight, where, row, causes] = ['insight', 'insight-where', 'next', 'causes'].map(find);
+  /** What is on the page: an unchanged row keeps its buttons, and the focus. */
+  let shown = '';
+  let told = '';
+
+  return {
+    /**
+     * @param {string} words on the chosen row of the chosen head; '': another kind of view is open
+     * @param {string} address of the head, and what it is for
+     */
+    explain(words, address) {
+      insight.textContent = words.replaceAll(' %', '\u00a0%');
+      where.textContent = words === '' ? '' : address;
+      host.classList.toggle('has-insight', words !== '');
+    },
+
+    /**
+     * @param {Trace} trace
+     * @param {Chosen} state
+     * @param {number} position that predicts; −1: this trace predicts nothing
+     */
+    show(trace, state, position) {
+      host.classList.toggle('has-next', position >= 0);
+      if (position < 0) return;
+      const next = nextWords(trace, state, position);
+      const because = next.isEdited ? [] : causesOf(trace, state);
+      const label = labelOf(trace, position);
+      const isWaiting = !next.isEdited && Boolean(state.answers?.next_why?.isWaiting);
+      host.classList.toggle('is-waiting', next.isWaiting || isWaiting);
+      const wanted = JSON.stringify([trace.id, next, because, label, state.off, state.weight]);
+      if (wanted === shown || next.isWaiting) return;
+      shown = wanted;
+      const focused = focusIn(host);
+      row.replaceChildren(
+        element('span', { class: 'next-label' }, label),
+        ...next.words.map((word) => wordOf(word, next.chosen?.id === word.id, onState)),
+        doorOf('why?', 'Why this word: every part of the model', next.chosen, onState),
+      );
+      const edit = editInWords(trace, state);
+      causes.replaceChildren(
+        ...(edit
+          ? [`${next.problem || edit} `, button('Put it back', () => onState(UNEDITED))]
+          : sentenceOf(next.chosen, because, onState)),
+      );
+      refocus(host, focused);
+      tell(next, edit);
+    },
+  };
+
+  /**
+   * Announce how an edit moves the chosen word.
+   * @param {ReturnType<typeof nextWords>} next
+   * @param {string} edit
+   */
+  function tell({ words, chosen, isEdited }, edit) {
+    const word = words.find(({ id }) => id === chosen?.id);
+    const message =
+      isEdited && word
+        ? `${edit} “${guessInWords(word.text)}”: ${chance(word.before ?? NaN)} → ${chance(word.probability)}`
+        : '';
+    if (message && message !== told) announce(message);
+    told = message;
+  }
+}
+
+/** @type {Patch} */
+const UNEDITED = { off: '', weight: null };
+
+/** @param {number} probability */
+const chance = (probability) =>
+  Number.isNaN(probability) ? UNLISTED : percent(probability, probability < 0.1 ? 1 : 0);
+
+/** @param {Trace} trace @param {number} position */
+function labelOf(trace, position) {
+  const tokens = tokensOf(trace, predictingSide(trace));
+  const token = tokens[position];
+  if (isFilling(trace)) return isMask(token) ? 'fits here' : `at ${quoted(token)}`;
+  return position === tokens.length - 1 ? 'next' : `after ${quoted(token)}`;
+}
+
+/**
+ * Create a word, which is chosen by a press, and its probability, which opens all of them.
+ * @param {NextWord} word
+ * @param {boolean} isChosen
+ * @param {(patch: Patch) => void} onState
+ */
+function wordOf({ id, text, probability, before }, isChosen, onState) {
+  const name = guessInWords(text);
+  const moved = before === undefined ? '' : chance(before);
+  const number = chance(probability);
+  const isMoved = moved !== '' && moved !== number;
+  return element(
+    'span',
+    { class: isChosen ? 'next-word is-chosen' : 'next-word' },
+    button(name, () => onState({ token: id }), {
+      class: 'next-name',
+      'aria-pressed': String(isChosen),
+      title: `What speaks for “${name}”`,
+      'data-focus': `word ${id}`,
+    }),
+    isChosen
+      ? button(number, () => onState({ view: 'next_token', token: id }), {
+          class: 'next-number',
+          title: 'The probabilities of all tokens',
+          'aria-label': `${name}: ${number}${isMoved ? `, before ${moved}` : ''}; show the probabilities of all tokens`,
+          'data-focus': 'number',
+        })
+      : element('span', { class: 'next-number' }, number),
+    isMoved ? element('s', { class: 'next-before', 'aria-hidden': 'true' }, moved) : null,
+  );
+}
+
+/**
+ * @param {string} label
+ * @param {string} title
+ * @param {{id: number}|null} chosen
+ * @param {(patch: Patch) => void} onState
+ */
+function doorOf(label, title, chosen, onState) {
+  return button(
+    label,
+    () => onState({ view: 'word', word_show: 'parts', word_token: chosen?.id ?? null }),
+    { class: 'next-why', title, 'data-focus': 'why' },
+  );
+}
+
+/**
+ * Return the causes as a sentence with a button each.
+ * @param {{text: string}|null} chosen
+ * @param {Cause[]} causes
+ * @param {(patch: Patch) => void} onState
+ */
+function sentenceOf(chosen, causes, onState) {
+  if (!chosen || causes.length === 0) return [];
+  return [
+    element('span', { class: 'next-label' }, `“${guessInWords(chosen.text)}” because of`),
+    ...causes.map(({ part, value, patch }, index) =>
+      button('', () => onState(patch), {
+        class: 'next-cause',
+        title: `${withSign(value)} logits, written by ${part}`,
+        'data-focus': `cause ${index}`,
+      }),
+    ),
+  ].map((node, index) => {
+    const cause = causes[index - 1];
+    if (cause)
+      node.append(
+        ...(cause.word
+          ? [element('b', {}, `“${cause.word}”`), `, read by ${cause.part}`]
+          : [capitalised(cause.part)]),
+        element('span', { class: 'next-value' }, withSign(cause.value)),
+      );
+    return node;
+  });
+}
+
+/** @param {Trace} trace @param {Chosen} state */
+function editInWords({ card }, { off, weight }) {
+  const head = headIn(off);
+  const isOfModel = head && head.layer < (card?.n_layers ?? 0) && head.head < (card?.n_heads ?? 0);
+  const cross = head?.place === 'cross' ? 'Cross-attention, layer' : 'Layer';
+  return [
+    isOfModel && `${cross} ${head.layer}, head ${head.head} is switched off.`,
+    weight !== null && `The chosen weight is set to ${weight}.`,
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
+
+/** @param {HTMLElement} host */
+function focusIn(host) {
+  const { activeElement: focused } = document;
+  return focused instanceof HTMLElement && host.contains(focused) ? focused.dataset.focus : '';
+}
+
+/** @param {HTMLElement} host @param {string|undefined} name */
+function refocus(host, name) {
+  if (!name) return;
+  const part = host.querySelector(`[data-focus="${name}"]`) ?? host.querySelector('button');
+  if (part instanceof HTMLElement) part.focus({ preventScroll: true });
+}
