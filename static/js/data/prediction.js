@@ -20,7 +20,7 @@ import { isMask } from './words.js';
 /** @typedef {{heads: Map<string, number>, networks: Map<string, number>, most: number, token: string, against: string}} Effects in logits, by `place layer head` and `stack layer`; `most`: the largest size of a head's, or of a network's */
 
 /** Words of the row. */
-const MOST_WORDS = 5;
+const MOST_WORDS = 4;
 const MOST_CAUSES = 3;
 /** The least share of the largest cause that is worth a button. */
 const WORTH_TELLING = 0.1;
@@ -177,8 +177,7 @@ export function nextWords(trace, state, position) {
   const before = new Map(listedAt(trace, position).map(({ id, probability }) => [id, probability]));
   const now = listedAt(pass, position);
   const words = now
-    .filter(({ id }, rank) => rank < MOST_WORDS - 1 || id === chosen?.id)
-    .slice(0, MOST_WORDS)
+    .filter(({ id }, rank) => rank < MOST_WORDS || id === chosen?.id)
     .map((word) => ({ ...word, before: before.get(word.id) ?? NaN }));
   const isLost = chosen && words.every(({ id }) => id !== chosen.id);
   const lost = isLost ? [{ ...chosen, probability: NaN, before: chosen.probability }] : [];

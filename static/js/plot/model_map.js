@@ -174,7 +174,6 @@ function placeStack(map, { tokens, embedding, layers }, { x, width, heights, ope
         y += row.height + CELL_GAP;
       }
       y = Math.max(y - CELL_GAP, from + heights.whole[index]) + GAP;
-      map.parts.push({ part: layer.stream, x, y: from, width: STREAM, height: y - from - 3 });
     }
     map.stream.push({
       x: x + STREAM / 2,
@@ -183,6 +182,10 @@ function placeStack(map, { tokens, embedding, layers }, { x, width, heights, ope
       part: layer.stream,
     });
   });
+  // One part for the whole stream, which a pointer finds.
+  const stream = layers.at(-1)?.stream;
+  const top = map.stream.find((reach) => reach.part === layers[0]?.stream)?.y0 ?? 0;
+  if (stream) map.parts.push({ part: stream, x, y: top, width: STREAM, height: y - top - 3 });
   return y;
 }
 

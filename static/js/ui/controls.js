@@ -104,7 +104,7 @@ export function createControls(id, onState) {
     'details',
     { class: 'controls-more' },
     element('summary', {}, 'Display', count),
-    rest,
+    element('div', { class: 'controls-menu' }, rest),
   );
   const help = createHelp('What the switches do');
   let layout = '';
@@ -128,13 +128,12 @@ export function createControls(id, onState) {
     replace(rest, behind);
     replace(row, parts(false));
     replace(host, behind.length > 0 ? [row, more] : [row]);
+    const home = behind.length > 0 ? more.lastElementChild : row;
+    if (home && help.element.parentElement !== home) home.append(help.element);
   }
 
   return {
     element: host,
-    /** A question mark that explains them; it is next to the sentence of the view. */
-    help: help.element,
-
     /** @param {Control[]} controls */
     show(controls) {
       host.hidden = controls.length === 0;

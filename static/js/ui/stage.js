@@ -8,7 +8,7 @@ import { capitalised } from '../data/format.js';
 import { headToOpen, insightOf } from '../data/head_insight.js';
 import { effectsOf, isPredicting, predictionAsks } from '../data/prediction.js';
 import { toggled } from '../data/words.js';
-import { plotHeight, pageZoom, palette, partOf } from './dom.js';
+import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, isQueryLookedAt, queryOf } from '../state/state.js';
 import { LONG_VIEW } from '../state/store.js';
 import { createFinding } from './next_words.js';

@@ -161,6 +161,13 @@ const STOPS = [
     text: 'A small transformer reads it as you type. Each example below the box shows something that one part of a model has learnt.',
   },
   {
+    id: 'next',
+    target: '#next',
+    beside: '#causes',
+    title: 'What comes next, and why',
+    text: 'The likeliest next words with their probabilities. Choose one, and the line below names what speaks most for it; “why?” shows every part of the model.',
+  },
+  {
     id: 'tokens',
     target: '#sentence',
     title: 'The sentence as tokens',
@@ -170,7 +177,7 @@ const STOPS = [
     id: 'model',
     target: '#map',
     title: 'The model as a map',
-    text: 'It leads from the text to the prediction. Each small box is an attention head or an expert; the stronger its colour, the larger its share in this pass. Choose one to see what it does.',
+    text: 'It leads from the text to the prediction. Each small box is an attention head; its colour is what it adds to the chosen next word. Press one to see what it reads, and what comes next without it; press it again to put it back.',
   },
   {
     id: 'heads',
@@ -201,7 +208,7 @@ const STOPS = [
     text: 'In a mixture of experts a router sends each token to a few experts. A model without experts is dense, and nothing is drawn.',
   },
   {
-    id: 'next',
+    id: 'prediction',
     view: 'next_token',
     target: '#view-next_token .panel',
     title: 'The prediction',

@@ -55,7 +55,7 @@ export function createViewSection(entry, handlers) {
   const section = element(
     'section',
     { class: 'view', id: `view-${entry.id}`, 'aria-labelledby': `title-${entry.id}`, hidden: true },
-    element('div', { class: 'lead' }, heading, controls.help, places.element, controls.element),
+    element('div', { class: 'lead' }, heading, places.element, controls.element),
     answer,
     body,
     element('div', { class: 'how' }, help, terms.element),
