@@ -255,7 +255,7 @@ export function createHelp(title) {
   };
 }
 
-const HEIGHTS = { least: 400, most: 700, around: 400 };
+const HEIGHTS = { least: 400, most: 700, around: 440 };
 
 /**
  * Return the greatest height of a drawing that still fits on the screen.

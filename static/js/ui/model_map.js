@@ -272,7 +272,12 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
  * @param {Shown} shown
  * @param {boolean} isStrip
  */
-function dress(node, { part, bars, isUnnumbered }, { read, lit, route, theme, open }, isStrip) {
+function dress(
+  node,
+  { part, bars, isUnnumbered },
+  { read, lit, route, theme, open, effects },
+  isStrip,
+) {
   const { level, effect = null, words: does, label, note = '', isOff = false } = read(part);
   const isOnRoute = part.kind === 'head' && route.some(([id]) => id === part.id);
   const words = isOnRoute ? `${does}, on the strongest path` : does;
@@ -290,8 +295,10 @@ function dress(node, { part, bars, isUnnumbered }, { read, lit, route, theme, op
     part.kind === 'layer' && part.layer === open.layer && part.stack === open.stack,
   );
   const { scale, at } = colourOf({ level, effect }, theme);
-  if (bars) node.style.setProperty('--bars', stripes(bars, read, theme));
-  if (!TINTED.includes(part.kind) || (level === null && effect === null)) {
+  // Where colours are effects, a part without one has none.
+  const isBare = effects ? effect === null : level === null;
+  if (bars) node.style.setProperty('--bars', stripes(bars, read, theme, effects !== null));
+  if (!TINTED.includes(part.kind) || isBare) {
     node.style.removeProperty('--tint');
     node.style.removeProperty('--tint-ink');
     return;
@@ -325,11 +332,13 @@ const SHORTENED = [
  * @param {Part[]} heads
  * @param {(part: Part) => Reading} read
  * @param {Theme} theme
+ * @param {boolean} isEffect what the colours are
  */
-function stripes(heads, read, theme) {
+function stripes(heads, read, theme, isEffect) {
   const step = 100 / heads.length;
   const stops = heads.map((head, index) => {
-    const { scale, at } = colourOf(read(head), theme);
+    const { level, effect } = read(head);
+    const { scale, at } = colourOf({ level, effect: isEffect ? (effect ?? 0) : null }, theme);
     const colour = css(scale, at);
     return `${colour} ${index * step}% ${(index + 1) * step}%`;
   });

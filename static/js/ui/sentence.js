@@ -101,6 +101,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
      */
     mark(grid, cell, { theme }) {
       const shown = highlightOf(grid, cell ?? pointed);
+      host.classList.toggle('is-pointing', Boolean(cell ?? pointed));
       host.classList.toggle('is-told', !cell && !pointed && isTold);
       for (const side of SIDES) {
         strips[side].mark(shown.marks[side]);

@@ -351,7 +351,7 @@ function addressOf(trace, { layer, head }, place) {
 /** Return pixels of the page on one screen; while it is presented, tokens and the bar take some. */
 function heightOfScreen() {
   const zoom = pageZoom();
-  return zoom > 1 ? window.innerHeight / zoom + 170 : window.innerHeight;
+  return zoom > 1 ? window.innerHeight / zoom + 210 : window.innerHeight;
 }
 
 /** @typedef {{id: string, title: string, of: Kind, titleFor?: (card: Card) => string, isListed?: (trace: Trace) => boolean}} Listed a view, before it is opened */
