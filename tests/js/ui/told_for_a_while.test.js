@@ -2,12 +2,18 @@
 
 import { equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { blank, find, labelled, recorder, settled } from '../browser.js';
+import { all, blank, find, recorder, settled } from '../browser.js';
 import { createPanel } from '../../../static/js/ui/panel.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
 import { figuresOf, sampleTrace } from '../sample.js';
 
 const { handlers, take } = recorder('onCell', 'onChoose', 'onState', 'onGoingOn', 'announce');
+
+const copyCode = () =>
+  all('.menu-name')
+    .find(({ textContent }) => textContent === 'curl')
+    .closest('button')
+    .click();
 
 test('the words of an export go after a while, those of a later one stay as long', async (context) => {
   const copied = [];
@@ -22,12 +28,12 @@ test('the words of an export go after a while, those of a later one stay as long
   const [figure] = figuresOf(attention, trace);
   panel.show(trace, figure, { cards: [], help: '' });
   await settled(20);
-  labelled('Copy link').click();
+  copyCode();
   await settled(30); // the exports have loaded
   take();
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const copy = async () => {
-    labelled('Copy link').click();
+    copyCode();
     for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
   };
   const said = () => find('.exports-said').textContent;

@@ -7,7 +7,6 @@ import {
   blank,
   drawn,
   find,
-  labelled,
   layOut,
   match as matchMedia,
   press,
@@ -509,33 +508,28 @@ test('an export is named after the view and its drawing, and is told for a while
   equal(saved.at(-1).name, 'headlight-v-the-drawing.png');
 });
 
-test('code and a link are copied', async () => {
+test('code is copied', async () => {
   const copied = [];
   Object.defineProperty(navigator, 'clipboard', {
     value: { writeText: async (text) => void copied.push(text) },
     configurable: true,
   });
   await show();
-  labelled('Copy link').click();
-  await settled(30);
-  equal(copied.at(-1), location.href);
   await choose('curl');
   match(copied.at(-1), /^curl/);
   await choose('Python');
   match(copied.at(-1), /import/);
-  equal(calls.filter(([what]) => what === 'announce').length, 3);
+  equal(calls.filter(([what]) => what === 'announce').length, 2);
 });
 
 test('an export that fails says why, and without a drawing there is none', async () => {
   Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true });
   document.execCommand = () => false;
   await show(viewOf({ figure: () => ({ title: 'T', notice: 'none' }) }));
-  labelled('Copy link').click();
-  await settled(10);
+  await choose('curl');
   equal(calls.length, 0);
   await show();
-  labelled('Copy link').click();
-  await settled(30);
+  await choose('curl');
   match(find('.exports-said').textContent, /failed.*does not let/);
 });
 
@@ -547,8 +541,7 @@ test('a saved page has no exports that ask a server', async () => {
   const last = all('.view').at(-1);
   section.show(viewOf(), TRACE, FRAME);
   equal(all('.menu-button', last).length, 1);
-  equal(labelled('Copy link', last), undefined);
   const names = texts('.menu-name', last);
-  ok(names.includes('CSV') && !names.includes('HTML') && !names.includes('Whole page'));
+  ok(names.includes('CSV') && !names.includes('HTML'));
   ok(texts('.menu-name', all('.view')[0]).includes('HTML'));
 });
