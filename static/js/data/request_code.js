@@ -3,6 +3,7 @@
  * drawn numbers from the answer.
  */
 
+import { quotedLine } from './format.js';
 import { withoutNulls } from './trace.js';
 
 /**
@@ -41,12 +42,14 @@ export function callsOf(trace, grid) {
   return [callOf(trace, grid), ...(grid.before ? [callOf(trace, { request: grid.before })] : [])];
 }
 
+/** @typedef {{model?: string, revision?: string, text: string, target?: string|null, edits?: Edit[], experiment?: string, parameters?: Record<string, unknown>}} Origin */
+
 /**
  * Return the origin of the numbers of a drawing: model, texts, edits.
  * @param {Trace} trace
- * @param {Grid} grid
+ * @param {Pick<Grid, 'request'|'call'>} grid
  * @param {Card[]} cards of all models: a drawing may be of another than the page's
- * @returns {{model?: string, revision?: string, text: string, target?: string|null, edits?: Edit[], experiment?: string, parameters?: Record<string, unknown>}}
+ * @returns {Origin}
  */
 export function originOf(trace, grid, cards = []) {
   const call = callOf(trace, grid);
@@ -76,6 +79,88 @@ export function originOf(trace, grid, cards = []) {
     ...(target !== undefined && { target }),
     ...(body.edits && body.edits.length > 0 && { edits: body.edits }),
   };
+}
+
+/** Members of a request that say which numbers are read, not what the model did. */
+const READ = [
+  'capture',
+  'analyses',
+  'layers',
+  'heads',
+  'dtype',
+  'triangle',
+  'model',
+  'text',
+  'target',
+];
+/** Members that a caption says in words. */
+const SAID = ['edits', 'patching', 'logit_difference', 'resolution', 'queries'];
+
+/**
+ * Return the facts that a caption needs beyond its title, so that the figure can be made again: the
+ * model, the texts, the tokens that are compared, and everything that was changed.
+ * @param {Trace} trace
+ * @param {Pick<Grid, 'request'|'before'|'call'|'about'>} grid
+ * @param {Card[]} cards of all models
+ * @returns {string[]} sentences without their full stops
+ */
+export function madeOf(trace, grid, cards) {
+  const origin = originOf(trace, grid, cards);
+  const before = grid.before ? originOf(trace, { request: grid.before }, cards) : null;
+  const { body } = callOf(trace, grid);
+  const { request = {} } = grid;
+  const others = Object.entries(body ?? {}).filter(([name]) => ![...READ, ...SAID].includes(name));
+  const model = [origin.model, origin.revision && `revision ${origin.revision}`];
+  return [
+    model.filter(Boolean).join(', '),
+    textsIn(origin),
+    request.patching ? `Second sentence: ${quotedLine(request.patching.text)}` : '',
+    grid.about ?? differenceIn(request),
+    changesIn(origin),
+    ...(origin.experiment ? [`Parameters: ${JSON.stringify(origin.parameters)}`] : []),
+    ...(!origin.experiment && others.length > 0
+      ? [`Asked for: ${JSON.stringify(Object.fromEntries(others))}`]
+      : []),
+    before ? `Compared with ${differing(before, origin)}` : '',
+  ].filter(Boolean);
+}
+
+/** @param {Origin} origin */
+function textsIn({ text, target }) {
+  return [text, target].flatMap((each) => (each ? [quotedLine(each)] : [])).join(' → ');
+}
+
+/** @param {Origin} origin */
+function changesIn({ edits }) {
+  return edits ? `Changed: ${JSON.stringify(edits)}` : '';
+}
+
+/** @param {Pick<Grid, 'request'>['request']} request */
+function differenceIn({ logit_difference: difference } = {}) {
+  if (!difference) return '';
+  const { position, token, against } = difference;
+  const tokens = [
+    token === undefined ? '' : `, vocabulary entry ${token}`,
+    against === undefined ? '' : ` against ${against}`,
+  ];
+  return `Prediction at token ${position}${tokens.join('')}`;
+}
+
+/**
+ * Name the pass that another one is compared with, by what differs.
+ * @param {Origin} before
+ * @param {Origin} after
+ */
+function differing(before, after) {
+  const isOtherModel = before.model !== after.model;
+  const isOtherText = textsIn(before) !== textsIn(after);
+  const differences = [
+    isOtherModel ? [before.model, before.revision && `revision ${before.revision}`] : [],
+    isOtherText ? [textsIn(before)] : [],
+    before.edits ? [changesIn(before)] : [],
+  ].flat();
+  const named = differences.filter(Boolean).join(', ');
+  return named || 'the same pass without a change';
 }
 
 /**

@@ -33,15 +33,21 @@ import { escapeForPlotly } from '../data/format.js';
  * @property {boolean} [isCovered] the cursor goes over the plot and the panes below it, from 0 to 1
  */
 
-/** @typedef {{rows?: {title: string, labels?: string[]}, columns?: {title: string, labels?: string[]}} & Pick<NumberGrid, 'quantity'> & Partial<Pick<NumberGrid, 'request'|'before'|'made'|'call'|'ofRows'|'writtenNote'>>} Table titles and labels are those of the scales unless given */
+/** @typedef {{rows?: {title: string, labels?: string[]}, columns?: {title: string, labels?: string[]}} & Pick<NumberGrid, 'quantity'> & Partial<Pick<NumberGrid, 'request'|'about'|'before'|'made'|'call'|'ofRows'|'writtenNote'>>} Table titles and labels are those of the scales unless given */
+
+/** Letters of a label on paper. */
+const PAPER_LETTERS = 24;
 
 /** @type {Stack} */
 const NO_PANES = { places: [], beside: 0, above: 0, below: 0, left: 0, head: 0, hasFoot: false };
 
-/** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'> & {height?: number}} frame @returns {Drawing & {grid: Grid}} */
-export function chart(spec, { width, palette, height = Infinity }) {
-  const { y, marks, panes, title = '', isSwapped = false, isCovered = false, size = {} } = spec;
-  const x = size.isSquare ? leaning(spec.x) : spec.x;
+/** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'|'pageWidth'> & {height?: number}} frame @returns {Drawing & {grid: Grid}} */
+export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
+  const { marks, panes, title = '', isSwapped = false, isCovered = false, size = {} } = spec;
+  const isPaper = pageWidth !== undefined;
+  const [x, y] = [size.isSquare ? leaning(spec.x) : spec.x, spec.y].map(
+    isPaper ? unshortened : same,
+  );
   const [across, down] = isSwapped ? [y, x] : [x, y];
   const all = [...marks, ...(panes?.marks ?? [])];
   const ramps = all.flatMap(({ ramp }) => (ramp && ramp.legend !== 'none' ? [ramp] : []));
@@ -103,6 +109,14 @@ function anchorIn(across, { places }, panes) {
   const side = across.kind === 'band' && across.side === 'top' ? 'above' : 'below';
   const last = panes.findLast(({ anchor }, at) => anchor && places[at].side === side);
   return last ? { anchor: last.anchor } : {};
+}
+
+/** @param {Scale} scale */
+const same = (scale) => scale;
+
+/** On paper no pointer tells the rest of a shortened label. @param {Scale} scale @returns {Scale} */
+function unshortened(scale) {
+  return scale.kind === 'band' ? { ...scale, letters: PAPER_LETTERS } : scale;
 }
 
 /** The labels above a map of square cells lean unless they are level. @param {Scale} scale @returns {Scale} */

@@ -49,6 +49,7 @@ export {};
  * The drawing context of a view: size, colours, answers and models.
  * @typedef {Object} Frame
  * @property {number} width pixels the drawing may take
+ * @property {number} [pageWidth] of the page's own drawing, where this one is for paper
  * @property {number} height pixels it should not exceed
  * @property {Palette} palette
  * @property {boolean} [isSaved] the page is a file that no server answers

@@ -4,9 +4,10 @@
  * 12 pixels comes out at that size. The caption of a saved picture has its title, model and text.
  */
 
-import { originOf } from '../data/request_code.js';
-import { escapeForPlotly, quotedLine, shortened } from '../data/format.js';
+import { madeOf, originOf } from '../data/request_code.js';
+import { escapeForPlotly, shortened } from '../data/format.js';
 import { css, levelOf, LEVELS, sequential } from './colour.js';
+import { letteringFor } from './scales.js';
 
 /**
  * @import { Card } from '../data/card.js'
@@ -32,7 +33,18 @@ const LETTER = 0.55;
 
 /** Return the pixels across at which a drawing is made. @param {Size} size */
 export function pixelsAcross({ mm, points }) {
-  return Math.round(((mm / MM_PER_INCH) * POINTS_PER_INCH * TEXT) / points);
+  /** @param {number} text the size of the text in pixels */
+  const across = (text) => Math.round(((mm / MM_PER_INCH) * POINTS_PER_INCH * text) / points);
+  const wide = across(TEXT);
+  return across(textSizeOf(wide));
+}
+
+/**
+ * Return the size of all text of a figure: that of the labels, for which a drawing has room.
+ * @param {number} width pixels across
+ */
+export function textSizeOf(width) {
+  return letteringFor(width).size;
 }
 
 /**
@@ -44,10 +56,11 @@ export function pixelsAcross({ mm, points }) {
  * @returns {Promise<Drawn & {labelled?: string}>}
  */
 export async function paperDrawing(Plotly, { data, layout, grid, labelled }, width, palette) {
+  const text = textSizeOf(width);
   const size = { width: layout.width ?? width, height: layout.height ?? width };
   const shapes = [...(layout.shapes ?? []), ...markShapes(grid, palette)];
   const url = await Plotly.toImage(
-    { data: evenText(data), layout: forPublication({ ...layout, shapes }), config: {} },
+    { data: evenText(data, text), layout: forPublication({ ...layout, shapes }, text), config: {} },
     { format: 'svg', scale: 1, ...size },
   );
   const svg = decodeURIComponent(url.slice(url.indexOf(',') + 1)).replace(/^<\?xml[^>]*>/, '');
@@ -58,10 +71,11 @@ export async function paperDrawing(Plotly, { data, layout, grid, labelled }, wid
  * Return a layout whose text is all of one size, on white.
  * @template {Layout} T
  * @param {T} layout
+ * @param {number} [text] the size
  * @returns {T}
  */
-export function forPublication(layout) {
-  return { ...evenText(layout), paper_bgcolor: '#fff', plot_bgcolor: '#fff' };
+export function forPublication(layout, text = TEXT) {
+  return { ...evenText(layout, text), paper_bgcolor: '#fff', plot_bgcolor: '#fff' };
 }
 
 /**
@@ -91,15 +105,16 @@ export function markShapes({ rows, columns, chosen, picked, geometry }, { ink, q
 
 /**
  * @param {any} part of Plotly's layout or data
+ * @param {number} [text] the size
  * @returns {any} the same with every size of a font at that of the text
  */
-export function evenText(part) {
-  if (Array.isArray(part)) return part.map(evenText);
+export function evenText(part, text = TEXT) {
+  if (Array.isArray(part)) return part.map((each) => evenText(each, text));
   if (typeof part !== 'object' || part === null || ArrayBuffer.isView(part)) return part;
   return Object.fromEntries(
     Object.entries(part).map(([name, value]) => [
       name,
-      /font$/i.test(name) && value?.size ? { ...value, size: TEXT } : evenText(value),
+      /font$/i.test(name) && value?.size ? { ...value, size: text } : evenText(value, text),
     ]),
   );
 }
@@ -107,10 +122,11 @@ export function evenText(part) {
 /**
  * @param {string} text
  * @param {number} width pixels
+ * @param {number} [size] of the text
  * @returns {string[]} lines that fit
  */
-export function wrapped(text, width) {
-  const most = Math.max(8, Math.floor(width / (TEXT * LETTER)));
+export function wrapped(text, width, size = TEXT) {
+  const most = Math.max(8, Math.floor(width / (size * LETTER)));
   /** @type {string[]} */
   const lines = [];
   for (const word of text.split(/\s+/).filter(Boolean)) {
@@ -126,17 +142,17 @@ export function wrapped(text, width) {
  * Return a drawing at its width in millimetres, with a caption below.
  * @param {Drawn} drawn
  * @param {string[]} caption paragraphs; none: no caption
- * @param {{mm: number, font: string}} page
+ * @param {{mm: number, font: string, text?: number}} page `text`: its size in pixels
  * @returns {Drawn & {mm: {width: number, height: number}}}
  */
-export function framed({ svg, width, height }, caption, { mm, font }) {
-  const lines = caption.flatMap((paragraph) => wrapped(paragraph, width));
+export function framed({ svg, width, height }, caption, { mm, font, text = TEXT }) {
+  const lines = caption.flatMap((paragraph) => wrapped(paragraph, width, text));
   const below = lines.length === 0 ? 0 : LINE_HEIGHT * (lines.length + 0.5);
   const whole = height + below;
   const scale = mm / width;
   const texts = lines.map(
     (line, index) =>
-      `<text x="0" y="${height + LINE_HEIGHT * (index + 1)}" font-family="${escaped(font)}" font-size="${TEXT}" fill="#000">${escaped(line)}</text>`,
+      `<text x="0" y="${height + LINE_HEIGHT * (index + 1)}" font-family="${escaped(font)}" font-size="${text}" fill="#000">${escaped(line)}</text>`,
   );
   return {
     svg: `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${round(mm)}mm" height="${round(whole * scale)}mm" viewBox="0 0 ${width} ${whole}"><rect width="${width}" height="${whole}" fill="#fff"/>${svg}${texts.join('')}</svg>`,
@@ -166,7 +182,7 @@ export function allHeads(maps, { width, font }) {
   const height = TOP + layers.length * (side + GAP) + BAR.room;
   /** @param {number} x @param {number} y @param {string} words @param {string} [anchor] */
   const text = (x, y, words, anchor = 'middle') =>
-    `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" font-family="${escaped(font)}" font-size="${TEXT}" fill="#000">${escaped(words)}</text>`;
+    `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" font-family="${escaped(font)}" font-size="${textSizeOf(width)}" fill="#000">${escaped(words)}</text>`;
   /** @param {number} place */
   const left = (place) => SIDE + place * (side + GAP);
   /** @param {number} place */
@@ -316,10 +332,15 @@ const LINE = { size: 12, line: 17, letters: 6.4 };
  * @returns {string[]} the title, then a line or two below it
  */
 export function captionOf(trace, { title, grid }, cards) {
-  const { model, text, target, edits, experiment } = originOf(trace, grid, cards);
+  const { text, edits, experiment } = originOf(trace, grid, cards);
   if (experiment) return [title, text];
-  const texts = [text, target].flatMap((each) => (each ? [quotedLine(each)] : [])).join(' → ');
-  return [title, ...(edits ? [grid.quantity] : []), [model, texts].filter(Boolean).join(' · ')];
+  const [model, texts, ...others] = madeOf(trace, grid, cards);
+  return [
+    title,
+    ...(edits ? [grid.quantity] : []),
+    [model, texts].filter(Boolean).join(' · '),
+    ...others,
+  ];
 }
 
 /**

@@ -5,8 +5,8 @@
 
 import { messageOf } from '../api/calls.js';
 import { placeOf, tokensOf, weightsAt } from '../data/attention.js';
-import { originOf } from '../data/request_code.js';
-import { capitalised, positionLabels, quotedLine } from '../data/format.js';
+import { madeOf } from '../data/request_code.js';
+import { capitalised, positionLabels } from '../data/format.js';
 import { isCausal, matrixAt } from '../data/trace.js';
 import {
   allHeads,
@@ -17,6 +17,7 @@ import {
   LIMITS,
   paperDrawing,
   pixelsAcross,
+  textSizeOf,
   withResolution,
 } from '../plot/publication.js';
 import { button, element, palette, save, segment } from './dom.js';
@@ -45,7 +46,7 @@ let wish = { mm: 85, points: 8, what: 'drawing', format: 'pdf', hasCaption: true
 /** @param {Subject} of @param {(message: string) => void} tell */
 export function openPublicationDialog(of, tell) {
   const heads = headsOf(of.trace);
-  if (heads.maps.length === 0) wish = { ...wish, what: 'drawing' };
+  wish = { ...wish, what: 'drawing' };
   const formats = document.body.classList.contains('is-saved')
     ? FORMATS.filter((format) => format !== 'pdf')
     : FORMATS;
@@ -53,10 +54,13 @@ export function openPublicationDialog(of, tell) {
   const preview = element('div', { class: 'paper-preview' });
   const said = element('p', { class: 'queue-said', role: 'status' });
   let timer = 0;
+  /** True: the line says what was saved, until something else is chosen. */
+  let isTold = false;
 
   /** @param {Partial<typeof wish>} patch */
   function change(patch) {
     wish = { ...wish, ...patch };
+    isTold = false;
     clearTimeout(timer);
     timer = setTimeout(show, PAUSE);
   }
@@ -72,31 +76,34 @@ export function openPublicationDialog(of, tell) {
         onload: () => URL.revokeObjectURL(image.src),
       });
       preview.replaceChildren(image);
-      said.textContent = `${width} × ${Math.round(height)} mm`;
+      if (!isTold) said.textContent = `${width} × ${Math.round(height)} mm`;
     } catch (error) {
       said.textContent = messageOf(error);
     }
   }
 
+  /** Say what was saved, here and on the page. The dialog stays for the next file. @param {string} message */
+  function say(message) {
+    isTold = true;
+    said.textContent = message;
+    tell(message);
+  }
+
   async function saveFigure() {
-    const before = said.textContent;
     said.textContent = 'Saving…';
     try {
       const figure = await figureOf(of, heads);
       const blob = await MAKERS[wish.format](figure);
-      tell(save(blob, `${nameOf(of)}.${wish.format}`));
-      dialog.close();
+      say(save(blob, `${nameOf(of)}.${wish.format}`));
     } catch (error) {
       said.textContent = `Not saved: ${messageOf(error)}`;
     }
-    if (said.textContent === 'Saving…') said.textContent = before;
   }
 
   function saveNumbers() {
     const text =
       wish.what === 'heads' ? csv(headLines(heads.maps, heads.labels)) : csvOf(of.figure.grid);
-    tell(save(new Blob([text], { type: 'text/csv' }), `${nameOf(of)}.csv`));
-    dialog.close();
+    say(save(new Blob([text], { type: 'text/csv' }), `${nameOf(of)}.csv`));
   }
 
   const mm = number('Width', 'mm', 'mm', change);
@@ -187,13 +194,14 @@ async function figureOf(of, heads) {
   }
   const { font } = palette('light');
   const width = pixelsAcross(wish);
+  const text = textSizeOf(width);
   const isHeads = wish.what === 'heads';
   /** @type {Drawn & {labelled?: string}} */
   const drawn = isHeads ? allHeads(heads.maps, { width, font }) : await drawingOf(of, width);
   const caption = wish.hasCaption
     ? [[captionOf(of, isHeads ? heads.title : null), drawn.labelled].filter(Boolean).join(' ')]
     : [];
-  return framed(drawn, caption, { mm: wish.mm, font });
+  return framed(drawn, caption, { mm: wish.mm, font, text });
 }
 
 /**
@@ -210,9 +218,10 @@ async function drawingOf({ figure, redraw }, width) {
 
 /** @param {Subject} of @param {string|null} title of all heads */
 function captionOf({ trace, figure, cards }, title) {
-  const { model, revision, text, target, edits } = originOf(trace, figure.grid, cards);
-  const texts = [text, target].flatMap((each) => (each ? [quotedLine(each)] : []));
-  return `${title ?? namedOnce(figure)}. ${[model, revision && `revision ${revision}`].filter(Boolean).join(', ')}. ${texts.join(' → ')}.${edits ? ` Changed: ${JSON.stringify(edits)}.` : ''}`;
+  const facts = madeOf(trace, title === null ? figure.grid : {}, cards);
+  return [title ?? namedOnce(figure), ...facts]
+    .map((fact) => `${fact.replace(/\.$/, '')}.`)
+    .join(' ');
 }
 
 /**

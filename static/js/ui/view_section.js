@@ -211,7 +211,12 @@ export function createViewSection(entry, handlers) {
               redraw: (patch) =>
                 view.figure(
                   trace,
-                  /** @type {ViewState} */ ({ ...whole, ...request.state, ...patch }),
+                  /** @type {ViewState} */ ({
+                    ...whole,
+                    ...request.state,
+                    pageWidth: panel.width(),
+                    ...patch,
+                  }),
                 ),
             });
             drawings.push(drawing);

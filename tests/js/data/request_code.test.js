@@ -1,4 +1,4 @@
-import { deepEqual, equal } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { execFileSync } from 'node:child_process';
 import {
@@ -7,6 +7,7 @@ import {
   differenceMade,
   expectedMade,
   mapSteps,
+  madeOf,
   originOf,
   pythonOf,
 } from '../../../static/js/data/request_code.js';
@@ -43,6 +44,37 @@ test('the origin is the model, its revision, the texts and what was changed', ()
   });
   const edits = [{ kind: 'no_scaling' }];
   deepEqual(originOf(trace, { request: { edits } }).edits, edits);
+});
+
+test('a caption names the second sentence, the tokens and the change, and what it compares with', () => {
+  const edits = [{ kind: 'no_scaling' }];
+  const request = {
+    capture: [],
+    analyses: ['patching'],
+    patching: { text: 'it was', parts: ['residual'] },
+    logit_difference: { position: 1, token: 7, against: 9 },
+    edits,
+    predictions: { top: 3 },
+  };
+  const made = madeOf(trace, { request });
+  deepEqual(made.slice(0, 2), ['tiny, revision r1', '“it saw” → “il vit”']);
+  const words = made.join('. ');
+  for (const part of ['“it was”', 'token 1', '7', '9', '"no_scaling"', '"top":3'])
+    ok(words.includes(part), part);
+  ok(madeOf(trace, { request, about: '“a” rather than “b”' }).includes('“a” rather than “b”'));
+  deepEqual(
+    madeOf(trace, { request: { capture: ['a.b'], heads: [1], layers: [0] } }),
+    made.slice(0, 2),
+  );
+});
+
+test('a caption of a comparison names the other pass by what differs', () => {
+  const last = (grid) => madeOf(trace, grid, [{ id: 'other', revision: 'r2' }]).at(-1);
+  match(last({ request: { text: 'it was' }, before: {} }), /“it saw”/);
+  match(last({ request: { model: 'other' }, before: {} }), /tiny, revision r1/);
+  const edits = [{ kind: 'no_scaling' }];
+  match(last({ request: {}, before: { edits } }), /no_scaling/);
+  match(last({ request: { edits }, before: {} }), /same pass without a change/);
 });
 
 test('data without a text belongs to the model it names', () => {

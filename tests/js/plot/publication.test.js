@@ -6,6 +6,7 @@ import {
   allHeads,
   captioned,
   captionOf,
+  textSizeOf,
   evenText,
   framed,
   headLines,
@@ -14,6 +15,10 @@ import {
   withResolution,
   wrapped,
 } from '../../../static/js/plot/publication.js';
+import { chart } from '../../../static/js/plot/chart.js';
+import { cell } from '../../../static/js/plot/marks/mark.js';
+import { band } from '../../../static/js/plot/scales.js';
+import { FRAME } from '../sample.js';
 
 const MAPS = [
   { layer: 0, head: 0, rows: 2, columns: 2, data: [1, 0, 0.5, 0.5] },
@@ -21,14 +26,14 @@ const MAPS = [
   { layer: 1, head: 0, rows: 2, columns: 2, data: [0.8, 0, 0, 0.4] },
 ];
 
-test('text of 12 pixels comes out at the points that were chosen', () => {
+test('the text of a drawing comes out at the points that were chosen, narrow or wide', () => {
   for (const [mm, points] of [
     [85, 8],
     [180, 10],
   ]) {
     const across = pixelsAcross({ mm, points });
     const pointsPerPixel = (mm / 25.4) * (72 / across);
-    ok(Math.abs(12 * pointsPerPixel - points) < 0.02);
+    ok(Math.abs(textSizeOf(across) * pointsPerPixel - points) < 0.02);
   }
 });
 
@@ -124,7 +129,7 @@ const LAYOUT = { margin: { l: 10, r: 5, t: 20, b: 30 }, xaxis: { range: [0, 1] }
 test('a caption is the title, the model and the text on one line', () => {
   deepEqual(captionOf(trace, { title: 'Layer 0', grid: { request: {} } }, []), [
     'Layer 0',
-    'tiny · “it↵saw <b>”',
+    'tiny, revision r · “it↵saw <b>”',
   ]);
 });
 
@@ -138,4 +143,21 @@ test('no text becomes markup, and a long one is cut to the picture', () => {
   ok(title.text.startsWith('<b>&lt;i&gt;</b><br>'));
   ok(title.text.includes('&lt;b&gt;long'));
   ok(title.text.endsWith('…</span>'));
+});
+
+test('on paper no label is shortened, and none leaves the drawing', () => {
+  const labels = ['a', 'grandmother', 'internationalization'];
+  const matrix = { rows: 3, columns: 3, data: new Float64Array(9) };
+  const [x, y] = [band(labels, { side: 'top', isSlanted: true }), band(labels)];
+  const marks = [cell(matrix, { ramp: { title: '', domain: [0, 1] } })];
+  const spec = { x, y, marks, table: { quantity: '' } };
+  const draw = (frame) => chart(spec, { palette: FRAME.palette, width: 331, ...frame }).layout;
+  const page = draw({});
+  const paper = draw({ pageWidth: 331 });
+  const ticks = ({ xaxis }) => xaxis.ticktext.map((text) => text.trim());
+  ok(ticks(page).some((text) => text.includes('…')));
+  deepEqual(ticks(paper), labels);
+  const letter = textSizeOf(331) * 0.55;
+  ok(paper.margin.t >= labels[2].length * letter);
+  ok(paper.margin.l >= labels[2].length * letter);
 });

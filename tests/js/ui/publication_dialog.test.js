@@ -146,9 +146,11 @@ test('a figure is saved as SVG, with or without its caption', async () => {
   equal(said(), 'Saving…');
   await later();
   equal(newest().name, 'headlight-figure.svg');
-  equal(told.length, 1);
-  equal(dialog(), null);
+  deepEqual(told, [said()]);
+  ok(dialog().open, 'it stays for the next file');
   match(await content(), /tiny, revision r/);
+  labelled('Close').click();
+  equal(dialog(), null);
   open();
   await later();
   ok(radio('svg').checked);
@@ -157,6 +159,7 @@ test('a figure is saved as SVG, with or without its caption', async () => {
   labelled('Save figure').click();
   await later();
   ok(!(await content()).includes('revision r'));
+  labelled('Close').click();
   open();
   await later();
   ok(!find('input[type="checkbox"]').checked);
@@ -202,14 +205,13 @@ test('all heads are a figure, and their numbers a file', async () => {
   equal(redrawn.length, count);
   equal(newest().name, 'headlight-tiny-heads.svg');
   match(await content(), /All 4 heads/);
-  open();
   labelled('Numbers as CSV').click();
   equal(newest().name, 'headlight-tiny-heads.csv');
   const lines = (await content()).trim().split('\r\n');
   ok(lines.length > 4 * 15 - 1);
-  equal(dialog(), null);
+  labelled('Close').click();
   open();
-  choose('drawing');
+  ok(radio('drawing').checked, 'the next figure is a drawing again');
   labelled('Numbers as CSV').click();
   equal(newest().name, 'headlight-figure.csv');
 });
@@ -296,6 +298,7 @@ test('a caption names a drawing and its numbers, each once', async () => {
     choose('svg');
     labelled('Save figure').click();
     await settled(30);
+    labelled('Close').click();
     return content();
   };
   const svg = await captionOf('Rotation', 'angle of a pair');

@@ -9,7 +9,7 @@ import { decimal, named } from '../../data/format.js';
 import { matrixAt, range, rowOf } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
-import { isNarrow, band, linear, tokenBand } from '../../plot/scales.js';
+import { isTurned, band, linear, tokenBand } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
 import { cell } from '../../plot/marks/mark.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
@@ -95,7 +95,7 @@ function figure(trace, state) {
           { title: 'query', side: 'top', isSlanted: true },
         ),
         y: band(layers.map(String), { title: 'layer', side: 'top' }),
-        isSwapped: isNarrow(state.width),
+        isSwapped: isTurned(state),
         marks: [
           cell(bits, {
             ramp: { title: 'bits', domain: [0, most] },
@@ -141,7 +141,7 @@ function figure(trace, state) {
  * @param {number} most
  * @param {ViewState} state
  */
-function meansPane(means, most, { palette, width }) {
+function meansPane(means, most, state) {
   return {
     y: linear('', { domain: [0, most], ticks: [] }),
     marks: [
@@ -149,13 +149,13 @@ function meansPane(means, most, { palette, width }) {
         length: Number,
         isUpright: true,
         thickness: 0.8,
-        fill: css(sequential(palette.theme), 128),
+        fill: css(sequential(state.palette.theme), 128),
       }),
     ],
     pixels: 44,
     isAbove: true,
     title: ['mean'],
-    titleAt: isNarrow(width) ? /** @type {const} */ ('above') : /** @type {const} */ ('before'),
+    titleAt: isTurned(state) ? /** @type {const} */ ('above') : /** @type {const} */ ('before'),
   };
 }
 

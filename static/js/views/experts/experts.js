@@ -14,7 +14,7 @@ import { expertOf, stagesOf, choicesAt, pathOverlap, pathInWords } from './routi
 import { kindsFigure, expertFigure } from './specialities.js';
 import { share, named } from '../../data/format.js';
 import { chart } from '../../plot/chart.js';
-import { isNarrow, band, tokenBand } from '../../plot/scales.js';
+import { isTurned, band, tokenBand } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
 import { ruleAt } from '../../plot/marks/decorations.js';
 import { choice, numbered } from '../../ui/controls.js';
@@ -245,7 +245,7 @@ function choicesFigure(_, state, scene) {
           choices.map(({ label }) => label),
           { side: 'top', isSlanted: true, letters: LABEL_LETTERS },
         ),
-        isSwapped: isNarrow(state.width),
+        isSwapped: isTurned(state),
         marks: [
           cellsOf(scene, choices),
           ...choices.flatMap(({ rank }, row) =>

@@ -8,7 +8,7 @@ import { noticeOf } from '../../api/answers.js';
 import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { amount, signed, capitalised, named } from '../../data/format.js';
 import { columnOf, extent, valueIn } from '../../data/trace.js';
-import { isNarrow, band, linear, tokenBand } from '../../plot/scales.js';
+import { isTurned, band, linear, tokenBand } from '../../plot/scales.js';
 import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { line } from '../../plot/marks/line.js';
@@ -334,7 +334,7 @@ function mapFigure(trace, state, subject) {
           { side: 'top', isSlanted: true },
         ),
         y: stepBand(steps, { side: 'top', isSlanted: true }),
-        isSwapped: isNarrow(state.width),
+        isSwapped: isTurned(state),
         marks: [
           cell(matrix, {
             ramp: {

@@ -3,11 +3,11 @@
 import { named, tokenLabels, capitalised, signed, amount } from '../../data/format.js';
 import { tokensOf, sideOf, hasTwoSides } from '../../data/attention.js';
 import { chart } from '../../plot/chart.js';
-import { band, isNarrow } from '../../plot/scales.js';
+import { band, isTurned } from '../../plot/scales.js';
 import { guessInWords, withSign } from '../../plot/bars.js';
 import { matrixAt, highestIn, rowOf } from '../../data/trace.js';
 import { cell } from '../../plot/marks/mark.js';
-import { requestOf } from './subject.js';
+import { comparedIn, requestOf } from './subject.js';
 
 /**
  * @import { ViewState, Figure, Frame } from '../../plot/figure.js'
@@ -93,6 +93,7 @@ export function patchingFigure(trace, state, patching) {
       side,
       title,
       request: requestOf(trace, state),
+      about: comparedIn(trace, patching),
       change: patching.differences.data[1] - patching.differences.data[0],
       where: part === 'cross_attention' ? 'cross' : hasTwoSides(trace) ? stack : '',
     }),
@@ -104,9 +105,9 @@ export function patchingFigure(trace, state, patching) {
  * @param {NamedArray} array
  * @param {Token[]} columns
  * @param {Frame} state
- * @param {{side: Side, title: string, request: Record<string, any>, where: string, change: number}} of
+ * @param {{side: Side, title: string, request: Record<string, any>, about: string, where: string, change: number}} of
  */
-function sharesFigure(array, columns, state, { side, title, request, where, change }) {
+function sharesFigure(array, columns, state, { side, title, request, about, where, change }) {
   const [rows, count] = array.shape;
   const isOfHeads = array.axes[1] === 'head';
   const labels = tokenLabels(columns);
@@ -124,7 +125,7 @@ function sharesFigure(array, columns, state, { side, title, request, where, chan
     {
       x: band(labels, { side: 'top', isSlanted: true }),
       y: band(layers, { side: 'top', isSlanted: true, letters: 19 }),
-      isSwapped: isNarrow(state.width),
+      isSwapped: isTurned(state),
       marks: [
         cell(matrix, {
           ramp: {
@@ -153,6 +154,7 @@ function sharesFigure(array, columns, state, { side, title, request, where, chan
         columns: { title: isOfHeads ? 'head' : 'token', labels },
         quantity: 'share of the change in the logit difference',
         request,
+        about,
       },
       sentence: {
         sides: { rows: side, columns: side },

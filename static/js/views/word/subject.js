@@ -4,7 +4,7 @@
  */
 
 import { isFilling, predictingSide, tokensOf } from '../../data/attention.js';
-import { percent } from '../../data/format.js';
+import { named, percent } from '../../data/format.js';
 import { guessesAt } from '../../data/prediction.js';
 import { nameOfGuess } from '../../plot/bars.js';
 import { choosing, queryOf } from '../../state/state.js';
@@ -71,6 +71,18 @@ export function requestOf(trace, state) {
       ...(against !== null && { against }),
     },
   };
+}
+
+/**
+ * Name the two tokens that are compared and the place of the prediction, for a caption.
+ * @param {Trace} trace
+ * @param {Attribution} attribution
+ */
+export function comparedIn(trace, { token, against, position }) {
+  const place = isFilling(trace) ? 'at' : 'after';
+  const tokens = tokensOf(trace, predictingSide(trace));
+  const [chosen, rival] = [token, against].map(({ text }) => nameOfGuess(text.trim() || text));
+  return `“${chosen}” rather than “${rival}”, ${place} token ${position}, ${named(tokens, position)}`;
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Record<string, Ask>} */

@@ -23,6 +23,7 @@ import {
 } from './parts.js';
 import {
   asks,
+  comparedIn,
   controls,
   attributionIn,
   isLacking,
@@ -422,6 +423,7 @@ function partBars(trace, state, { attribution, parts, title }) {
         columns: { title: '', labels: ['logits'] },
         quantity: `contribution to the logit of “${token}” minus that of “${against}”, in logits`,
         request: requestOf(trace, state),
+        about: comparedIn(trace, attribution),
       },
       sentence: {
         sides: { rows: side, columns: side },

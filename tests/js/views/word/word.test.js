@@ -322,3 +322,35 @@ test('saliency shows both kinds for each token', () => {
   );
   assertContract(figures, FRAME.width);
 });
+
+test('a caption names the tokens that are compared, and the place', () => {
+  const trace = withCard(sampleTrace());
+  for (const { grid } of figuresOf(trace, stateOf(trace))) {
+    match(grid.about, /“saw” rather than “<i>&”, after token 1, /);
+    equal(grid.request.logit_difference.position, 1);
+  }
+});
+
+test('patching is the same way round on paper as on the page', () => {
+  const trace = withCard(sampleTrace(), { analyses: ['patching'] });
+  const patching = {
+    ...found(),
+    differences: tensor(['text'], [2], (at) => [1, 3][at]),
+    'decoder.residual': tensor(['layer', 'position'], [2, 5], (at) => at / 10),
+  };
+  const answers = { parts: { trace: { ...trace, analyses: { patching } } } };
+  const draw = (frame) =>
+    word.figure(trace, {
+      ...stateOf(trace),
+      answers,
+      word_show: 'patching',
+      word_text: 'it was',
+      chart: 'decoder.residual',
+      ...frame,
+    }).grid;
+  equal(draw({ width: 900 }).rows, 2);
+  equal(draw({ width: 330, pageWidth: 900 }).rows, 2);
+  equal(draw({ width: 330 }).rows, 5);
+  equal(draw({ width: 700, pageWidth: 330 }).rows, 5);
+  match(draw({ width: 900 }).about, /rather than/);
+});
