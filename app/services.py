@@ -29,6 +29,7 @@ from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.served import Served
 from headlight.models.registry import Registry, registry_of
+from headlight.profiling import ProfileRuns
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing
@@ -190,6 +191,7 @@ class Services:
         self.streams = Streams(settings.max_streams)
         self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
         self.links = Links(settings)
+        self.profiles = ProfileRuns(settings.profile_seconds, settings.device)
         self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
@@ -202,7 +204,7 @@ class Services:
             precision=str(self.registry.precision).removeprefix("torch."),
         )
 
-    async def in_thread(self, work: Callable[[], Result], client_left: ClientLeft) -> Result:
+    async def in_thread(self, work: Callable[[], Result], client_left: ClientLeft | None) -> Result:
         """Run work on another thread; it is cancelled, with an error, if the client disconnects."""
         return await run_in_thread(work, self._threads, client_left)
 
@@ -226,6 +228,7 @@ class Services:
         """End the streams and loads when the server stops. Any thread may call it."""
         self.streams.stop()
         self.loads.stop()
+        self.profiles.stop()
 
     def _warm_up(self) -> None:
         """Load the default model and trace once, so that no client waits for the slow first pass.

@@ -212,6 +212,14 @@ class Settings(BaseSettings):
         refusal="429 too-many-requests",
         ge=0,
     )
+    profile_seconds: int = _limit(
+        1_800,
+        "seconds",
+        "How long the server may measure the heads of a model that has no profile, when a reader "
+        "asks for it, one at a time, in a process of a lower priority; 0: it measures none.",
+        refusal="504 too-slow",
+        ge=0,
+    )
     link_days: int = _limit(
         30,
         "days",

@@ -26,7 +26,7 @@ from headlight.model.checkpoint import describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision, is_out_of_memory
 from headlight.model.foreign.folder import is_foreign
-from headlight.model.head_profiles import read_profile
+from headlight.model.head_profiles import HEADS, read_profile
 from headlight.model.served import Description, Served
 from headlight.models.memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
@@ -96,6 +96,7 @@ class Registry:
         self._folders: dict[str, Path] = {}
         self._foreign: set[str] = set()
         self._unchecked: set[str] = set()
+        self._profiled: dict[str, list[int]] = {}
         self._loading: dict[str, float] = {}
         self._load_locks: defaultdict[str, Lock] = defaultdict(Lock)
         self._lock = Lock()
@@ -126,7 +127,10 @@ class Registry:
 
     def has_changed(self) -> bool:
         """Return True if folders were added to or removed from the directories since `refresh`."""
-        return self._seen != _changes(self._parents)
+        return self._seen != _changes(self._parents) or any(
+            _changes([folder / HEADS]) != self._profiled.get(model)
+            for model, folder in list(self._folders.items())
+        )
 
     def refresh(self) -> None:
         """Add the models whose folders are new in the directories, and drop those that are gone."""
@@ -139,6 +143,25 @@ class Registry:
             for name, folder in list(self._folders.items()):
                 if folder.parent in self._parents and name not in folders:
                     self._remove(name)
+                elif _changes([folder / HEADS]) != self._profiled.get(name):
+                    self.renew_profile(name)
+
+    def folder(self, model: str) -> Path:
+        """Return the folder of a model that is described."""
+        return self._folders[model]
+
+    def renew_profile(self, model: str) -> None:
+        """Read the profile of a model's heads again: it was measured since."""
+        folder = self._folders[model]
+        self._profiled[model] = _changes([folder / HEADS])
+        if (known := self.descriptions.get(model)) is None:
+            return
+        try:
+            heads = read_profile(folder, known.revision)
+        except CheckpointError as error:
+            self._give_up(folder, error)
+            return
+        self.descriptions = {**self.descriptions, model: replace(known, heads=heads)}
 
     def describe(self, model: str | None = None) -> Description:
         """Return the description of a model, from its folder; of the default one for None.
@@ -227,6 +250,7 @@ class Registry:
         return description.n_parameters * self.precision.itemsize
 
     def _describe(self, folder: Path) -> None:
+        self._profiled[folder.name] = _changes([folder / HEADS])
         try:
             description, is_other, is_checked = within(DESCRIBE_SECONDS, _described, folder)
             if is_other:
@@ -292,6 +316,7 @@ class Registry:
 
     def _remove(self, model: str) -> None:
         del self._folders[model]
+        self._profiled.pop(model, None)
         self._foreign.discard(model)
         self._unchecked.discard(model)
         self.unavailable = {name: why for name, why in self.unavailable.items() if name != model}
@@ -401,7 +426,7 @@ def _model_folders(parents: Iterable[Path], *, quiet: bool = False) -> Iterator[
 
 
 def _changes(parents: Iterable[Path]) -> list[int]:
-    """Return the times of the last change of directories; 0 for one that is missing."""
+    """Return the times of the last change of directories or files; 0 for one that is missing."""
     times = []
     for parent in parents:
         try:

@@ -13,10 +13,21 @@ from headlight.routes import (
     models,
     page,
     positional,
+    profiles,
     traces,
 )
 
 ROUTERS = tuple(
     routes.router
-    for routes in (models, traces, positional, generation, experiments, links, health, page)
+    for routes in (
+        models,
+        profiles,
+        traces,
+        positional,
+        generation,
+        experiments,
+        links,
+        health,
+        page,
+    )
 )

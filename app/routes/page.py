@@ -66,7 +66,7 @@ def _application(request: Request, status: int = 200) -> Response:
 
 @router.get("/s/{link_id}")
 async def shared(link_id: str, request: Request, services: ServicesDep) -> Response:
-    """Return the application at a link; its script asks for the state, or says why there is none."""
+    """Return the application at a link; its script asks for the state, or tells of its lack."""
     try:
         await state_of(link_id, request, services)
     except Problem as problem:

@@ -26,7 +26,7 @@ def clock():
 
 @pytest.fixture
 def links_with(tmp_path, clock):
-    """Makes a worker's links, all of one folder."""
+    """Return what makes a worker's links, all of one folder."""
     return lambda **changed: Links(Settings(links_dir=tmp_path / "links", **changed), clock)
 
 

@@ -5,7 +5,7 @@ With --heads, `headlight evaluate` writes a profile of every head. The options a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -141,7 +141,33 @@ def profile_model(
         ValueError: the folder or a file is unusable.
     """
     folder, place = _find(model, models_dir, device)
-    checkpoint = load(folder, device=place)
+    profile = measured_profile(folder, place, text, n_sentences)
+    show(_table(profile, folder.name))
+    return profile
+
+
+def measured_profile(
+    folder: Path,
+    device: torch.device,
+    text: Sequence[Path],
+    n_sentences: int,
+    on_progress: Callable[[float], object] = lambda _: None,
+) -> dict[str, Any]:
+    """Measure every head of the model in a folder, as `profile_model`, and print nothing.
+
+    Args:
+        folder: of the model, where the profile is written.
+        device: to measure it on.
+        text: files; none: the project's own sample, or the texts of the recipe.
+        n_sentences: the number of sentences to read.
+        on_progress: called with the share that is done, unless the recipe has other texts.
+
+    Raises:
+        UsageError: the recipe takes no files.
+        ValueError: the folder or a file is unusable.
+        OSError: the folder cannot be written.
+    """
+    checkpoint = load(folder, device=device)
     with usage_errors():
         by_recipe = (
             figures_of(checkpoint).heads(checkpoint, text, n_sentences)
@@ -153,14 +179,16 @@ def profile_model(
     else:
         names = [path.name for path in text] or ["the project's own texts"]
         head_profile = profile_heads(
-            checkpoint, _documents(checkpoint, text), n_sentences=n_sentences
+            checkpoint,
+            _documents(checkpoint, text),
+            n_sentences=n_sentences,
+            on_progress=on_progress,
         )
     profile: dict[str, Any] = {"text": names, **rounded(head_profile)}
     write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
     if (folder / CARD).exists():
         renewed = replace(read_card(folder / CARD), heads=summary_of(profile))
         write_atomically(folder / CARD, lambda path: write_card(path, renewed))
-    show(_table(profile, checkpoint.id))
     return profile
 
 

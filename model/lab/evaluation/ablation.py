@@ -7,7 +7,7 @@ sentence.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +41,7 @@ def ablation_costs(
     inputs: Sequence[ModelInput],
     facts: Mapping[str, AttentionFacts],
     question_end: str,
+    on_pass: Callable[[], object] = lambda: None,
 ) -> tuple[float, dict[str, list[float]]]:
     """Measure the bits per byte of a model, and their rise when each head writes nothing.
 
@@ -49,6 +50,7 @@ def ablation_costs(
         inputs: sentences.
         facts: of the attentions to ablate, by path.
         question_end: what ends the part of each text that does not count.
+        on_pass: called after every pass.
 
     Returns:
         The bits of the whole model, and by attention the rise for each of its heads.
@@ -62,7 +64,10 @@ def ablation_costs(
         raise CorpusError("the text has no word of one token to hide; give a longer one")
 
     def bits(interventions: Sequence[Intervention] = ()) -> float:
-        nats = sum(_nats(checkpoint, batch, interventions) for batch in predicted)
+        nats = 0.0
+        for batch in predicted:
+            nats += _nats(checkpoint, batch, interventions)
+            on_pass()
         return nats / math.log(2) / n_bytes
 
     whole = bits()

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -79,6 +79,7 @@ def profile_heads(
     *,
     n_sentences: int = 1000,
     question_end: str = "",
+    on_progress: Callable[[float], object] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure every head of a model.
 
@@ -88,6 +89,7 @@ def profile_heads(
         n_sentences: the number of sentences to read, evenly spread over the text.
         question_end: what ends a question that no model can predict. Then ``cost`` is of the text
             after it, and ``subject`` and ``antecedent`` are left out.
+        on_progress: called with the share of the passes that are done, in 0 … 1.
 
     Returns:
         Plain data as `headlight.model.head_profiles.SHAPE`, not rounded and without ``text``.
@@ -111,11 +113,21 @@ def profile_heads(
         for path, described in facts.items()
     }
     spec = PassSpec(tuple(f"{path}.weights" for path in facts))
+    n_heads = sum(described.n_heads for described in facts.values())
+    n_passes = (2 + n_heads) * len(list(passes(inputs)))
+    n_done = 0
+
+    def on_pass() -> None:
+        nonlocal n_done
+        n_done += 1
+        on_progress(min(n_done / n_passes, 1.0))
+
     for numbers in passes(inputs):
         traces = run_batch(checkpoint, spec, [inputs[number] for number in numbers])
         for number, trace in zip(numbers, traces, strict=True):
             for attention in attentions_of(trace):
                 _add_sentence(sums[attention.path], attention, trace, number)
+        on_pass()
     _add_repetitions(checkpoint, facts, sums)
     controlled = (
         {"subject": subject_sentences(), "antecedent": antecedent_sentences()}
@@ -124,7 +136,7 @@ def profile_heads(
     )
     for name, sentences in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, sentences)
-    bits, costs = ablation_costs(checkpoint, inputs, facts, question_end)
+    bits, costs = ablation_costs(checkpoint, inputs, facts, question_end, on_pass)
     return _profile(checkpoint, inputs, sums, costs) | {
         "bits_per_byte": bits,
         "controlled": {name: len(sentences) for name, sentences in controlled.items()},

@@ -82,6 +82,7 @@ export const head = {
   ...ATTENTIONS,
   asks: (trace, state) => ({ card: { card: trace.model }, ...asksForCircuits(trace, state) }),
   controls,
+  loadOverview: async () => (await import('../../ui/profile.js')).createProfile,
   panels: () => PANELS.map((id) => ({ id, state: { chart: id } })),
   figure,
 };
@@ -101,7 +102,7 @@ function figure(trace, state) {
   if (!profiles || !profile) {
     return {
       title,
-      notice: `The heads of ${trace.model} have no profile. “headlight evaluate ${trace.model} --heads --text FILE” measures one.`,
+      notice: `The heads of ${trace.model} have no profile: what each does over many sentences was not measured.`,
     };
   }
   const rows = rowsOf(profile);

@@ -1,0 +1,67 @@
+"""Profiles of heads, measured at a reader's wish.
+
+Not in the OpenAPI description: the page measures the model that it shows, and a program calls
+`headlight evaluate MODEL --heads`, which has more options.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, aclosing
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Response
+
+from headlight.errors import Problem
+from headlight.profiling import FORBIDDEN
+from headlight.routes.strict_json import JsonRoute
+from headlight.schemas.profiles import ProfileOffer, ProfileRequest
+from headlight.serialization.sending import EventStream, encode_event
+from headlight.services import Services, ServicesDep
+
+router = APIRouter(
+    prefix="/api/v1/models", tags=["models"], route_class=JsonRoute, include_in_schema=False
+)
+
+
+@router.get("/{model}/profile")
+async def profile_offer(model: str, services: ServicesDep) -> ProfileOffer:
+    """Return whether the server measures the heads of a model, or the reason against it."""
+    return ProfileOffer(reason=_reason(services, model), seconds=services.profiles.seconds)
+
+
+def _reason(services: Services, model: str) -> str:
+    registry = services.registry
+    return services.profiles.reason_against(registry.describe(model), registry.folder(model))
+
+
+async def _open_place() -> AsyncIterator[ExitStack]:
+    """Yield a stack for the place of the measurement, closed after the last event."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@router.post("/{model}/profile", response_class=EventStream)
+async def measure_profile(
+    model: str,
+    body: ProfileRequest,
+    services: ServicesDep,
+    stack: Annotated[ExitStack, Depends(_open_place)],
+) -> Response:
+    """Measure the heads of a model; events tell its progress. Closing the connection ends it."""
+    if reason := _reason(services, model):
+        raise Problem(FORBIDDEN, "no-profile", reason.removesuffix("."))
+    stack.enter_context(services.profiles.places.place())
+    return EventStream(_events(services, model, body.sentences))
+
+
+async def _events(services: Services, model: str, sentences: int) -> AsyncGenerator[bytes]:
+    """Yield an event `progress` for each step, and `end`, after which the model has its profile."""
+    registry = services.registry
+    last: dict[str, Any] = {}
+    async with aclosing(services.profiles.run(registry.folder(model), sentences)) as steps:
+        yield encode_event("progress", {"share": 0.0})
+        async for last in steps:
+            if "share" in last:
+                yield encode_event("progress", last)
+    await services.in_thread(partial(registry.renew_profile, model), None)
+    yield encode_event("end", last)
