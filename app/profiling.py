@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from anyio import CancelScope
+
 from headlight.concurrency import Places
 from headlight.errors import Problem, server_stopping
 from headlight.model.served import Description
@@ -81,6 +83,8 @@ class ProfileRuns:
         finally:
             self._processes.discard(process)
             _end(process)
+            with CancelScope(shield=True):  # a process that is not waited for stays in the table
+                await process.wait()
 
     def stop(self) -> None:
         """End all measurements: the server stops. Any thread may call it."""

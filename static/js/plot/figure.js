@@ -73,7 +73,7 @@ export {};
  * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
  */
 
-/** @typedef {{element: HTMLElement, show: (trace: Trace, state: ViewState) => void, state?: () => {generation: Writing}, leave?: () => void}} Overview */
+/** @typedef {{element: HTMLElement, isFirst?: boolean, show: (trace: Trace, state: ViewState) => void, state?: () => {generation: Writing}, leave?: () => void}} Overview */
 
 /**
  * A view as the page knows it before it is opened.

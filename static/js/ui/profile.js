@@ -96,12 +96,13 @@ export function createProfile({ announce }, onMeasured = () => window.location.r
   function tell(share) {
     bar.value = share;
     const percent = Math.floor(100 * share);
-    const words = share > 0 ? `Measured ${percent - (percent % 10)} %` : 'Loading the model…';
+    const words = share > 0 ? `Measuring: ${percent - (percent % 10)} %` : 'Loading the model…';
     if (said.textContent !== words) said.textContent = words;
   }
 
   return {
     element: part,
+    isFirst: true,
 
     /** @param {Trace} trace @param {ViewState} state */
     show(trace, { answers }) {

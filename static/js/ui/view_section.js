@@ -70,7 +70,7 @@ export function createViewSection(entry, handlers) {
   /** @param {(handlers: Handlers) => Overview} create */
   function build(create) {
     overview = create({ ...handlers, onSight: bringDrawing });
-    if (entry.overview === 'generation') body.prepend(overview.element);
+    if (entry.overview === 'generation' || overview.isFirst) body.prepend(overview.element);
     else body.append(overview.element);
   }
 

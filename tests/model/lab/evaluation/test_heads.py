@@ -49,6 +49,14 @@ def profile(decoder, few_controlled_sentences):
     return profile_heads(decoder, [TEXT])
 
 
+def test_the_progress_grows_to_the_whole_and_changes_no_number(decoder, profile):
+    shares = []
+    assert profile_heads(decoder, [TEXT], on_progress=shares.append) == profile
+    assert len(shares) > 2
+    assert shares == sorted(set(shares))
+    assert shares[-1] == 1
+
+
 def words(*texts, special=()):
     """Tokens of one word each, after a start token."""
     tokens = [Token(id=0, text="<s>", start=0, end=0, word=None, is_special=True)]
