@@ -82,7 +82,10 @@ def serving(*options, trouble="", script=None, environment=None, **settings):
         with (folder / "output").open("wb") as output, (folder / "errors").open("wb") as errors:
             process = subprocess.Popen(
                 [sys.executable, *code],
-                env=plain | chosen | (environment or {}),
+                env=plain
+                | {"HEADLIGHT_LINKS_DIR": str(folder / "links")}
+                | chosen
+                | (environment or {}),
                 stdout=output,
                 stderr=errors,
             )

@@ -25,6 +25,7 @@ SHOWN_BY = {
     "experiment_seconds": "routes/test_experiments.py::test_a_run_that_takes_too_long_is_stopped",
     "tile_bytes": "routes/test_long_texts.py::test_queries_and_keys_that_do_not_fit",
     "cache_bytes": "tracing/test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept",
+    "profile_seconds": "test_profiling.py::test_a_process_that_takes_too_long_is_ended",
     "max_links": "test_links.py::test_the_oldest_link_is_dropped",
     "links_bytes": "test_links.py::test_the_oldest_links_make_room",
     "shutdown_seconds": "middleware/test_errors.py::test_a_request_that_is_cancelled_is_told",

@@ -292,6 +292,15 @@ class Reader:
         download.value.save_as(path)
         return path
 
+    def save_page(self, folder):
+        """Save the page as one file, from the dialog that shares it."""
+        self.page.get_by_role("button", name="Share", exact=True).click()
+        with self.page.expect_download() as download:
+            self.page.get_by_role("button", name="Save page").click()
+        path = folder / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
     def copy(self, label, panel=0):
         """Copy code; the window must be allowed to read the clipboard."""
         self.page.evaluate("navigator.clipboard.writeText('')")

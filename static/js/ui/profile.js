@@ -15,7 +15,7 @@ import { button, element } from './dom.js';
  */
 
 const OFFLINE = 'A saved page cannot measure one; open the model on a server.';
-/** As many are read in about a minute by a model of this project. */
+/** More than the server's own text has: it reads all of it. */
 const SENTENCES = 300;
 
 /**
@@ -61,7 +61,7 @@ export function createProfile({ announce }, onMeasured = () => window.location.r
       begins.hidden = reason !== '';
       why.textContent =
         reason ||
-        `The server reads ${SENTENCES} sentences, once for every head, and keeps what it finds next to the model. You can go on reading meanwhile.`;
+        `The server reads its sample of sentences once for every head and keeps the result next to the model. You can go on reading meanwhile. “headlight evaluate ${asked} --heads --text FILE” reads a text of yours.`;
     } catch (error) {
       if (asked === model) why.textContent = asSentence(asProblem(error).title);
     }

@@ -145,9 +145,9 @@ def test_the_saved_page_opens_on_what_was_seen_and_holds_the_queue(visit, tmp_pa
     reader = visit()
     reader.open(model="plain", text=TEXT, layer=1, head=1, query=4, key=2)
     add_view(reader)
-    path = reader.save("Whole page", tmp_path)
+    path = reader.save_page(tmp_path)
     assert path.name.startswith("headlight-plain-the-cat-sat")
-    said = reader.view.locator(".exports-said").first.text_content()
+    said = reader.page.locator(".share [role=status]").last.text_content()
     assert path.name in said
     assert f"{path.stat().st_size / 1e6:.1f} MB" in said
     assert path.stat().st_size < 3_000_000

@@ -3,7 +3,6 @@
 import csv
 import json
 
-import httpx
 import pytest
 
 
@@ -42,8 +41,13 @@ def test_the_copied_code_and_the_copied_link_lead_back(reader):
     compile(script, "copied", "exec")
     assert f"{reader.url}/api/v1/trace" in script
     assert reader.copy("curl").startswith("curl ")
-    reader.view.get_by_role("button", name="Copy link").click()
-    reader.page.wait_for_function(
-        "navigator.clipboard.readText().then((text) => text === location.href)"
-    )
-    assert httpx.get(reader.page.url.split("#")[0]).status_code == 200
+    address = reader.page.url
+    reader.page.get_by_role("button", name="Share", exact=True).click()
+    reader.page.get_by_role("button", name="Copy link").click()
+    reader.page.locator(".share-address").wait_for()
+    reader.page.get_by_text("Link copied").first.wait_for()
+    link = reader.page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{reader.url}/s/")
+    reader.page.goto(link)
+    reader.page.wait_for_selector(".plot .main-svg")
+    assert reader.page.url == address
