@@ -47,8 +47,26 @@ _ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
 _EXPERIMENTS = ("experiments.js", "plot/curves.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 
-_START = """SwaggerUIBundle({
+_START = """// A link in the button that opens an operation would be a control inside another one; the groups
+// of operations are headings of the third level without one of the second; the introduction is in
+// no landmark.
+const accessible = () => ({
+  wrapComponents: {
+    DeepLink: (_, { React }) => ({ text }) => React.createElement('span', null, text),
+    InfoContainer: (Original, { React }) => (props) => React.createElement(
+      'div', { role: 'region', 'aria-label': 'Introduction' },
+      React.createElement(Original, props),
+    ),
+    operations: (Original, { React }) => (props) => React.createElement(
+      React.Fragment, null,
+      React.createElement('h2', { className: 'unseen' }, 'Operations'),
+      React.createElement(Original, props),
+    ),
+  },
+});
+SwaggerUIBundle({
   url: '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null,
+  plugins: [accessible],
 });
 """
 

@@ -53,7 +53,9 @@ const tabs = createTabs(byId('tabs'), ENTRIES, { onChoose: choose, onNear: prepa
 
 watchTheme(byId('theme'), () => opened.get(current)?.redraw());
 askWhenRefused(async (hadKey) => (await import('./ui/dialogs.js')).askForKey(hadKey));
-createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('tabs'));
+createSkip(partOf(document, '.skip', HTMLAnchorElement), () =>
+  byId(byId('views').hidden ? 'tabs' : 'views'),
+);
 window.addEventListener('popstate', follow);
 new ResizeObserver(([{ contentRect }]) => {
   if (contentRect.width === width) return;

@@ -24,6 +24,7 @@ import {
   watchSticky,
   whenSeen,
 } from './ui/page.js';
+import { createRoving } from './ui/roving.js';
 import { createStage } from './ui/stage.js';
 import { lackOf, LONG, overviewAsk, request } from './api/answers.js';
 import { loadView, VIEWS, viewsFor } from './views/registry.js';
@@ -148,6 +149,7 @@ createLater(byId('tour'), async () => {
 createKeys(byId('keys'), {
   onStep: step,
   onText: () => byId('text').focus(),
+  onDrawing: () => drawing()?.focus(),
   onMap: () => partOf(document, '#map [tabindex="0"]', HTMLElement).focus(),
 });
 createLater(byId('present'), async () => {
@@ -166,7 +168,10 @@ whenSeen(byId('card'), () => {
   showFacts();
 });
 askWhenRefused(async (hadKey) => (await import('./ui/dialogs.js')).askForKey(hadKey));
-createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('text'));
+createSkip(partOf(document, '.skip', HTMLAnchorElement), () => drawing() ?? byId('text'));
+for (const row of ['examples', 'view-list']) createRoving(byId(row));
+createRoving(partOf(document, '.masthead-links', HTMLElement));
+window.addEventListener('online', reader.retry);
 window.addEventListener('popstate', () => (store.restore() ? reader.read() : stage.show()));
 watchWidth(byId('main'), stage.show);
 loadView(store.state.view).catch(() => {});
@@ -229,6 +234,14 @@ function step(what, by) {
   const count = what === 'head' ? card.n_heads : card.n_layers;
   store.change({ [what]: ((store.state[what] ?? 0) + by + count) % count });
   announce(`Layer ${store.state.layer}, head ${store.state.head}`);
+}
+
+/** Return the first drawing of the open view, or the results if there is none. */
+function drawing() {
+  const results = byId('results');
+  if (results.hidden) return null;
+  const plots = [...results.querySelectorAll('.view:not([hidden]) .plot:not([hidden])')];
+  return plots.find((plot) => plot instanceof HTMLElement) ?? results;
 }
 
 /** @param {string} message */

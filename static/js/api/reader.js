@@ -297,6 +297,12 @@ export function createReader({ store, asks, retrier, told, from = server }) {
       return want(Object.fromEntries(bodies));
     },
 
+    /** Request again what views were refused: the network is back. */
+    retry() {
+      answers.retry();
+      if (trace) told.onAnswer();
+    },
+
     /** Abandon the earlier text, because another one is being typed. */
     abandon() {
       controller.abort();

@@ -11,6 +11,7 @@ const LISTED = [
       ['h, l', 'previous and next head'],
       ['k, j', 'previous and next layer'],
       ['m', 'to the map of the model'],
+      ['d', 'to the drawing'],
       ['/', 'to the sentence'],
       ['?', 'this list'],
     ],

@@ -256,7 +256,7 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
     views.length > 0
       ? element('button', { type: 'button', tabindex: -1, ...attributes })
       : element('span', attributes);
-  node.append(element('span', { class: 'map-label' }), element('span', { class: 'map-note' }));
+  node.append(element('span', { class: 'map-label' }), ' ', element('span', { class: 'map-note' }));
   const { style } = node;
   [style.left, style.top, style.width, style.height] = [x, y, width, height].map(
     (pixels) => `${pixels}px`,
@@ -285,7 +285,13 @@ function dress(
   const isShort = isStrip && SHORTENED.includes(part.kind);
   first.textContent = isUnnumbered ? '' : isShort ? note : label;
   second.textContent = isShort ? '' : NOTED.includes(part.kind) ? note : '';
-  node.setAttribute('aria-label', words);
+  // Someone who says what is to be seen means this part (WCAG 2.5.3).
+  const seen = [first, second]
+    .map((each) => each.textContent ?? '')
+    .filter(Boolean)
+    .join(' ');
+  const isNamed = words.toLowerCase().includes(seen.toLowerCase());
+  node.setAttribute('aria-label', isNamed ? words : `${seen}: ${words}`);
   node.title = words;
   const isLit = lit.has(part.id);
   node.setAttribute('aria-current', String(isLit));

@@ -4,7 +4,7 @@
 
 import { counted, grouped, inBytes, asSentence } from '../data/format.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/calls.js';
-import { button, element, keep, kept, partOf } from './dom.js';
+import { button, element, keep, kept } from './dom.js';
 import { createReading } from './reading.js';
 
 /**
@@ -271,13 +271,12 @@ export function createRetrier(act) {
 
 /**
  * @param {HTMLAnchorElement} link
- * @param {HTMLElement} instead takes the focus while there is nothing to skip to
+ * @param {() => HTMLElement} target takes the focus
  */
-export function createSkip(link, instead) {
-  const target = partOf(document, link.getAttribute('href') ?? '', HTMLElement);
+export function createSkip(link, target) {
   link.addEventListener('click', (event) => {
     event.preventDefault();
-    (target.hidden ? instead : target).focus();
+    target().focus();
   });
 }
 
@@ -333,7 +332,7 @@ export function createSiteMenu(menu) {
   });
 }
 
-/** @typedef {{onStep: (what: 'head'|'layer', by: number) => void, onText: () => void, onMap: () => void}} KeyHandlers */
+/** @typedef {{onStep: (what: 'head'|'layer', by: number) => void, onText: () => void, onMap: () => void, onDrawing: () => void}} KeyHandlers */
 
 const KEYS_KEPT = 'headlight.keys';
 
@@ -343,7 +342,7 @@ const KEYS_KEPT = 'headlight.keys';
  * @param {HTMLElement} button opens the list
  * @param {KeyHandlers} handlers
  */
-export function createKeys(button, { onStep, onText, onMap }) {
+export function createKeys(button, { onStep, onText, onMap, onDrawing }) {
   let isOn = kept(KEYS_KEPT) !== 'off';
   /** @type {HTMLDialogElement|null} */
   let list = null;
@@ -354,6 +353,7 @@ export function createKeys(button, { onStep, onText, onMap }) {
     k: () => onStep('layer', -1),
     j: () => onStep('layer', 1),
     m: onMap,
+    d: onDrawing,
     '/': onText,
     '?': open,
   };

@@ -52,7 +52,8 @@ test('the parts that open a view are buttons, the others are drawn only', () => 
   ok(parts('head').every((node) => node.dataset.views === 'head'));
   ok(
     all('.map-part').every(
-      (node) => node.title === node.getAttribute('aria-label') && node.style.width.endsWith('px'),
+      (node) =>
+        node.getAttribute('aria-label').endsWith(node.title) && node.style.width.endsWith('px'),
     ),
   );
   const [head] = parts('head');
@@ -61,6 +62,18 @@ test('the parts that open a view are buttons, the others are drawn only', () => 
   for (const node of parts('stream')) node.click();
   find('.map-parts').click();
   equal(chosen.length, 1);
+});
+
+test('the name of a part holds what is to be seen of it', () => {
+  show();
+  for (const node of all('.map-part')) {
+    const seen = [...node.children]
+      .map(({ textContent }) => textContent)
+      .filter(Boolean)
+      .join(' ');
+    const name = node.getAttribute('aria-label').toLowerCase();
+    ok(name.includes(seen.toLowerCase()), `${seen} is not in ${name}`);
+  }
 });
 
 test('the part that is shown is marked and reached by Tab', () => {

@@ -42,6 +42,7 @@ const { calls, handlers, take } = recorder(
   'onStep',
   'onText',
   'onMap',
+  'onDrawing',
 );
 let status;
 
@@ -247,12 +248,13 @@ test('the page asks less often each time, until it is told to begin anew', () =>
   equal(wait(), first);
 });
 
-test('the skip link leads to the results, or to the text while there are none', () => {
-  createSkip(find('.skip'), byId('text'));
-  byId('results').hidden = true;
+test('the skip link leads to what is there when it is followed', () => {
+  let target = byId('text');
+  createSkip(find('.skip'), () => target);
   equal(send(find('.skip'), 'click'), false);
   equal(document.activeElement, byId('text'));
-  byId('results').hidden = false;
+  target = byId('results');
+  target.hidden = false;
   send(find('.skip'), 'click');
   equal(document.activeElement, byId('results'));
 });
@@ -338,6 +340,7 @@ test('letters are keys of the page, unless something is typed or they are off', 
   deepEqual(after('k'), [false, 'onStep layer -1']);
   deepEqual(after('j'), [false, 'onStep layer 1']);
   deepEqual(after('m'), [false, 'onMap']);
+  deepEqual(after('d'), [false, 'onDrawing']);
   deepEqual(after('/'), [false, 'onText']);
   deepEqual(after('q'), [true]);
   for (const modifier of ['altKey', 'ctrlKey', 'metaKey', 'isComposing'])
