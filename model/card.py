@@ -237,6 +237,19 @@ def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
     return measured if measured["claim"] == claim else None
 
 
+def aligner_of(card: ModelCard) -> dict[str, int] | None:
+    """Return the head that aligns words best, by the card's figures.
+
+    Returns:
+        ``layer``, ``head`` and ``shift``, as in `headlight.model.analysis.alignment.word_links`;
+        None if none was measured.
+    """
+    head = _mapping(_mapping(card.metrics, "alignment"), "head")
+    aligner: dict[str, Any] = {key: head.get(key) for key in ("layer", "head", "shift")}
+    is_whole = all(type(number) is int for number in aligner.values())
+    return aligner if is_whole and aligner["shift"] in (0, 1) else None
+
+
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """Return a card's figures as (name, value) pairs; nested names are joined by dots."""
     pairs: list[tuple[str, Any]] = []

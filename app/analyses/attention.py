@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
 from headlight.analyses.analysis import Analysis, Choices, Result
+from headlight.model.card import aligner_of
 from headlight.model.config import TransformerConfig
 from headlight.model.trace import Trace
 from headlight.schemas import Answer, ArraysAnswer, TensorAnswer
@@ -193,15 +193,10 @@ class HeadCircuits(Analysis):
 
 def _aligner(trace: Trace, model: Served) -> dict[str, int]:
     """Return the head that the card names as aligning words best, if the trace holds it."""
-    figures = model.description.card.metrics.get("alignment")
-    head = figures.get("head") if isinstance(figures, Mapping) else None
-    if not isinstance(head, Mapping):
-        return {}
-    aligner: dict[str, Any] = {key: head.get(key) for key in ("layer", "head", "shift")}
+    aligner = aligner_of(model.description.card)
     is_held = (
-        all(type(number) is int for number in aligner.values())
+        aligner is not None
         and aligner["layer"] in range(model.config.n_layers)
         and aligner["head"] in (trace.heads or range(model.config.n_heads))
-        and aligner["shift"] in (0, 1)
     )
-    return aligner if is_held else {}
+    return aligner if aligner is not None and is_held else {}

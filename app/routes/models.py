@@ -15,13 +15,14 @@ from starlette.responses import StreamingResponse
 
 from headlight.concurrency import client_left, in_daemon, unless_client_leaves
 from headlight.errors import Problem, described, echo, over_limit
-from headlight.model.card import CLAIMS, ModelCard, measured_claim
+from headlight.model.card import CLAIMS, ModelCard, aligner_of, measured_claim
 from headlight.model.head_profiles import head_labels
 from headlight.model.served import Description, Weight
 from headlight.models.registry import ModelStatus, Registry
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.edits import MAX_GLOBS, Glob
 from headlight.schemas.models import (
+    AlignerAnswer,
     ClaimAnswer,
     ExampleAnswer,
     ExpertsAnswer,
@@ -203,6 +204,7 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
         ),
         analyses=available(description),
         head_labels=head_labels(description.heads) if description.heads else {},
+        aligner=AlignerAnswer(**aligner) if (aligner := aligner_of(card)) else None,
         examples=[example_answer(card, title) for title in card.examples],
     )
 

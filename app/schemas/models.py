@@ -209,6 +209,16 @@ class NormalizationAnswer(Answer):
     )
 
 
+class AlignerAnswer(Answer):
+    """The head of cross-attention that aligns words best, as it was measured."""
+
+    layer: int
+    head: int
+    shift: int = Field(
+        description="0: by the row of the word itself; 1: by the row that writes it."
+    )
+
+
 class ModelSummary(Answer):
     """A model's card without its sites, sources and figures."""
 
@@ -263,6 +273,9 @@ class ModelSummary(Answer):
     head_labels: dict[str, list[dict[str, float]]] = Field(
         description="By attention, `decoder.layers.0.self_attention`, head by head: the labels of "
         "its profile with their scores, the highest first; empty if its heads were not measured."
+    )
+    aligner: AlignerAnswer | None = Field(
+        description="null: no head was measured, or the model does not translate."
     )
     examples: list[ExampleAnswer]
 

@@ -161,6 +161,17 @@ export function isRating({ card }) {
 }
 
 /**
+ * Return true if a head of cross-attention aligns the words of both languages by the row of the word
+ * that was just written, as the card of its model says.
+ * @param {Trace} trace
+ * @param {{layer: number|null, head: number|null}} of
+ */
+export function looksUpWritten({ card }, { layer, head }) {
+  const { aligner } = card ?? {};
+  return aligner?.shift === 0 && aligner.layer === layer && aligner.head === head;
+}
+
+/**
  * @typedef {Object} Label
  * @property {string} id as the API names it
  * @property {string} title

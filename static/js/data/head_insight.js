@@ -4,7 +4,14 @@
  */
 
 import { percent, byteRangeOf, nameOf, visible } from './format.js';
-import { labelledHeads, placeOf, strongestHeads, tokensOf, weightsAt } from './attention.js';
+import {
+  labelledHeads,
+  looksUpWritten,
+  placeOf,
+  strongestHeads,
+  tokensOf,
+  weightsAt,
+} from './attention.js';
 import { highestIn, matrixAt, rowOf } from './trace.js';
 import { isMask, isReadInPieces } from './words.js';
 
@@ -223,26 +230,51 @@ export function insightOf(trace, state, query) {
   const columns = tokensOf(trace, place.columns);
   const key = highestIn(rowOf(weights, query));
   const much = percent(weights.data[query * weights.columns + key], 0);
-  const relation = relationOf(trace, place, query, key);
+  const relation = relationOf(trace, place, state, query, key);
   const label = labelledHeads(trace, place)[state.layer]?.heads[state.head]?.label?.id;
   const kind = label === relation || label === 'monotonic' ? KINDS[label] : undefined;
   /** @param {Side} side */
   const textOf = (side) => (side === 'target' ? trace.target : trace.text) ?? '';
   const words = [
-    wordAt(rows, wordNames(rows, textOf(place.rows)), query),
+    wordAt(rows, wordNames(rows, textOf(place.rows)), relation === 'written' ? query + 1 : query),
     wordAt(columns, wordNames(columns, textOf(place.columns)), key),
   ];
   const areOne = words[0].name === words[1].name && !['same_token', 'current'].includes(relation);
   // Pieces repeat where their words do not, such as the “day” of two weekdays.
   const isOfPieces = ['induction', 'same_token'].includes(relation) && words[0].ordinal === '';
   const [from, to] = areOne || isOfPieces ? [pieceAt(rows, query), pieceAt(columns, key)] : words;
+  const second = relation === 'other' ? secondOf(weights, columns, query, key) : null;
+  const also =
+    second === null
+      ? ''
+      : ` and ${nth(wordAt(columns, wordNames(columns, textOf(place.columns)), second))} (${percent(weights.data[query * weights.columns + second], 0)})`;
   const said = SAID[relation](from, to, {
     distance: Math.abs(query - key),
     isBefore: key < query,
     head: 'this head',
   });
   const like = relation === 'induction' ? ', as an induction head does' : '';
-  return `${said} (${much})${kind ? `: ${kind}` : like}.`;
+  return `${said} (${much})${also}${kind ? `: ${kind}` : like}.`;
+}
+
+/** The share of the largest weight of a row from which the second is told too. */
+const NEARLY = 0.5;
+
+/**
+ * Return the key with the second weight of a row, where it is another word and nearly as strong as
+ * the first.
+ * @param {Matrix} weights
+ * @param {Token[]} columns
+ * @param {number} query
+ * @param {number} first
+ */
+function secondOf(weights, columns, query, first) {
+  const row = rowOf(weights, query);
+  const [most] = [row[first]];
+  row[first] = 0;
+  const second = highestIn(row);
+  const isOther = columns[second].word !== columns[first].word;
+  return isOther && isWord(columns[second]) && row[second] >= NEARLY * most ? second : null;
 }
 
 /** @param {Word} word */
@@ -260,6 +292,9 @@ const SAID = {
   current: (query, _, { head }) => `At ${query.name}, ${head} looks at the token itself`,
   sink: (query, key, { head }) =>
     `At ${query.name}, ${head} looks at ${key.name}, the start of the text`,
+  written: (query, key, { head }) => `To write ${query.name}, ${head} reads ${key.name}`,
+  aligned: (query, key, { head }) =>
+    `Having written ${query.name}, ${head} looks up ${key.name}, its word in the other language`,
   cross: (query, key, { head }) => `To write what follows ${query.name}, ${head} reads ${key.name}`,
   other: (query, key, { distance, isBefore, head }) =>
     `At ${query.name}, ${head} looks mostly at ${key.name}, ${distance} tokens ${isBefore ? 'back' : 'ahead'}`,
@@ -269,11 +304,15 @@ const SAID = {
  * Return the relation of the key to the query.
  * @param {Trace} trace
  * @param {Place} place
+ * @param {{layer: number, head: number}} of the head
  * @param {number} query
  * @param {number} key
  */
-function relationOf(trace, place, query, key) {
-  if (place.rows !== place.columns) return 'cross';
+function relationOf(trace, place, of, query, key) {
+  if (place.rows !== place.columns) {
+    if (looksUpWritten(trace, of)) return 'aligned';
+    return query + 1 < tokensOf(trace, place.rows).length ? 'written' : 'cross';
+  }
   const tokens = tokensOf(trace, place.rows);
   if (key === query) return 'current';
   if (key === 0) return 'sink';

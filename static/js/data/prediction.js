@@ -66,12 +66,12 @@ export function isPredicting(trace) {
  * edits of the state.
  * @param {Trace} trace
  * @param {Chosen} state
- * @param {number} position that predicts
+ * @param {{position: number, row: number}} at the position that predicts, and the row of attention that is shown
  * @returns {Record<string, Ask>}
  */
-export function predictionAsks(trace, state, position) {
+export function predictionAsks(trace, state, { position, row }) {
   if (!isPredicting(trace)) return {};
-  const edits = editsOf(trace, state);
+  const edits = editsOf(trace, state, row);
   const { token } = state;
   return {
     ...(trace.card?.analyses.includes('logit_attribution') && {
@@ -89,10 +89,11 @@ export function predictionAsks(trace, state, position) {
  * Return the edits of the state: a head that is switched off, and a weight that is set.
  * @param {Trace} trace
  * @param {Chosen} state
+ * @param {number} row of attention that is shown
  * @returns {Edit[]}
  */
-export function editsOf(trace, state) {
-  return [...offEdit(trace, state), ...weightEdit(trace, state)];
+export function editsOf(trace, state, row) {
+  return [...offEdit(trace, state), ...weightEdit(trace, state, row)];
 }
 
 /** @param {Trace} trace @param {Chosen} state @returns {Edit[]} */
@@ -113,11 +114,11 @@ export function headIn(off) {
   return place ? { place, layer: Number(layer), head: Number(head) } : null;
 }
 
-/** @param {Trace} trace @param {Chosen} state @returns {Edit[]} */
-function weightEdit(trace, state) {
-  const cell = state.weight === null ? null : cellOf(trace, state);
+/** @param {Trace} trace @param {Chosen} state @param {number} query @returns {Edit[]} */
+function weightEdit(trace, state, query) {
+  const cell = state.weight === null ? null : cellOf(trace, state, query);
   if (!cell) return NO_EDITS;
-  const { site, head, query, key, row } = cell;
+  const { site, head, key, row } = cell;
   const value = rowWith(row, key, state.weight ?? 0, state.weight_fixed);
   return [{ kind: 'set', site, heads: [head], positions: [query], value: Array.from(value) }];
 }
@@ -138,17 +139,17 @@ export function rowWith(row, key, weight, isFixed) {
 /**
  * Return the cell whose weight can be set: the chosen one, or the strongest of the chosen row.
  * @param {Trace} trace
- * @param {Chosen} state with the row that is looked at
+ * @param {Chosen} state
+ * @param {number} query the row that is shown
  */
-export function cellOf(trace, state) {
+export function cellOf(trace, state, query) {
   const place = placeOf(state, trace);
   const { layer, head } = state;
   if (!place || layer === null || head === null) return null;
   const site = `${pathOf(place, layer)}.weights`;
-  const query = (place.rows === predictingSide(trace) ? state.query : state.source) ?? null;
   const weights = trace.tensors[site];
-  if (!weights || query === null || query >= weights.shape[1] || head >= weights.shape[0])
-    return null;
+  const isInside = weights && query >= 0 && query < weights.shape[1] && head < weights.shape[0];
+  if (!isInside) return null;
   const row = rowOf(matrixAt(weights, head), query);
   const key = state.key !== null && state.key < row.length ? state.key : highestIn(row);
   return { site, head, query, key, row, place };

@@ -141,6 +141,7 @@ export const FIELDS = Object.freeze({
   attention_which: choice(['head', 'heads', 'overlay', 'mean', 'max', 'rollout']),
   attention_heads: counts(),
   attention_as: choice(['matrix', 'lines']),
+  attention_rows: choice(['usual', 'written', 'next']),
   attention_words: flag(),
   attention_hide: choice(['nothing', 'first', 'special']),
   attention_renormalise: flag(),

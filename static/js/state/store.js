@@ -6,6 +6,7 @@
 import {
   beginning,
   elsewhere,
+  INITIAL,
   normalized,
   NOTHING_CHOSEN,
   opened,
@@ -24,6 +25,9 @@ import {
 
 /** The view that shows texts of any length. */
 export const LONG_VIEW = 'long';
+
+/** The view that a translator opens on. */
+const ALIGNMENT_VIEW = 'translate';
 
 /** The page's own choice of a head. */
 const NO_HEAD = { layer: null, head: null, where: '' };
@@ -88,6 +92,8 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
    * True: the reader chose layer, head or place. Until then the page chooses them for each text.
    */
   let isHeadChosen = choosesHead(state);
+  /** True: a model was named and nothing of it shown yet, so the page chooses the view. */
+  let isOpening = true;
   const standards = { ...NOTHING_CHOSEN, ...standardsOfText(fields) };
 
   function normalize() {
@@ -169,6 +175,7 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
       const isExample = examples.some(({ text }) => text === state.text);
       const written =
         isExample && example ? { text: example.text, words: '', ...opened(example.opens) } : {};
+      isOpening = true;
       set({ model, target: null, ...standards, ...NO_HEAD, ...written });
       isHeadChosen = false;
     },
@@ -187,7 +194,13 @@ export function createStore({ fields, views, address, traceNow, onChange }) {
      */
     begin({ examples, kind }) {
       if (state.text === null) state = beginning(state, examples[0]);
-      if (kind !== 'encoder-decoder') state = { ...state, target: null };
+      const isPair = kind === 'encoder-decoder';
+      if (!isPair) state = { ...state, target: null };
+      // Attention is what the address leaves out; a link to it names a head.
+      const isFree = isOpening && !isHeadChosen && state.view === INITIAL.view;
+      if (isPair && isFree && views.includes(ALIGNMENT_VIEW))
+        state = { ...state, view: ALIGNMENT_VIEW };
+      isOpening = false;
     },
 
     /** Open the view of long texts. The address follows when the trace arrives. */

@@ -14,7 +14,8 @@ import {
 } from '../data/attention.js';
 import { share, capitalised, named, positionLabels } from '../data/format.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
-import { queryOf, choosing } from '../state/state.js';
+import { choosing } from '../state/state.js';
+import { rowShift, rowShown } from '../state/written_rows.js';
 import { button, createHelp, element, partOf } from './dom.js';
 import { createHeads } from './heads.js';
 import { isCausal } from '../data/trace.js';
@@ -114,7 +115,7 @@ export function createHeadsBlock({ onState, announce, onSight }) {
  */
 function pairOf(trace, place, state) {
   if (state.key === null || state.key >= tokensOf(trace, place.columns).length) return null;
-  return { query: queryOf(state, trace, place.rows), key: state.key };
+  return { query: rowShown(trace, place, state), key: state.key };
 }
 
 /** The small maps are weights, whatever the large one is. @param {Switches} switches */
@@ -173,13 +174,13 @@ function createHeadPairs(onState) {
   const none = button('No pair', () => onState({ key: null }), { class: 'button pair-none' });
   const note = element('p', { class: 'patterns-note', 'aria-live': 'polite' });
   const list = element('ul', {});
-  /** @type {{trace: Trace, place: Place}|null} */
+  /** @type {{trace: Trace, place: Place, shift: number}|null} */
   let shown = null;
   let offered = '';
   const choose = () => {
     if (!shown || to.value === '') return;
     onState({
-      ...choosing(shown.trace, shown.place.rows, Number(from.value)),
+      ...choosing(shown.trace, shown.place.rows, Number(from.value) + shown.shift),
       key: Number(to.value),
     });
   };
@@ -216,7 +217,7 @@ function createHeadPairs(onState) {
     show(trace, place, state) {
       if (state.key !== null && state.key !== last) details.open = true;
       last = state.key;
-      shown = place && { trace, place };
+      shown = place && { trace, place, shift: rowShift(trace, place, state) };
       if (!place) return;
       const [rows, columns] = [place.rows, place.columns].map((side) => tokensOf(trace, side));
       const labels = [positionLabels(rows), positionLabels(columns)];
@@ -229,7 +230,7 @@ function createHeadPairs(onState) {
         );
         offered = wanted;
       }
-      const query = queryOf(state, trace, place.rows);
+      const query = rowShown(trace, place, state);
       const key = state.key !== null && state.key < columns.length ? state.key : null;
       from.value = String(query);
       to.value = key === null ? '' : String(key);

@@ -4,12 +4,14 @@
  */
 
 import { labelledHeads, placeOf, placesOf, predictingSide, roleOf } from '../data/attention.js';
+import { findingOf } from '../data/finding.js';
 import { capitalised } from '../data/format.js';
 import { headToOpen, insightOf } from '../data/head_insight.js';
 import { effectsOf, isPredicting, predictionAsks } from '../data/prediction.js';
 import { toggled } from '../data/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, isQueryLookedAt, queryOf } from '../state/state.js';
+import { rowShift, rowShown } from '../state/written_rows.js';
 import { LONG_VIEW } from '../state/store.js';
 import { createFinding } from './next_words.js';
 import { createSentence } from './sentence.js';
@@ -127,22 +129,40 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     const place = placeShown(trace);
     if (!place || isQueryLookedAt(state, trace, place.rows)) return state;
     const { query } = headToOpen(trace, place, state);
-    return query === null ? state : { ...state, ...choosing(trace, place.rows, query) };
+    if (query === null) return state;
+    return { ...state, ...choosing(trace, place.rows, query + rowShift(trace, place, state)) };
   }
 
   /** Return the position whose prediction is told: the chosen one, or the last. @param {Trace} trace */
   function positionOf(trace) {
-    return isPredicting(trace) ? queryOf(store.state, trace) : -1;
+    if (!isPredicting(trace)) return -1;
+    const place = placeOf(store.state, trace);
+    const side = predictingSide(trace);
+    return place?.rows === side
+      ? rowShown(trace, place, store.state)
+      : queryOf(store.state, trace, side);
   }
 
-  /** Return the sentence on the chosen row of the chosen head. @param {Trace} trace */
+  /** Return the requests of the row of next words. @param {Trace} trace */
+  function pageAsks(trace) {
+    const state = looking(trace);
+    const place = placeOf(state, trace);
+    const row = place ? rowShown(trace, place, state) : -1;
+    return predictionAsks(trace, state, { position: positionOf(trace), row });
+  }
+
+  /** Return the finding of the open view: of a head, the sentence on its chosen row. @param {Trace} trace */
   function insight(trace) {
     const place = placeShown(trace);
+    const { view, where, layer, head } = store.state;
+    if (!place) return findingOf(trace, view, store.state);
     const { attention_which: which = 'head', attention_what: what = 'weights' } = store.state;
-    const { where, layer, head } = store.state;
     const isOfHead = which === 'head' && what === 'weights';
-    if (!place || !isOfHead || layer === null || head === null) return '';
-    return insightOf(trace, { where, layer, head }, queryOf(looking(trace), trace, place.rows));
+    if (!isOfHead || layer === null || head === null) return findingOf(trace, view, store.state);
+    const row = rowShown(trace, place, looking(trace));
+    return [findingOf(trace, view, store.state), insightOf(trace, { where, layer, head }, row)]
+      .filter(Boolean)
+      .join(' ');
   }
 
   /** Draw the open view. */
@@ -230,7 +250,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   function answersFor(view, trace) {
     const before = frame.answers;
     // The row of next words comes after the first drawing.
-    const ofPage = drawn === trace ? predictionAsks(trace, looking(trace), positionOf(trace)) : {};
+    const ofPage = drawn === trace ? pageAsks(trace) : {};
     const asks = () => ({ ...asksOf(view, trace), ...ofPage });
     let answers = reader.answersTo(asks());
     // Until an answer is here, a drawing may show the one to the last settings.

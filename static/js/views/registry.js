@@ -46,7 +46,11 @@ const ENTRIES = [
     title: 'Attention',
     of: 'head',
     needs: ['analyses.head_labels'],
-    also: weightSites,
+    // The finding of a reward model is the reward.
+    also: (card) => [
+      ...weightSites(card),
+      ...(card.analyses?.includes('reward') ? ['analyses.reward.rewards'] : []),
+    ],
     fields: ATTENTION_FIELDS,
     overview: 'heads',
   },
@@ -170,7 +174,7 @@ const ENTRIES = [
   {
     id: 'translate',
     load: async () => (await import('./translate/translate.js')).translate,
-    title: 'Translate',
+    title: 'Alignment',
     of: 'bridge',
     isOffered: ({ kind }) => kind === 'encoder-decoder',
     fields: { translate_threshold: number({ least: 0, most: 0.5, standard: 0.05 }) },

@@ -247,3 +247,43 @@ test('a word of three letters is a better link than a weaker one to a long word'
   equal(telling(traceOf(KING, [[[6, 3, 0.9]], [[6, 2, 0.6]]])).head, 0);
   equal(telling(traceOf(KING, [[[6, 3, 0.6]], [[6, 2, 0.6]]])).head, 1);
 });
+
+/** A translator with one head of cross-attention: row n looks at token n of the source. */
+function pair(aligner) {
+  const trace = traceOf(['<s>', 'The', ' girl', ' sleeps'], []);
+  const words = ['<s>', 'La', ' fille', ' dort'];
+  const target_tokens = trace.tokens.map((token, at) => ({ ...token, text: words[at] }));
+  const weights = tensor(['head', 'query', 'key'], [1, 4, 4], (at) => (at % 5 === 0 ? 0.9 : 0));
+  return {
+    ...trace,
+    card: { kind: 'encoder-decoder', aligner },
+    target_tokens,
+    target: 'La fille dort',
+    tensors: { 'decoder.layers.0.cross_attention.weights': weights },
+    analyses: {},
+  };
+}
+
+test('a row of cross-attention is told by the word that it writes, or looks up if it aligns', () => {
+  equal(said(pair(null), 0, 2), 'To write “dort”, head 0 of layer 0 reads “girl” (90 %).');
+  match(said(pair(null), 0, 3), /^To write what follows “dort”/);
+  match(said(pair({ layer: 0, head: 0, shift: 0 }), 0, 2), /^Having written “fille”, .*“girl”/);
+});
+
+test('a second word is told where the head looks at it nearly as much', () => {
+  const links = [
+    [6, 2, 0.5],
+    [6, 4, 0.3],
+  ];
+  match(said(traceOf(KING, [links]), 0, 6), /mostly at “king”.* \(50 %\) and “afraid” \(30 %\)/);
+  const weaker = [
+    [6, 2, 0.5],
+    [6, 4, 0.2],
+  ];
+  equal(said(traceOf(KING, [weaker]), 0, 6).includes('afraid'), false);
+});
+
+test('an invisible joiner is named wherever it is told', () => {
+  const joined = ['<s>', 'The', ' king', ' was', ' afraid', ' of', '\u200d', '.'];
+  match(said(traceOf(joined, [[[6, 2, 0.7]]]), 0, 6), /‹ZWJ›/);
+});

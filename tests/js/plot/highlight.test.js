@@ -20,7 +20,7 @@ test('at rest the sentence is tinted by the chosen token’s row', () => {
 test('a cell marks its query in one sentence and its key in the other', () => {
   const grid = gridOf(pairTrace());
   const shown = highlightOf(grid, { cell: { row: 1, column: 4 }, grid });
-  deepEqual(shown.marks, { target: { query: 1 }, source: { key: 4 } });
+  deepEqual(shown.marks, { target: { query: 2 }, source: { key: 4 } }, 'the token written from it');
   equal(shown.readout, grid.describe(1, 4));
   deepEqual([...shown.tints.source], [...grid.ofRow(1).tint]);
 });
@@ -30,7 +30,7 @@ test('a pointed token of the target shows its row, one of the source its column'
   const target = highlightOf(grid, { side: 'target', index: 2 });
   deepEqual(
     [target.marks, target.tints.source.length, target.readout],
-    [{ target: { query: 2 } }, 5, grid.ofRow(2).readout],
+    [{ target: { query: 2 } }, 5, grid.ofRow(1).readout],
   );
   const source = highlightOf(grid, { side: 'source', index: 2 });
   deepEqual(

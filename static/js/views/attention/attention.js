@@ -12,6 +12,7 @@ import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { isCausal, range } from '../../data/trace.js';
 import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
+import { rowShown } from '../../state/written_rows.js';
 import {
   chosenIn,
   cursorOf,
@@ -20,8 +21,10 @@ import {
   meaningOf,
   sentenceOf,
   tableOf,
+  WRITTEN,
 } from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
+import { wordingFor } from './wording.js';
 import { choice, numbered } from '../../ui/controls.js';
 
 /**
@@ -33,77 +36,6 @@ import { choice, numbered } from '../../ui/controls.js';
  * @import { Control } from '../../ui/controls.js'
  * @import { Subject } from './subject.js'
  */
-
-const ROLLOUT = [
-  'rollout',
-  'an estimate of the tokens that a vector is mixed from: the weights of all layers multiplied, half of each layer taken as what the residual connection passes on',
-];
-const HEAD = ['head', 'one of several attention maps that a layer computes in parallel'];
-
-/** @type {Record<Place['id'], {looking: string, that: string, query: string, key: string}>} */
-const PLACES = {
-  decoder: {
-    looking: 'a token looking back',
-    that: 'that earlier token',
-    query: 'the token that attends',
-    key: 'a token it attends to',
-  },
-  encoder: {
-    looking: 'a token looking both ways',
-    that: 'that token',
-    query: 'the token that attends',
-    key: 'a token it attends to',
-  },
-  cross: {
-    looking: 'a token of the target looking at the source',
-    that: 'that token',
-    query: 'the token of the target that attends',
-    key: 'a token of the source it attends to',
-  },
-};
-
-/** @type {Partial<Switches>} */
-const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, hidden: 'nothing' };
-
-/**
- * @param {Place['id']} placeId
- * @param {Partial<Switches>} [switches]
- * @returns {{help: string, terms: string[][]}}
- */
-function wordingFor(placeId, switches = STANDARD) {
-  const place = PLACES[placeId];
-  const [row, column] =
-    switches.as === 'lines' ? ['at the left', 'at the right'] : ['a row', 'a column'];
-  return {
-    help: `${firstSentence(placeId, switches)}${sumsToOne(switches) ? ' A row sums to 1.' : ''}`,
-    terms: [
-      ['query', `${place.query} (${row})`],
-      ['key', `${place.key} (${column})`],
-      HEAD,
-      ...(switches.which === 'rollout' ? [ROLLOUT] : []),
-    ],
-  };
-}
-
-/** @param {Place['id']} placeId @param {Partial<Switches>} switches */
-function firstSentence(placeId, { what, as }) {
-  const { looking, that } = PLACES[placeId];
-  const each = as === 'lines' ? `Each word at the left is ${looking}` : `Each row is ${looking}`;
-  const mark = as === 'lines' ? 'the stronger its line' : 'the stronger a cell’s colour';
-  if (what === 'scores')
-    return `${each}: the warmer a cell’s colour, the higher the score of ${that}.`;
-  if (placeId === 'cross' && what !== 'value_weighted')
-    return `${each}: what it attends to helps to predict the token after it.`;
-  return `${each}: ${mark}, the more it attends to ${that}.`;
-}
-
-/** Return true if the drawn rows sum to 1. */
-/** @param {Partial<Switches>} switches */
-function sumsToOne({ isShare, which, hidden, isRenormalised }) {
-  return (
-    isShare && which !== 'max' && which !== 'overlay' && (hidden === 'nothing' || isRenormalised)
-  );
-}
 
 /** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesChart|null} */
 let linesChart = null;
@@ -124,7 +56,9 @@ export const attention = {
   ...wordingFor('decoder'),
   wording: (trace, state) => {
     const setting = settingOf(trace, state);
-    return setting ? wordingFor(setting.place.id, setting.switches) : {};
+    return setting
+      ? wordingFor(setting.isWritten ? 'written' : setting.place.id, setting.switches)
+      : {};
   },
   ...ATTENTIONS,
   asks: (trace, state) => ({ ...asks(trace, state), ...asksRoles(trace) }),
@@ -134,7 +68,7 @@ export const attention = {
     if (!setting) return [];
     const display = [
       ...ofWhat(setting, state.palette.theme),
-      ...ofHow(setting.switches),
+      ...ofHow(setting),
       choice('range', 'Colours', state.range, RANGES),
       choice('attention_order', 'Sort heads by', state.attention_order, ORDERS),
       ...(trace.card?.analyses.includes('logit_attribution')
@@ -172,7 +106,7 @@ function figure(trace, state) {
       ? asLines(linesChart, trace, state, subject, chosen)
       : asMatrix(trace, state, subject)),
     actions: actionsFor(trace, state, subject, chosen),
-    controls: ofWeight(trace, state, setting.switches),
+    controls: ofWeight(trace, state, setting),
   };
 }
 
@@ -193,7 +127,7 @@ function asLines(drawLines, trace, state, subject, { row }) {
   const { drawing, left } = drawLines(
     {
       weights: subject.matrix,
-      titles: { rows: 'query', columns: 'key' },
+      titles: { rows: subject.isWritten ? WRITTEN : 'query', columns: 'key' },
       quantity: subject.quantity.noun,
       threshold: Math.max(0, leastOf(subject)),
       ceiling: subject.scale.top,
@@ -223,7 +157,7 @@ function asLines(drawLines, trace, state, subject, { row }) {
 function actionsFor(
   trace,
   { layer, head: open },
-  { place, switches, matrix, quantity, columns },
+  { place, isWritten, switches, matrix, quantity, columns },
   { query, row, column },
 ) {
   if (whyNot(switches) || row < 0) return [];
@@ -235,7 +169,7 @@ function actionsFor(
       label,
       patch: {
         view: 'why',
-        ...choosing(trace, place.rows, query),
+        ...choosing(trace, place.rows, isWritten ? query - 1 : query),
         key: columns[column].first,
         layer,
         head,
@@ -279,6 +213,14 @@ const WHICH = [
 const AS = [
   { id: 'matrix', title: 'Matrix', help: 'A row for each query, a column for each key' },
   { id: 'lines', title: 'Lines', help: 'Lines between two columns of words' },
+];
+const ROWS = [
+  { id: 'written', title: 'How it was written', help: 'The row from which the word was written' },
+  {
+    id: 'next',
+    title: 'What it reads',
+    help: 'The row of the word, from which the next is written',
+  },
 ];
 const HIDE = [
   { id: 'nothing', title: 'Nothing' },
@@ -330,8 +272,9 @@ function ofWhat({ place, nHeads, switches: { what, which, heads } }, theme) {
   ];
 }
 
-/** @param {Switches} switches @returns {Control[]} */
-function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }) {
+/** @param {NonNullable<ReturnType<typeof settingOf>>} setting @returns {Control[]} */
+function ofHow({ place, isWritten, switches }) {
+  const { what, as, isWords, hidden, isRenormalised, threshold, isShare } = switches;
   const words = {
     kind: 'flag',
     name: 'attention_words',
@@ -364,19 +307,27 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
     ...(isShare && hidden !== 'nothing' ? [renormalise] : []),
     ...(what === 'scores' ? [] : [least]),
   ];
-  return [...(canBeLines(what) ? [choice('attention_as', 'As', as, AS)] : []), hide, ...more];
+  return [
+    ...(place.id === 'cross'
+      ? [choice('attention_rows', 'Word', isWritten ? 'written' : 'next', ROWS)]
+      : []),
+    ...(canBeLines(what) ? [choice('attention_as', 'As', as, AS)] : []),
+    hide,
+    ...more,
+  ];
 }
 
 /**
  * Return the controls that set the weight of the chosen cell by hand.
  * @param {Trace} trace
  * @param {ViewState} state with the row that is looked at
- * @param {Switches} switches
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
  * @returns {Control[]}
  */
-function ofWeight(trace, state, { which, what, isWords }) {
+function ofWeight(trace, state, { place: of, switches: { which, what, isWords } }) {
   const isOwn = which === 'head' && what === 'weights' && !isWords;
-  const cell = isOwn && isPredicting(trace) ? cellOf(trace, state) : null;
+  const cell =
+    isOwn && isPredicting(trace) ? cellOf(trace, state, rowShown(trace, of, state)) : null;
   if (!cell || state.isSaved) return [];
   const { query, key, row, place } = cell;
   if (isCausal(cell.site) && key > query) return [];

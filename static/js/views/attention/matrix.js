@@ -4,7 +4,7 @@
  */
 
 import { tokensOf } from '../../data/attention.js';
-import { share, tick } from '../../data/format.js';
+import { capitalised, share, tick } from '../../data/format.js';
 import { columnOf, highestIn, rowOf, valueIn } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
 import { chart } from '../../plot/chart.js';
@@ -44,7 +44,11 @@ export function matrixChart(trace, state, subject) {
   return chart(
     {
       x: band(columns.labels, { title: 'key: attended to', ink: palette.key, keep: kept?.columns }),
-      y: band(rows.labels, { title: 'query: attends', ink: palette.query, keep: kept?.rows }),
+      y: band(rows.labels, {
+        title: subject.isWritten ? WRITTEN : 'query: attends',
+        ink: palette.query,
+        keep: kept?.rows,
+      }),
       marks:
         overlaid.length > 0
           ? [
@@ -86,6 +90,8 @@ export function leastOf({ scale, switches }) {
   return switches.isShare ? switches.threshold : switches.threshold * scale.top;
 }
 
+/** The title of rows that are named by what is written from them. */
+export const WRITTEN = 'token that is written';
 const DIGITS = 4;
 const MOST_TICKS = 6;
 const MARKED = 'in brackets: under the threshold';
@@ -97,8 +103,11 @@ const MARKED = 'in brackets: under the threshold';
  * @param {Subject} subject
  * @returns {{query: number, row: number, column: number, isChosen: boolean}} `query` counts tokens; `row` is −1 if that token is hidden; if no key was chosen, `column` is the highest of the row
  */
-export function chosenIn(trace, state, { place, matrix, rows, columns }) {
-  const query = queryOf(state, trace, place.rows);
+export function chosenIn(trace, state, { place, isWritten, matrix, rows, columns }) {
+  const chosen = queryOf(state, trace, place.rows);
+  // By default the token from which the last word is written.
+  const end = tokensOf(trace, place.rows).length - 1;
+  const query = isWritten && state.query === null ? Math.min(chosen + 1, end) : chosen;
   const row = unitOf(rows, query);
   const picked = state.key === null ? -1 : unitOf(columns, state.key);
   const isChosen = row >= 0 && picked >= 0;
@@ -111,9 +120,10 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
 }
 
 /** @param {Subject} subject */
-export function tableOf({ rows, columns, quantity, name, details, request, made, switches }) {
+export function tableOf(subject) {
+  const { rows, columns, quantity, name, details, request, made, switches } = subject;
   return {
-    rows: { title: 'query', labels: unitLabels(rows) },
+    rows: { title: subject.isWritten ? WRITTEN : 'query', labels: unitLabels(rows) },
     columns: { title: 'key', labels: unitLabels(columns) },
     quantity: `${quantity.noun}, ${name}${details}`,
     request,
@@ -192,7 +202,7 @@ export function cursorOf(trace, state, subject) {
 function atRest(trace, subject, { query, row, column, isChosen }, counts) {
   if (row < 0)
     return {
-      readout: `${namedUnit(alone(tokensOf(trace, subject.place.rows)), query)} is hidden here`,
+      readout: `${namedUnit(alone(tokensOf(trace, subject.place.rows)), query)} is ${subject.isWritten && query === 0 ? 'given, not written' : 'hidden here'}`,
     };
   const shown = rowShown(subject, row, counts);
   const isSeen = !Number.isNaN(subject.matrix.data[row * subject.matrix.columns + column]);
@@ -276,19 +286,20 @@ function tinted({ place, bottom }, units, values, count) {
  * @param {'say'|'sayMost'|'sayLookedAt'} [way]
  */
 function sentence(
-  { place, matrix, rows, columns, quantity, name, details, overlaid },
+  { place, isWritten, matrix, rows, columns, quantity, name, details, overlaid },
   row,
   column,
   way = 'say',
 ) {
   const value = matrix.data[row * matrix.columns + column];
-  const query = namedUnit(rows, row);
+  const query = `${isWritten ? 'the row that wrote ' : ''}${namedUnit(rows, row)}`;
   if (Number.isNaN(value))
     return `${query} cannot attend to ${namedUnit(columns, column)}, which comes later (${name}${details})`;
   if (overlaid.length > 0)
     return eachHead(overlaid, query, namedUnit(columns, column), row, column);
   const isItself = place.rows === place.columns && rows[row].first === columns[column].first;
-  return `${quantity[way](query, isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column), quantity.write(value))} (${name}${details})`;
+  const said = `${quantity[way](query, isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column), quantity.write(value))} (${name}${details})`;
+  return isWritten ? capitalised(said) : said;
 }
 
 /**

@@ -10,6 +10,7 @@ import { enumerated } from '../../data/format.js';
 import { cellOf, rowWith } from '../../data/prediction.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
+import { areNamedByWritten, rowShown } from '../../state/written_rows.js';
 import { createMemo } from '../../state/state.js';
 
 /**
@@ -30,6 +31,7 @@ const memo = createMemo();
  * @property {Switches} switches
  * @property {Quantity} quantity
  * @property {Scale} scale
+ * @property {boolean} isWritten rows are named by the token that is written from them
  * @property {string} name which heads of which layer
  * @property {string} details what was done to their numbers, each after a comma; '' for nothing
  * @property {Matrix} matrix rows by columns; NaN if masked
@@ -44,14 +46,16 @@ const memo = createMemo();
  * Return the place, layer and switches of the view.
  * @param {Trace} trace
  * @param {ViewState} state
- * @returns {{place: Place, site: string, nHeads: number, switches: Switches}|null} null: there is no attention there
+ * @returns {{place: Place, site: string, nHeads: number, isWritten: boolean, switches: Switches}|null} null: there is no attention there
  */
 export function settingOf(trace, state) {
   const place = placeOf(state, trace);
   const site = weightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
   if (!place || !site) return null;
   const [nHeads] = trace.tensors[site].shape;
-  return { place, site, nHeads, switches: switchesOf(state, { placeId: place.id, nHeads }) };
+  const isWritten = areNamedByWritten(trace, place, state);
+  const switches = switchesOf(state, { placeId: place.id, nHeads });
+  return { place, site, nHeads, isWritten, switches };
 }
 
 /**
@@ -84,10 +88,10 @@ const scoresOf = (site) => `${pathOf(site)}.scores`;
  */
 export function subjectOf(trace, state, setting) {
   const { layer, head, range } = state;
-  const { place, switches } = setting;
+  const { place, isWritten, switches } = setting;
   const { weight, weight_fixed: isFixed } = state;
   const cell = weight === null ? null : [state.query, state.source, state.key, weight, isFixed];
-  const wish = JSON.stringify({ place: place.id, layer, head, range, switches, cell });
+  const wish = JSON.stringify({ place: place.id, layer, head, range, isWritten, switches, cell });
   return memo([trace, state.answers?.attention?.trace, wish], () => worked(trace, state, setting));
 }
 
@@ -97,17 +101,19 @@ export function subjectOf(trace, state, setting) {
  * @param {NonNullable<ReturnType<typeof settingOf>>} setting
  */
 function worked(trace, state, setting) {
-  const { place, switches } = setting;
+  const { place, isWritten, switches } = setting;
   const { array, heads, request, keys } = sourceOf(trace, state, setting);
+  const named = unitsOf(trace, place.rows, switches);
   const units = {
-    rows: unitsOf(trace, place.rows, switches),
+    // The first token is given, not written.
+    rows: isWritten ? named.slice(1) : named,
     columns: unitsOf(trace, place.columns, switches),
   };
   const each = heads.map((head) =>
     byUnit(
-      seen(withWeight(matrixAt(array, head), trace, state, switches), setting.site),
+      seen(withWeight(matrixAt(array, head), trace, state, setting), setting.site),
       units,
-      switches,
+      setting,
     ),
   );
   const isOverlaid = switches.which === 'overlay';
@@ -135,6 +141,7 @@ function worked(trace, state, setting) {
       range: state.range,
       most: mostOf(array, switches.what),
     }),
+    isWritten,
     name: nameOf(trace, state, setting, heads),
     details: detailsOf(switches),
     matrix,
@@ -199,11 +206,12 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
  * @param {NonNullable<ReturnType<typeof settingOf>>} setting
  * @param {{keys: string[], rows: Unit[], columns: Unit[]}} of
  */
-function madeOf({ layer }, { switches }, { keys, rows, columns }) {
+function madeOf({ layer }, { isWritten, switches }, { keys, rows, columns }) {
   const { which, heads, isWords, hidden, isRenormalised, threshold } = switches;
   const isMean = which === 'mean' || (which === 'heads' && heads.length > 1);
   const done = [
     which === 'rollout' && `the rollout up to layer ${layer} is taken`,
+    isWritten && 'each row is named by the token that is written from it',
     isWords && 'pieces are merged into words',
     isMean && 'the mean of the heads is taken',
     (which === 'max' || which === 'overlay') && 'the largest of the heads is taken',
@@ -220,7 +228,7 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
     map: {
       keys,
       layer: which === 'rollout' ? layer : null,
-      rows,
+      rows: isWritten ? rows.map(readBefore) : rows,
       columns,
       isMax: which === 'max' || which === 'overlay',
       isRenormalised,
@@ -233,11 +241,12 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
  * @param {Matrix} matrix
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {Switches} switches
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
  */
-function withWeight(matrix, trace, state, { which, what }) {
+function withWeight(matrix, trace, state, { place, switches: { which, what } }) {
   const isOne = which === 'head' && (what === 'weights' || what === 'log');
-  const cell = isOne && state.weight !== null ? cellOf(trace, state) : null;
+  const cell =
+    isOne && state.weight !== null ? cellOf(trace, state, rowShown(trace, place, state)) : null;
   if (!cell || state.weight === null) return matrix;
   const data = matrix.data.slice();
   const row = rowWith(cell.row, cell.key, state.weight, state.weight_fixed);
@@ -267,9 +276,20 @@ function seen(matrix, site) {
   return withoutFuture(matrix, site);
 }
 
-/** @param {Matrix} matrix @param {{rows: Unit[], columns: Unit[]}} of @param {Switches} switches */
-function byUnit(matrix, { rows, columns }, { isWords }) {
-  return isWords ? merged(matrix, rows, columns) : matrix;
+/** Return the tokens from which those of a unit are written. @param {Unit} unit @returns {Unit} */
+function readBefore(unit) {
+  return { ...unit, first: unit.first - 1, last: unit.last - 1 };
+}
+
+/**
+ * @param {Matrix} matrix
+ * @param {{rows: Unit[], columns: Unit[]}} units
+ * @param {{isWritten: boolean, switches: Switches}} setting
+ */
+function byUnit(matrix, { rows, columns }, { isWritten, switches: { isWords } }) {
+  if (isWords) return merged(matrix, isWritten ? rows.map(readBefore) : rows, columns);
+  if (!isWritten) return matrix;
+  return { ...matrix, rows: rows.length, data: matrix.data.slice(0, rows.length * matrix.columns) };
 }
 
 /**

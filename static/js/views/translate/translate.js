@@ -14,6 +14,7 @@ import { strongestOf } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
+import { rowsOf, splitsIn, swapsIn } from './findings.js';
 
 /**
  * @import { Matrix, Token, Trace } from '../../data/trace.js'
@@ -43,6 +44,7 @@ export const translate = {
   ],
   arrangement: 'pair',
   asks,
+  wording,
   controls,
   panels,
   figure,
@@ -70,6 +72,21 @@ function asks(trace, state) {
 function hasWords({ target_tokens: tokens }) {
   return (tokens ?? []).some((token) => !token.is_special);
 }
+
+/**
+ * Return the finding: words that change places, and words that become several.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function wording(trace, { answers }) {
+  const aligned = answers?.alignment?.trace;
+  if (!isTranslator(trace) || !hasWords(trace) || !aligned) return {};
+  const subject = alignmentOf(aligned);
+  const findings = [...swapsIn(subject), ...splitsIn(subject)].slice(0, MOST_FINDINGS);
+  return { answer: findings.length > 0 ? findings : [`${restOf(subject)}.`] };
+}
+
+const MOST_FINDINGS = 3;
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, { translate_threshold: threshold }) {
@@ -153,7 +170,7 @@ function linesPart(trace, state, subject) {
   return {
     summary: `Lines between ${counted(columns.length, 'word')} of the sentence and ${counted(rows.length, 'word')} of the translation.`,
     facts: factsOf(state, subject, count),
-    actions: actionsOf(trace, state),
+    actions: [...rowsOf(trace, subject, chosenIn(state, subject)), ...actionsOf(trace, state)],
     ...drawing,
   };
 }

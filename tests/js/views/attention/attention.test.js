@@ -67,7 +67,8 @@ test('colours end at 1, or at the head’s own strongest weight', () => {
 });
 
 test('cross-attention is shown first: target tokens as rows, source tokens as columns', () => {
-  const { data, grid, title, layout } = attention.figure(pairTrace(), FRAME);
+  const state = { ...FRAME, attention_rows: 'next' };
+  const { data, grid, title, layout } = attention.figure(pairTrace(), state);
   const [map] = data;
   equal(title, 'Cross-attention, layer 1, head 0');
   deepEqual([map.z.length, map.z[0].length], [TARGET_TOKENS.length, TOKENS.length]);
@@ -78,6 +79,53 @@ test('cross-attention is shown first: target tokens as rows, source tokens as co
   ok(
     map.z.flat().every((weight) => weight !== null),
     'nothing of the source is hidden',
+  );
+});
+
+test('a word of a translation opens the row that wrote it, or the row that it reads next', () => {
+  const rowFor = (query, attention_rows) => {
+    const { grid } = attention.figure(pairTrace(), { ...FRAME, query, attention_rows });
+    const { row } = grid.chosen;
+    const keys = TOKENS.map((_, column) => grid.value(row, column));
+    return [grid.rowLabels[row], keys.indexOf(Math.max(...keys)), grid.choose(row, 0).query];
+  };
+  // Row n of the sample looks at token 2 n of the source; “il” is written from row 0.
+  deepEqual(rowFor(1), ['il', 0, 1]);
+  deepEqual(rowFor(1, 'next'), ['il', 2, 1]);
+  deepEqual(rowFor(2), ['vit', 2, 2]);
+  const { grid, actions } = attention.figure(pairTrace(), { ...FRAME, query: 2 });
+  ok(!grid.rowLabels.includes('<s>'), 'the first token is given');
+  match(grid.rest.readout, /^The row that wrote “.?vit.?” attends most to/);
+  equal(actions[0].patch.query, 1, 'the arithmetic is that of the row');
+  const given = attention.figure(pairTrace(), { ...FRAME, query: 0 });
+  match(given.grid.rest.readout, /given, not written/);
+});
+
+test('the head that looks up the word just written names its rows by it, unless asked otherwise', () => {
+  const trace = pairTrace();
+  const aligner = { layer: 1, head: 0, shift: 0 };
+  const rowsOf = (state, of = aligner) =>
+    attention.figure({ ...trace, card: { ...trace.card, aligner: of } }, { ...FRAME, ...state })
+      .grid.rows;
+  equal(rowsOf({}), 3);
+  equal(rowsOf({ head: 1 }), 2);
+  equal(rowsOf({ attention_rows: 'written' }), 2);
+  equal(rowsOf({}, { ...aligner, shift: 1 }), 2);
+});
+
+test('whole words of a translation are the mean of the rows that wrote their tokens', () => {
+  const trace = pairTrace();
+  const tokens = trace.target_tokens.map((token, index) =>
+    index > 0 ? { ...token, word: 0 } : token,
+  );
+  const pieces = { ...trace, target_tokens: tokens };
+  const plain = attention.figure(pieces, FRAME).grid;
+  const { grid } = attention.figure(pieces, { ...FRAME, attention_words: true });
+  const mean = (plain.value(0, 2) + plain.value(1, 2)) / 2;
+  ok(Math.abs(grid.value(0, 2) - mean) < 1e-6);
+  deepEqual(
+    grid.made.map.rows.map(({ first, last }) => [first, last]),
+    [[0, 1]],
   );
 });
 

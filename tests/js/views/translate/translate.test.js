@@ -1,4 +1,4 @@
-import { deepEqual, equal, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { translate } from '../../../../static/js/views/translate/translate.js';
 import { FRAME, pairTrace, plain } from '../../sample.js';
@@ -63,6 +63,35 @@ test('links are outlined in the map and said in words', () => {
     plain(grid.rest.readout),
     '2 of 2 words of the translation are linked, to 2 of 4 words of the sentence',
   );
+});
+
+test('the finding names the words that change places and those that become several', () => {
+  const saying = (links) => {
+    const trace = aligned();
+    trace.analyses.alignment.links = matrix(Int32Array.from(links));
+    return translate
+      .wording(pairTrace(), state({ answers: { alignment: { trace } } }))
+      .answer.map(plain);
+  };
+  match(
+    saying([0, 0, 1, 0, 0, 1, 0, 0])[0],
+    /^“il” and “vit” change places: .* “saw” comes before “<b>”\.$/,
+  );
+  deepEqual(saying([0, 1, 0, 0, 0, 1, 0, 0]), ['“saw” becomes “il” and “vit”.']);
+  match(saying([1, 0, 0, 0, 0, 0, 1, 0])[0], /2 of 2 words/);
+});
+
+test('a chosen word leads to the row that wrote it and to the row that it reads next', () => {
+  const trace = pairTrace();
+  const array = trace.tensors['decoder.layers.0.cross_attention.weights'];
+  const [, queries, keys] = array.shape;
+  // Head 1 of layer 0 looks from row 1 at token 3, to which the next word is linked.
+  array.data[(queries + 1) * keys + 3] = 1 / array.scale;
+  const { actions } = translate.figure(trace, { ...state({ query: 1 }), part: 'lines' });
+  const [written, next] = actions.map(({ patch }) => patch);
+  deepEqual([written.attention_rows, written.query, written.where], ['written', 1, 'cross']);
+  deepEqual([next.attention_rows, next.query, next.layer, next.head], ['next', 1, 0, 1]);
+  ok(figures({})[0].actions.every(({ patch }) => !patch.attention_rows));
 });
 
 test('a word marks and tints the pieces of both sentences', () => {
