@@ -4,19 +4,10 @@
  */
 
 import { isFilling, isRating, predictingSide, tokensOf } from './attention.js';
-import {
-  bytesInWords,
-  counted,
-  decimal,
-  enumerated,
-  nameOf,
-  named,
-  percent,
-  signed,
-} from './format.js';
+import { bytesInWords, counted, decimal, enumerated, nameOf, percent, signed } from './format.js';
 import { isWord } from './head_insight.js';
 import { highestIn, layersWith, matrixAt, rowOf } from './trace.js';
-import { isMask } from './words.js';
+import { isMask, placeInWords } from './words.js';
 
 /** @import { Token, Trace } from './trace.js' */
 
@@ -55,7 +46,7 @@ function ofPrediction(trace, { query }) {
       .join(' ');
   const place = query ?? masks[0] ?? (isFilling(trace) ? null : tokens.length - 1);
   if (place === null || place >= tokens.length) return '';
-  const where = isFilling(trace) ? `At ${named(tokens, place)}` : `After ${named(tokens, place)}`;
+  const where = `${isFilling(trace) ? 'At' : 'After'} ${placeInWords(trace, predictingSide(trace), place)}`;
   return [likeliest(trace, place, where), agreement(trace, place)].filter(Boolean).join(' ');
 }
 
@@ -150,12 +141,13 @@ function ofPunctuation(trace, { layer }) {
 }
 
 /** @param {Trace} trace */
-function ofReward({ analyses, tokens }) {
+function ofReward(trace) {
+  const { analyses, tokens } = trace;
   const { rewards, contributions } = analyses.reward ?? {};
   if (!rewards) return '';
   const reward = rewards.data[rewards.data.length - 1];
   const sizes = Array.from(contributions.data, Math.abs);
   const most = highestIn(sizes);
   const change = contributions.data[most];
-  return `The reward of this text is ${decimal(reward, 2)}; ${named(tokens, most)} ${change < 0 ? 'lowered' : 'raised'} it most (${change > 0 ? '+' : ''}${signed(change, 2)}, of ${counted(tokens.length, 'token')}).`;
+  return `The reward of this text is ${decimal(reward, 2)}; ${placeInWords(trace, 'source', most)} ${change < 0 ? 'lowered' : 'raised'} it most (${change > 0 ? '+' : ''}${signed(change, 2)}, of ${counted(tokens.length, 'token')}).`;
 }

@@ -149,8 +149,8 @@ function ofHeads(trace, sides, state) {
     const isOfLast = isLast(trace, wishOf(trace, state).layer);
     return [
       isOfLast
-        ? 'No attention map changed: after the last layer comes only the prediction.'
-        : 'No attention map changed.',
+        ? `B: ${sides.b.name}. No attention map changed: after the last layer comes only the prediction.`
+        : `B: ${sides.b.name}. No attention map changed.`,
     ];
   }
   const isOff = way === 'edit' && edit === 'heads';
@@ -336,7 +336,7 @@ function controls(trace, state, place) {
   return [
     choice('compare_with', 'Compare with', way, offered.length > 0 ? WAYS : WAYS.slice(0, 2)),
     ...CONTROLS[way](trace, state),
-    ...lookControls(trace, state, place),
+    ...(isOfPrediction(trace, state) ? [] : lookControls(trace, state, place)),
   ];
 }
 

@@ -3,7 +3,8 @@
  */
 
 import { divergence, softmax, totalVariation } from '../../data/arithmetic.js';
-import { decimal, percent, named, quoted } from '../../data/format.js';
+import { decimal, named, percent } from '../../data/format.js';
+import { placeInWords } from '../../data/words.js';
 import { guessInWords, guessScales, nameOfGuess, wordsFor } from '../../plot/bars.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { expectedMade } from '../../data/request_code.js';
@@ -46,6 +47,7 @@ export function nextFigure({ a, b }, logits, state) {
       notice: `${named(tokens, query)} has no counterpart in B. Choose another token of the sentence.`,
     };
   const words = wordsFor(a.trace);
+  const place = placeInWords(a.trace, predictingSide(a.trace), query);
   const change = nextChange(
     { logits, likeliest: a.trace.analyses.next_token, tokens, query },
     {
@@ -56,14 +58,13 @@ export function nextFigure({ a, b }, logits, state) {
     },
     SHOWN,
   );
-  const theirs = quoted(tokensOf(b.trace, predictingSide(b.trace))[queryB]);
+  const theirs = placeInWords(b.trace, predictingSide(b.trace), queryB);
   return {
-    title: `${words.preposition} ${quoted(tokens[query])}`,
-    help:
-      theirs === quoted(tokens[query]) ? '' : `In B: ${words.preposition.toLowerCase()} ${theirs}.`,
-    summary: `The tokens that A or B finds likeliest ${words.preposition.toLowerCase()} ${quoted(tokens[query])}, with the probability that each gives.`,
+    title: `${words.preposition} ${place}`,
+    help: theirs === place ? '' : `In B: ${words.preposition.toLowerCase()} ${theirs}.`,
+    summary: `The tokens that A or B finds likeliest ${words.preposition.toLowerCase()} ${place}, with the probability that each gives.`,
     facts: factsOf(change),
-    ...pairedBars({ a, b, query, queryB, words, tokens, change }, state),
+    ...pairedBars({ a, b, query, queryB, words, place, change }, state),
   };
 }
 
@@ -94,7 +95,7 @@ function factsOf({ moved, lost }) {
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
-/** @typedef {{a: Side, b: Side, query: number, queryB: number, words: Words, tokens: Token[], change: NextChange}} Subject `queryB`: the query in B */
+/** @typedef {{a: Side, b: Side, query: number, queryB: number, words: Words, place: string, change: NextChange}} Subject `queryB`: the query in B */
 
 const ROW_HEIGHT = 42;
 const BAR = { width: 0.36, apart: 0.19 };
@@ -158,7 +159,7 @@ function pairedBars(subject, { palette, width }) {
 }
 
 /** @param {Subject} subject @returns {Meaning<{row: number, column: number}>} */
-function meaningOf({ query, words, tokens, change }) {
+function meaningOf({ query, words, place, change }) {
   /** @param {{row: number, column: number}} cell */
   const value = ({ row, column }) => {
     const token = change.tokens[row];
@@ -183,7 +184,7 @@ function meaningOf({ query, words, tokens, change }) {
     name: ({ row, column }) => `“${guessInWords(change.tokens[row].text)}”, ${COLUMNS[column]}`,
     number: write,
     say: ({ row }) =>
-      `${words.preposition} ${named(tokens, query)}, “${guessInWords(change.tokens[row].text)}” ${both(row)}`,
+      `${words.preposition} ${place}, “${guessInWords(change.tokens[row].text)}” ${both(row)}`,
     tokens: () => ({ query }),
   };
 }

@@ -4,8 +4,8 @@
  */
 
 import { guessesIn, guessInWords, marker, wordsFor, guessChart } from '../../plot/bars.js';
-import { filled, isMask, MASK } from '../../data/words.js';
-import { percent, bytesInWords, named, quoted } from '../../data/format.js';
+import { filled, isMask, MASK, placeInWords } from '../../data/words.js';
+import { percent, bytesInWords } from '../../data/format.js';
 import {
   hasTwoSides,
   isFilling,
@@ -80,18 +80,19 @@ function figure(trace, state) {
   const query = queryOf(state, trace);
   const tokens = tokensOf(trace, predictingSide(trace));
   const words = wordsFor(trace);
-  const title = `${words.preposition} ${isMask(tokens[query]) ? named(tokens, query) : quoted(tokens[query])}`;
+  const place = placeInWords(trace, predictingSide(trace), query);
+  const title = `${words.preposition} ${place}`;
   const guesses = guessesAt(trace, tokens, query, state.words ?? '');
   if (!guesses) return { title, notice: 'This model does not predict a next token.' };
   const sampled = sampledGuesses(guesses, query, 'next_token', state);
-  const subject = { query, tokens, guesses: sampled ?? guesses, words };
+  const subject = { query, tokens, place, guesses: sampled ?? guesses, words };
   const event = sampled ? 'being sampled' : words.event;
   return {
     title,
     help: sampled
       ? 'The bar is the probability of being sampled with these settings, the thin line the model’s own.'
       : undefined,
-    summary: `The ${guesses.length} likeliest tokens ${words.preposition.toLowerCase()} ${quoted(tokens[query])}.`,
+    summary: `The ${guesses.length} likeliest tokens ${words.preposition.toLowerCase()} ${place}.`,
     ...guessChart(
       subject.guesses,
       {
@@ -130,7 +131,7 @@ function lastLayer(trace) {
   return weightsAt({ ending: 'self_attention', stack }, trace).at(-1)?.layer;
 }
 
-/** @typedef {{query: number, tokens: Token[], guesses: (Guess & {modelProbability?: number})[], words: Words}} Subject the predictions at one token; `modelProbability`: the model’s probability, if the bar is that of being sampled */
+/** @typedef {{query: number, tokens: Token[], place: string, guesses: (Guess & {modelProbability?: number})[], words: Words}} Subject the predictions at one token; `modelProbability`: the model’s probability, if the bar is that of being sampled */
 
 /**
  * A guess can be inserted at a mask or at the end of the text.
@@ -182,8 +183,8 @@ function canBeTyped(piece) {
  * @param {number} row
  * @param {number|undefined} lastLayer
  */
-function sentence({ query, tokens, guesses, words }, row, lastLayer) {
+function sentence({ place, guesses, words }, row, lastLayer) {
   const { text, probability, modelProbability, markInWords } = guesses[row];
   const where = lastLayer === undefined ? '' : ` (after layer ${lastLayer}, the last)`;
-  return `${words.preposition} ${named(tokens, query)}, “${guessInWords(text)}” ${modelProbability === undefined ? 'has probability' : `has probability ${percent(modelProbability)}, of being sampled`} ${percent(probability)}, rank ${row + 1}${markInWords}${where}`;
+  return `${words.preposition} ${place}, “${guessInWords(text)}” ${modelProbability === undefined ? 'has probability' : `has probability ${percent(modelProbability)}, of being sampled`} ${percent(probability)}, rank ${row + 1}${markInWords}${where}`;
 }

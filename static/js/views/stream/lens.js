@@ -6,7 +6,8 @@
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
 import { guessesIn, marker, guessInWords, wordsFor, guessChart } from '../../plot/bars.js';
-import { percent, bytesInWords, named, nameOf, quoted, shortened } from '../../data/format.js';
+import { percent, bytesInWords, nameOf, shortened } from '../../data/format.js';
+import { placeInWords } from '../../data/words.js';
 import { range } from '../../data/trace.js';
 import { predictingSide, tokensOf } from '../../data/attention.js';
 import { chart } from '../../plot/chart.js';
@@ -111,6 +112,8 @@ function subjectOf(trace, state, lens) {
     lens,
     side,
     tokens,
+    /** @param {number} position */
+    placeAt: (position) => placeInWords(trace, side, position),
     markers,
     textAt,
     words: wordsFor(trace),
@@ -125,7 +128,7 @@ function subjectOf(trace, state, lens) {
 
 /** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function mapFigure(trace, state, subject) {
-  const { side, tokens, probabilities, textAt, markAt, words, query, layer } = subject;
+  const { side, tokens, placeAt, probabilities, textAt, markAt, words, query, layer } = subject;
   const { rows, columns } = probabilities;
   const { palette } = state;
   const setting = settingFor(columns, rows, state.width);
@@ -157,7 +160,7 @@ function mapFigure(trace, state, subject) {
             format: (value) => percent(value),
             written: (place) => `${guess(place)} ${percent(place.value)}`,
             name: (place) =>
-              `${guess(place)} by layer ${place.row}, ${words.preposition.toLowerCase()} ${named(tokens, place.column)}`,
+              `${guess(place)} by layer ${place.row}, ${words.preposition.toLowerCase()} ${placeAt(place.column)}`,
             say,
             tokens: ({ column }) => ({ query: column }),
             choose: ({ row, column }) => ({
@@ -207,18 +210,18 @@ function mapFigure(trace, state, subject) {
 
 /** @param {ReturnType<typeof subjectOf>} subject @param {number} layer @param {number} position */
 function sentence(
-  { tokens, words, probabilities: { columns, data }, textAt, markAt, last },
+  { placeAt, words, probabilities: { columns, data }, textAt, markAt, last },
   layer,
   position,
 ) {
   const where = layer === last ? `layer ${layer} (the last)` : `layer ${layer}`;
   const { markInWords } = markAt(layer, position);
-  return `${words.preposition} ${named(tokens, position)}, ${where} predicts “${guessInWords(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
+  return `${words.preposition} ${placeAt(position)}, ${where} predicts “${guessInWords(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
 }
 
 /** @param {ReturnType<typeof subjectOf>} subject @param {number} position */
 function columnInWords(
-  { tokens, words, probabilities: { rows, columns, data }, textAt },
+  { placeAt, words, probabilities: { rows, columns, data }, textAt },
   position,
 ) {
   const guesses = Array.from(
@@ -226,12 +229,12 @@ function columnInWords(
     (_, layer) =>
       `“${guessInWords(textAt(layer, position))}” ${percent(data[layer * columns + position])}`,
   );
-  return `${words.preposition} ${named(tokens, position)}, layer by layer: ${guesses.join(', ')}`;
+  return `${words.preposition} ${placeAt(position)}, layer by layer: ${guesses.join(', ')}`;
 }
 
 /** @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function barsFigure(state, subject) {
-  const { lens, side, tokens, markers, words, query, last } = subject;
+  const { lens, side, placeAt, markers, words, query, last } = subject;
   const layer = state.read;
   const guesses = guessesIn(
     { ...lens, texts: lens.texts[layer][query] },
@@ -239,7 +242,7 @@ function barsFigure(state, subject) {
     markers[query],
     SHOWN,
   );
-  const place = `${words.preposition} ${quoted(tokens[query])}`;
+  const place = `${words.preposition} ${placeAt(query)}`;
   /** @param {number} row */
   const say = (row) =>
     `${place}, “${guessInWords(guesses[row].text)}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}${guesses[row].markInWords} (after layer ${layer})`;

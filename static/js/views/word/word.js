@@ -6,7 +6,7 @@
 import { noticeOf } from '../../api/answers.js';
 import { hasTwoSides, predictingSide, tokensOf } from '../../data/attention.js';
 import { percent, signed, capitalised, enumerated, named } from '../../data/format.js';
-import { alone, readableWords } from '../../data/words.js';
+import { alone, placeInWords, readableWords } from '../../data/words.js';
 import { guessInWords, nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import {
   differenceOf,
@@ -120,13 +120,13 @@ function wording(trace, state) {
   if (show === 'path') return { help, terms, answer: pathInWords(trace, attribution) };
   if (show === 'patching') return { help, terms, answer: patchingInWords(trace, attribution) };
   const { preposition } = wordsFor(trace);
-  const tokens = tokensOf(trace, predictingSide(trace));
+  const place = placeInWords(trace, predictingSide(trace), attribution.position);
   const [token, against] = tokensIn(attribution);
   const ahead = differenceOf(attribution);
   const [chance, rivalChance] = probabilitiesOf(trace, attribution, ahead).map((probability) =>
     probability === null ? '' : ` (${percent(probability)})`,
   );
-  const headline = `${preposition} ${named(tokens, attribution.position)}, “${token}”${chance} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${rivalChance}: the bars sum to ${withSign(ahead)}.`;
+  const headline = `${preposition} ${place}, “${token}”${chance} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${rivalChance}: the bars sum to ${withSign(ahead)}.`;
   return {
     help,
     terms,

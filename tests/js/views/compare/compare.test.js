@@ -189,7 +189,7 @@ test('where no map changes, only the prediction is shown, and before the pass of
   match(
     compare.wording(traceA(), stateOf({ layer: 1, answers: { before: before(), after: same } }))
       .answer[1],
-    /^No attention map changed: after the last layer/,
+    /No attention map changed: after the last layer/,
   );
   ok(parts({ layer: 0 }).includes('difference'), 'one changed');
   const waiting = { before: {}, after: { isWaiting: true } };

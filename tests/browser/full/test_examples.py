@@ -1,0 +1,43 @@
+"""Every example of every model opens with a finding, which is computed from its trace."""
+
+import re
+
+import pytest
+
+from headlight.model.card import read_card
+from headlight.model.checkpoint import ZOO
+
+EXAMPLES = {
+    path.name: list(read_card(path / "CARD.md").examples)
+    for path in sorted(ZOO.glob("[!_.]*"))
+    if path.is_dir()
+}
+# Of some examples, the words that their finding must name: computed, so they could be missing.
+NAMES = {
+    ("stories", "A verb and its subject"): ["were", "children"],
+    ("stories", "A pronoun looks at the nouns"): ["him", "king", "people"],
+    ("stories", "An expert for punctuation"): ["expert", "punctuation marks"],
+    ("stories", "Singular or plural"): ["girl", "is", "singular"],
+    ("translate", "Words that change places"): ["chat", "noir", "change places"],
+    ("stories-reward", "An answer that keeps the rule"): ["reward"],
+    ("fill", "Two blanks"): ["time", "second mask"],
+}
+
+
+@pytest.mark.parametrize("model", EXAMPLES)
+def test_every_example_opens_with_a_finding(visit, model):
+    reader = visit()
+    reader.open(model=model)
+    for place, title in enumerate(EXAMPLES[model]):
+        reader.page.locator("#examples button").nth(place).click()
+        reader.wait_until_drawn()
+        found = f"{reader.page.locator('#insight').text_content()} {answer_of(reader)}".strip()
+        assert re.search(r"“[^”]+”|expert \d", found), f"'{title}' says nothing: {found!r}"
+        assert "·" not in found, "a word in a sentence has no sign for its space"
+        for word in NAMES.get((model, title), []):
+            assert word in found, f"'{title}' does not name {word}: {found!r}"
+
+
+def answer_of(reader):
+    answer = reader.view.locator(".answer")
+    return answer.text_content() if answer.is_visible() else ""
