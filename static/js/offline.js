@@ -1,6 +1,6 @@
 /**
  * The page as one file that needs no server: the views whose answers it holds. `headlight trace
- * "…" --html FILE`, the page's own “Save” and `trace.show()` of the Python package make it.
+ * "…" --html FILE`, the page’s own “Share” and `trace.show()` of the Python package make it.
  *
  * Its answers are one whole trace, answers to other requests about the same text, and the model's
  * card: a header in JSON behind its length (4 bytes, little-endian), then safetensors files in four

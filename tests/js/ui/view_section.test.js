@@ -508,6 +508,22 @@ test('an export is named after the view and its drawing, and is told for a while
   equal(saved.at(-1).name, 'headlight-v-the-drawing.png');
 });
 
+test('a figure for paper is drawn with the width that its drawing has on the page', async () => {
+  const states = [];
+  const figure = (_, state) => {
+    states.push(state);
+    return figureOf();
+  };
+  await show(viewOf({ figure }));
+  const { width } = states.at(-1);
+  equal(states.at(-1).pageWidth, undefined);
+  await choose('Figure…');
+  const paper = states.at(-1);
+  deepEqual([paper.pageWidth, paper.palette.theme], [width, 'light']);
+  ok(paper.width !== width);
+  find('dialog.paper').close();
+});
+
 test('code is copied', async () => {
   const copied = [];
   Object.defineProperty(navigator, 'clipboard', {
