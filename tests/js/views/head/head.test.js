@@ -69,8 +69,8 @@ test('a strongest sentence opens the attention of this head at its token', () =>
   deepEqual([text, view, layer, number, query], ['The cat sat.', 'attention', 0, 0, 3]);
 });
 
-test('a head without a profile says how one is measured', () => {
-  match(head.figure(sampleTrace(), stateOf(null)).notice, /headlight evaluate .* --heads/);
+test('a head without a profile says so, and that none was measured', () => {
+  match(head.figure(sampleTrace(), stateOf(null)).notice, /no profile.*not measured/);
   ok(head.figure(sampleTrace(), { ...stateOf(null), answers: {} }).notice);
   equal(head.asks(sampleTrace(), FRAME).card.card, sampleTrace().model);
 });
