@@ -297,7 +297,7 @@ const SAID = {
     `Having written ${query.name}, ${head} looks up ${key.name}, its word in the other language`,
   cross: (query, key, { head }) => `To write what follows ${query.name}, ${head} reads ${key.name}`,
   other: (query, key, { distance, isBefore, head }) =>
-    `At ${query.name}, ${head} looks mostly at ${key.name}, ${distance} tokens ${isBefore ? 'back' : 'ahead'}`,
+    `At ${query.name}, ${head} mostly reads ${key.name}, ${distance} tokens ${isBefore ? 'back' : 'ahead'}`,
 };
 
 /**
