@@ -47,7 +47,8 @@ _ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
 _EXPERIMENTS = ("experiments.js", "plot/curves.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 
-_START = """// A link in the button that opens an operation would be a control inside another one; the groups
+_START = """
+// A link in the button that opens an operation would be a control inside another one; the groups
 // of operations are headings of the third level without one of the second; the introduction is in
 // no landmark.
 const accessible = () => ({

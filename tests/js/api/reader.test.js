@@ -443,6 +443,21 @@ test('an answer to a view is of the trace that is shown, and arrives later', asy
   ok(reader.answersTo({ lens: { analyses: ['logit_lens'] } }).lens.trace);
 });
 
+test('what a view was refused is requested again once the network is back', async () => {
+  const { calls, reader, told } = await opened();
+  reader.answersTo({ more: { analyses: ['more'] } });
+  const isMore = ({ body }) => body.analyses?.includes('more');
+  calls.find(isMore).reject(GONE());
+  await settled();
+  const before = told('onAnswer').length;
+  reader.answersTo({ more: { analyses: ['more'] } });
+  equal(calls.filter(isMore).length, 1);
+  reader.retry();
+  equal(told('onAnswer').length, before + 1);
+  reader.answersTo({ more: { analyses: ['more'] } });
+  equal(calls.filter(isMore).length, 2);
+});
+
 test('a new trace asks again for what was refused', async () => {
   const { answer, calls, reader, store } = await opened();
   const wanted = { lens: { text: 'other', analyses: ['logit_lens'] } };

@@ -298,7 +298,10 @@ function sentence(
   if (overlaid.length > 0)
     return eachHead(overlaid, query, namedUnit(columns, column), row, column);
   const isItself = place.rows === place.columns && rows[row].first === columns[column].first;
-  const said = `${quantity[way](query, isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column), quantity.write(value))} (${name}${details})`;
+  const key = isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column);
+  // A cell is spoken with the digits of its tip.
+  const much = way === 'say' ? quantity.write(value, DIGITS) : quantity.write(value);
+  const said = `${quantity[way](query, key, much)} (${name}${details})`;
   return isWritten ? capitalised(said) : said;
 }
 

@@ -34,11 +34,11 @@ test('describes in words which token attends to which, and how much', () => {
   const { grid } = attention.figure(sampleTrace(), FRAME);
   equal(
     plain(grid.describe(2, 1)),
-    '“saw” attends to “it” at 1 with weight 0.800 (layer 1, head 0)',
+    '“saw” attends to “it” at 1 with weight 0.8000 (layer 1, head 0)',
   );
   equal(
     plain(grid.describe(4, 4)),
-    '“it” at 4 attends to itself with weight 0.050 (layer 1, head 0)',
+    '“it” at 4 attends to itself with weight 0.0500 (layer 1, head 0)',
   );
   equal(
     plain(grid.describe(1, 3)),

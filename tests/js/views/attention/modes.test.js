@@ -84,7 +84,7 @@ test('scores are signed, and their colours have zero in the middle', () => {
   deepEqual([map.zmin, map.zmax], [-8, 8], 'as for every head of the layer');
   deepEqual(map.colorscale, plotlyScale(diverging('light')));
   deepEqual(map.z[2], [2, 0, -2, null, null]);
-  equal(plain(grid.describe(2, 2)), '“saw” gives itself a score of −2.000 (layer 1, head 0)');
+  equal(plain(grid.describe(2, 2)), '“saw” gives itself a score of −2.0000 (layer 1, head 0)');
   match(grid.describe(1, 3), /cannot attend/);
   deepEqual(
     [shown({ attention_what: 'scores', range: 'head' }).data[0].zmin, grid.isSigned],
@@ -202,7 +202,7 @@ test('a chosen cell is marked, and its arithmetic can be opened', () => {
   deepEqual(grid.start, { row: 3, column: 2 });
   match(
     plain(shown({ query: 3, key: 1 }).grid.rest.readout),
-    /^“<b>” attends to “it” at 1 with weight 0.067/,
+    /^“<b>” attends to “it” at 1 with weight 0.0667/,
   );
   match(plain(shown({ query: 1, key: 3 }).grid.rest.readout), /^“it” at 1 attends most to/);
   deepEqual(actions[0], {
