@@ -22,7 +22,7 @@ BINS = 64
 
 
 class PassProgress:
-    """What is known of a pass while it runs; every method may be called on any thread."""
+    """The news of a pass while it runs; every method may be called on any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -74,6 +74,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     /** @param {string} words @param {boolean} [isStale] what is shown is of the text before */
     say(words, isStale = false) {
       status.textContent = words;
+      status.classList.add('is-loading'); // a sentence takes a line of its own on a phone
       pale(isStale);
     },
 
