@@ -22,6 +22,11 @@ const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 /** The server's experiments in the order of their tabs. @type {Entry[]} */
 const ENTRIES = [
   { id: 'by_hand', title: 'By hand', load: () => import('./views/experiments/by_hand.js') },
+  {
+    id: 'projections',
+    title: 'Why three projections',
+    load: () => import('./views/experiments/projections.js'),
+  },
   { id: 'scaling', title: 'Why √d', load: () => import('./views/experiments/scaling.js') },
   {
     id: 'recurrence',

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 EXPERIMENTS = (
     "by_hand",
+    "projections",
     "scaling",
     "recurrence",
     "depth",

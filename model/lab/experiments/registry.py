@@ -11,6 +11,7 @@ from headlight.model.lab.experiments import (
     depth,
     learn_task,
     minhash,
+    projections,
     recurrence,
     scaling,
     schedule,
@@ -22,6 +23,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         module.EXPERIMENT.id: module.EXPERIMENT
         for module in (
             by_hand,
+            projections,
             scaling,
             recurrence,
             depth,

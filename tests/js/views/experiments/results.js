@@ -1,4 +1,9 @@
-/** A small result of every experiment, in the shapes that the API has. */
+/**
+ * A small result of every experiment, in the shapes that the API has: written here, or in results/ by
+ * tests/model/lab/experiments/test_registry.py.
+ */
+
+import { readdirSync, readFileSync } from 'node:fs';
 
 const size = (shape) => shape.reduce((product, each) => product * each, 1);
 
@@ -22,7 +27,12 @@ export function array(axes, shape, value) {
 const index = (at) => at;
 const falling = (at) => 1 / (at + 1);
 
+const FOLDER = new URL('results/', import.meta.url);
+/** @type {{experiment: string, parameters: object, arrays: object}[]} */
+const RUNS = readdirSync(FOLDER).map((file) => JSON.parse(readFileSync(new URL(file, FOLDER))));
+
 export const ARRAYS = {
+  ...Object.fromEntries(RUNS.map((run) => [run.experiment, run.arrays])),
   scaling: {
     width: array('width', [3], [1, 2, 4]),
     variance: array('scaled width', [2, 3], (at) => (at < 3 ? 2 ** at : 1)),
@@ -115,6 +125,7 @@ export const ARRAYS = {
 
 /** The parameters that go with them. */
 export const VALUES = {
+  ...Object.fromEntries(RUNS.map((run) => [run.experiment, run.parameters])),
   recurrence: { spectral_radius: 0.9, width: 4 },
   learn_task: { task: 'reverse', model: 'transformer', positional: 'rotary', steps: 2 },
   balance: { top_k: 2, steps: 2 },

@@ -1,14 +1,24 @@
-"""Every experiment is declared, described, seeded, finite, and within its estimate."""
+"""Every experiment is declared, described, seeded, finite, and within its estimate.
+
+The tests of the page draw the results of these small runs, in tests/js/views/experiments/results/;
+`HEADLIGHT_RENEW_RESULTS=1 pytest tests/model/lab/experiments/test_registry.py` writes them.
+"""
+
+import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from headlight.experiment_runs import encoded_result
 from headlight.model.lab.experiments.experiment import MAX_MEGABYTES, MAX_SECONDS, collect
 from headlight.model.lab.experiments.registry import EXPERIMENTS
 
 # Small enough for seconds in all.
 SMALL = {
     "by_hand": {},
+    "projections": {"steps": 3, "tokens": ["the", "animal", "slept", "because", "it", "<b>"]},
     "scaling": {"width": 32},
     "recurrence": {"length": 8, "width": 6},
     "depth": {"n_layers": 3, "d_model": 8},
@@ -16,6 +26,18 @@ SMALL = {
     "balance": {"steps": 3, "n_experts": 3, "d_model": 4},
     "minhash": {"n_hashes": 16},
     "schedule": {"steps": 20, "optimizer_steps": 5},
+}
+
+DRAWN = Path(__file__).parents[3] / "js" / "views" / "experiments" / "results"
+WRITTEN_BY_HAND = {  # in results.js
+    "by_hand",
+    "scaling",
+    "recurrence",
+    "depth",
+    "learn_task",
+    "balance",
+    "minhash",
+    "schedule",
 }
 
 
@@ -84,3 +106,35 @@ def test_everything_is_described(name):
         if parameter.get("type") in ("integer", "number"):
             assert {"minimum", "exclusiveMinimum"} & set(parameter)
             assert {"maximum", "exclusiveMaximum"} & set(parameter)
+
+
+def rounded(value):
+    """Return nested lists whose numbers have six figures, as many as the drawings need."""
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("name", sorted(set(SMALL) - WRITTEN_BY_HAND))
+def test_the_results_that_the_tests_of_the_page_draw_are_those_of_small_runs(name, small_frames):
+    experiment = EXPERIMENTS[name]
+    parameters = experiment.validate(SMALL[name])
+    answer = json.loads(encoded_result(experiment, parameters, collect(small_frames[name])))
+    for array in answer["arrays"].values():
+        array["data"] = rounded(array["data"])
+    path = DRAWN / f"{name}.json"
+    if os.environ.get("HEADLIGHT_RENEW_RESULTS"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(answer) + "\n")
+    drawn = json.loads(path.read_text())
+    assert drawn["parameters"] == answer["parameters"]
+    assert set(drawn["arrays"]) == set(answer["arrays"])
+    for key, array in answer["arrays"].items():
+        assert {**drawn["arrays"][key], "data": None} == {**array, "data": None}, key
+        if array["dtype"].startswith("float"):
+            expected = np.array(array["data"], dtype=float)
+            np.testing.assert_allclose(
+                np.array(drawn["arrays"][key]["data"], dtype=float), expected, rtol=1e-4, atol=1e-9
+            )
+        else:
+            assert drawn["arrays"][key]["data"] == array["data"], key

@@ -1,0 +1,266 @@
+/** Why three projections: shared against separate matrices, by hand and on a task that needs both. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { decimal, share } from '../../data/format.js';
+import { mapChart } from '../../plot/map.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { diverging, sequential } from '../../plot/colour.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../data/experiment.js'
+ * @import { Size } from '../../plot/map.js'
+ */
+
+const SHARED = 'shared W';
+const SEPARATE = 'separate W_Q, W_K, W_V';
+const NAMES = [SHARED, SEPARATE];
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'projections',
+  main: ['example', 'is_scaled', 'steps'],
+  hidden: [
+    'tokens',
+    'inputs',
+    'shared_weights',
+    'query_weights',
+    'key_weights',
+    'value_weights',
+    'seed',
+  ],
+  pickable: ({ token }) => [token.shape[0], token.shape[0]],
+  titles: {
+    example: {
+      animal: 'it: whom does it mean?',
+      library: 'A library: spine and contents',
+      database: 'A database: experience and name',
+      kitchen: 'The chef and the pasta',
+    },
+  },
+  finding,
+  pictures,
+  tables,
+};
+
+/** The token that each example is about. @type {Record<string, number>} */
+const ASKED = { animal: 4, kitchen: 1 };
+
+/** @param {Arrays} arrays @param {string} name @returns {number[][]} */
+function rowsOf(arrays, name) {
+  return arrays[name].data.map(numbersIn);
+}
+
+/** @param {Result} result @returns {number} the token whose row was chosen, or that the example is about */
+function askedIn({ arrays, values, picked }) {
+  const count = arrays.token.data.length;
+  return Math.min(picked?.row ?? ASKED[values.example] ?? 0, count - 1);
+}
+
+/** @param {number[]} list */
+function largest(list) {
+  return list.indexOf(Math.max(...list));
+}
+
+/** @param {Result} result */
+function finding(result) {
+  const { arrays } = result;
+  const at = askedIn(result);
+  const tokens = /** @type {string[]} */ (arrays.token.data);
+  const rows = arrays.weights.data.map((/** @type {number[][]} */ of) => numbersIn(of[at]));
+  const [shared, separate] = rows.map((/** @type {number[]} */ row) => {
+    const key = largest(row);
+    const name = key === at ? 'itself' : `“${tokens[key]}”`;
+    return `${name} (${share(row[key], 2)})`;
+  });
+  const values = arrays.returned.data.map((/** @type {number[]} */ of) => tokens[of[at]]);
+  const losses = arrays.loss.data.map((/** @type {number[]} */ of) => of.at(-1));
+  return (
+    `With one shared projection “${tokens[at]}” looks most at ${shared}; with three, at ${separate}, ` +
+    `and what comes back is nearest to the value of “${values[1]}”. Shared scores are symmetric; ` +
+    `separate ones differ from their transpose by up to ${decimal(arrays.asymmetry.data[1], 2)}. ` +
+    `After ${arrays.step.data.length} steps of the task the shared projection has a loss of ${decimal(losses[0], 2)} bits, ` +
+    `the separate ones ${decimal(losses[1], 2)}.`
+  );
+}
+
+/** @param {Result} result @returns {Picture[]} */
+function pictures(result) {
+  return [
+    { id: 'shared', draw: (size) => weightsMap(result, 0, size) },
+    { id: 'separate', draw: (size) => weightsMap(result, 1, size) },
+    { id: 'roles', draw: (size) => rolesMap(result, size) },
+    { id: 'loss', draw: (size) => lossChart(result.arrays, size) },
+    { id: 'task-shared', draw: (size) => taskMap(result.arrays, 0, size) },
+    { id: 'task-separate', draw: (size) => taskMap(result.arrays, 1, size) },
+  ];
+}
+
+/** @param {Result} result @param {number} variant @param {Size} size */
+function weightsMap(result, variant, size) {
+  const { arrays } = result;
+  const tokens = /** @type {string[]} */ (arrays.token.data);
+  const values = arrays.weights.data[variant].map(numbersIn);
+  const scores = arrays.scores.data[variant].map(numbersIn);
+  return {
+    title: variant === 0 ? 'One projection: X·W asks and is found' : 'Three projections',
+    summary: `The attention weights of every token with ${NAMES[variant]}.`,
+    help:
+      variant === 0
+        ? 'The score of two tokens is the same in both directions. Choose a row to follow its token.'
+        : 'Rows ask by X·W_Q, columns are found by X·W_K. Choose a row to follow its token.',
+    ...mapChart(
+      {
+        values,
+        rows: tokens,
+        columns: tokens,
+        titles: { rows: 'query', columns: 'key' },
+        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
+        quantity: 'attention weight',
+        format: (value) => share(value, 3),
+        text: (row, column) => share(values[row][column], 2),
+        say: (row, column) =>
+          `“${tokens[row]}” attends to “${tokens[column]}”, score ${decimal(scores[row][column], 2)}`,
+        cell: 30,
+        cursor: {
+          picked: { row: askedIn(result), column: largest(values[askedIn(result)]) },
+          chooseHint: 'Enter follows the token of the row.',
+          choose: (row, column) => ({ picked: `${row}.${column}` }),
+        },
+      },
+      size,
+    ),
+  };
+}
+
+/** @param {Result} result @param {Size} size */
+function rolesMap(result, size) {
+  const { arrays } = result;
+  const at = askedIn(result);
+  const roles = [
+    { name: 'shared', values: numbersIn(arrays.shared.data[at]) },
+    { name: 'query', values: numbersIn(arrays.queries.data[at]) },
+    { name: 'key', values: numbersIn(arrays.keys.data[at]) },
+    { name: 'value', values: numbersIn(arrays.values.data[at]) },
+  ];
+  const width = Math.max(...roles.map(({ values }) => values.length));
+  const values = roles.map((role) =>
+    Array.from({ length: width }, (_, column) => role.values[column] ?? NaN),
+  );
+  const most = Math.max(1e-9, ...values.flat().filter(Number.isFinite).map(Math.abs));
+  return {
+    title: `What “${arrays.token.data[at]}” asks, offers and hands over`,
+    summary: `The projections of “${arrays.token.data[at]}”: one for all roles, and one for each.`,
+    help: 'One vector in three roles, or three vectors. Choose a row of a map above for another token.',
+    ...mapChart(
+      {
+        values,
+        rows: roles.map(({ name }) => name),
+        columns: values[0].map((_, column) => String(column + 1)),
+        titles: { rows: '', columns: 'dimension' },
+        scale: { bottom: -most, top: most, colours: diverging(size.palette.theme) },
+        quantity: 'projection',
+        format: (value) => decimal(value, 3),
+        text: (row, column) =>
+          Number.isNaN(values[row][column]) ? '' : decimal(values[row][column], 2),
+        cell: 34,
+      },
+      size,
+    ),
+  };
+}
+
+/** @param {Arrays} arrays @param {Size} size */
+function lossChart(arrays, size) {
+  const { palette } = size;
+  const steps = numbersIn(arrays.step.data);
+  const least = arrays.least_loss.data;
+  return {
+    title: 'A task that a shared projection cannot learn',
+    summary: 'The loss of the task by step, with a shared and with separate projections.',
+    help: 'Each of six tokens has to find the next one in a circle. Dotted: log₂ 3, which no shared projection can go below.',
+    ...curvesChart(
+      {
+        x: steps,
+        across: { title: 'training step' },
+        up: { title: 'loss (bits)' },
+        quantity: 'loss in bits',
+        unit: 'step',
+        format: (value) => decimal(value, 3),
+        curves: [
+          { name: 'bound', values: steps.map(() => least), colour: palette.muted, dash: 'dot' },
+          { name: 'shared', values: numbersIn(arrays.loss.data[0]), colour: palette.ink },
+          {
+            name: 'separate',
+            values: numbersIn(arrays.loss.data[1]),
+            colour: warm(palette),
+            width: 3,
+          },
+        ],
+      },
+      size,
+    ),
+  };
+}
+
+/** @param {Arrays} arrays @param {number} variant @param {Size} size */
+function taskMap({ task_weights: weights, step }, variant, size) {
+  const values = weights.data[variant].map(numbersIn);
+  const labels = values.map((/** @type {number[]} */ _, /** @type {number} */ at) =>
+    String(at + 1),
+  );
+  return {
+    title: `After ${step.data.length} steps: ${variant === 0 ? 'shared' : 'separate'}`,
+    summary: `The weights of the task after training with ${NAMES[variant]}.`,
+    help:
+      variant === 0
+        ? 'The best it can do: each token finds itself, and both neighbours alike.'
+        : 'Each token finds the next one; the last finds the first.',
+    ...mapChart(
+      {
+        values,
+        rows: labels,
+        columns: labels,
+        titles: { rows: 'token', columns: 'finds' },
+        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
+        quantity: 'attention weight',
+        format: (value) => share(value, 3),
+        text: (row, column) => share(values[row][column], 2),
+        cell: 30,
+      },
+      size,
+    ),
+  };
+}
+
+/** @param {Result} result @returns {Table[]} the numbers of the example, which can be typed over */
+function tables({ arrays, values }) {
+  const tokens = /** @type {string[]} */ (arrays.token.data);
+  /** @param {string} name @param {string} letter */
+  const numbered = (name, letter) =>
+    arrays[name].data[0].map(
+      (/** @type {number} */ _, /** @type {number} */ at) => `${letter}${at + 1}`,
+    );
+  /** @param {string} name @param {string} title @param {string} note @param {string[]} rows @param {string} letter @param {boolean} [isGiven] */
+  const table = (name, title, note, rows, letter, isGiven = true) => ({
+    name,
+    step: isGiven ? 'Given' : 'What comes back',
+    title,
+    note,
+    rows,
+    columns: numbered(name, letter),
+    values: rowsOf(arrays, name),
+    isGiven,
+    isOverride: false,
+    isEdited: Boolean(values[name]),
+  });
+  const dims = numbered('inputs', 'x');
+  return [
+    table('inputs', 'X, the tokens', 'a vector for each', tokens, 'x'),
+    table('shared_weights', 'W', 'for all roles', dims, 'w'),
+    table('query_weights', 'W_Q', 'what is asked', dims, 'q'),
+    table('key_weights', 'W_K', 'what is offered', dims, 'k'),
+    table('value_weights', 'W_V', 'what is handed over', dims, 'v'),
+    table('shared_context', 'Context, shared', 'weights · X·W', tokens, 'w', false),
+    table('context', 'Context, separate', 'weights · X·W_V', tokens, 'v', false),
+  ];
+}
