@@ -15,33 +15,114 @@ import { createSkip } from './ui/page.js';
 /** @param {string} id */
 const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 
-/** @typedef {{id: string, title: string, load: () => Promise<{experiment: ExperimentView}>}} Entry */
+/** @typedef {{id: string, title: string, group: string, load: () => Promise<{experiment: ExperimentView}>}} Entry */
 
 /** @typedef {[Awaited<ReturnType<typeof fetchExperiment>>, {experiment: ExperimentView}]} Parts */
 
-/** The server's experiments in the order of their tabs. @type {Entry[]} */
+/** The server's experiments in the order of their tabs, by group. @type {Entry[]} */
 const ENTRIES = [
-  { id: 'by_hand', title: 'By hand', load: () => import('./views/experiments/by_hand.js') },
+  {
+    id: 'by_hand',
+    title: 'By hand',
+    group: 'Attention',
+    load: () => import('./views/experiments/by_hand.js'),
+  },
   {
     id: 'projections',
     title: 'Why three projections',
+    group: 'Attention',
     load: () => import('./views/experiments/projections.js'),
   },
-  { id: 'scaling', title: 'Why √d', load: () => import('./views/experiments/scaling.js') },
+  {
+    id: 'softmax',
+    title: 'Why softmax',
+    group: 'Attention',
+    load: () => import('./views/experiments/softmax.js'),
+  },
+  {
+    id: 'scaling',
+    title: 'Why √d',
+    group: 'Attention',
+    load: () => import('./views/experiments/scaling.js'),
+  },
+  {
+    id: 'order',
+    title: 'Order',
+    group: 'Attention',
+    load: () => import('./views/experiments/order.js'),
+  },
+  {
+    id: 'flash',
+    title: 'Block by block',
+    group: 'Attention',
+    load: () => import('./views/experiments/flash.js'),
+  },
   {
     id: 'recurrence',
     title: 'Why not recurrence',
+    group: 'The network',
     load: () => import('./views/experiments/recurrence.js'),
   },
-  { id: 'depth', title: 'Why residuals', load: () => import('./views/experiments/depth.js') },
+  {
+    id: 'depth',
+    title: 'Why residuals',
+    group: 'The network',
+    load: () => import('./views/experiments/depth.js'),
+  },
+  {
+    id: 'initialisation',
+    title: 'Initialisation',
+    group: 'The network',
+    load: () => import('./views/experiments/initialisation.js'),
+  },
+  {
+    id: 'feed_forward',
+    title: 'Feed-forward',
+    group: 'The network',
+    load: () => import('./views/experiments/feed_forward.js'),
+  },
+  {
+    id: 'norms',
+    title: 'Norms',
+    group: 'The network',
+    load: () => import('./views/experiments/norms.js'),
+  },
+  {
+    id: 'balance',
+    title: 'Balance',
+    group: 'The network',
+    load: () => import('./views/experiments/balance.js'),
+  },
   {
     id: 'learn_task',
     title: 'Watch it learn',
+    group: 'Learning',
     load: () => import('./views/experiments/learn_task.js'),
   },
-  { id: 'balance', title: 'Balance', load: () => import('./views/experiments/balance.js') },
-  { id: 'minhash', title: 'MinHash', load: () => import('./views/experiments/minhash.js') },
-  { id: 'schedule', title: 'Schedules', load: () => import('./views/experiments/schedule.js') },
+  {
+    id: 'warm_up',
+    title: 'Warm-up',
+    group: 'Learning',
+    load: () => import('./views/experiments/warm_up.js'),
+  },
+  {
+    id: 'tokenizer',
+    title: 'Tokenizer',
+    group: 'Learning',
+    load: () => import('./views/experiments/tokenizer.js'),
+  },
+  {
+    id: 'minhash',
+    title: 'MinHash',
+    group: 'Data and optimizers',
+    load: () => import('./views/experiments/minhash.js'),
+  },
+  {
+    id: 'schedule',
+    title: 'Schedules',
+    group: 'Data and optimizers',
+    load: () => import('./views/experiments/schedule.js'),
+  },
 ];
 
 /** The requests for each experiment, by id. @type {Map<string, Promise<Parts>>} */
@@ -206,7 +287,7 @@ function announce(message) {
 
 /**
  * @param {HTMLElement} host a tablist
- * @param {{id: string, title: string}[]} views
+ * @param {{id: string, title: string, group: string}[]} views
  * @param {Object} handlers
  * @param {(id: string) => void} handlers.onChoose
  * @param {(id: string) => Promise<unknown>} handlers.onNear the pointer comes to a tab
@@ -226,7 +307,17 @@ function createTabs(host, views, { onChoose, onNear }) {
       title,
     ),
   );
-  host.append(...tabs);
+  const groups = [...new Set(views.map(({ group }) => group))];
+  host.append(
+    ...groups.map((group) =>
+      element(
+        'div',
+        { class: 'tab-group', role: 'presentation' },
+        element('span', { class: 'tab-group-name', 'aria-hidden': 'true' }, group),
+        ...tabs.filter((_, at) => views[at].group === group),
+      ),
+    ),
+  );
   host.addEventListener('keydown', (event) => {
     const index = next(
       event.key,

@@ -7,15 +7,23 @@ from playwright.sync_api import expect
 EXPERIMENTS = (
     "by_hand",
     "projections",
+    "softmax",
     "scaling",
+    "order",
+    "flash",
     "recurrence",
     "depth",
-    "learn_task",
+    "initialisation",
+    "feed_forward",
+    "norms",
     "balance",
+    "learn_task",
+    "warm_up",
+    "tokenizer",
     "minhash",
     "schedule",
 )
-SHORT = {"learn_task": {"steps": 3, "length": 3}, "balance": {"steps": 3}}
+SHORT = {"learn_task": {"steps": 3, "length": 3}, "balance": {"steps": 3}, "warm_up": {"steps": 3}}
 
 
 def open_experiment(reader, name, **parameters):

@@ -118,7 +118,7 @@ function kindOf({ type, enum: options, items }) {
  * @returns {{value: any, problem: string}} an empty problem: the value may be sent
  */
 export function readTyped(parameter, typed) {
-  const { kind, count, longest } = parameter;
+  const { kind, count, longest, isOptional } = parameter;
   if (kind === 'text') {
     const isLong = [...typed].length > longest;
     return { value: typed, problem: isLong ? `at most ${longest} characters` : '' };
@@ -127,6 +127,7 @@ export function readTyped(parameter, typed) {
     const value = numberIn(typed);
     return { value, problem: problemOf(parameter, value) };
   }
+  if (isOptional && typed.trim() === '') return { value: null, problem: '' };
   const value = typed
     .split(/[\s,;]+/)
     .filter(Boolean)
@@ -298,6 +299,7 @@ export function valuesInWords(values) {
  * @property {Values} [preview] of a run that a busy server takes too, if a whole one takes long
  * @property {{id: string, title: string, values: Values}[]} [besides] runs to compare with
  * @property {(arrays: Arrays) => number[]} [steps] of the frames, to go back and forth in
+ * @property {string} [stepName] what a frame counts, if not training steps
  * @property {(result: Result) => string} finding the result in a sentence or two
  * @property {(result: Result) => Picture[]} pictures
  * @property {(result: Result) => Table[]} [tables]

@@ -133,6 +133,10 @@ export function createExperiment(description, view, { onLink, announce }) {
     reading(description),
   );
 
+  new ResizeObserver(() =>
+    section.style.setProperty('--knobs', `${form.knobs.offsetHeight}px`),
+  ).observe(form.knobs);
+
   /**
    * Change parameters, and run with them.
    * @param {Values} patch
@@ -297,11 +301,8 @@ export function createExperiment(description, view, { onLink, announce }) {
     if (isFirst) finding.textContent = 'Computing…';
     if (!current) return;
     try {
-      scrubber.show(
-        isPreview ? [] : (view.steps?.(current.arrays) ?? []),
-        current.at,
-        current.total,
-      );
+      const steps = isPreview ? [] : (view.steps?.(current.arrays) ?? []);
+      scrubber.show(steps, current.at, current.total || steps.at(-1) || 0, view.stepName);
       finding.replaceChildren(...withPowers(view.finding(current)));
       tables.show(view.tables?.(current) ?? [], palette().theme);
     } catch (error) {

@@ -42,16 +42,17 @@ export function createForm(view, parameters, { onValue, onBeside, onRun, onReset
     element('summary', {}, 'More settings'),
     ...rest.map(([, field]) => field.element),
   );
+  const knobs = element(
+    'div',
+    { class: 'knobs' }, // on a phone they stay in sight
+    isLong ? element('div', { class: 'run-box' }, buttons, status) : null,
+    ...view.main.flatMap((name) => fields.get(name)?.element ?? []),
+    beside?.element ?? null,
+  );
   const host = element(
     'form',
     { class: 'settings', 'aria-label': 'Parameters' },
-    element(
-      'div',
-      { class: 'knobs' }, // on a phone one line that stays in sight
-      isLong ? element('div', { class: 'run-box' }, buttons, status) : null,
-      ...view.main.flatMap((name) => fields.get(name)?.element ?? []),
-      beside?.element ?? null,
-    ),
+    knobs,
     more,
     isLong ? null : buttons, // it appears with the first change, so it moves nothing
   );
@@ -62,6 +63,8 @@ export function createForm(view, parameters, { onValue, onBeside, onRun, onReset
 
   return {
     element: host,
+    /** Its height on a phone is how far below the top other things stay in sight. */
+    knobs,
     fields,
 
     /** Open the part of the form that a parameter is in. @param {string} name */
@@ -341,7 +344,7 @@ function text(parameter, { id, described, send, fail }) {
   return {
     parts: [element('label', { for: id }, parameter.label), box],
     update: (value) => {
-      if (document.activeElement !== box) box.value = isList ? value.join(', ') : value;
+      if (document.activeElement !== box) box.value = isList ? (value ?? []).join(', ') : value;
     },
   };
 }

@@ -145,7 +145,7 @@ export function createScrubber(id, { onFrame }) {
     'div',
     { class: 'scrubber', hidden: true },
     play,
-    element('label', { class: 'unseen', for: `${id}-frame` }, 'Training step that is shown'),
+    element('label', { class: 'unseen', for: `${id}-frame` }, 'Step that is shown'),
     slider,
     label,
   );
@@ -186,12 +186,13 @@ export function createScrubber(id, { onFrame }) {
      * @param {number[]} steps of the frames
      * @param {number} at
      * @param {number} total
+     * @param {string} [name] of a step
      */
-    show(steps, at, total) {
+    show(steps, at, total, name = 'step') {
       host.hidden = steps.length < 2;
       slider.max = String(steps.length - 1);
       slider.value = String(at);
-      const words = `step ${steps[at]} of ${total}`;
+      const words = `${name} ${steps[at]} of ${total}`;
       label.textContent = words;
       slider.setAttribute('aria-valuetext', words);
       play.textContent = playing === 0 ? 'Play' : 'Pause';

@@ -25,9 +25,18 @@ SMALL = {
     "learn_task": {"steps": 3, "d_model": 8, "batch": 4, "length": 3},
     "balance": {"steps": 3, "n_experts": 3, "d_model": 4},
     "minhash": {"n_hashes": 16},
+    "softmax": {"scores": [10.0, 5.0, -1.0], "temperature": 2.0},
+    "order": {"text": "the <b> bites the man", "d_model": 8, "offset": 2},
+    "flash": {"n_keys": 6, "block": 2},
+    "initialisation": {"n_layers": 3, "width": 8, "steps": 3},
+    "feed_forward": {"d_ff": 4, "steps": 3},
+    "norms": {"batch": 4, "width": 4, "n_batches": 10},
+    "warm_up": {"steps": 3, "n_layers": 1, "d_model": 8, "batch": 4, "warmup": 2},
+    "tokenizer": {"text": "<b> low low lower", "sample": "slow <b>", "n_merges": 5},
     "schedule": {"steps": 20, "optimizer_steps": 5},
 }
 
+NOT_DRAWN = {"by_hand", "schedule", "softmax", "tokenizer"}
 DRAWN = Path(__file__).parents[3] / "js" / "views" / "experiments" / "results"
 WRITTEN_BY_HAND = {  # in results.js
     "by_hand",
@@ -72,9 +81,7 @@ def test_equal_seeds_give_equal_numbers(name, small_frames):
         np.testing.assert_array_equal(array.data, again[key].data)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(SMALL) - {"by_hand", "schedule"})
-)  # nothing there is drawn
+@pytest.mark.parametrize("name", sorted(set(SMALL) - NOT_DRAWN))
 def test_another_seed_gives_other_numbers(name, small_frames):
     other = EXPERIMENTS[name].result({**SMALL[name], "seed": 5})
     assert any(

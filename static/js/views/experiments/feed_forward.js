@@ -1,0 +1,164 @@
+/** Why a function between two matrices: the curves it can learn, and one matrix without it. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { decimal } from '../../data/format.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Curve } from '../../plot/curves.js'
+ * @import { Size } from '../../plot/map.js'
+ */
+
+/** @type {Record<string, string>} */
+const NAMES = { none: 'no function', relu: 'ReLU', gelu: 'GELU', silu: 'SiLU' };
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'feed_forward',
+  main: ['target', 'd_ff', 'steps'],
+  finding,
+  pictures,
+};
+
+/** @param {Result} result */
+function finding({ arrays, values }) {
+  const [none, relu, gelu] = arrays.loss.data.map((/** @type {number[]} */ of) =>
+    decimal(of.at(-1) ?? NaN, 3),
+  );
+  const [matrix, bias] = arrays.merged_matrix.data;
+  const inside = arrays.kinks.data.filter((/** @type {number} */ at) => Math.abs(at) <= 3).length;
+  return (
+    `Without a function the ${values.d_ff ?? 16} hidden units are the line ${decimal(matrix, 3)}·x ${bias < 0 ? '−' : '+'} ${decimal(Math.abs(bias), 3)}: both agree ` +
+    `to ${decimal(arrays.merged_difference.data, 2)}. Its error is ${none}; with ReLU, which has ${inside} kinks between −3 and 3, it is ${relu}, and with GELU ${gelu}.`
+  );
+}
+
+/** @param {Result} result @returns {Picture[]} */
+function pictures({ arrays }) {
+  const across = { title: 'x', ticks: [-3, -2, -1, 0, 1, 2, 3] };
+  /** @param {string} name @param {Size} size @returns {Curve[]} */
+  const curves = (name, { palette }) => {
+    /** @type {Record<string, Partial<Curve>>} */
+    const looks = {
+      none: { colour: palette.ink },
+      relu: { colour: warm(palette), width: 3 },
+      gelu: { colour: palette.query, width: 2.5 },
+      silu: { colour: palette.key },
+    };
+    return arrays.function.data.map((/** @type {string} */ of, /** @type {number} */ at) => ({
+      name: NAMES[of] ?? of,
+      values: numbersIn(arrays[name].data[at]),
+      ...looks[of],
+    }));
+  };
+  return [
+    {
+      id: 'output',
+      isWide: true,
+      draw: (size) => ({
+        title: 'What each network has learned',
+        summary: 'The curve to learn, and those of networks with four functions.',
+        help: 'Dotted: the curve to learn. The straight line is two matrices without a function between them.',
+        ...curvesChart(
+          {
+            x: numbersIn(arrays.x.data),
+            across,
+            up: { title: 'output' },
+            quantity: 'output',
+            format: (value) => decimal(value, 3),
+            curves: [
+              {
+                name: 'to learn',
+                values: numbersIn(arrays.target.data),
+                colour: size.palette.muted,
+                dash: 'dot',
+              },
+              ...curves('output', size),
+            ],
+          },
+          size,
+        ),
+      }),
+    },
+    {
+      id: 'merged',
+      draw: (size) => ({
+        title: 'Two matrices are one',
+        summary: 'The network without a function, and the one matrix that it equals.',
+        help: 'Both lines lie on each other: (x·W₁ + b₁)·W₂ + b₂ = x·(W₁·W₂) + (b₁·W₂ + b₂).',
+        ...curvesChart(
+          {
+            x: numbersIn(arrays.x.data),
+            across,
+            up: { title: 'output' },
+            quantity: 'output',
+            format: (value) => decimal(value, 4),
+            curves: [
+              {
+                name: 'two',
+                values: numbersIn(arrays.output.data[0]),
+                colour: size.palette.query,
+                width: 6,
+                isQuiet: true,
+              },
+              {
+                name: 'one matrix',
+                values: numbersIn(arrays.merged.data),
+                colour: warm(size.palette),
+                width: 2,
+              },
+            ],
+          },
+          size,
+        ),
+      }),
+    },
+    {
+      id: 'loss',
+      draw: (size) => ({
+        title: 'The error by step',
+        summary: 'The mean square error of four networks by training step.',
+        help: 'Mean square error over the curve, before each step.',
+        ...curvesChart(
+          {
+            x: numbersIn(arrays.step.data),
+            across: { title: 'training step' },
+            up: { title: 'mean square error', isLog: true },
+            quantity: 'mean square error',
+            unit: 'step',
+            format: (value) => decimal(value, 4),
+            curves: curves('loss', size),
+          },
+          size,
+        ),
+      }),
+    },
+    ...[
+      { id: 'activation', title: 'The functions', help: 'f(x), which each hidden unit applies.' },
+      {
+        id: 'slope',
+        title: 'Their slopes',
+        help: 'The factor on the gradient. ReLU lets none through below 0.',
+      },
+    ].map(({ id, title, help }) => ({
+      id,
+      draw: (/** @type {Size} */ size) => ({
+        title,
+        help,
+        summary: `${title} between the two matrices.`,
+        ...curvesChart(
+          {
+            x: numbersIn(arrays.x.data),
+            across,
+            up: { title: id === 'slope' ? 'slope' : 'f(x)' },
+            quantity: id,
+            format: (value) => decimal(value, 3),
+            curves: curves(id, size),
+          },
+          size,
+        ),
+      }),
+    })),
+  ];
+}

@@ -1,0 +1,128 @@
+/** How weights are drawn: the size of numbers and gradients by layer, and the loss after. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { counted, decimal, grouped } from '../../data/format.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Curve } from '../../plot/curves.js'
+ * @import { Size } from '../../plot/map.js'
+ */
+
+/** @type {Record<string, string>} */
+const NAMES = { unit: 'deviation 1', small: '0.01', xavier: 'Xavier', kaiming: 'Kaiming' };
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'initialisation',
+  main: ['n_layers', 'activation', 'n_inputs', 'width'],
+  finding,
+  pictures,
+};
+
+/** @param {number} value @returns {string} */
+function sizeOf(value) {
+  return value >= 100 ? grouped(Number(value.toPrecision(3))) : decimal(value, 2);
+}
+
+/** @param {Result} result */
+function finding({ arrays }) {
+  const layers = arrays.layer.data.length - 1;
+  const [unit, small, xavier, kaiming] = arrays.deviation.data.map(numbersIn);
+  const second = layers > 1 ? ` and ${sizeOf(unit[2])} after the second` : '';
+  const losses = arrays.loss.data.map((/** @type {number[]} */ of) =>
+    decimal(average(numbersIn(of).slice(-20)), 2),
+  );
+  return (
+    `With weights of deviation 1 the numbers are ${sizeOf(unit[1])} after the first layer${second}; after ${counted(layers, 'layer')} they are ` +
+    `${sizeOf(unit[layers])}, with 0.01 ${sizeOf(small[layers])}, with Xavier ${sizeOf(xavier[layers])} and with Kaiming ${sizeOf(kaiming[layers])}. ` +
+    `After ${counted(arrays.step.data.length, 'step')} the losses are ${losses[0]}, ${losses[1]}, ${losses[2]} and ${losses[3]} bits.`
+  );
+}
+
+/** @param {number[]} list */
+function average(list) {
+  return list.reduce((sum, value) => sum + value, 0) / list.length;
+}
+
+/** @param {Result} result @returns {Picture[]} */
+function pictures({ arrays }) {
+  return [
+    layered(arrays, 'deviation', {
+      title: 'The size of the numbers, layer by layer',
+      help: 'Standard deviation of the numbers after each layer; layer 0 is the input.',
+      up: 'deviation',
+    }),
+    layered(arrays, 'gradient', {
+      title: 'The gradient, layer by layer',
+      help: 'Root mean square of the gradient of the output by the numbers that enter each layer.',
+      up: 'gradient',
+    }),
+    {
+      id: 'loss',
+      isWide: true,
+      draw: (size) => ({
+        title: 'The loss after each step',
+        summary: 'The loss of four networks by training step.',
+        help: 'Whether the first two inputs have the same sign. Guessing has 1 bit.',
+        ...curvesChart(
+          {
+            x: numbersIn(arrays.step.data),
+            across: { title: 'training step' },
+            up: { title: 'loss (bits)', isLog: true },
+            quantity: 'loss in bits',
+            unit: 'step',
+            format: (value) => decimal(value, 3),
+            curves: curvesOf(arrays, 'loss', size),
+          },
+          size,
+        ),
+      }),
+    },
+  ];
+}
+
+/**
+ * @param {Arrays} arrays
+ * @param {string} name
+ * @param {{title: string, help: string, up: string}} words
+ * @returns {Picture}
+ */
+function layered(arrays, name, { title, help, up }) {
+  return {
+    id: name,
+    draw: (size) => ({
+      title,
+      help,
+      summary: `${title}, for four ways to draw the weights.`,
+      ...curvesChart(
+        {
+          x: numbersIn(arrays.layer.data),
+          across: { title: 'layer' },
+          up: { title: up, isLog: true },
+          quantity: help.split('.')[0],
+          format: (value) => decimal(value, 3),
+          curves: curvesOf(arrays, name, size),
+        },
+        size,
+      ),
+    }),
+  };
+}
+
+/** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
+function curvesOf(arrays, name, { palette }) {
+  /** @type {Record<string, Partial<Curve>>} */
+  const looks = {
+    unit: { colour: palette.ink },
+    small: { colour: palette.muted, dash: 'dot' },
+    xavier: { colour: palette.query },
+    kaiming: { colour: warm(palette), width: 3 },
+  };
+  return arrays.scheme.data.map((/** @type {string} */ scheme, /** @type {number} */ at) => ({
+    name: NAMES[scheme] ?? scheme,
+    values: numbersIn(arrays[name].data[at]),
+    ...looks[scheme],
+  }));
+}

@@ -1,0 +1,206 @@
+/** A sentence in two orders, with positions and without, and positions as hands of clocks. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { amount, decimal, share } from '../../data/format.js';
+import { range } from '../../data/trace.js';
+import { chart } from '../../plot/chart.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { mapChart } from '../../plot/map.js';
+import { sequential } from '../../plot/colour.js';
+import { dot, rule } from '../../plot/marks/decorations.js';
+import { line } from '../../plot/marks/line.js';
+import { linear } from '../../plot/scales.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Size } from '../../plot/map.js'
+ */
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'order',
+  main: ['text', 'order', 'position', 'offset', 'pair'],
+  finding,
+  pictures,
+};
+
+/** @param {Result} result */
+function finding({ arrays, values }) {
+  const [without, withThem] = arrays.difference.data.map((/** @type {number[]} */ of) =>
+    Math.max(...of),
+  );
+  const words = inSecondOrder(arrays);
+  const error = Math.max(
+    ...arrays.turned.data.flatMap((/** @type {number[]} */ pair, /** @type {number} */ at) =>
+      pair.map((value, side) => Math.abs(value - arrays.end.data[at][side])),
+    ),
+  );
+  const { position = 3, offset = 5 } = values;
+  return (
+    `As “${words.join(' ')}” no word’s output changes without positions (at most ${decimal(without, 3)}); with positions the ` +
+    `most changed is off by ${share(withThem, 2)} of its size. From position ${position} to ${position + offset} ` +
+    `the fastest pair turns by ${decimal(arrays.angle.data[0], 2)} radians, the slowest by ${decimal(arrays.angle.data.at(-1), 4)}; ` +
+    `turned encodings differ from those of position ${position + offset} by at most ${decimal(error, 3)}.`
+  );
+}
+
+/** @param {Arrays} arrays @returns {string[]} */
+function inSecondOrder({ word, place }) {
+  return range(word.data.length).map((at) => word.data[place.data.indexOf(at)]);
+}
+
+/** @param {Result} result @returns {Picture[]} */
+function pictures({ arrays, values }) {
+  return [
+    ...['without positions', 'with positions'].flatMap((name, variant) => [
+      {
+        id: `first-${variant}`,
+        draw: (/** @type {Size} */ size) => weightsMap(arrays, 'weights', variant, name, size),
+      },
+      {
+        id: `second-${variant}`,
+        draw: (/** @type {Size} */ size) =>
+          weightsMap(arrays, 'permuted_weights', variant, name, size),
+      },
+    ]),
+    { id: 'clock', draw: (size) => clock(arrays, values.pair ?? 0, size) },
+    { id: 'products', draw: (size) => productsChart(arrays, values.position ?? 3, size) },
+  ];
+}
+
+/** @param {Arrays} arrays @param {string} name @param {number} variant @param {string} how @param {Size} size */
+function weightsMap(arrays, name, variant, how, size) {
+  const words = /** @type {string[]} */ (arrays.word.data);
+  const isFirst = name === 'weights';
+  const values = arrays[name].data[variant].map(numbersIn);
+  return {
+    title: `${isFirst ? 'In this order' : 'In the other'}, ${how}`,
+    summary: `The attention weights of the words ${isFirst ? 'in their order' : 'in the second order'}, ${how}.`,
+    help: isFirst
+      ? 'Rows attend to columns.'
+      : `Read as “${inSecondOrder(arrays).join(' ')}”; rows and columns are sorted as in the first map, so that the maps can be compared.`,
+    ...mapChart(
+      {
+        values,
+        rows: words,
+        columns: words,
+        titles: { rows: 'word', columns: 'attends to' },
+        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
+        quantity: 'attention weight',
+        format: (value) => share(value),
+        say: (row, column) => `“${words[row]}” attends to “${words[column]}”`,
+        text: (row, column) => share(values[row][column], 2),
+        cell: 26,
+      },
+      size,
+    ),
+  };
+}
+
+const AROUND = 96;
+
+/** @param {Arrays} arrays @param {number} pair @param {Size} size */
+function clock(arrays, pair, size) {
+  const { palette } = size;
+  const at = Math.min(pair, arrays.start.data.length - 1);
+  const angle = arrays.angle.data[at];
+  /** @param {number} turn */
+  const point = (turn) => {
+    const [sin, cos] = arrays.start.data[at];
+    return {
+      sin: sin * Math.cos(turn) + cos * Math.sin(turn),
+      cos: cos * Math.cos(turn) - sin * Math.sin(turn),
+    };
+  };
+  const way = range(AROUND + 1).map((step) => point((angle * step) / AROUND));
+  const circle = range(AROUND + 1).map((step) => point((2 * Math.PI * step) / AROUND));
+  /** @param {string} name @param {number[]} pairOf */
+  const hand = (name, [sin, cos]) => ({ name, sin, cos });
+  const hands = [hand('pos', arrays.start.data[at]), hand('pos + k', arrays.end.data[at])];
+  return {
+    title: `Pair ${at}: a hand that turns by k·ω`,
+    summary: `The encoding of one pair of dimensions at two positions, ${decimal(angle, 3)} radians apart.`,
+    help: `ω is ${amount(arrays.frequency.data[at])} radians a position, so k·ω is ${decimal(angle, 3)}. Thin: pos; thick: pos + k. Change k and see the hand turn; a later pair turns more slowly.`,
+    ...chart(
+      {
+        x: linear('sine', { domain: [-1.15, 1.15], ticks: [-1, 0, 1] }),
+        y: linear('cosine', { domain: [-1.15, 1.15], ticks: [-1, 0, 1] }),
+        marks: [
+          line(
+            [
+              {
+                name: 'circle',
+                values: circle.map(({ cos }) => cos),
+                x: circle.map(({ sin }) => sin),
+                stroke: palette.line,
+                width: 1,
+                isQuiet: true,
+              },
+              {
+                name: 'way',
+                values: way.map(({ cos }) => cos),
+                x: way.map(({ sin }) => sin),
+                stroke: warm(palette),
+                width: 3,
+                isQuiet: true,
+              },
+            ],
+            {
+              format: (value) => decimal(value, 3),
+              name: ({ row, column, x }) =>
+                `${row === 1 ? `turned by ${decimal((angle * column) / AROUND, 2)} radians` : 'the circle'}, sine ${decimal(x, 3)}, cosine`,
+            },
+          ),
+          rule(hands.slice(0, 1), {
+            from: () => ({ x: 0, y: 0 }),
+            to: ({ sin, cos }) => ({ x: sin, y: cos }),
+            stroke: palette.ink,
+          }),
+          rule(hands.slice(1), {
+            from: () => ({ x: 0, y: 0 }),
+            to: ({ sin, cos }) => ({ x: sin, y: cos }),
+            stroke: warm(palette),
+            width: 4,
+          }),
+          dot(hands, { x: ({ sin }) => sin, y: ({ cos }) => cos, size: 9 }),
+        ],
+        size: { square: 300 },
+        table: {
+          quantity: 'cosine along the turn',
+          rows: { title: 'curve' },
+          columns: { title: 'step of the turn', labels: range(AROUND + 1).map(String) },
+        },
+      },
+      size,
+    ),
+  };
+}
+
+/** @param {Arrays} arrays @param {number} position @param {Size} size */
+function productsChart(arrays, position, size) {
+  const { palette } = size;
+  return {
+    title: 'Their product knows the distance',
+    summary: 'Products of the encoding of every position with those of two positions.',
+    help: `The curve of position ${position} is that of position 0, moved: only the distance counts.`,
+    ...curvesChart(
+      {
+        x: numbersIn(arrays.position.data),
+        across: { title: 'position' },
+        up: { title: 'product' },
+        quantity: 'product of two encodings',
+        format: (value) => decimal(value, 2),
+        curves: [
+          { name: 'with 0', values: numbersIn(arrays.products.data[0]), colour: palette.ink },
+          {
+            name: `with ${position}`,
+            values: numbersIn(arrays.products.data[1]),
+            colour: warm(palette),
+            width: 3,
+          },
+        ],
+      },
+      size,
+    ),
+  };
+}

@@ -1,0 +1,172 @@
+/** The softmax against plain shares: a few scores, their shift, and the temperature. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { amount, decimal, share } from '../../data/format.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { mapChart } from '../../plot/map.js';
+import { diverging } from '../../plot/colour.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Curve } from '../../plot/curves.js'
+ * @import { Size } from '../../plot/map.js'
+ */
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'softmax',
+  main: ['scores', 'temperature', 'shift'],
+  hidden: ['seed'],
+  finding,
+  pictures,
+};
+
+/** @param {number} value a share, which plain normalisation lets be negative or above 1 */
+function shareOf(value) {
+  if (Number.isNaN(value)) return 'no share';
+  return value >= 0 && value <= 1 ? share(value) : decimal(value, 3);
+}
+
+/** @param {Result} result */
+function finding({ arrays, values }) {
+  const scores = numbersIn(arrays.score.data);
+  const plain = numbersIn(arrays.normalised.data);
+  const weights = numbersIn(arrays.weights.data);
+  const at = scores.indexOf(Math.max(...scores));
+  const fault = plain.some(Number.isNaN)
+    ? ' These scores sum to 0, so there are no plain shares.'
+    : plain.some((value) => value < 0)
+      ? ` A plain share is negative here (${shareOf(Math.min(...plain))}); no weight of a softmax is.`
+      : '';
+  return (
+    `The largest score, ${amount(scores[at])}, gets a plain share of ${shareOf(plain[at])} and a softmax of ` +
+    `${share(arrays.untempered.data[at])}; at temperature ${amount(values.temperature ?? 1)} it is ${share(weights[at])}.${fault}`
+  );
+}
+
+/** @param {Result} result @returns {Picture[]} */
+function pictures({ arrays }) {
+  return [
+    { id: 'shares', isWide: true, draw: (size) => sharesMap(arrays, size) },
+    {
+      id: 'temperature',
+      draw: (size) => ({
+        title: 'The temperature sets how sharp it is',
+        summary: 'The softmax of every score by the temperature.',
+        help: 'Low temperatures give all weight to the largest score, high ones spread it evenly.',
+        ...curvesChart(
+          {
+            x: numbersIn(arrays.temperature.data),
+            across: { title: 'temperature', isLog: true, ticks: [0.1, 0.3, 1, 3, 10] },
+            up: { title: 'weight', range: [0, 1] },
+            quantity: 'softmax',
+            format: (value) => share(value),
+            curves: curvesOf(arrays, 'by_temperature', size),
+          },
+          size,
+        ),
+      }),
+    },
+    {
+      id: 'entropy',
+      draw: (size) => ({
+        title: 'Entropy by temperature',
+        summary: 'The entropy of the softmax by the temperature.',
+        help: `In bits: 0 if one score has all the weight, ${decimal(Math.log2(arrays.score.data.length), 2)} if all have the same.`,
+        ...curvesChart(
+          {
+            x: numbersIn(arrays.temperature.data),
+            across: { title: 'temperature', isLog: true, ticks: [0.1, 0.3, 1, 3, 10] },
+            up: { title: 'bits' },
+            quantity: 'entropy in bits',
+            format: (value) => decimal(value, 2),
+            curves: [
+              {
+                name: 'entropy',
+                values: numbersIn(arrays.entropy.data),
+                colour: warm(size.palette),
+                width: 3,
+              },
+            ],
+          },
+          size,
+        ),
+      }),
+    },
+    {
+      id: 'shift',
+      draw: (size) => ({
+        title: 'Plain shares change when all scores shift',
+        summary: 'Plain shares of every score by a number that is added to all scores.',
+        help: 'Near a sum of 0 they leave every limit; only −1 to 2 is drawn.',
+        ...byShift(arrays, 'normalised_by_shift', [-1, 2], size),
+      }),
+    },
+    {
+      id: 'shift-softmax',
+      draw: (size) => ({
+        title: 'The softmax does not',
+        summary: 'The softmax of every score by a number that is added to all scores.',
+        help: 'Only the differences of scores count: e^(a+c) / e^(b+c) = e^(a−b).',
+        ...byShift(arrays, 'softmax_by_shift', [-1, 2], size),
+      }),
+    },
+  ];
+}
+
+/** @param {Arrays} arrays @param {string} name @param {[number, number]} range @param {Size} size */
+function byShift(arrays, name, range, size) {
+  return curvesChart(
+    {
+      x: numbersIn(arrays.shift.data),
+      across: { title: 'added to every score' },
+      up: { title: 'share', range, ticks: [-1, 0, 1, 2] },
+      quantity: 'share',
+      format: shareOf,
+      curves: curvesOf(arrays, name, size),
+    },
+    size,
+  );
+}
+
+/** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} the largest score on top */
+function curvesOf(arrays, name, { palette }) {
+  const scores = numbersIn(arrays.score.data);
+  const most = scores.indexOf(Math.max(...scores));
+  return scores.map((score, at) => ({
+    name: amount(score),
+    values: numbersIn(arrays[name].data[at]),
+    colour: at === most ? warm(palette) : palette.muted,
+    ...(at === most && { width: 3 }),
+  }));
+}
+
+/** @param {Arrays} arrays @param {Size} size */
+function sharesMap(arrays, size) {
+  const rows = [
+    { name: 'plain', values: numbersIn(arrays.normalised.data) },
+    { name: 'softmax', values: numbersIn(arrays.untempered.data) },
+    { name: 'with T', values: numbersIn(arrays.weights.data) },
+  ];
+  return {
+    title: 'The same scores, shared out twice',
+    summary: 'Plain shares, the softmax, and the softmax at the chosen temperature.',
+    help: 'Plain: each score divided by the sum. Softmax: each e^score divided by their sum; in the last row the scores are divided by the temperature first.',
+    ...mapChart(
+      {
+        values: rows.map(({ values }) => values),
+        shades: rows.map(({ values }) => values.map((value) => Math.max(-1, Math.min(1, value)))),
+        rows: rows.map(({ name }) => name),
+        columns: arrays.score.data.map((/** @type {number} */ value) => amount(value)),
+        titles: { rows: '', columns: 'score' },
+        scale: { bottom: -1, top: 1, colours: diverging(size.palette.theme) },
+        quantity: 'share',
+        write: (value) => amount(value),
+        format: shareOf,
+        text: (row, column) => shareOf(rows[row].values[column]),
+        cell: 40,
+      },
+      size,
+    ),
+  };
+}

@@ -1,0 +1,217 @@
+/** Byte-pair encoding: a text and its tokens after each merge, and the merges that made them. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { counted, decimal, grouped, visible } from '../../data/format.js';
+import { chart } from '../../plot/chart.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { mapChart } from '../../plot/map.js';
+import { diverging } from '../../plot/colour.js';
+import { bar } from '../../plot/marks/bar.js';
+import { band, linear } from '../../plot/scales.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Size } from '../../plot/map.js'
+ */
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'tokenizer',
+  main: ['text', 'sample', 'n_merges'],
+  hidden: ['seed'],
+  steps: (arrays) => numbersIn(arrays.step?.data ?? []),
+  stepName: 'merge',
+  finding,
+  pictures,
+};
+
+/** @param {Result} result */
+function finding({ arrays, at }) {
+  const count = arrays.n_tokens.data[at];
+  const characters = arrays.character.data.length;
+  const size = `a vocabulary of ${grouped(arrays.vocab_size.data[at])}`;
+  if (at === 0)
+    return `Before the first merge the text has ${counted(count, 'token')}, one for each character, and ${size}.`;
+  const [left, right] = [arrays.left.data[at - 1], arrays.right.data[at - 1]];
+  return (
+    `Merge ${at} joins “${visible(left)}” and “${visible(right)}”, which occur together ${counted(arrays.count.data[at - 1], 'time')}. ` +
+    `The text has ${counted(count, 'token')} now, ${decimal(characters / count, 2)} characters each, and ${size}.`
+  );
+}
+
+/** @param {Result} result @returns {Picture[]} */
+function pictures({ arrays, at }) {
+  return [
+    {
+      id: 'text',
+      isWide: true,
+      draw: (size) =>
+        textMap(arrays.character.data, arrays.joined_at.data, at, 'The text, token by token', size),
+    },
+    ...(arrays.sample_character.data.length > 0
+      ? [
+          {
+            id: 'sample',
+            isWide: true,
+            draw: (/** @type {Size} */ size) =>
+              textMap(
+                arrays.sample_character.data,
+                arrays.sample_joined_at.data,
+                at,
+                'A text it did not learn from',
+                size,
+              ),
+          },
+        ]
+      : []),
+    { id: 'length', draw: (size) => lengthChart(arrays, at, size) },
+    ...(arrays.merge.data.length > 0
+      ? [{ id: 'counts', draw: (/** @type {Size} */ size) => countBars(arrays, at, size) }]
+      : []),
+  ];
+}
+
+const CELL = { width: 15, least: 8, row: 24 };
+
+/**
+ * Return the tokens of a text after some merges.
+ * @param {string[]} characters
+ * @param {number[]} joined
+ * @param {number} step
+ * @returns {{numbers: number[], texts: string[]}} the token of each character, and every token
+ */
+function tokensAfter(characters, joined, step) {
+  /** @type {string[]} */
+  const texts = [];
+  const numbers = characters.map((character, at) => {
+    if (at === 0 || joined[at] === 0 || joined[at] > step) texts.push(character);
+    else texts[texts.length - 1] += character;
+    return texts.length - 1;
+  });
+  return { numbers, texts };
+}
+
+/**
+ * Draw every character as a cell, the tokens in turns of two colours.
+ * @param {string[]} characters
+ * @param {number[]} joined
+ * @param {number} step
+ * @param {string} title
+ * @param {Size} size
+ */
+function textMap(characters, joined, step, title, size) {
+  const columns = Math.min(
+    characters.length,
+    Math.max(CELL.least, Math.floor((size.width - 40) / CELL.width)),
+  );
+  const rows = Math.ceil(characters.length / columns);
+  const { numbers, texts } = tokensAfter(characters, joined, step);
+  /** @param {number} row @param {number} column */
+  const at = (row, column) => row * columns + column;
+  const values = Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (__, column) => (numbers[at(row, column)] ?? NaN) + 1),
+  );
+  return {
+    title,
+    summary: `${counted(texts.length, 'token')} of ${counted(characters.length, 'character')} after ${counted(step, 'merge')}.`,
+    help: `${counted(texts.length, 'token')}, in turns of two colours.`,
+    ...mapChart(
+      {
+        values,
+        shades: values.map((line) =>
+          line.map((value) => (Number.isNaN(value) ? NaN : value % 2 === 0 ? 0.34 : -0.34)),
+        ),
+        rows: values.map((_, row) => String(at(row, 0) + 1)),
+        columns: values[0].map((_, column) => String(column + 1)),
+        titles: { rows: '', columns: '' },
+        scale: { bottom: -1, top: 1, colours: diverging(size.palette.theme) },
+        quantity: 'the number of the token',
+        format: (value) => `token ${value}`,
+        say: (row, column) => {
+          const number = numbers[at(row, column)];
+          return number === undefined ? '' : `“${visible(texts[number])}”`;
+        },
+        text: (row, column) => visible(characters[at(row, column)] ?? ''),
+        cell: CELL.row,
+        hasBar: false,
+        hasColumnLabels: false,
+      },
+      size,
+    ),
+  };
+}
+
+/** @param {Arrays} arrays @param {number} at @param {Size} size */
+function lengthChart(arrays, at, size) {
+  return {
+    title: 'Fewer tokens, a larger vocabulary',
+    summary: 'The tokens of the text and the size of the vocabulary by merge.',
+    help: 'Every merge makes the text shorter by as many tokens as the pair occurs.',
+    ...curvesChart(
+      {
+        x: numbersIn(arrays.step.data),
+        across: { title: 'merges' },
+        up: { title: 'tokens' },
+        quantity: 'tokens',
+        format: (value) => grouped(value),
+        marker: at,
+        curves: [
+          {
+            name: 'vocabulary',
+            values: numbersIn(arrays.vocab_size.data),
+            colour: size.palette.ink,
+          },
+          {
+            name: 'text',
+            values: numbersIn(arrays.n_tokens.data),
+            colour: warm(size.palette),
+            width: 3,
+          },
+        ],
+      },
+      size,
+    ),
+  };
+}
+
+/** Bars that are drawn at once, up to the merge that is shown. */
+const MOST_BARS = 12;
+
+/** @param {Arrays} arrays @param {number} at @param {Size} size */
+function countBars(arrays, at, size) {
+  const first = Math.max(0, Math.min(at, arrays.merge.data.length) - MOST_BARS);
+  const data = numbersIn(arrays.count.data)
+    .map((value, index) => ({ value, index }))
+    .slice(first, first + MOST_BARS);
+  const labels = data.map(({ index }) =>
+    visible(arrays.left.data[index] + arrays.right.data[index]),
+  );
+  return {
+    title: 'The pairs, in the order of their merges',
+    summary: 'How often each pair occurred when it was merged.',
+    help: 'How often the pair occurred. Warm: the merges made so far.',
+    ...chart(
+      {
+        y: band(labels, { title: '' }),
+        x: linear('times', { domain: [0, Math.max(...data.map(({ value }) => value)) * 1.15] }),
+        marks: [
+          bar(data, {
+            length: ({ value }) => value,
+            fill: ({ index }) => (index < at ? warm(size.palette) : size.palette.muted),
+            text: ({ value }) => String(value),
+            name: ({ index }) =>
+              `merge ${index + 1}, “${visible(arrays.left.data[index])}” and “${visible(arrays.right.data[index])}”`,
+            format: (value) => counted(value, 'time'),
+          }),
+        ],
+        size: { row: 20 },
+        table: {
+          rows: { title: 'pair', labels },
+          columns: { title: 'times', labels: ['times'] },
+          quantity: 'how often the pair occurred',
+        },
+      },
+      size,
+    ),
+  };
+}
