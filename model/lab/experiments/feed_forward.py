@@ -157,8 +157,8 @@ EXPERIMENT = Experiment(
     },
     see="Without a function between them, two matrices are one: the network with 16 hidden units "
     "and the line of two numbers agree to the last digits, so it can learn nothing but a straight "
-    "line, however many units or layers it has. ReLU cuts each unit off below 0. Every unit adds a "
-    "kink, and pieces between kinks follow the curve; give it few units and count them. GELU "
+    "line, however many units or layers it has. ReLU cuts each unit off below 0. Every unit adds "
+    "a kink, and pieces between kinks follow the curve; give it few units and count them. GELU "
     "and SiLU are smooth versions: they bend where ReLU breaks, and let some gradient through "
     "below 0, where a ReLU unit learns nothing.",
     field="The original transformer has ReLU, BERT and GPT have GELU, and most large models since "

@@ -184,13 +184,14 @@ EXPERIMENT = Experiment(
             axes="scheme step", unit="bits", help="Cross-entropy before each step; guessing has 1."
         ),
     },
-    see="Every layer is a sum over its inputs, so its numbers grow with the root of how many there "
-    "are. With weights of deviation 1 they are about 1.9 after the first layer of 10 inputs, 15 "
-    "after the second of 100, and tens of thousands after the sixth; with 0.01 they vanish. Xavier "
-    "divides by the root of inputs and outputs, which keeps a network with tanh level. ReLU throws "
-    "half of the square away, and Kaiming's factor of 2 puts it back, so that depth changes "
-    "nothing. The gradient goes the same way backwards, and the loss shows the price: the network of too "
-    "large numbers learns nothing in this time, and the one of too small ones starts late.",
+    see="Every layer is a sum over its inputs, so its numbers grow with the root of how many "
+    "there are. With weights of deviation 1 they are about 1.9 after the first layer of 10 "
+    "inputs, 15 after the second of 100, and tens of thousands after the sixth; with 0.01 they "
+    "vanish. Xavier divides by the root of inputs and outputs, which keeps a network with tanh "
+    "level. ReLU throws half of the square away, and Kaiming's factor of 2 puts it back, so that "
+    "depth changes nothing. The gradient goes the same way backwards, and the loss shows the "
+    "price: the network of too large numbers learns nothing in this time, and the one of too "
+    "small ones starts late.",
     field="Transformers draw from a normal distribution of deviation 0.02, or of a root of the "
     "width, and divide the matrices that write into the residual stream by the root of the number "
     "of layers. Norms and residual connections forgive much. Maximal update parametrisation sets "

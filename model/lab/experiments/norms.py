@@ -163,12 +163,12 @@ EXPERIMENT = Experiment(
     "over the numbers of one token, along a row; the batch norm over the tokens, down a column. "
     "Change a number of one token: after the layer norm only its own row moves, after the batch "
     "norm the other tokens move too. In a batch of one the batch norm leaves nothing, as every "
-    "number is its own mean, and in small batches a token's numbers depend on its neighbours; "
-    "the error falls as the root of the batch. A language model reads texts of different lengths, "
-    "and writes one token at a time, which is a batch of one: it needs a norm that asks no other.",
+    "number is its own mean, and in small batches a token's numbers depend on its neighbours; the "
+    "error falls as the root of the batch. A language model reads texts of different lengths, and "
+    "writes one token at a time, which is a batch of one: it needs a norm that asks no other.",
     field="All large language models normalise each token for itself, mostly with RMS norm, which "
-    "leaves out the mean and costs less. Batch norm remains in convolutional networks. Some recent "
-    "work replaces the norm by a scaled tanh of each number and reaches the same quality.",
+    "leaves out the mean and costs less. Batch norm remains in convolutional networks. Some "
+    "recent work replaces the norm by a scaled tanh of each number and reaches the same quality.",
     sources=(
         Source(
             title="Ioffe and Szegedy 2015, Batch Normalization",

@@ -353,12 +353,12 @@ EXPERIMENT = Experiment(
     },
     see="With one matrix W a token asks, is found and answers by the same vector. Scores are then "
     "symmetric: “it” looks at “animal” exactly as “animal” looks at “it”, and of two tokens at "
-    "least one prefers itself to the other. With three matrices “it” can ask for a thing, “animal” "
-    "can be found as a thing without asking for one, and what is handed over is a third matter. "
-    "The library and the database show it with records: the question is matched with the key, "
-    "and the value comes back, which is no key at all. In the task below each of six tokens has to "
-    "find the next one in a circle. Separate projections learn it; a shared one cannot, however "
-    "long it is trained.",
+    "least one prefers itself to the other. With three matrices “it” can ask for a thing, "
+    "“animal” can be found as a thing without asking for one, and what is handed over is a third "
+    "matter. The library and the database show it with records: the question is matched with the "
+    "key, and the value comes back, which is no key at all. In the task below each of six tokens "
+    "has to find the next one in a circle. Separate projections learn it; a shared one cannot, "
+    "however long it is trained.",
     field="Almost every model keeps three projections. What is shared is shared between heads: "
     "grouped-query attention gives several query heads one key and one value, and multi-head "
     "latent attention makes keys and values from one small vector. The Reformer shared queries "

@@ -98,16 +98,17 @@ EXPERIMENT = Experiment(
         "softmax_by_shift": Quantity(axes="score shift", help="The softmax at each shift."),
     },
     see="Scores of 10, 5 and 1 become plain shares of 0.625, 0.313 and 0.063; the softmax gives "
-    "0.993, 0.007 and nearly 0, because it turns differences into factors: a lead of 5 is a factor "
-    "of e⁵ = 148. Make a score negative and the plain share is negative too, and the others exceed "
-    "1; if the scores sum to 0 there are no shares at all. Trained scores are of both signs, so "
-    "attention needs a function that is positive for every score. Shift all scores: the softmax "
-    "stays as it is, while plain shares even out or explode. The temperature sets how sharp the "
-    "softmax is: towards 0 the largest score takes all, and at a high one all weights are equal.",
+    "0.993, 0.007 and nearly 0, because it turns differences into factors: a lead of 5 is a "
+    "factor of e⁵ = 148. Make a score negative and the plain share is negative too, and the "
+    "others exceed 1; if the scores sum to 0 there are no shares at all. Trained scores are of "
+    "both signs, so attention needs a function that is positive for every score. Shift all "
+    "scores: the softmax stays as it is, while plain shares even out or explode. The temperature "
+    "sets how sharp the softmax is: towards 0 the largest score takes all, and at a high one all "
+    "weights are equal.",
     field="The softmax stays the standard in attention and at the output. Sparsemax and entmax "
     "give exact zeros. Linear attention replaces the exponential by a product of features that "
-    "can be summed in advance, and models with a sigmoid in place of the softmax, with no sum over "
-    "keys, train about as well once their bias is set right.",
+    "can be summed in advance, and models with a sigmoid in place of the softmax, with no sum "
+    "over keys, train about as well once their bias is set right.",
     sources=(
         Source(
             title="Martins and Astudillo 2016, From Softmax to Sparsemax",

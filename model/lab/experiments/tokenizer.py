@@ -176,12 +176,12 @@ EXPERIMENT = Experiment(
         "n_tokens": Quantity(axes="step", unit="tokens", help="Tokens of the text after them."),
         "vocab_size": Quantity(axes="step", unit="tokens", help="Size of the vocabulary."),
     },
-    see="At step 0 every character is a token. Each step joins the pair of neighbours that is most "
-    "frequent: first letters become syllables, then whole words with the space before them. The "
-    "text gets shorter while the vocabulary grows by one token a step, and each merge saves less "
-    "than the one before. The second text was not learned from: the words it shares become one "
-    "token, the others fall into pieces that occurred elsewhere, and none is ever unknown as long "
-    "as its characters are. Use a text of your own, in any language.",
+    see="At step 0 every character is a token. Each step joins the pair of neighbours that is "
+    "most frequent: first letters become syllables, then whole words with the space before them. "
+    "The text gets shorter while the vocabulary grows by one token a step, and each merge saves "
+    "less than the one before. The second text was not learned from: the words it shares become "
+    "one token, the others fall into pieces that occurred elsewhere, and none is ever unknown as "
+    "long as its characters are. Use a text of your own, in any language.",
     field="Nearly all large language models use byte-pair encoding over bytes, with 30,000 to "
     "260,000 tokens, or SentencePiece's unigram model. A vocabulary learned mostly from English "
     "cuts other languages into several times as many tokens. Models that read bytes, and group "
