@@ -108,8 +108,14 @@ const ENTRIES = [
   {
     id: 'tokenizer',
     title: 'Tokenizer',
-    group: 'Learning',
+    group: 'Around the model',
     load: () => import('./views/experiments/tokenizer.js'),
+  },
+  {
+    id: 'cost',
+    title: 'What it costs',
+    group: 'Around the model',
+    load: () => import('./views/experiments/cost.js'),
   },
   {
     id: 'minhash',

@@ -20,6 +20,7 @@ EXPERIMENTS = (
     "learn_task",
     "warm_up",
     "tokenizer",
+    "cost",
     "minhash",
     "schedule",
 )

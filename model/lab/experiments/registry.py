@@ -8,6 +8,7 @@ from types import MappingProxyType
 from headlight.model.lab.experiments import (
     balance,
     by_hand,
+    cost,
     depth,
     feed_forward,
     flash,
@@ -45,6 +46,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             learn_task,
             warm_up,
             tokenizer,
+            cost,
             minhash,
             schedule,
         )

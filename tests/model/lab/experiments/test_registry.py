@@ -32,10 +32,12 @@ SMALL = {
     "feed_forward": {"d_ff": 4, "steps": 3},
     "norms": {"batch": 4, "width": 4, "n_batches": 10},
     "warm_up": {"steps": 3, "n_layers": 1, "d_model": 8, "batch": 4, "warmup": 2},
+    "cost": {"n_tokens": 4, "d_model": 8, "length": 8, "megabytes": 1},
     "tokenizer": {"text": "<b> low low lower", "sample": "slow <b>", "n_merges": 5},
     "schedule": {"steps": 20, "optimizer_steps": 5},
 }
 
+MEASURED = {"cost"}  # its times are of the moment
 NOT_DRAWN = {"by_hand", "schedule", "softmax", "tokenizer"}
 DRAWN = Path(__file__).parents[3] / "js" / "views" / "experiments" / "results"
 WRITTEN_BY_HAND = {  # in results.js
@@ -65,7 +67,10 @@ def test_a_result_has_the_declared_arrays_of_finite_numbers(name, small_frames):
     result, sizes = collect(frames), {}
     # Only of one example, and of a context that was given.
     optional = {"printed_weights", "printed_context", "formula_context"}
-    assert set(experiment.quantities) - optional == set(result)
+    optional |= {"head_weights", "joined", "output_weights", "output"}  # of several heads
+    assert set(result) <= set(experiment.quantities)
+    missing = set(experiment.quantities) - set(result)
+    assert missing <= (optional if name == "by_hand" else set())
     assert experiment.is_streamed == (len(frames) > 1)
     for key, array in result.items():
         for axis, size in zip(array.axes, array.data.shape, strict=True):
@@ -74,14 +79,14 @@ def test_a_result_has_the_declared_arrays_of_finite_numbers(name, small_frames):
             assert np.isfinite(array.data).all(), key
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", sorted(set(SMALL) - MEASURED))
 def test_equal_seeds_give_equal_numbers(name, small_frames):
     again = EXPERIMENTS[name].result(SMALL[name])
     for key, array in collect(small_frames[name]).items():
         np.testing.assert_array_equal(array.data, again[key].data)
 
 
-@pytest.mark.parametrize("name", sorted(set(SMALL) - NOT_DRAWN))
+@pytest.mark.parametrize("name", sorted(set(SMALL) - NOT_DRAWN - MEASURED))
 def test_another_seed_gives_other_numbers(name, small_frames):
     other = EXPERIMENTS[name].result({**SMALL[name], "seed": 5})
     assert any(
@@ -138,6 +143,8 @@ def test_the_results_that_the_tests_of_the_page_draw_are_those_of_small_runs(nam
     assert set(drawn["arrays"]) == set(answer["arrays"])
     for key, array in answer["arrays"].items():
         assert {**drawn["arrays"][key], "data": None} == {**array, "data": None}, key
+        if name in MEASURED and key.endswith("seconds"):
+            continue
         if array["dtype"].startswith("float"):
             expected = np.array(array["data"], dtype=float)
             np.testing.assert_allclose(
