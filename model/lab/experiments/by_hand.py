@@ -4,6 +4,11 @@
     keys    = inputs·W_K                                     context = weights·values
     values  = inputs·W_V
 
+With several heads each takes a part of the columns of queries, keys and values; their contexts are
+joined and multiplied by W_O:
+
+    output = concat(context of head 0, …, context of head h − 1)·W_O
+
 Queries, keys or values that are given are taken as they are. The results that a text prints for its
 own example are returned next to those of the formula.
 """
@@ -11,9 +16,7 @@ own example are returned next to those of the formula.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 import numpy as np
@@ -21,6 +24,13 @@ import torch
 from pydantic import Field, model_validator
 
 from headlight.model.attention.kernels import attention_weights, causal_mask
+from headlight.model.lab.experiments.by_hand_examples import (
+    EXAMPLE_SHAPES,
+    GIVEN,
+    Example,
+    example,
+    rounded,
+)
 from headlight.model.lab.experiments.experiment import (
     Arrays,
     Cost,
@@ -39,42 +49,44 @@ Matrix = Annotated[list[Vector], Field(min_length=1, max_length=MAX_WIDTH)]
 Token = Annotated[str, Field(min_length=1, max_length=40)]
 Tokens = Annotated[list[Token], Field(min_length=1, max_length=MAX_TOKENS)]
 
-GIVEN = ("inputs", "query_weights", "key_weights", "value_weights", "queries", "keys", "values")
+MAX_HEADS = 8
 STEPS = ("scores", "weights", "context")
 """Results of steps that can be given too, instead of being computed."""
-
-
-def _projected(inputs: tuple[int, int], width: int) -> dict[str, tuple[int, int]]:
-    weights = (inputs[1], width)
-    return {"inputs": inputs, **dict.fromkeys(GIVEN[1:4], weights)}
-
-
-EXAMPLE_SHAPES: Mapping[str, Mapping[str, tuple[int, int]]] = {
-    "life": _projected((6, 3), 2),
-    "fox": {"inputs": (6, 3)},
-    "fox_projected": _projected((6, 3), 4),
-    "fox_linear": _projected((6, 3), 4),
-    "animal": {"queries": (1, 2), "keys": (4, 2), "values": (4, 2)},
-    "cat": _projected((5, 4), 4),
-}
-"""The shapes of the numbers of every example."""
 
 
 class ByHand(Parameters):
     """The parameters of `by_hand`; numbers that are not given are those of the example."""
 
-    example: Literal["life", "fox", "fox_projected", "fox_linear", "animal", "cat"] = Field(
-        "life", description="The example whose numbers are shown."
-    )
+    example: Literal[
+        "life",
+        "fox",
+        "fox_projected",
+        "fox_linear",
+        "animal",
+        "animal_embedded",
+        "divided",
+        "cat",
+    ] = Field("life", description="The example whose numbers are shown.")
     is_scaled: bool | None = Field(
         None, description="Whether scores are divided by √d_k. null: as in the example."
     )
     is_causal: bool = Field(False, description="Whether a token sees only itself and earlier ones.")
+    n_heads: int = Field(
+        1, ge=1, le=MAX_HEADS, description="Heads; they divide the dimensions among them."
+    )
+    head: int = Field(
+        0, ge=0, lt=MAX_HEADS, description="The head whose scores, weights and context are shown."
+    )
     tokens: Tokens | None = Field(None, description="The tokens, one for each key.")
     inputs: Rows | None = Field(None, description="A vector for each token.")
     query_weights: Matrix | None = Field(None, description="W_Q, a row for each input dimension.")
     key_weights: Matrix | None = Field(None, description="W_K, a row for each input dimension.")
     value_weights: Matrix | None = Field(None, description="W_V, a row for each input dimension.")
+    output_weights: Matrix | None = Field(
+        None,
+        description="W_O, a row for each dimension of the joined contexts. null: none with one "
+        "head, drawn numbers with several.",
+    )
     queries: Rows | None = Field(None, description="Queries, instead of inputs·W_Q.")
     keys: Rows | None = Field(None, description="Keys, instead of inputs·W_K.")
     values: Rows | None = Field(None, description="Values, instead of inputs·W_V.")
@@ -92,7 +104,7 @@ class ByHand(Parameters):
 
     @model_validator(mode="after")
     def _fits(self) -> ByHand:
-        for name in (*GIVEN, *STEPS):
+        for name in (*GIVEN, *STEPS, "output_weights"):
             rows = getattr(self, name)
             if rows is not None and len({len(row) for row in rows}) > 1:
                 raise ValueError(f"the rows of {name} have different lengths")
@@ -136,11 +148,12 @@ def _check_shapes(parameters: ByHand) -> None:
         raise ValueError(f"there are {outputs['values'][0]} values, but {n_keys} keys")
     if parameters.is_causal and outputs["queries"][0] > n_keys:
         raise ValueError(f"with a causal mask, {n_keys} keys allow no more queries than that")
+    _check_heads(parameters, d_key=outputs["keys"][1], d_value=outputs["values"][1])
     n_queries = outputs["queries"][0]
     for name in STEPS:
         rows = getattr(parameters, name)
         n_columns, what = (
-            (outputs["values"][1], "dimensions of the values")
+            (outputs["values"][1] // parameters.n_heads, "dimensions of the values")
             if name == "context"
             else (n_keys, "keys")
         )
@@ -153,145 +166,26 @@ def _check_shapes(parameters: ByHand) -> None:
         raise ValueError(f"there are {len(parameters.tokens)} tokens, but {n_keys} keys")
 
 
+def _check_heads(parameters: ByHand, *, d_key: int, d_value: int) -> None:
+    """Raise ValueError if the heads do not divide the dimensions, or W_O does not fit."""
+    n_heads = parameters.n_heads
+    for name, width in (("keys", d_key), ("values", d_value)):
+        if width % n_heads:
+            raise ValueError(
+                f"n_heads ({n_heads}) must divide the {width} dimensions of the {name}"
+            )
+    if parameters.head >= n_heads:
+        raise ValueError(f"head ({parameters.head}) must be below n_heads ({n_heads})")
+    matrix = parameters.output_weights
+    if matrix is not None and len(matrix) != d_value:
+        raise ValueError(
+            f"output_weights have {len(matrix)} rows, but values have {d_value} dimensions"
+        )
+
+
 def cost(parameters: ByHand) -> Cost:  # noqa: ARG001 - the common signature
     """Return a millisecond: the largest matrices have 32 rows of 32 numbers."""
     return Cost(seconds=0.001, megabytes=1.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Example:
-    """The given numbers of an example, and the results that a text prints for it."""
-
-    tokens: tuple[str, ...]
-    query_tokens: tuple[str, ...] | None = None
-    given: Mapping[str, np.ndarray]
-    is_scaled: bool
-    printed: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-
-def _rounded(drawn: torch.Tensor) -> np.ndarray:
-    """Round numbers to 6 decimals, as many as float32 has and as can be typed again."""
-    return drawn.double().numpy().round(6)
-
-
-def _random(*shape: int) -> np.ndarray:
-    generator = torch.Generator().manual_seed(123)
-    return _rounded(torch.rand(shape, generator=generator))
-
-
-def _life() -> Example:
-    generator = torch.Generator().manual_seed(123)
-    vectors = _rounded(torch.randn(6, 3, generator=generator))
-    words = ("Life", "is", "short", "eat", "dessert", "first")
-    # The vocabulary is sorted, capital letters first: Life dessert eat first is short.
-    vocabulary = sorted(words)
-    drawn = _random(3, 3, 2)
-    return Example(
-        tokens=words,
-        given={
-            "inputs": vectors[[vocabulary.index(word) for word in words]],
-            "query_weights": drawn[0],
-            "key_weights": drawn[1],
-            "value_weights": drawn[2],
-        },
-        is_scaled=True,
-    )
-
-
-FOX = ("the", "quick", "brown", "fox", "jumps", "over")
-FOX_INPUTS = np.array(
-    [
-        [0.3, 0.2, 0.9],
-        [0.1, 0.5, 0.2],
-        [0.6, 0.4, 0.3],
-        [0.8, 0.4, 0.3],
-        [0.7, 0.2, 0.5],
-        [0.9, 0.4, 0.7],
-    ]
-)
-
-
-def _fox() -> Example:
-    return Example(tokens=FOX, given={"inputs": FOX_INPUTS}, is_scaled=False)
-
-
-def _fox_projected() -> Example:
-    drawn = _random(3, 3, 4)
-    weights = dict(zip(("query_weights", "key_weights", "value_weights"), drawn, strict=True))
-    return Example(tokens=FOX, given={"inputs": FOX_INPUTS, **weights}, is_scaled=True)
-
-
-def _fox_linear() -> Example:
-    """Return the matrices of three `torch.nn.Linear(3, 4)`, drawn as it draws them."""
-    bound = 1 / math.sqrt(3)
-    generator = torch.Generator().manual_seed(123)
-    given = {"inputs": FOX_INPUTS}
-    for name in ("query_weights", "key_weights", "value_weights"):
-        drawn = torch.empty(4, 3).uniform_(-bound, bound, generator=generator)
-        given[name] = _rounded(drawn.T)
-    return Example(tokens=FOX, given=given, is_scaled=True)
-
-
-def _animal() -> Example:
-    return Example(
-        tokens=("animal", "street", "it", "tired"),
-        query_tokens=("it",),
-        given={
-            "queries": np.array([[0.7, 0.3]]),
-            "keys": np.array([[0.9, 0.2], [0.1, 0.8], [0.5, 0.5], [0.8, 0.3]]),
-            "values": np.array([[0.85, 0.15], [0.25, 0.88], [0.48, 0.52], [0.82, 0.25]]),
-        },
-        is_scaled=False,
-        printed={
-            "weights": np.array([[0.35, 0.15, 0.20, 0.30]]),
-            "context": np.array([[0.678, 0.364]]),
-        },
-    )
-
-
-def _cat() -> Example:
-    vectors = {
-        "the": [0.1, 0.2, 0.3, 0.4],
-        "cat": [0.9, 0.1, 0.8, 0.2],
-        "chased": [0.5, 0.5, 0.5, 0.5],
-        "mouse": [0.8, 0.2, 0.7, 0.3],
-    }
-    words = ("the", "cat", "chased", "the", "mouse")
-    return Example(
-        tokens=words,
-        given={
-            "inputs": np.array([vectors[word] for word in words]),
-            "query_weights": np.array([[1, 0, 0.5, 0], [0] * 4, [0.5, 0, 1, 0], [0] * 4]),
-            "key_weights": np.array(
-                [[1, 0, 0.8, 0], [0, 0.1, 0, 0], [0.8, 0, 1, 0], [0, 0, 0, 0.1]]
-            ),
-            "value_weights": np.array(
-                [
-                    [0.9, 0.1, 0.7, 0.2],
-                    [0.1, 0.9, 0.2, 0.7],
-                    [0.7, 0.2, 0.9, 0.1],
-                    [0.2, 0.7, 0.1, 0.9],
-                ]
-            ),
-        },
-        is_scaled=False,
-    )
-
-
-EXAMPLES: Mapping[str, Callable[[], Example]] = {
-    "life": _life,
-    "fox": _fox,
-    "fox_projected": _fox_projected,
-    "fox_linear": _fox_linear,
-    "animal": _animal,
-    "cat": _cat,
-}
-
-
-@cache
-def example(name: str) -> Example:
-    """Return an example by its name."""
-    return EXAMPLES[name]()
 
 
 def _given(parameters: ByHand) -> dict[str, np.ndarray]:
@@ -316,33 +210,77 @@ def run(parameters: ByHand) -> Iterator[Arrays]:
     for kind, name in (("query", "queries"), ("key", "keys"), ("value", "values")):
         matrix = given.get(f"{kind}_weights")
         arrays[name] = given[name] if name in given else _project(given["inputs"], matrix)
-    # 2. Their products, scaled and masked.
-    products = arrays["queries"] @ arrays["keys"].T
-    is_scaled = chosen.is_scaled if parameters.is_scaled is None else parameters.is_scaled
-    divisor = math.sqrt(arrays["keys"].shape[1]) if is_scaled else 1.0
-    scores = products / divisor
-    if parameters.scores is not None:
-        scores = np.array(parameters.scores)
+    # 2. Attention of each head, from its part of the columns.
+    parts = zip(
+        *(np.split(arrays[name], parameters.n_heads, axis=1) for name in GIVEN[4:]), strict=True
+    )
+    heads = [
+        _attend(*part, parameters, is_shown=head == parameters.head)
+        for head, part in enumerate(parts)
+    ]
+    shown = heads[parameters.head]
+    arrays |= {**shown, **_labels(parameters, chosen, *shown["scores"].shape)}
+    # 3. The contexts side by side, times W_O.
+    if parameters.n_heads > 1 or parameters.output_weights is not None:
+        arrays |= _join(heads, parameters, given)
+    if _is_unchanged(parameters):
+        arrays |= {f"printed_{name}": value for name, value in chosen.printed.items()}
+    yield arrays
+
+
+def _attend(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    parameters: ByHand,
+    *,
+    is_shown: bool,
+) -> dict[str, np.ndarray]:
+    """Compute one head; scores, weights and context that are given are those of the shown one."""
+    typed = {name: getattr(parameters, name) if is_shown else None for name in STEPS}
+    # 1. Products, scaled and masked.
+    products = queries @ keys.T
+    is_scaled = parameters.is_scaled
+    if is_scaled is None:
+        is_scaled = example(parameters.example).is_scaled
+    divisor = math.sqrt(keys.shape[1]) if is_scaled else 1.0
+    scores = products / divisor if typed["scores"] is None else np.array(typed["scores"])
     if parameters.is_causal:
         scores = np.where(causal_mask(*scores.shape).numpy(), scores, -np.inf)
-    # 3. The softmax of each row, and the mean of the values by these weights.
+    # 2. The softmax of each row, and the mean of the values by these weights.
     weights = attention_weights(torch.from_numpy(scores)).numpy()
-    if parameters.weights is not None:
-        weights = np.array(parameters.weights)
-    context = weights @ arrays["values"]
-    if parameters.context is not None:
-        arrays["formula_context"], context = context, np.array(parameters.context)
-    arrays |= {
+    if typed["weights"] is not None:
+        weights = np.array(typed["weights"])
+    context = formula = weights @ values
+    if typed["context"] is not None:
+        context = np.array(typed["context"])
+    return {
         "products": products,
         "divisor": np.array(divisor),
         "scores": scores,
         "weights": weights,
         "context": context,
-        **_labels(parameters, chosen, *scores.shape),
+        **({} if typed["context"] is None else {"formula_context": formula}),
     }
-    if _is_unchanged(parameters):
-        arrays |= {f"printed_{name}": value for name, value in chosen.printed.items()}
-    yield arrays
+
+
+def _join(
+    heads: list[dict[str, np.ndarray]], parameters: ByHand, given: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the weights of all heads, their contexts side by side, W_O and the output."""
+    joined = np.concatenate([head["context"] for head in heads], axis=1)
+    if parameters.output_weights is not None:
+        matrix = np.array(parameters.output_weights)
+    else:
+        d_model = given["inputs"].shape[1] if "inputs" in given else joined.shape[1]
+        drawn = torch.Generator().manual_seed(124)
+        matrix = rounded(torch.rand((joined.shape[1], d_model), generator=drawn))
+    return {
+        "head_weights": np.stack([head["weights"] for head in heads]),
+        "joined": joined,
+        "output_weights": matrix,
+        "output": joined @ matrix,
+    }
 
 
 def _project(inputs: np.ndarray, matrix: np.ndarray | None) -> np.ndarray:
@@ -367,7 +305,7 @@ def _is_unchanged(parameters: ByHand) -> bool:
     is_as_given = all(getattr(parameters, name) is None for name in (*GIVEN, *STEPS))
     scaling = parameters.is_scaled
     is_as_scaled = scaling is None or scaling == example(parameters.example).is_scaled
-    return is_as_given and is_as_scaled and not parameters.is_causal
+    return is_as_given and is_as_scaled and not parameters.is_causal and parameters.n_heads == 1
 
 
 EXPERIMENT = Experiment(
@@ -396,23 +334,32 @@ EXPERIMENT = Experiment(
         "weights": Quantity(
             axes="query key", help="The softmax of each row of scores, or the weights given."
         ),
-        "context": Quantity(axes="query d_v", help="weights·values, or the context given."),
+        "context": Quantity(axes="query d_head", help="weights·values, or the context given."),
         "formula_context": Quantity(
-            axes="query d_v", help="weights·values, if another context is given."
+            axes="query d_head", help="weights·values, if another context is given."
         ),
         "printed_weights": Quantity(
-            axes="query key", help="The weights that the text of the example prints."
+            axes="query key",
+            help="The weights that the text of the example prints; null where it prints none.",
         ),
+        "head_weights": Quantity(
+            axes="head query key", help="The weights of every head, if there are several."
+        ),
+        "joined": Quantity(axes="query d_v", help="The contexts of all heads side by side."),
+        "output_weights": Quantity(axes="d_v d_output", help="W_O."),
+        "output": Quantity(axes="query d_output", help="joined·W_O"),
         "printed_context": Quantity(
-            axes="query d_v", help="The context that the text of the example prints."
+            axes="query d_head", help="The context that the text of the example prints."
         ),
     },
     see="Each row of weights comes from one query: its products with all keys, divided by √d_k, "
     "then the softmax. The context is the mean of the values by these weights. Every number in a "
     "box can be changed, and all that follows from it is computed again: change one number of a "
-    "key and see a whole column of weights change; change a value and see only the context change. "
-    "A popular text prints rounded weights for “it” that are not the softmax of its scores: choose "
-    "that example to see the printed numbers below the computed ones.",
+    "key and see a whole column of weights change; change a value and see only the context "
+    "change. With several heads each attends with its part of the columns; W_O mixes what they "
+    "found. Some texts print numbers that their own do not give: weights for “it” that are not "
+    "the softmax of its scores, and 42.2 % for a score of 10 divided by 25, which is 39.7 %. "
+    "Those examples show the printed numbers below the computed ones, and say which are wrong.",
     field="This arithmetic has not changed since 2017; what changed is how it is computed. "
     "Blockwise kernels such as FlashAttention give the same numbers without writing the weights "
     "to memory. Multi-query and grouped-query attention let several heads share keys and values.",

@@ -1,7 +1,7 @@
 /** Attention by hand: every given number can be changed, every other is computed from it. */
 
 import { numbersIn } from '../../data/experiment.js';
-import { decimal, share } from '../../data/format.js';
+import { decimal, enumerated, share } from '../../data/format.js';
 import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
@@ -22,6 +22,7 @@ const GIVEN = [
   'scores',
   'weights',
   'context',
+  'output_weights',
 ];
 
 /** Tables that are computed again, although they were typed over, if one before them changes. */
@@ -40,7 +41,7 @@ const FOLLOWING = {
 /** @type {ExperimentView} */
 export const experiment = {
   id: 'by_hand',
-  main: ['example', 'is_scaled', 'is_causal'],
+  main: ['example', 'is_scaled', 'is_causal', 'n_heads', 'head'],
   hidden: [...GIVEN, 'seed'],
   pickable: ({ weights }) => weights.shape,
   following: FOLLOWING,
@@ -51,6 +52,8 @@ export const experiment = {
       fox_projected: 'the quick brown fox: drawn matrices',
       fox_linear: 'the quick brown fox: linear layers',
       animal: 'it: the animal or the street?',
+      animal_embedded: 'it: from embeddings',
+      divided: 'Scores divided by 25',
       cat: 'The cat chased the mouse',
     },
   },
@@ -68,6 +71,9 @@ const STEP = {
   queries: 1,
   keys: 1,
   values: 1,
+  joined: 3,
+  output_weights: 3,
+  output: 3,
 };
 
 /** @param {Arrays} arrays @param {string} name @returns {number[][]} */
@@ -89,7 +95,7 @@ function finding(result) {
   const { arrays, values } = result;
   const { row, column } = pickedIn(result);
   const [query, key] = [arrays.query.data[row], arrays.key.data[column]];
-  const [q, k] = [rowsOf(arrays, 'queries')[row], rowsOf(arrays, 'keys')[column]];
+  const [q, k] = [partOf(result, 'queries')[row], partOf(result, 'keys')[column]];
   const score = rowsOf(arrays, 'scores')[row];
   const weight = rowsOf(arrays, 'weights')[row][column];
   if (!Number.isFinite(score[column]))
@@ -106,8 +112,31 @@ function finding(result) {
   const total = sum(score.filter(Number.isFinite).map(Math.exp));
   return (
     `“${query}” and “${key}”: ${arithmetic} ` +
-    `Softmax: e^{${number(score[column])}} / ${number(total)} = ${share(weight)}.`
+    `Softmax: e^{${number(score[column])}} / ${number(total)} = ${share(weight)}.${faults(arrays)}`
   );
+}
+
+/** Return the rows of the columns that the shown head takes. @param {Result} result @param {string} name */
+function partOf({ arrays, values }, name) {
+  const rows = rowsOf(arrays, name);
+  const width = rows[0].length / (values.n_heads ?? 1);
+  const from = (values.head ?? 0) * width;
+  return rows.map((row) => row.slice(from, from + width));
+}
+
+/** Say which weights a text prints that its scores do not give. @param {Arrays} arrays */
+function faults(arrays) {
+  if (!arrays.printed_weights) return '';
+  const keys = /** @type {string[]} */ (arrays.key.data);
+  const computed = rowsOf(arrays, 'weights');
+  const wrong = rowsOf(arrays, 'printed_weights').flatMap((row, at) =>
+    row.flatMap((printed, key) => {
+      const digits = (String(printed).split('.')[1] ?? '').length;
+      const isWrong = Math.abs(printed - computed[at][key]) >= 0.5 * 10 ** -digits;
+      return isWrong ? [`${printed} for “${keys[key]}” is ${share(computed[at][key])}`] : [];
+    }),
+  );
+  return wrong.length === 0 ? '' : ` Wrong in the printed text: ${enumerated(wrong)}.`;
 }
 
 /** @param {number[]} list */
@@ -127,7 +156,43 @@ function number(value) {
 
 /** @param {Result} result @returns {Picture[]} */
 function pictures(result) {
-  return [{ id: 'weights', isWide: true, draw: (size) => weightsMap(result, size) }];
+  const heads = result.arrays.head_weights?.data ?? [];
+  return [
+    { id: 'weights', isWide: true, draw: (size) => weightsMap(result, size) },
+    ...heads.flatMap((/** @type {number[][]} */ weights, /** @type {number} */ head) =>
+      head === result.values.head || heads.length === 1
+        ? []
+        : [
+            {
+              id: `head-${head}`,
+              draw: (/** @type {Size} */ size) => headMap(result.arrays, weights, head, size),
+            },
+          ],
+    ),
+  ];
+}
+
+/** @param {Arrays} arrays @param {number[][]} weights @param {number} head @param {Size} size */
+function headMap({ key, query }, weights, head, size) {
+  return {
+    title: `Head ${head}`,
+    summary: `The attention weights of head ${head}.`,
+    help: 'From its own columns of queries and keys.',
+    ...mapChart(
+      {
+        values: weights.map(numbersIn),
+        rows: query.data,
+        columns: key.data,
+        titles: { rows: 'query', columns: 'key' },
+        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
+        quantity: 'attention weight',
+        format: (value) => share(value, 4),
+        text: (at, place) => share(weights[at][place], 2),
+        cell: 30,
+      },
+      size,
+    ),
+  };
 }
 
 /** @param {Result} result @param {Size} size */
@@ -150,7 +215,7 @@ function weightsMap(result, size) {
       format: (value) => share(value, 4),
       text: (at, key) => share(values[at][key], 2),
       say: (at, key) =>
-        `“${queries[at]}” attends to “${keys[key]}”${printed ? `, printed as ${printed[at][key]}` : ''}`,
+        `“${queries[at]}” attends to “${keys[key]}”${Number.isFinite(printed?.[at][key]) ? `, printed as ${printed?.[at][key]}` : ''}`,
       cell: 42,
       cursor: {
         picked: { row, column },
@@ -161,7 +226,7 @@ function weightsMap(result, size) {
     { ...size, width: least },
   );
   return {
-    title: 'The weights',
+    title: arrays.head_weights ? `The weights of head ${result.values.head ?? 0}` : 'The weights',
     summary: 'The attention weights of every query over the keys.',
     help: printed
       ? 'The softmax of each row of scores. The text of this example prints other weights: both stand in the table of weights above.'
@@ -184,7 +249,7 @@ function tables({ arrays, values }) {
       (/** @type {number} */ _, /** @type {number} */ at) => `${letter}${at + 1}`,
     );
   const has = (/** @type {string} */ name) => name in arrays;
-  const steps = ['Given', has('inputs') ? 'Projected' : 'Given', 'Attended'];
+  const steps = ['Given', has('inputs') ? 'Projected' : 'Given', 'Attended', 'Joined'];
   /**
    * @param {string} name
    * @param {string} title
@@ -256,6 +321,28 @@ function tables({ arrays, values }) {
       queries,
       numbered('context', 'v'),
       override,
+    ),
+    ...table(
+      'joined',
+      'Contexts of all heads',
+      'side by side',
+      queries,
+      has('joined') ? numbered('joined', 'v') : [],
+    ),
+    ...table(
+      'output_weights',
+      'W_O',
+      'mixes what the heads found',
+      has('joined') ? numbered('joined', 'v') : [],
+      has('joined') ? numbered('output_weights', 'o') : [],
+      given,
+    ),
+    ...table(
+      'output',
+      'Output',
+      'joined · W_O',
+      queries,
+      has('output') ? numbered('output', 'o') : [],
     ),
   ];
 }

@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import nn
 
-from headlight.model.lab.experiments.by_hand import (
+from headlight.model.lab.experiments.by_hand import EXPERIMENT
+from headlight.model.lab.experiments.by_hand_examples import (
     EXAMPLE_SHAPES,
     EXAMPLES,
-    EXPERIMENT,
     FOX_INPUTS,
     example,
 )
@@ -177,3 +178,90 @@ def test_results_that_are_given_need_the_shape_of_the_computed_ones(name, needed
     message = f"{name}: 1 rows of 3, but 1 queries and {needed} need as many rows and columns"
     with pytest.raises(ValueError, match=message):
         result(example="animal", **{name: [[1.0, 2.0, 3.0]]})
+
+
+def test_several_heads_are_torchs_multi_head_attention():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(5, 4))
+    w_q, w_k, w_v, w_o = rng.normal(size=(4, 4, 4))
+    parameters = {
+        "inputs": x.tolist(),
+        "query_weights": w_q.tolist(),
+        "key_weights": w_k.tolist(),
+        "value_weights": w_v.tolist(),
+        "output_weights": w_o.tolist(),
+        "n_heads": 2,
+        "head": 1,
+        "is_scaled": True,
+    }
+    result = EXPERIMENT.result(parameters)
+    reference = torch.nn.MultiheadAttention(4, 2, bias=False, batch_first=True).double()
+    with torch.no_grad():
+        reference.in_proj_weight.copy_(torch.from_numpy(np.concatenate([w_q, w_k, w_v], axis=1).T))
+        reference.out_proj.weight.copy_(torch.from_numpy(w_o.T))
+        made = torch.from_numpy(x)[None]
+        output, weights = reference(made, made, made, average_attn_weights=False)
+    np.testing.assert_allclose(result["output"].data, output[0].numpy(), atol=1e-12)
+    np.testing.assert_allclose(result["head_weights"].data, weights[0].numpy(), atol=1e-12)
+    np.testing.assert_array_equal(result["weights"].data, result["head_weights"].data[1])
+    np.testing.assert_array_equal(result["context"].data, result["joined"].data[:, 2:])
+    assert result["divisor"].data == pytest.approx(2**0.5)
+
+
+def test_one_head_has_no_output_matrix_unless_it_is_given():
+    assert "output" not in EXPERIMENT.result({"example": "cat"})
+    unit = np.eye(4).tolist()
+    result = EXPERIMENT.result({"example": "cat", "output_weights": unit})
+    np.testing.assert_allclose(result["output"].data, result["context"].data)
+    drawn = EXPERIMENT.result({"example": "life", "n_heads": 2})
+    assert drawn["output"].data.shape == (6, 3)
+
+
+def test_what_is_typed_is_of_the_head_that_is_shown():
+    given = [[0.5, 0.25, 0.25]]
+    result = EXPERIMENT.result(
+        {
+            "queries": [[1.0, 2.0]],
+            "keys": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]],
+            "values": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+            "example": "animal",
+            "tokens": ["a", "b", "c"],
+            "n_heads": 2,
+            "head": 1,
+            "weights": given,
+        }
+    )
+    assert result["head_weights"].data[1].tolist() == given
+    assert result["head_weights"].data[0].tolist() != given
+    assert result["joined"].data[0, 1] == 0.5 * 2 + 0.25 * 4 + 0.25 * 6
+
+
+def test_embeddings_give_the_numbers_of_it():
+    bare, embedded = (EXPERIMENT.result({"example": f"animal{more}"}) for more in ("", "_embedded"))
+    np.testing.assert_allclose(embedded["keys"].data, bare["keys"].data)
+    np.testing.assert_allclose(embedded["values"].data, bare["values"].data)
+    np.testing.assert_allclose(embedded["queries"].data[2], bare["queries"].data[0])
+    np.testing.assert_allclose(embedded["weights"].data[2], bare["weights"].data[0])
+    assert embedded["weights"].data[2] == pytest.approx([0.2881, 0.1970, 0.2382, 0.2768], abs=5e-5)
+    assert embedded["printed_weights"].data[2].tolist() == [0.35, 0.15, 0.20, 0.30]
+    assert np.isnan(embedded["printed_weights"].data[[0, 1, 3]]).all()
+
+
+def test_a_score_of_ten_divided_by_25_has_not_the_printed_weight():
+    result = EXPERIMENT.result({"example": "divided"})
+    assert result["weights"].data[0] == pytest.approx([0.3974, 0.3254, 0.2773], abs=5e-5)
+    assert result["printed_weights"].data[0, 0] == 0.422
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"n_heads": 2, "example": "fox"}, "must divide the 3 dimensions of the keys"),
+        ({"head": 1}, r"head \(1\) must be below n_heads \(1\)"),
+        ({"output_weights": [[1.0]]}, "output_weights have 1 rows, but values have 2"),
+        ({"output_weights": [[1.0], [1.0, 2.0]]}, "rows of output_weights have different lengths"),
+    ],
+)
+def test_heads_that_do_not_fit_are_named(values, message):
+    with pytest.raises(ValidationError, match=message):
+        EXPERIMENT.validate(values)
