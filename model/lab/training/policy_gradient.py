@@ -372,15 +372,22 @@ def policy_loss(
 def kl_to_reference(
     log_probs: LogProbs, reference: LogProbs, weights: TokenWeights
 ) -> Float[Tensor, ""]:
-    """Estimate KL(π ‖ π_reference) in nats a token, from tokens that π sampled.
+    """Estimate KL(π ‖ π_reference) in nats a token, and its gradient, from tokens that π sampled.
 
-    The mean of r − 1 − log r with r = π_reference/π, which is unbiased and never negative
-    (Schulman 2020, http://joschu.net/blog/kl-approx.html, estimator k3).
+    The value is the mean of r − 1 − log r with r = π_reference/π, which is unbiased and never
+    negative (Schulman 2020, http://joschu.net/blog/kl-approx.html, estimator k3). Its own gradient
+    is another divergence's, because π also decides what is sampled. The gradient returned is that
+    of the expected value, by REINFORCE with the reward log π_reference − log π of each token:
+
+        ∇ KL = E[Σ_t ∇ log π(token t) · Σ_(s ≥ t) (log π − log π_reference)(token s)]
 
     Args:
         log_probs: under π.
         reference: under the reference, without gradient.
         weights: how often each token counts, such as `Continuations.weights`.
     """
-    log_ratio = reference - log_probs
-    return ((log_ratio.exp() - 1 - log_ratio) * weights).sum() / weights.sum()
+    log_ratio = (reference - log_probs).detach()
+    value = ((log_ratio.exp() - 1 - log_ratio) * weights).sum() / weights.sum()
+    later = (-log_ratio * (weights > 0)).flip(1).cumsum(1).flip(1)
+    surrogate = (later * log_probs * weights).sum() / weights.sum()
+    return value + surrogate - surrogate.detach()

@@ -248,3 +248,36 @@ def test_the_estimate_of_the_divergence_is_unbiased(model):
         exact = (here.exp() * (here - there)).sum()
     assert exact > 0.01
     torch.testing.assert_close(estimate.view(()), exact, rtol=1e-4, atol=1e-6)
+
+
+def test_the_gradient_of_the_divergence_is_that_of_its_expected_value(model):
+    """Weighted by its chance, each outcome's gradient adds up to that of the exact divergence."""
+    torch.manual_seed(1)
+    other = Transformer(TOY).eval()
+    with torch.no_grad():
+        other.vectors.normal_(0, 0.7)
+    outcomes = torch.tensor([[0, *pair] for pair in product(range(4), repeat=N_TOKENS)])
+    after = outcomes[:, 1:, None]
+    here, there = (
+        each(outcomes[:, :-1]).logits.log_softmax(-1).gather(2, after)[..., 0]
+        for each in (model, other)
+    )
+    chances, there = here.sum(1).exp(), there.detach()
+    exact = (chances * (here - there).sum(1)).sum() / N_TOKENS
+    (expected,) = torch.autograd.grad(exact, model.vectors, retain_graph=True)
+    estimates = torch.stack(
+        [
+            kl_to_reference(row[None], reference[None], torch.ones(1, N_TOKENS))
+            for row, reference in zip(here, there, strict=True)
+        ]
+    )
+    (gradient,) = torch.autograd.grad((chances.detach() * estimates).sum(), model.vectors)
+    assert expected.norm() > 0.01
+    torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-6)
+    # What comes after a row's end counts nothing.
+    weights = torch.tensor([[1.0, 0.0]])
+    cut = kl_to_reference(here[:1].detach().requires_grad_(), there[:1] + 0, weights)
+    moved = kl_to_reference(
+        here[:1].detach().requires_grad_(), there[:1] + torch.tensor([[0.0, 3.0]]), weights
+    )
+    torch.testing.assert_close(cut, moved)
