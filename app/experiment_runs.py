@@ -1,11 +1,14 @@
 """Run experiments on separate threads, next to the inference thread.
 
 An experiment computes frame by frame, and only as frames are asked for. A run that is estimated to
-take long needs one of a few places and is rejected if all are taken; short ones wait for each other
-in a short queue. A run ends between two of its steps if its client disconnects or its time is over.
+take long needs one of a few turns, and waits for it in the order of the requests; short ones wait
+for each other on one thread. Both queues are short, and a request that finds its queue full is
+rejected. A run ends between two of its steps if its client disconnects or its time is over.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Thread
@@ -16,7 +19,7 @@ import numpy as np
 import orjson
 from anyio import CapacityLimiter
 
-from headlight.concurrency import ClientLeft, Places, run_in_thread
+from headlight.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
 from headlight.errors import Problem
 from headlight.model.lab.experiments.experiment import (
     Experiment,
@@ -29,23 +32,97 @@ from headlight.model.lab.experiments.experiment import (
 Result = TypeVar("Result")
 
 QUICK_SECONDS = 3.0
-"""Runs with a longer estimated time need a place."""
+"""Runs with a longer estimated time need a turn."""
+
+MAX_QUEUED = 8
+"""Long runs that may wait for their turn."""
 
 MAX_WAITING = 8
 """Short runs that may be open at one time."""
+
+
+class Turns:
+    """Turns in the order in which they were asked for, a few at one time.
+
+    Call it on the event loop. An `anyio.CapacityLimiter` has such a queue too, but does not say how
+    many are ahead of one in it.
+
+    Args:
+        limit: how many there are at one time.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._queue: deque[Turn] = deque()
+        self._n_taken = 0
+
+    def ask(self) -> "Turn":
+        """Return a turn, which has come if one is free; it has to be given back."""
+        turn = Turn(self)
+        self._queue.append(turn)
+        self._grant()
+        return turn
+
+    def ahead(self, turn: "Turn") -> int:
+        """Return how many runs have to end, or give up, before the turn comes."""
+        return self._queue.index(turn) + 1 if turn in self._queue else 0
+
+    def give_back(self, turn: "Turn") -> None:
+        """End a turn, or give up waiting for it."""
+        if turn in self._queue:
+            self._queue.remove(turn)
+        else:
+            self._n_taken -= 1
+        self._grant()
+
+    def _grant(self) -> None:
+        while self._queue and self._n_taken < self._limit:
+            self._n_taken += 1
+            self._queue.popleft().come()
+        for turn in self._queue:
+            turn.move()
+
+
+class Turn:
+    """One turn of `Turns`, which others may be ahead of."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._moved = asyncio.Event()
+        self.has_come = False
+
+    @property
+    def ahead(self) -> int:
+        """How many runs have to end, or give up, before it comes."""
+        return self._turns.ahead(self)
+
+    def come(self) -> None:
+        """Let the waiting run begin."""
+        self.has_come = True
+        self._moved.set()
+
+    def move(self) -> None:
+        """Tell the waiting run that fewer may be ahead."""
+        self._moved.set()
+
+    async def moved(self) -> None:
+        """Wait until the turn has come, or fewer runs may be ahead of it."""
+        await self._moved.wait()
+        self._moved.clear()
 
 
 class Experiments:
     """The experiments that are running.
 
     Args:
-        places: how many long runs there may be at one time.
+        places: how many long runs there may be at one time; others wait for their turn.
         seconds: how long a run may take before it is stopped.
     """
 
     def __init__(self, places: int, seconds: float) -> None:
         self.seconds = seconds
-        self.long, self._long_threads = _places(places), CapacityLimiter(places)
+        self.long, self._long_threads = _places(places + MAX_QUEUED), CapacityLimiter(places)
+        self._turns = Turns(places)
         self.quick, self._quick_thread = _places(MAX_WAITING), CapacityLimiter(1)
         self._importing: Thread | None = None
 
@@ -77,11 +154,14 @@ class Experiments:
         places = self.long if is_long else self.quick
         threads = self._long_threads if is_long else self._quick_thread
         with places.place():
-            run = Run(experiment, parameters, threads, self.seconds)
+            turn = self._turns.ask() if is_long else None
+            run = Run(experiment, parameters, threads, self.seconds, turn)
             try:
                 yield run
             finally:
                 run.close()
+                if turn is not None:
+                    self._turns.give_back(turn)
 
 
 def _places(limit: int) -> Places:
@@ -97,6 +177,7 @@ class Run:
         parameters: Parameters,
         threads: CapacityLimiter,
         seconds: float,
+        turn: Turn | None,
     ) -> None:
         self.experiment = experiment
         self.parameters = parameters
@@ -105,6 +186,34 @@ class Run:
         self._threads = threads
         self._seconds = seconds
         self._deadline = monotonic() + seconds
+        self._turn = turn
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether other runs have to end before this one begins."""
+        return self._turn is not None and not self._turn.has_come
+
+    async def queue(self) -> AsyncIterator[bytes]:
+        """Yield the data of a `waiting` event, as JSON, whenever other runs are still ahead."""
+        told = 0
+        while self._turn is not None and not self._turn.has_come:
+            if (ahead := self._turn.ahead) != told:
+                told = ahead
+                yield _encoded({"ahead": ahead})
+            await self._turn.moved()
+        self._deadline = monotonic() + self._seconds  # waiting is not computing
+
+    async def begin(self, client_left: ClientLeft | None = None) -> None:
+        """Wait until the run may begin.
+
+        Raises:
+            ClientDisconnected: the client disconnected before.
+        """
+        await unless_client_leaves(asyncio.ensure_future(self._until_its_turn()), client_left)
+
+    async def _until_its_turn(self) -> None:
+        async for _ in self.queue():
+            pass
 
     async def frame(self, client_left: ClientLeft | None = None) -> bytes | None:
         """Return the data of the next `frame` event as JSON, or None after the last frame.

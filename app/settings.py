@@ -463,7 +463,7 @@ FIXED_LIMITS = {
         MAX_EXPERIMENTS,
         "experiments",
         "Experiments of more than a few seconds that run at one time, each on a thread of its "
-        "own, not on the inference thread.",
+        "own, not on the inference thread. Eight more wait for their turn.",
         "503 too-many-experiments",
     ),
     "experiment_seconds": _fixed(

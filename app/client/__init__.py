@@ -38,7 +38,12 @@ from headlight.client.errors import (
 )
 from headlight.model.trace import NamedArray, Token
 from headlight.schemas import LimitAnswer
-from headlight.schemas.experiments import ExperimentEnded, ExperimentFrame, ExperimentStarted
+from headlight.schemas.experiments import (
+    ExperimentEnded,
+    ExperimentFrame,
+    ExperimentStarted,
+    ExperimentWaiting,
+)
 from headlight.schemas.generation import Ended, Started, TokenWritten
 from headlight.schemas.models import ModelAnswer, ModelsAnswer, ModelSummary
 
@@ -54,6 +59,7 @@ __all__ = [
     "ExperimentEvent",
     "ExperimentFrame",
     "ExperimentStarted",
+    "ExperimentWaiting",
     "GenerationEvent",
     "HeadlightError",
     "InvalidRequest",

@@ -21,12 +21,15 @@ from headlight.schemas.experiments import (
     ExperimentFrame,
     ExperimentResult,
     ExperimentStarted,
+    ExperimentWaiting,
 )
 from headlight.schemas.generation import Ended, Started, TokenWritten
 
 Answer = TypeVar("Answer")
 GenerationEvent: TypeAlias = Started | TokenWritten | Ended
-ExperimentEvent: TypeAlias = ExperimentStarted | ExperimentFrame | ExperimentEnded
+ExperimentEvent: TypeAlias = (
+    ExperimentWaiting | ExperimentStarted | ExperimentFrame | ExperimentEnded
+)
 Event: TypeAlias = GenerationEvent | ExperimentEvent
 EventKinds: TypeAlias = Mapping[str, type[Event]]
 
@@ -37,6 +40,7 @@ _TOKENS = TypeAdapter(tuple[Token, ...])
 
 GENERATION: EventKinds = {"start": Started, "token": TokenWritten, "end": Ended}
 EXPERIMENT: EventKinds = {
+    "waiting": ExperimentWaiting,
     "start": ExperimentStarted,
     "frame": ExperimentFrame,
     "end": ExperimentEnded,

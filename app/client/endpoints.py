@@ -354,6 +354,8 @@ def experiment(name: str, /, **parameters: Any) -> Call[Experiment]:
 def experiment_frames(name: str, /, **parameters: Any) -> Call[ExperimentEvent]:
     """Run an experiment: `ExperimentStarted`, each `ExperimentFrame`, `ExperimentEnded`.
 
+    A long one on a busy server has `ExperimentWaiting` first, whenever fewer runs are ahead of it.
+
     Leaving the loop closes the stream, and the server stops computing.
 
     Args:

@@ -96,7 +96,8 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": ExperimentEvent,
         "description": "The result as JSON, or Server-Sent Events: one `start`, a `frame` for each "
-        "part of the result, and one `end` or `error`, each with one line of JSON as `data`. "
+        "part of the result, and one `end` or `error`, each with one line of JSON as `data`. A "
+        "long run that has to wait for others sends `waiting` first, whenever it moves up. "
         "Without a preference in the Accept header, an experiment with `is_streamed` sends events.",
         "content": {JSON: {"schema": _RESULT}, **EVENTS},
     },
@@ -128,8 +129,11 @@ async def run_experiment(
         services.experiments.run(definition, _validated(definition, parameters))
     )
     if form == JSON:
+        await run.begin(client_left(request))
         body = await run.result(client_left(request))
         return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
+    if run.is_waiting:
+        return EventStream(_queued_events(services, run))
     first = await run.frame(client_left(request))
     return EventStream(_events(services, run, first))
 
@@ -141,6 +145,16 @@ def _validated(of: Experiment, values: dict[str, Any]) -> Parameters:
     except ValidationError as error:
         errors = [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
         raise InvalidMembers(errors, values, of.parameters.model_fields) from error
+
+
+async def _queued_events(services: Services, run: Run) -> AsyncGenerator[bytes]:
+    """Yield `waiting` whenever fewer runs are ahead, and then the events of the run."""
+    async for data in run.queue():
+        yield format_sse_event(event="waiting", data_str=data.decode())
+        if services.streams.is_stopping:
+            raise server_stopping()
+    async for event in _events(services, run, await run.frame()):
+        yield event
 
 
 async def _events(services: Services, run: Run, first: bytes | None) -> AsyncGenerator[bytes]:

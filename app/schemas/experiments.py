@@ -92,6 +92,16 @@ class ExperimentEnded(Answer):
     n_frames: int = Field(description="The number of frames that were sent.")
 
 
+class ExperimentWaiting(Answer):
+    """A run that has not begun."""
+
+    ahead: int = Field(description="Runs that have to end before it begins.")
+
+
+class ExperimentWaitingEvent(Event[Literal["waiting"], ExperimentWaiting]):
+    """`event: waiting`, before the start of a run that has to wait for others."""
+
+
 class ExperimentStartEvent(Event[Literal["start"], ExperimentStarted]):
     """`event: start`, once, with the first frame."""
 
@@ -109,5 +119,9 @@ class ExperimentErrorEvent(Event[Literal["error"], ProblemAnswer]):
 
 
 ExperimentEvent = (
-    ExperimentStartEvent | ExperimentFrameEvent | ExperimentEndEvent | ExperimentErrorEvent
+    ExperimentWaitingEvent
+    | ExperimentStartEvent
+    | ExperimentFrameEvent
+    | ExperimentEndEvent
+    | ExperimentErrorEvent
 )

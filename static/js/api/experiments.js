@@ -36,6 +36,7 @@ export function streamExperiment(id, values, signal) {
  * @property {Arrays} arrays joined so far; of the run before until the first frame arrives
  * @property {Values} values all parameters of these arrays
  * @property {Problem|null} problem of a failed run
+ * @property {number} ahead runs of others that have to end before a waiting one begins
  * @property {boolean} isBroken the run failed after its first frame, and what arrived is shown
  */
 
@@ -48,7 +49,7 @@ export function streamExperiment(id, values, signal) {
  */
 export function createRun({ stream, growing, onChange }) {
   /** @type {RunState} */
-  let state = { status: 'idle', arrays: {}, values: {}, problem: null, isBroken: false };
+  let state = { status: 'idle', arrays: {}, values: {}, problem: null, ahead: 0, isBroken: false };
   let controller = new AbortController();
 
   /** @param {Partial<RunState>} patch */
@@ -65,14 +66,18 @@ export function createRun({ stream, growing, onChange }) {
       controller.abort();
       controller = new AbortController();
       const { signal } = controller;
-      set({ status: 'waiting', problem: null, isBroken: false });
+      set({ status: 'waiting', problem: null, ahead: 0, isBroken: false });
       /** @type {Values} */
       let all = {};
       let isFirst = true;
       try {
         for await (const { event, data } of stream(values, signal)) {
           if (signal.aborted) return;
-          if (event === 'start') all = data.parameters;
+          if (event === 'waiting') set({ ahead: data.ahead });
+          if (event === 'start') {
+            all = data.parameters;
+            if (state.ahead > 0) set({ ahead: 0 });
+          }
           if (event === 'frame') {
             const arrays = joined(isFirst ? {} : state.arrays, data.arrays, growing);
             isFirst = false;

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from headlight.experiment_runs import MAX_WAITING, Experiments
+from headlight.experiment_runs import MAX_QUEUED, MAX_WAITING, Experiments, Turns
 from headlight.model.cancellation import check
 from headlight.model.lab.experiments.experiment import Cost, Experiment, Parameters, Quantity
 from headlight.model.lab.experiments.registry import EXPERIMENTS
@@ -199,18 +199,89 @@ def close(streams):
 
 def test_long_runs_need_a_place_and_short_ones_do_not(server, endless, problem):
     made = endless(seconds=10)
+    most = MAX_EXPERIMENTS + MAX_QUEUED
     streams = open_runs(server, MAX_EXPERIMENTS)
     try:
+        server.services.experiments.long.n_open = most  # as if the queue were full
         response = httpx.post(f"{server.url}{PATH}/endless", json={})
+        server.services.experiments.long.n_open = MAX_EXPERIMENTS
         details = problem(response, 503, "too-many-experiments")
         assert response.headers["retry-after"] == "1"
-        assert (details["limit"], details["actual"]) == (2, 2)
+        assert (details["limit"], details["actual"]) == (most, most)
         assert httpx.post(f"{server.url}{PATH}/by_hand", json={}).status_code == 200
         trace = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat"}, timeout=30)
         assert trace.status_code == 200
     finally:
         close(streams)
     wait_for(lambda: made.n_running == 0 and server.services.experiments.long.n_open == 0)
+
+
+def test_a_third_long_run_waits_and_moves_up_when_another_ends(server, endless):
+    made = endless(seconds=10)
+    running = open_runs(server, MAX_EXPERIMENTS)
+    waiting = open_runs(server, 2)
+    try:
+        events = [lines for _, lines in waiting]
+        assert [next(lines) for lines in events] == ['data: {"ahead":1}', 'data: {"ahead":2}']
+        assert made.n_running == MAX_EXPERIMENTS
+        close(waiting[:1])  # one that gives up lets the others move up
+        assert [next(events[1]) for _ in range(3)][1:] == ["event: waiting", 'data: {"ahead":1}']
+        close(running[:1])
+        assert [next(events[1]) for _ in range(2)][1] == "event: start"
+        assert made.n_running == MAX_EXPERIMENTS
+    finally:
+        close([*running[1:], *waiting[1:]])
+    wait_for(lambda: made.n_running == 0 and server.services.experiments.long.n_open == 0)
+
+
+def test_waiting_does_not_count_as_computing(endless):
+    made = endless(seconds=10)
+
+    async def scenario():
+        experiments = Experiments(1, 0.3)
+        with experiments.run(made.experiment(), Parameters()) as first:
+            await first.frame()
+            with experiments.run(made.experiment(), Parameters()) as second:
+                assert second.is_waiting
+                await asyncio.sleep(0.4)
+                first.close()
+                experiments._turns.give_back(first._turn)
+                await second.begin()
+                assert not second.is_waiting
+                frame = await second.frame()
+                experiments._turns._n_taken += 1  # which the block of the first gives back
+        return frame
+
+    assert json.loads(asyncio.run(scenario()))["index"] == 0
+
+
+def test_a_json_answer_waits_for_its_turn_too(server, endless):
+    made = endless(seconds=10)
+    streams = open_runs(server, MAX_EXPERIMENTS)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{server.url}{PATH}/endless", json={}, headers=JSON, timeout=0.5)
+    assert made.n_running == MAX_EXPERIMENTS
+    wait_for(lambda: server.services.experiments.long.n_open == MAX_EXPERIMENTS)
+    close(streams)
+    wait_for(lambda: made.n_running == 0 and server.services.experiments.long.n_open == 0)
+
+
+def test_turns_come_in_order_and_can_be_given_up():
+    async def scenario():
+        turns = Turns(1)
+        first, second, third = (turns.ask() for _ in range(3))
+        assert [turn.ahead for turn in (first, second, third)] == [0, 1, 2]
+        turns.give_back(second)
+        assert third.ahead == 1
+        await asyncio.wait_for(third.moved(), 1)
+        assert not third.has_come
+        turns.give_back(first)
+        await asyncio.wait_for(third.moved(), 1)
+        assert third.has_come
+        turns.give_back(third)
+        assert turns.ask().has_come
+
+    asyncio.run(scenario())
 
 
 def test_short_runs_wait_in_a_short_queue(server, endless, problem):

@@ -36,6 +36,16 @@ test('frames are joined as they arrive', async () => {
   deepEqual(seen, ['waiting', 'running', 'running', 'done']);
 });
 
+test('a run that waits says how many are ahead, and no more once it begins', async () => {
+  const ahead = [];
+  const look = () => ahead.push(run.state().ahead);
+  const waits = (count) => ({ event: 'waiting', data: { ahead: count } });
+  const { run } = running([waits(2), look, waits(1), look, START, look, frame(1)]);
+  await run.start({});
+  deepEqual(ahead, [2, 1, 0]);
+  equal(run.state().status, 'done');
+});
+
 test('a stream that breaks off keeps what arrived', async () => {
   const fails = () => {
     throw new Problem({ title: 'gone' });

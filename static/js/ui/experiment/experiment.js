@@ -14,6 +14,7 @@ import {
   valuesInWords,
   writeInLink,
 } from '../../data/experiment.js';
+import { counted } from '../../data/format.js';
 import { element, palette, withSymbols } from '../dom.js';
 import { painted } from '../../plot/renderer.js';
 import { spokenPowers, withPowers } from '../formula.js';
@@ -298,7 +299,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     section.classList.toggle('is-waiting', run.state().status === 'waiting' && current !== null);
     section.setAttribute('aria-busy', String(isFirst));
     finding.hidden = !current && !isFirst;
-    if (isFirst) finding.textContent = 'Computing…';
+    if (isFirst) finding.textContent = queueWords() || 'Computing…';
     if (!current) return;
     try {
       const steps = isPreview ? [] : (view.steps?.(current.arrays) ?? []);
@@ -355,11 +356,17 @@ export function createExperiment(description, view, { onLink, announce }) {
     draw();
   }
 
+  /** @returns {string} empty: it waits for no other run */
+  function queueWords() {
+    const { ahead } = run.state();
+    return ahead > 0 ? `Waiting for its turn: ${counted(ahead, 'run')} ahead…` : '';
+  }
+
   function statusOf() {
     const { status, arrays } = run.state();
     const step = view.steps?.(arrays).at(-1) ?? 0;
     if (isPreview) return 'The server is busy, so nothing is trained yet. Press Run to try again.';
-    if (status === 'waiting') return 'Building the network…';
+    if (status === 'waiting') return queueWords() || 'Building the network…';
     if (isBusy(run.state())) return `Step ${step} of ${values.steps}…`;
     if (isBusy(secondRun.state())) {
       const second = view.steps?.(secondRun.state().arrays).at(-1) ?? 0;
