@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,12 +20,16 @@ from torch import Tensor
 
 from headlight.model.card import ModelCard
 from headlight.model.config import Architecture
+from headlight.model.hooks import Edit
 from headlight.model.interventions import Intervention
 from headlight.model.observation import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.quantization import StoredQuantization
 from headlight.model.sites import Site
 from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, NamedArray, Rotation, Token
+
+if TYPE_CHECKING:
+    from headlight.model.graph_parts import Weights
 
 PADDING_ID = 0
 
@@ -350,6 +354,26 @@ class Served(Protocol):
         Returns:
             By site, a tensor with the site's axes and a batch of 1.
         """
+
+    def run(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        edits: Iterable[tuple[str, Edit]],
+        interventions: Sequence[Intervention] = (),
+    ) -> Float[Tensor, "row query vocab"]:
+        """Return the logits of a pass with functions at sites, in the caller's gradient mode.
+
+        Args:
+            texts: token ids, all of one length.
+            targets: token ids that the decoder of an encoder–decoder reads, all of one length.
+            edits: functions of the tensors at sites, which act after the interventions.
+            interventions: the changes to the pass, validated.
+        """
+
+    def graph_weights(self) -> Weights:
+        """Return the norms and matrices of the graph (`headlight.model.graph_parts`)."""
 
     def output_weights(self, path: str) -> NamedArray:
         """Return W_O of the attention at a path, by head: (head, d_head, d_model), float32.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -16,7 +16,8 @@ from headlight.model.analysis.logit_lens import PARAMETERS, norm_and_unembedding
 from headlight.model.attention.layer import MultiHeadAttention
 from headlight.model.config import TransformerConfig
 from headlight.model.generation import TransformerWriter
-from headlight.model.hooks import Capture, gradient_leaves
+from headlight.model.graph_parts import InputMatrix, NormParts, Weights
+from headlight.model.hooks import Capture, Edit, gradient_leaves
 from headlight.model.interventions import Intervention, intervene, quantizations_of
 from headlight.model.norms import LayerNorm, Norm
 from headlight.model.positions import (
@@ -165,6 +166,61 @@ class Checkpoint:
             difference = logits[tokens[0]] - logits[tokens[1]]
             gradients = torch.autograd.grad(difference, list(leaves.values()))
         return dict(zip(leaves, gradients, strict=True))
+
+    def run(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        edits: Iterable[tuple[str, Edit]],
+        interventions: Sequence[Intervention] = (),
+    ) -> Float[Tensor, "row query vocab"]:
+        """As `Served.run`."""
+        model = self.model
+        with ExitStack() as stack:
+            stack.enter_context(intervene(model, interventions))
+            for site, edit in edits:
+                stack.enter_context(model.edit(site, edit))
+            ids = torch.tensor([list(text) for text in texts], device=self.device)
+            target_ids = None
+            if targets:
+                target_ids = torch.tensor([list(each) for each in targets], device=self.device)
+            logits: Tensor = model(ids, target_ids).logits
+        return logits
+
+    def graph_weights(self) -> Weights:
+        """As `Served.graph_weights`."""
+        return Weights(self._graph_norm, self._graph_input, self._graph_output)
+
+    def _graph_norm(self, site: str) -> NormParts | None:
+        norm = self.model.get_submodule(site)
+        if not isinstance(norm, Norm):
+            return None
+        shift = norm.shift.detach() if isinstance(norm, LayerNorm) else None
+        return NormParts(norm.scale.detach(), shift, norm.epsilon, isinstance(norm, LayerNorm))
+
+    def _graph_input(self, site: str) -> InputMatrix:
+        path, _, part = site.rpartition(".")
+        attention = self.model.get_submodule(path)
+        assert isinstance(attention, MultiHeadAttention)
+        projection = {
+            "queries": attention.query_projection,
+            "keys": attention.key_projection,
+            "values": attention.value_projection,
+        }[part]
+
+        def by_head(rows: Tensor) -> Tensor:
+            groups: Tensor = rows.detach().unflatten(0, (-1, attention.d_head))
+            return groups.repeat_interleave(attention.n_heads // len(groups), dim=0)
+
+        weight = by_head(projection.weight).transpose(1, 2)
+        return InputMatrix(weight, None if projection.bias is None else by_head(projection.bias))
+
+    def _graph_output(self, path: str) -> Tensor:
+        attention = self.model.get_submodule(path)
+        assert isinstance(attention, MultiHeadAttention)
+        rows: Tensor = attention.output_projection.weight.detach().T
+        return rows.unflatten(0, (attention.n_heads, -1))
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +32,7 @@ from headlight.model.foreign.folder import (
     revision_of,
 )
 from headlight.model.foreign.generation import ForeignWriter
+from headlight.model.foreign.graph import graph_weights
 from headlight.model.foreign.installing import attention_mask, install
 from headlight.model.foreign.loading import (
     build,
@@ -54,7 +55,8 @@ from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writes import reach_of
-from headlight.model.hooks import gradient_leaves
+from headlight.model.graph_parts import Weights
+from headlight.model.hooks import Edit, gradient_leaves
 from headlight.model.interventions import Intervention
 from headlight.model.served import NO_LIMIT, Description, LinearExit, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
@@ -215,6 +217,32 @@ class ForeignModel(ForeignPasses):
             difference = logits[tokens[0]] - logits[tokens[1]]
             by_leaf = torch.autograd.grad(difference, list(leaves.values()))
         return dict(zip(leaves, by_leaf, strict=True))
+
+    def run(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        edits: Iterable[tuple[str, Edit]],
+        interventions: Sequence[Intervention] = (),
+    ) -> Float[Tensor, "row query vocab"]:
+        """As `Served.run`."""
+        inputs: dict[str, Any] = {
+            "input_ids": torch.tensor([list(text) for text in texts], device=self.device)
+        }
+        if targets:
+            ids = torch.tensor([list(target) for target in targets], device=self.device)
+            inputs["decoder_input_ids"] = ids
+        with ExitStack() as stack:
+            stack.enter_context(self.passing(len(texts), interventions))
+            for site, edit in edits:
+                stack.enter_context(self.points.edit(site, edit))
+            logits: Tensor = self.module(**inputs, use_cache=False).logits
+        return logits
+
+    def graph_weights(self) -> Weights:
+        """As `Served.graph_weights`."""
+        return graph_weights(self)
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""

@@ -1,0 +1,225 @@
+"""Score edges: how much a logit difference depends on each, by gradients or by patching.
+
+    EAP     score_wr = Σ_positions (corrupted_w − clean_w) · ∂D/∂x_r        Syed et al. 2023,
+            https://arxiv.org/abs/2310.10348
+    EAP-IG  the same, the gradient averaged over embeddings between the two texts:
+            corrupted + α·(clean − corrupted), α = (k + ½)/steps for k = 0 … steps − 1; Hanna et
+            al. 2024, https://arxiv.org/abs/2403.17806. Their code takes α = k/steps, so that one
+            step is the corrupted text; here one step is the middle.
+    noising   D with the edge from the corrupted text, less D, in the clean run
+    denoising D of the corrupted run, less D with the edge from the clean text
+
+All estimate the change of D as the edge is corrupted; the sum over edges into one reader is that
+of corrupting its whole input. x_r is the stream that r reads, before its norm, whose derivative
+J = (1 − 11ᵀ/d − nnᵀ/d)/s ⊙ γ is applied without a tensor of readers × writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headlight.model.analysis.circuit_passes import Pair, PairPasses, differences, texts_of
+from headlight.model.cancellation import check
+from headlight.model.graph import Reader
+from headlight.model.hooks import Edit
+
+Method: TypeAlias = Literal["eap", "eap_ig", "noising", "denoising", "exact"]
+STEPS = 5
+
+
+def edge_scores(
+    passes: PairPasses, method: Method = "eap_ig", steps: int = STEPS
+) -> Float[np.ndarray, " edge"]:
+    """Return the score of each edge, the mean over pairs; negative: it works for the right token.
+
+    Args:
+        passes: over the pairs.
+        method: ``exact`` is the mean of noising and denoising.
+        steps: of EAP-IG.
+
+    Raises:
+        Cancelled: as `cancellation`.
+    """
+    if method in ("eap", "eap_ig"):
+        return gradient_scores(passes, steps if method == "eap_ig" else 0)
+    clean, corrupted = passes.whole()
+    every = frozenset(range(len(passes.graph.edges)))
+    without = [every - {number} for number in sorted(every)]
+    parts = []
+    if method in ("noising", "exact"):
+        parts.append(passes.with_only(without) - clean)
+    if method in ("denoising", "exact"):
+        parts.append(corrupted - passes.with_only(without, is_reversed=True))
+    scores: Float[np.ndarray, " edge"] = np.mean(parts, axis=(0, 2))
+    return scores
+
+
+def gradient_scores(
+    passes: PairPasses, steps: int, *, by_position: bool = False
+) -> Float[np.ndarray, "..."]:
+    """Return the scores of EAP-IG (edge), or (edge, position) of pairs of one length.
+
+    `steps` 0 is EAP: the gradient at the clean text. Position scores sum to the edge's.
+    """
+    total: np.ndarray | None = None
+    for numbers in passes.groups():
+        pairs = [passes.pairs[number] for number in numbers]
+        scores = _Gradients(passes, pairs, by_position=by_position).scores(steps)
+        total = scores if total is None else total + scores
+    assert total is not None
+    return total / len(passes.pairs)
+
+
+class _Gradients:
+    """The gradients of one group of pairs."""
+
+    def __init__(self, passes: PairPasses, pairs: Sequence[Pair], *, by_position: bool) -> None:
+        self.passes, self.pairs, self.by_position = passes, pairs, by_position
+        self.parts, self.graph = passes.parts, passes.graph
+        self.clean, _ = passes.passes.writes(*texts_of(pairs, is_clean=True))
+        self.corrupted, _ = passes.passes.writes(*texts_of(pairs, is_clean=False))
+        self.changes: dict[str, Tensor] = {}
+        self.places: dict[str, list[int]] = {}
+        for number, writer in enumerate(self.graph.writers):
+            self.places.setdefault(writer.stack, []).append(number)
+        for stack, numbers in self.places.items():
+            self.changes[stack] = torch.stack(
+                [self.corrupted[number] - self.clean[number] for number in numbers]
+            )
+        self.readers: dict[str, list[int]] = {}
+        for number, reader in enumerate(self.graph.readers):
+            self.readers.setdefault(reader.site, []).append(number)
+
+    def scores(self, steps: int) -> np.ndarray:
+        shares = [(step + 0.5) / steps for step in range(steps)] or [1.0]
+        edges = torch.tensor(self.graph.edges)
+        shape = [len(self.graph.writers), len(self.graph.readers)]
+        if self.by_position:
+            shape.append(next(iter(self.clean.values())).shape[1])
+        total = torch.zeros(shape, dtype=torch.float64)
+        for share in shares:
+            check()
+            self._add(total, share)
+        scores: np.ndarray = total[edges[:, 0], edges[:, 1]].numpy() / len(shares)
+        return scores
+
+    def _add(self, total: Tensor, share: float) -> None:
+        streams, made, leaves = self._pass(share)
+        sites = list(made)
+        gradients = torch.autograd.grad(
+            leaves, [made[site] for site in sites], allow_unused=True, materialize_grads=True
+        )
+        with torch.no_grad():
+            for site, gradient in zip(sites, gradients, strict=True):
+                self._add_site(total, site, streams, gradient)
+
+    def _pass(self, share: float) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        """Return the streams, what readers make of them, and the sum of D over the pairs."""
+        streams: dict[str, Tensor] = {}
+        made: dict[str, Tensor] = {}
+        embeddings = {
+            f"{self.graph.writers[number].stack}.layers.0.residual.before": number
+            for number, writer in enumerate(self.graph.writers)
+            if writer.kind == "tokens"
+        }
+
+        def at_stream(site: str) -> Edit:
+            def edit(tensor: Tensor) -> Tensor:
+                if site in embeddings:
+                    clean, corrupted = (
+                        writes[embeddings[site]] for writes in (self.clean, self.corrupted)
+                    )
+                    tensor = torch.lerp(corrupted, clean, share).requires_grad_()
+                elif site in self.readers:
+                    tensor = made[site] = tensor.clone()
+                streams[site] = tensor
+                return tensor
+
+            return edit
+
+        def at_reader(site: str) -> Edit:
+            def edit(tensor: Tensor) -> Tensor:
+                made[site] = tensor.clone()
+                return made[site]
+
+            return edit
+
+        wanted = dict.fromkeys([*embeddings, *(reader.stream for reader in self.graph.readers)])
+        edits = [(site, at_stream(site)) for site in wanted]
+        edits += [(site, at_reader(site)) for site in self.readers if site not in wanted]
+        model = self.passes.model
+        with torch.inference_mode(False), torch.enable_grad():
+            texts, targets = texts_of(self.pairs, is_clean=True)
+            logits = model.run(
+                texts, targets, edits=edits, interventions=self.passes.interventions
+            )
+            return streams, made, differences(logits, self.pairs).sum()
+
+    def _add_site(
+        self, total: Tensor, site: str, streams: Mapping[str, Tensor], gradient: Tensor
+    ) -> None:
+        numbers = self.readers[site]
+        readers = [self.graph.readers[number] for number in numbers]
+        first = readers[0]
+        before = [
+            place
+            for place, number in enumerate(self.places[first.stack])
+            if self.graph.writers[number].step < first.step
+        ]
+        changes = self.changes[first.stack][: before[-1] + 1]
+        if first.kind == "logits":
+            added = self._product(changes, gradient[None])
+        else:
+            added = self._through_norm(changes, streams[first.stream], readers, gradient)
+        writers = [self.places[first.stack][place] for place in range(len(changes))]
+        index = torch.tensor(writers)[:, None], torch.tensor(numbers)
+        total[index] += added.double().cpu()
+
+    def _through_norm(
+        self, changes: Tensor, stream: Tensor, readers: Sequence[Reader], gradient: Tensor
+    ) -> Tensor:
+        """Return Σ change · Jᵀ·gradient of each writer and reader.
+
+        With m = γ ⊙ (gradient of the norm's output)/s: change·m less its parts along 1 and n.
+        """
+        first = readers[0]
+        norm = self.parts.norms[first.norm]
+        centred, size = norm.split(stream.detach())
+        if first.heads:
+            matrix = self.parts.inputs[first.site]
+            by_head = (gradient.transpose(0, 1) / size).to(matrix.weight.dtype)
+            rows = []
+            for reader in readers:  # heads that share keys or values share their matrix
+                heads = list(reader.heads)
+                rows.append(by_head[heads].sum(dim=0) if len(heads) > 1 else by_head[heads[0]])
+            chosen = [reader.heads[0] for reader in readers]
+            weight = matrix.weight[chosen] * norm.scale[:, None]
+            pulled = torch.bmm(torch.stack(rows).flatten(1, 2), weight.transpose(1, 2))
+            pulled = pulled.unflatten(1, stream.shape[:2])  # reader pair query d_model
+        else:
+            pulled = (gradient * norm.scale / size)[None]
+        normal = centred / size
+        width = stream.shape[-1]
+        along = torch.einsum("wptd,ptd->wpt", changes, normal)
+        of_reader = torch.einsum("rptd,ptd->rpt", pulled, normal)
+        out = self._product(changes, pulled) - self._rank_one(along, of_reader) / width
+        if norm.is_centred:
+            means = changes.sum(-1), pulled.sum(-1)
+            out -= self._rank_one(*means) / width
+        return out
+
+    def _product(self, changes: Tensor, pulled: Tensor) -> Tensor:
+        if self.by_position:
+            return torch.einsum("wptd,rptd->wrt", changes, pulled)
+        return changes.flatten(1) @ pulled.flatten(1).T
+
+    def _rank_one(self, left: Tensor, right: Tensor) -> Tensor:
+        if self.by_position:
+            return torch.einsum("wpt,rpt->wrt", left, right)
+        return left.flatten(1) @ right.flatten(1).T
