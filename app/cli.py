@@ -578,6 +578,85 @@ def experiment(
 
 
 @app.command(cls=Command)
+def circuit(
+    model: Annotated[
+        str | None, typer.Argument(help="A model's id, or its folder.", metavar="MODEL")
+    ] = None,
+    task: Annotated[
+        str | None,
+        option(
+            "A task that ships, or a file with a pair a line: {\"clean\": \"The dogs with the "
+            "girl\", \"corrupted\": \"The dog with the girl\", \"right\": \" were\", "
+            "\"wrong\": \" was\"}. Without MODEL the tasks are listed.",
+            "TASK",
+        ),
+    ] = None,
+    n_pairs: Annotated[
+        int | None, option("The pairs of a task that ships.", "N", "32", name="--pairs", min=2)
+    ] = None,
+    n_edges: Annotated[
+        int | None, option("The edges of the circuit.", "N", name="--edges", min=1)
+    ] = None,
+    faithfulness: Annotated[
+        float | None,
+        option("Without --edges, as few edges as reach this.", "SHARE", "0.9", min=0.0, max=1.0),
+    ] = None,
+    score: Annotated[
+        str | None, option("eap, eap_ig, noising, denoising or exact.", "NAME", "eap_ig")
+    ] = None,
+    steps: Annotated[int | None, option("Of eap_ig.", "N", "5", min=1)] = None,
+    rule: Annotated[
+        str | None, option("How edges are chosen: top, greedy or pruned.", "NAME", "pruned")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        option("What cut edges carry: corrupted, zero or mean.", "NAME", "corrupted"),
+    ] = None,
+    form: Annotated[
+        str | None, option("Write json, csv, graphml or dot.", "NAME", name="--format")
+    ] = None,
+    out: Annotated[Path, option("The file for --format.", "FILE")] = Path("-"),
+    save_pairs: Annotated[Path | None, option("Write the pairs of the task.", "FILE")] = None,
+    force: Annotated[bool, option("Replace existing files.", name="--force")] = False,
+    device: Device = None,
+    models_dir: ModelsDir = None,
+) -> None:
+    """Find the few edges of a model that do a task, and measure their own run.
+
+    Edges lead from what a part writes to what a part reads. They are scored on one half of the
+    pairs, and the run of the circuit is measured on the other half.
+    """
+    if model is None:
+        with reporting_errors():
+            from headlight.commands.circuit import list_tasks
+
+            list_tasks()
+        return
+    settings = settings_with_models(
+        device=device, models_dir=models_dir, **chosen_models([model])
+    )
+    with reporting_errors():
+        if task is None:
+            raise UsageError("name a --task, or a file of pairs; without MODEL they are listed")
+        from headlight.commands.circuit import find
+
+        options = {
+            "n_pairs": n_pairs,
+            "n_edges": n_edges,
+            "faithfulness": faithfulness,
+            "score": score,
+            "steps": steps,
+            "rule": rule,
+            "baseline": baseline,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        chosen = settings.default_model
+        find(
+            chosen, task, given, settings, form=form, out=out, force=force, pairs_out=save_pairs
+        )
+
+
+@app.command(cls=Command)
 def add(
     source: Annotated[
         str,

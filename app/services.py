@@ -16,6 +16,7 @@ from fastapi import Depends, Request
 
 from headlight.concurrency import (
     ClientLeft,
+    Places,
     in_daemon,
     run_in_thread,
     settle,
@@ -49,6 +50,9 @@ WARM_UP_TEXT = "Once upon a time there was a little light."
 NO_LIMITS = {"max_characters": sys.maxsize, "max_cells": sys.maxsize}
 N_THREADS = 2
 """For what is too long for the event loop and is not a pass, such as encoding large answers."""
+
+MAX_CIRCUITS = 4
+"""Circuits that may be asked for at one time; one is computed at a time."""
 
 N_PLACES = 4
 """Models that are loaded at one time."""
@@ -192,6 +196,8 @@ class Services:
         self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
         self.links = Links(settings)
         self.profiles = ProfileRuns(settings.profile_seconds, settings.device)
+        self.circuits = Places(MAX_CIRCUITS, "too-many-circuits", "circuits are being looked for")
+        self.circuit_thread = CapacityLimiter(1)
         self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)

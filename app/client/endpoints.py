@@ -31,6 +31,7 @@ from headlight.client.decode import (
 )
 from headlight.model.trace import NamedArray
 from headlight.schemas import EVENT_STREAM, JSON, SAFETENSORS, SVG, LimitAnswer
+from headlight.schemas.circuits import CircuitAnswer, TasksAnswer
 from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
 from headlight.schemas.links import LinkAnswer, LinkStateAnswer
 from headlight.schemas.models import ModelAnswer, ModelsAnswer
@@ -46,7 +47,7 @@ Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 LISTS = frozenset(
     (
         *("texts", "targets", "ids", "capture", "layers", "heads"),
-        *("analyses", "edits", "queries", "forced", "name"),
+        *("analyses", "edits", "queries", "forced", "name", "pairs", "edges"),
     )
 )
 """The arguments that are lists; one item may be given in place of a list of it."""
@@ -58,6 +59,8 @@ _read_experiments = read_json(ExperimentsAnswer)
 _read_description = read_json(ExperimentAnswer)
 _read_link = read_json(LinkAnswer)
 _read_link_state = read_json(LinkStateAnswer)
+_read_tasks = read_json(TasksAnswer)
+_read_circuit = read_json(CircuitAnswer)
 _read_tokenized = read_json(TokenizeAnswer)
 
 
@@ -313,6 +316,49 @@ def generate(
     body = _given(locals())
     path = f"{BASE}/generate"
     return Call(method="POST", path=path, read=_read_nothing, accept=EVENT_STREAM, body=body)
+
+
+def tasks() -> Call[TasksAnswer]:
+    """Every task for circuits that ships, with its rule."""
+    return Call(method="GET", path=f"{BASE}/tasks", read=_read_tasks)
+
+
+def circuit(
+    *,
+    model: str,
+    task: str | None = None,
+    pairs: Iterable[Mapping[str, Any]] | None = None,
+    n_pairs: SupportsIndex | None = None,
+    score: str | None = None,
+    steps: SupportsIndex | None = None,
+    rule: str | None = None,
+    baseline: str | None = None,
+    n_edges: SupportsIndex | None = None,
+    faithfulness: float | None = None,
+    edges: Strings | None = None,
+    holds_out: bool | None = None,
+) -> Call[CircuitAnswer]:
+    """Find the few edges of a model that do a task, and measure their own run.
+
+    Args:
+        model: an id.
+        task: the name of a task that ships; None: `pairs` are given.
+        pairs: `{"clean": "The dogs with the girl", "corrupted": "The dog with the girl",
+            "right": " were", "wrong": " was"}`, with as many tokens in both texts.
+        n_pairs: of the task; None: 32.
+        score: eap, eap_ig, noising, denoising or exact; None: eap_ig.
+        steps: of eap_ig; None: 5.
+        rule: top, greedy or pruned; None: pruned.
+        baseline: corrupted, zero or mean; None: corrupted.
+        n_edges: how many; None: as few as reach `faithfulness`.
+        faithfulness: None: 0.9.
+        edges: names of edges in place of a choice, `3.3→logits`: only their run is measured.
+        holds_out: False: all pairs choose and measure.
+    """
+    body = _given(locals())
+    del body["model"]
+    path = f"{BASE}/models/{_segment(model)}/circuit"
+    return Call(method="POST", path=path, read=_read_circuit, body=body)
 
 
 def positional(

@@ -6,6 +6,7 @@ request and its answer are classes of `headlight.schemas`. A router with POST ro
 """
 
 from headlight.routes import (
+    circuits,
     experiments,
     generation,
     health,
@@ -25,6 +26,7 @@ ROUTERS = tuple(
         traces,
         positional,
         generation,
+        circuits,
         experiments,
         links,
         health,

@@ -22,11 +22,13 @@ from headlight.model.analysis.circuit_passes import PairPasses
 from headlight.model.analysis.edge_scores import STEPS, Method, edge_scores
 from headlight.model.graph import Graph
 
-Rule: TypeAlias = Literal["top", "greedy"]
+Rule: TypeAlias = Literal["top", "greedy", "pruned"]
 
 COUNTS = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 120, 240, 480)
 """The numbers of edges at which the curve is measured; all edges are its last point."""
 N_RESAMPLED = 1000
+BEGIN_WITH = 3
+"""Times as many edges as are asked for: what ``pruned`` leaves edges out of."""
 LEAST_DIFFERENCE = 1e-3
 
 
@@ -65,7 +67,7 @@ class Circuit:
     """The edges of a circuit, and what its own run shows.
 
     Attributes:
-        scores: of every edge of the graph.
+        scores: of every edge of the graph; None: the edges were given.
         edges: the numbers of those of the circuit, the strongest first.
         chosen: how faithful it is on the pairs that its edges were chosen on.
         held_out: on other pairs; None: there are none.
@@ -74,7 +76,7 @@ class Circuit:
         complement: the faithfulness of all other edges.
     """
 
-    scores: Float[np.ndarray, " edge"]
+    scores: Float[np.ndarray, " edge"] | None
     edges: tuple[int, ...]
     chosen: Faithfulness
     held_out: Faithfulness | None
@@ -88,7 +90,7 @@ def find_circuit(
     *,
     method: Method = "eap_ig",
     steps: int = STEPS,
-    rule: Rule = "top",
+    rule: Rule = "pruned",
     n_edges: int | None = None,
     faithfulness: float | None = None,
     holds_out: bool = True,
@@ -115,9 +117,15 @@ def find_circuit(
     shares = _Shares(choosing)
     scores = edge_scores(choosing, method, steps)
     order = ranked(passes.graph, scores, rule)
+    least = 0.9 if faithfulness is None else faithfulness
     if n_edges is None:
-        n_edges = shares.fewest(order, 0.9 if faithfulness is None else faithfulness)
-    wanted = order[:n_edges]
+        wanted = order[: shares.fewest(order, least)]
+        if rule == "pruned":
+            wanted = shares.pruned(wanted, 1, least)
+    else:
+        wanted = order[:n_edges]
+        if rule == "pruned":
+            wanted = shares.pruned(order[: BEGIN_WITH * n_edges], n_edges)
     on_paths = set(passes.graph.on_paths(wanted))
     edges = tuple(edge for edge in wanted if edge in on_paths)
     measured = _Shares(measuring) if is_split else shares
@@ -136,10 +144,34 @@ def find_circuit(
     )
 
 
+def measure(passes: PairPasses, edges: Sequence[int]) -> Circuit:
+    """Return what the run of given edges shows, on all pairs.
+
+    Raises:
+        ValueError: the texts of the pairs give the same logit difference.
+        Cancelled: as `cancellation`.
+    """
+    shares = _Shares(passes)
+    edges = list(dict.fromkeys(edges))
+    others = sorted(set(range(len(passes.graph.edges))) - set(edges))
+    without = [[edge for edge in edges if edge != left] for left in edges]
+    runs = shares.runs([edges, others, *without])
+    values = [shares.share(run) for run in runs]
+    return Circuit(
+        scores=None,
+        edges=tuple(edges),
+        chosen=shares.measured(runs[0]),
+        held_out=None,
+        curve=(),
+        losses=np.array([values[0] - value for value in values[2:]]),
+        complement=values[1],
+    )
+
+
 def ranked(graph: Graph, scores: Float[np.ndarray, " edge"], rule: Rule) -> list[int]:
     """Return the numbers of the edges, the first to be in a circuit first."""
     sizes = np.abs(scores)
-    if rule == "top":
+    if rule != "greedy":
         return [int(edge) for edge in np.argsort(-sizes, kind="stable")]
     into: dict[int, list[int]] = {}
     for number, (_, reader) in enumerate(graph.edges):
@@ -220,6 +252,39 @@ class _Shares:
             )
             for count, run in zip(counts, runs, strict=True)
         )
+
+    def pruned(
+        self, edges: Sequence[int], n_edges: int, least: float | None = None
+    ) -> list[int]:
+        """Return fewer edges: those that the run of the circuit loses most without.
+
+        A quarter of those that are left is taken away at a time; then the rest is measured again.
+
+        Args:
+            edges: the edges to begin with.
+            n_edges: how many to leave.
+            least: the faithfulness at which to stop before; None: at none.
+        """
+        left = self._on_paths(edges)
+        sign = np.sign(self.clean.mean() - self.corrupted.mean())
+        part = 4
+        while len(left) > n_edges:
+            runs = self.runs([[edge for edge in left if edge != out] for out in left])
+            order = np.argsort(runs.mean(axis=1) * sign, kind="stable")
+            n_kept = max(n_edges, len(left) - max(1, len(left) // part))
+            kept = set(order[:n_kept].tolist())
+            fewer = self._on_paths([edge for place, edge in enumerate(left) if place in kept])
+            if least is not None and self.share(self.runs([fewer])[0]) < least:
+                if part >= len(left):
+                    break
+                part *= 4  # fewer at a time
+                continue
+            left = fewer
+        return left
+
+    def _on_paths(self, edges: Sequence[int]) -> list[int]:
+        on_paths = set(self.passes.graph.on_paths(edges))
+        return [edge for edge in edges if edge in on_paths]
 
     def fewest(self, order: Sequence[int], least: float) -> int:
         """Return the smallest number of edges from which on the curve stays at or above `least`.

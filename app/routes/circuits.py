@@ -1,0 +1,59 @@
+"""Circuits: the tasks that ship, and the edges of a model that do a task."""
+
+from contextlib import ExitStack
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+
+from headlight.concurrency import client_left, run_in_thread
+from headlight.errors import described
+from headlight.routes.strict_json import JsonRoute
+from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TaskAnswer, TasksAnswer
+from headlight.services import Services, ServicesDep
+
+router = APIRouter(prefix="/api/v1", tags=["circuits"], route_class=JsonRoute)
+
+
+@router.get("/tasks")
+async def tasks() -> TasksAnswer:
+    """Every task that ships, with the rule that its pairs are made by."""
+    from headlight.model.lab.evaluation.circuit_tasks import described as rules
+
+    return TasksAnswer(tasks=[TaskAnswer(name=name, rule=rule) for name, rule in rules()])
+
+
+@router.post(
+    "/models/{model}/circuit", responses=described(400, 404, 413, 415, 422, 503, 504)
+)
+async def circuit(
+    model: Annotated[str, Path(description="The model's id.")],
+    body: CircuitRequest,
+    request: Request,
+    services: ServicesDep,
+) -> CircuitAnswer:
+    """Find the few edges of a model that do a task, and measure their own run.
+
+    Edges are scored on one half of the pairs and measured on the other. In the run of a circuit
+    every edge outside it carries what it carries for the corrupted text; its faithfulness is the
+    share of the logit difference that it keeps. Closing the connection ends the search.
+    """
+    with ExitStack() as stack:
+        model_id = await services.use_model(model, stack, client_left(request))
+        work = partial(_circuit, services, model_id, body)
+        seconds = services.settings.long_seconds
+        too_slow = f"the circuit took longer than {seconds:g} s; send fewer or shorter pairs"
+        with services.circuits.place():
+            return await run_in_thread(
+                work,
+                services.circuit_thread,
+                client_left(request),
+                seconds=seconds,
+                too_slow=too_slow,
+            )
+
+
+def _circuit(services: Services, model: str, body: CircuitRequest) -> CircuitAnswer:
+    from headlight.circuits import compute
+
+    return compute(body, services.registry.checkpoint(model))
