@@ -585,9 +585,9 @@ def circuit(
     task: Annotated[
         str | None,
         option(
-            "A task that ships, or a file with a pair a line: {\"clean\": \"The dogs with the "
-            "girl\", \"corrupted\": \"The dog with the girl\", \"right\": \" were\", "
-            "\"wrong\": \" was\"}. Without MODEL the tasks are listed.",
+            'A task that ships, or a file with a pair a line: {"clean": "The dogs with the '
+            'girl", "corrupted": "The dog with the girl", "right": " were", '
+            '"wrong": " was"}. Without MODEL the tasks are listed.',
             "TASK",
         ),
     ] = None,
@@ -632,9 +632,7 @@ def circuit(
 
             list_tasks()
         return
-    settings = settings_with_models(
-        device=device, models_dir=models_dir, **chosen_models([model])
-    )
+    settings = settings_with_models(device=device, models_dir=models_dir, **chosen_models([model]))
     with reporting_errors():
         if task is None:
             raise UsageError("name a --task, or a file of pairs; without MODEL they are listed")
@@ -651,9 +649,7 @@ def circuit(
         }
         given = {name: value for name, value in options.items() if value is not None}
         chosen = settings.default_model
-        find(
-            chosen, task, given, settings, form=form, out=out, force=force, pairs_out=save_pairs
-        )
+        find(chosen, task, given, settings, form=form, out=out, force=force, pairs_out=save_pairs)
 
 
 @app.command(cls=Command)

@@ -39,14 +39,15 @@ class Mixing:
         parts: of the model.
         cut: the edges that are cut, by variant; one position, or as many as the texts have.
         other: what the readers of cut edges read, by writer.
-        n_variants: the rows of the pass are variants × pairs.
         start: the position of the first query, after those of a cache.
+        is_placed: whether the last axis of `cut` is of positions, even if it has one entry.
     """
 
     parts: GraphParts
     cut: Bool[Tensor, "variant writer reader query"]
     other: Writes
     start: int = 0
+    is_placed: bool = False
     kept: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -124,13 +125,12 @@ class Mixing:
         graph = self.parts.graph
         cut = self.cut[:, :, list(readers)]
         before = [
-            w
-            for w in self.writers
-            if graph.writers[w].stack == stack and bool(cut[:, w].any())
+            w for w in self.writers if graph.writers[w].stack == stack and bool(cut[:, w].any())
         ]
         changes = self.changes[stack][[self.place[w] for w in before]]
         mask = cut[:, before].to(changes.dtype)  # variant writer reader query
-        if mask.shape[-1] == 1:
+        mask = mask.expand(changes.shape[1], -1, -1, -1)
+        if mask.shape[-1] == 1 and not self.is_placed:
             added = torch.einsum("vwr,wvptd->rvptd", mask[..., 0], changes)
         else:
             at = mask[..., self.start : self.start + stream.shape[1]]
@@ -154,8 +154,11 @@ def read_writes(parts, writers, kept, take) -> Iterator[tuple[str, Edit]]:  # ty
     heads: dict[str, list[int]] = {}
     contexts: dict[str, list[int]] = {}  # contexts that a parallel layer's network is left by
     sums: list[tuple[str, str, int]] = []
-    has_middle = {reader.stream.rpartition(".")[0] for reader in graph.readers
-                  if reader.stream.endswith(".middle")}
+    has_middle = {
+        reader.stream.rpartition(".")[0]
+        for reader in graph.readers
+        if reader.stream.endswith(".middle")
+    }
     tokens = {}
     for number, writer in wanted.items():
         at = f"{writer.stack}.layers.{writer.layer}.residual"
@@ -168,8 +171,10 @@ def read_writes(parts, writers, kept, take) -> Iterator[tuple[str, Edit]]:  # ty
         elif writer.kind == "feed_forward":
             sums.append((f"{at}.before", f"{at}.after", number))
             for other in graph.writers:
-                if other.kind == "head" and other.layer == writer.layer and (
-                    other.stack == writer.stack
+                if (
+                    other.kind == "head"
+                    and other.layer == writer.layer
+                    and (other.stack == writer.stack)
                 ):
                     contexts.setdefault(other.path, []).append(number)
         else:

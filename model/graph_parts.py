@@ -140,9 +140,7 @@ class _Proof:
         wanted = (".residual.", "attention.context", "attention.queries")
         more = ("attention.keys", "attention.values", "_norm", ".norm")
         kept = [
-            site
-            for site in sites
-            if any(part in site for part in wanted) or site.endswith(more)
+            site for site in sites if any(part in site for part in wanted) or site.endswith(more)
         ]
         is_double = model.config.kind == "encoder-decoder"
         size = model.config.vocab_size
@@ -255,8 +253,11 @@ class _Proof:
                 before = self.tensors.get(f"{stack}.layers.{layer + 1}.residual.before")
                 if after is None or before is None or self._differs(after, before):
                     return f"layer {layer} does not hand its stream on to the next"
-        if not by_head and any("middle" not in reader.stream for reader in graph.readers
-                               if reader.kind == "feed_forward"):
+        if not by_head and any(
+            "middle" not in reader.stream
+            for reader in graph.readers
+            if reader.kind == "feed_forward"
+        ):
             return "a norm follows its heads, and its network reads the same stream as they do"
         return ""
 

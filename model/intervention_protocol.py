@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from headlight.model.served import Served
     from headlight.model.trace import Trace
 
 Where: TypeAlias = Literal["encoder", "decoder", "cross"]
@@ -119,6 +120,15 @@ class Intervention:
         Raises:
             UnknownPosition: a position lies beyond the longest text.
             ImpossibleIntervention: it depends on how long the text is.
+        """
+        return self
+
+    def with_model(self, model: Served) -> Intervention:
+        """Return the intervention with what it needs of a model's weights and passes.
+
+        Raises:
+            NoGraph, UnknownEdge, ImpossibleIntervention: the model has not what it acts on.
+            EmptyText, TooManyTokens, UnknownToken, ValueError: a text that it reads cannot be read.
         """
         return self
 

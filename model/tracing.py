@@ -563,6 +563,9 @@ def trace(
         resolution=resolution,
         queries=queries,
     )
+    spec = replace(
+        spec, interventions=tuple(each.with_model(checkpoint) for each in spec.interventions)
+    )
     model_input = tokenize(
         checkpoint,
         text,

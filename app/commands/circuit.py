@@ -101,9 +101,7 @@ def _source(task: str) -> dict[str, Any]:
         return {"task": task}
     path = Path(task)
     if not path.is_file():
-        raise UsageError(
-            f"{task} is neither a file nor a task; the tasks are {', '.join(TASKS)}"
-        )
+        raise UsageError(f"{task} is neither a file nor a task; the tasks are {', '.join(TASKS)}")
     try:
         pairs = read_task(path)
     except UnfitTask as error:

@@ -23,9 +23,7 @@ async def tasks() -> TasksAnswer:
     return TasksAnswer(tasks=[TaskAnswer(name=name, rule=rule) for name, rule in rules()])
 
 
-@router.post(
-    "/models/{model}/circuit", responses=described(400, 404, 413, 415, 422, 503, 504)
-)
+@router.post("/models/{model}/circuit", responses=described(400, 404, 413, 415, 422, 503, 504))
 async def circuit(
     model: Annotated[str, Path(description="The model's id.")],
     body: CircuitRequest,

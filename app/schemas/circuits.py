@@ -86,9 +86,7 @@ class NodeAnswer(Answer):
     """A writer or a reader of the graph."""
 
     name: str
-    kind: Literal[
-        "tokens", "head", "attention", "feed_forward", "query", "key", "value", "logits"
-    ]
+    kind: Literal["tokens", "head", "attention", "feed_forward", "query", "key", "value", "logits"]
     stack: Literal["encoder", "decoder"]
     layer: int | None
     heads: list[int] = Field(description="Those that it is of; none: it is of no head.")
@@ -163,5 +161,3 @@ class TasksAnswer(Answer):
     """The tasks that ship."""
 
     tasks: list[TaskAnswer]
-
-

@@ -38,7 +38,8 @@ EditRequests = Annotated[list[EditRequest], Field(max_length=MAX_EDITS)]
 EDITS = (
     "Interventions in the pass. heads_off and experts_off ablate heads or experts, no_scaling "
     "omits 1/√d_head, temperature divides the attention scores, quantize rounds weights; their "
-    "order has no effect. set, patch, "
+    "order has no effect. cut cuts edges between parts and knock_out hides keys from queries. "
+    "corpus_mean and resample set a site to values of a corpus; set, patch, "
     "add, scale and mean change the tensor of one site, after those, in the order of the list; "
     "captured tensors and all that follows in the pass see the result."
 )

@@ -44,7 +44,12 @@ def with_sources(
     Raises:
         Problem: a trace is not kept, or a text is too long.
         ImpossibleIntervention, UnknownPosition: another trace lacks what an edit takes from it.
+        NoGraph, UnknownEdge: the model has no such edge.
     """
+    if any(edit.needs_model for edit in edits) and any(
+        each.quantizations for each in spec.interventions
+    ):
+        raise ImpossibleIntervention("edges and values of a corpus cannot be combined with quantize")
     interventions = list(spec.interventions)
     traces: dict[tuple[str | None, str | None], Trace] = {}
     for number, edit in enumerate(edits):
@@ -59,7 +64,9 @@ def with_sources(
                 traces[key] = _source_trace(source, edits, checkpoint, max_elements)
             trace = traces[key]
         interventions[number] = interventions[number].with_values_of(trace, source.positions)
-    return replace(spec, interventions=tuple(interventions))
+    return replace(
+        spec, interventions=tuple(each.with_model(checkpoint) for each in interventions)
+    )
 
 
 def _kept_trace(trace_id: str, checkpoint: Served, find_trace: FindTrace) -> Trace:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from headlight.errors import Problem, over_limit
+from headlight.model.graph import NoGraph, UnknownEdge
 from headlight.model.interventions import ImpossibleIntervention, UnknownExpert
 from headlight.model.quantization import UnknownPart
 from headlight.model.served import Description, UnwatchedPass
@@ -57,6 +58,8 @@ _KINDS: dict[type[Exception], str] = {
     UnknownPosition: "unknown-position",
     UnknownToken: "unknown-token",
     UnwatchedPass: "unwatched-pass",
+    NoGraph: "no-graph",
+    UnknownEdge: "unknown-edge",
 }
 
 
@@ -86,7 +89,7 @@ class TraceJob:
     def takes_values(self) -> bool:
         """True if an edit takes its values from another trace."""
         edits = self.request.edits or ()
-        return any(edit.taken() is not None for edit in edits)
+        return any(edit.taken() is not None or edit.needs_model for edit in edits)
 
     @property
     def batch_key(self) -> Hashable | None:
@@ -186,6 +189,10 @@ def _source_texts(edits: Sequence[EditRequest]) -> list[str]:
     """Return the texts and targets that edits take values from."""
     sources = [taken.source for edit in edits if (taken := edit.taken()) is not None]
     texts = [text for source in sources for text in (source.text, source.target)]
+    for edit in edits:
+        if edit.needs_model:
+            texts += [getattr(edit, name, None) for name in ("text", "target")]
+            texts += getattr(edit, "texts", None) or ()
     return [text for text in texts if text is not None]
 
 

@@ -253,9 +253,7 @@ class _Shares:
             for count, run in zip(counts, runs, strict=True)
         )
 
-    def pruned(
-        self, edges: Sequence[int], n_edges: int, least: float | None = None
-    ) -> list[int]:
+    def pruned(self, edges: Sequence[int], n_edges: int, least: float | None = None) -> list[int]:
         """Return fewer edges: those that the run of the circuit loses most without.
 
         A quarter of those that are left is taken away at a time; then the rest is measured again.

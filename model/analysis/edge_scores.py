@@ -156,9 +156,7 @@ class _Gradients:
         model = self.passes.model
         with torch.inference_mode(False), torch.enable_grad():
             texts, targets = texts_of(self.pairs, is_clean=True)
-            logits = model.run(
-                texts, targets, edits=edits, interventions=self.passes.interventions
-            )
+            logits = model.run(texts, targets, edits=edits, interventions=self.passes.interventions)
             return streams, made, differences(logits, self.pairs).sum()
 
     def _add_site(

@@ -125,5 +125,3 @@ def test_edges_cut_at_one_position_change_nothing_before_it():
     mixed = passes.logits([CLEAN], None, cut, other)[0]
     assert float((mixed[:, :3] - logits[:, :3]).abs().max()) < 1e-12
     assert float((mixed[:, 3:] - logits[:, 3:]).abs().max()) > 0.05
-
-

@@ -58,11 +58,13 @@ class EditForm(Request):
 
     ``asks`` is the place of the intervention, ``module:class``, whose arguments are the fields:
     PyTorch is not loaded where edits are only described. ``is_ordered``: whether the place of an
-    edit in a list has an effect.
+    edit in a list has an effect. ``needs_model``: it is completed with the model's weights or
+    passes. ``text`` and ``texts`` are read before the pass.
     """
 
     asks: ClassVar[str]
     is_ordered: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = False
 
     def intervention(self) -> Intervention:
         """Return the intervention, with 0 in place of the values of another trace."""

@@ -108,23 +108,26 @@ def test_texts_of_different_lengths_are_no_pair():
 def induction():
     """Return two layers of attention that copy what followed the last token before.
 
-    The stream is [token | position | previous token]; a norm with a huge ε changes nothing.
+    The stream is [token | position | previous token], so small that ε is all that a norm divides
+    by.
     """
-    width, epsilon, sharpness = 2 * VOCAB + LENGTH, 1e16, 60.0
+    width, epsilon, sharpness, unit = 2 * VOCAB + LENGTH, 0.5, 60.0, 1e-7
     config = TransformerConfig(
         n_layers=2, n_heads=2, d_model=width, d_ff=4, vocab_size=VOCAB, max_tokens=LENGTH,
         positional="learned", norm="rms_norm", norm_epsilon=epsilon, scales_embedding=False,
         activation="relu",
     )  # fmt: skip
     model = Transformer(config).double().eval()
-    token, position, previous = (slice(a, b) for a, b in
-                                 ((0, VOCAB), (VOCAB, VOCAB + LENGTH), (VOCAB + LENGTH, width)))
+    token, position, previous = (
+        slice(a, b) for a, b in ((0, VOCAB), (VOCAB, VOCAB + LENGTH), (VOCAB + LENGTH, width))
+    )
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.fill_(math.sqrt(epsilon) if name.endswith("norm.scale") else 0.0)
+            parameter.fill_(math.sqrt(epsilon) / unit if name.endswith("norm.scale") else 0.0)
+        model.decoder.norm.scale.fill_(10 * math.sqrt(epsilon) / unit**2)
         embedding = model.decoder.embedding
-        embedding.vectors.weight[:, token] = torch.eye(VOCAB, dtype=torch.float64)
-        embedding.positions.weight[:, position] = torch.eye(LENGTH, dtype=torch.float64)
+        embedding.vectors.weight[:, token] = unit * torch.eye(VOCAB, dtype=torch.float64)
+        embedding.positions.weight[:, position] = unit * torch.eye(LENGTH, dtype=torch.float64)
         scale = sharpness * math.sqrt(config.d_head)
         first, second = (layer.self_attention for layer in model.decoder.layers)
         for place in range(1, LENGTH):  # the query of a position is the position before it
@@ -132,15 +135,15 @@ def induction():
         one = torch.eye(VOCAB, dtype=torch.float64)
         first.key_projection.weight[:LENGTH, position] = torch.eye(LENGTH, dtype=torch.float64)
         first.value_projection.weight[:VOCAB, token] = one
-        first.output_projection.weight[previous, :VOCAB] = one
+        first.output_projection.weight[previous, :VOCAB] = unit * one
         second.query_projection.weight[:VOCAB, token] = scale * one
         second.key_projection.weight[:VOCAB, previous] = one
         second.value_projection.weight[:VOCAB, token] = one
-        second.output_projection.weight[token, :VOCAB] = 10 * one
+        second.output_projection.weight[token, :VOCAB] = unit * one
     return served(model)
 
 
-def corrupted_pairs(kind, count=8):
+def corrupted_pairs(kind, count=4):
     draw, made = random.Random(1), []
     for _ in range(count):
         letters = draw.sample(range(1, VOCAB), 9)
@@ -175,7 +178,7 @@ def test_three_corruptions_show_the_circuit_of_induction_and_nothing_else(method
     model, union = induction(), set()
     for kind, expected in CIRCUIT.items():
         passes = PairPasses(model, corrupted_pairs(kind))
-        scores = edge_scores(passes, method, steps=200)
+        scores = edge_scores(passes, method, steps=100)
         seen = {passes.graph.names[n] for n in np.flatnonzero(np.abs(scores) > 1e-6)}
         assert seen == expected
         union |= seen
