@@ -114,6 +114,11 @@ export async function fetchAnswer(catalogue, body, signal, onProgress) {
       : positionalPath(/** @type {PositionalAsk} */ (body.positional));
     return encodingFromSafetensors(await fetchSafetensors(path, { signal }));
   }
+  if (body.circuit) {
+    const { model, ...wanted } = body.circuit;
+    const path = `${cardPath(String(model))}/circuit`;
+    return { circuit: await fetchJson(path, { signal, body: wanted }) };
+  }
   if (body.card) return { card: await fetchJson(cardPath(body.card), { signal }) };
   const { model, text, target } = body;
   if (onProgress && isLong(body)) await watchPass(body, signal, onProgress);
@@ -263,6 +268,7 @@ export function bodyOf(ask, { model, text, target, asked = { model, text } }) {
   if (ask.positional) return { positional: ask.positional };
   if (ask.card) return { card: ask.card };
   if (ask.tile) return { tile: ask.tile };
+  if (ask.circuit) return { circuit: { model: asked.model, ...ask.circuit } };
   const isOther = 'text' in ask || 'model' in ask;
   const texts = {
     model: asked.model,

@@ -53,7 +53,7 @@ import { partsOf } from './format.js';
  * @property {ArrayBuffer} [file] of a long text, as it came: a saved page holds it
  */
 
-/** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number|number[], site?: string, positions?: number[], bits?: number, parts?: string[]}} Edit of a pass */
+/** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number|number[], site?: string, positions?: number[], bits?: number, parts?: string[], edges?: string[], text?: string}} Edit of a pass */
 
 /** @typedef {{scheme?: string, model?: string, length: number, width?: number, heads?: number}} PositionalAsk what is asked of `GET /api/v1/positional` */
 
@@ -76,6 +76,7 @@ import { partsOf } from './format.js';
  * @property {string} [card]
  * @property {number} [resolution] bins a side; only maps are returned, for a text of any length
  * @property {number[]} [queries] positions whose rows of attention are returned, of a text of any length
+ * @property {Record<string, unknown>} [circuit] the body for `POST /api/v1/models/{id}/circuit`, and its `model`
  * @property {Record<string, string|number>} [tile] the query of `GET /api/v1/traces/{id}/tile`, and its `id`
  */
 

@@ -154,6 +154,27 @@ const ENTRIES = [
     },
   },
   {
+    id: 'circuit',
+    load: async () => (await import('./circuit/circuit.js')).circuit,
+    title: 'Circuit',
+    of: 'logits',
+    isOffered: ({ kind, norm_place: place }) => kind === 'decoder' && place !== 'post',
+    needs: NEXT_TOKEN,
+    fields: {
+      circuit_task: choice([
+        'sentence',
+        'agreement',
+        'repetition',
+        'names',
+        'last_digit',
+        'carrying',
+      ]),
+      circuit_text: text(),
+      circuit_edges: number({ least: 1, most: 200, standard: 30 }),
+      circuit_cut: text(),
+    },
+  },
+  {
     id: 'generate',
     load: async () => (await import('./generate/generate.js')).generate,
     title: 'Generate',

@@ -1,0 +1,121 @@
+/**
+ * Nodes joined by curves, over bare scales: the width of a curve is its size, its colour its sign.
+ * The cursor reads the curves, one row of the table each.
+ */
+
+import { escapeForPlotly } from '../../data/format.js';
+import { nearest, SILENT } from './mark.js';
+
+/** @import { Hits, Mark, Meaning, Plan } from './mark.js' */
+
+/** @typedef {{x: number, y: number, name: string, isUsed: boolean}} Node */
+/** @typedef {{from: number, to: number, width: number, isCut?: boolean}} Curve between nodes by index */
+/** @typedef {{row: number, column: number}} Datum */
+
+const STEPS = 14;
+/** The curve leaves the straight line by this share of its length. */
+const BEND = 0.12;
+const NODE = { used: 9, idle: 5 };
+/** Pixels around the middle of a curve in which a pointer means it. */
+const NEAR = 14;
+
+/**
+ * @param {{nodes: Node[], curves: Curve[]}} network the last curve is drawn on top
+ * @param {{stroke: (curve: Curve, row: number) => string, idle: string} & Meaning<Datum>} look
+ * @returns {Mark<Datum>}
+ */
+export function network({ nodes, curves }, { stroke, idle, ...meaning }) {
+  const paths = curves.map(({ from, to }) => pathOf(nodes[from], nodes[to]));
+  return {
+    kind: 'network',
+    reach: { x: [], y: [] },
+    meaning,
+    table: {
+      rows: curves.length,
+      columns: 1,
+      kind: 'drawing of edges',
+      datum: (row, column) => ({ row, column }),
+    },
+    draw: (plan) => ({
+      traces: [
+        ...curves.map((curve, row) => ({
+          type: 'scatter',
+          mode: 'lines',
+          ...paths[row],
+          line: {
+            color: curve.isCut ? idle : stroke(curve, row),
+            width: curve.width,
+            ...(curve.isCut && { dash: 'dot' }),
+          },
+          opacity: curve.isCut ? 0.6 : 0.8,
+          ...SILENT,
+        })),
+        dotsOf(nodes, plan, idle),
+        namesOf(nodes, plan),
+      ],
+    }),
+    hits: (plan) => hitsOf(paths, plan),
+  };
+}
+
+/** Return the points of a curve, bent to the right of its way. @param {Node} from @param {Node} to */
+function pathOf(from, to) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const middle = { x: from.x + dx / 2 + BEND * dy, y: from.y + dy / 2 - BEND * dx };
+  /** @type {{x: number[], y: number[]}} */
+  const points = { x: [], y: [] };
+  for (let step = 0; step <= STEPS; step += 1) {
+    const t = step / STEPS;
+    for (const axis of /** @type {const} */ (['x', 'y']))
+      points[axis].push(
+        (1 - t) ** 2 * from[axis] + 2 * t * (1 - t) * middle[axis] + t ** 2 * to[axis],
+      );
+  }
+  return points;
+}
+
+/** @param {Node[]} nodes @param {Plan} plan @param {string} idle */
+function dotsOf(nodes, { palette }, idle) {
+  return {
+    type: 'scatter',
+    mode: 'markers',
+    x: nodes.map(({ x }) => x),
+    y: nodes.map(({ y }) => y),
+    marker: {
+      size: nodes.map(({ isUsed }) => (isUsed ? NODE.used : NODE.idle)),
+      color: nodes.map(({ isUsed }) => (isUsed ? palette.ink : idle)),
+    },
+    ...SILENT,
+  };
+}
+
+/** @param {Node[]} nodes @param {Plan} plan */
+function namesOf(nodes, { palette, width }) {
+  const named = nodes.filter(({ isUsed }) => isUsed);
+  return {
+    type: 'scatter',
+    mode: 'text',
+    x: named.map(({ x }) => x),
+    y: named.map(({ y }) => y),
+    text: named.map(({ name }) => `\u00a0\u00a0${escapeForPlotly(name)}`),
+    textposition: 'middle right',
+    textfont: { size: width < 500 ? 10 : 12, color: palette.ink },
+    ...SILENT,
+  };
+}
+
+/** @param {{x: number[], y: number[]}[]} paths @param {Plan} plan @returns {Hits} */
+function hitsOf(paths, { inner }) {
+  const half = { x: NEAR / inner.width, y: NEAR / inner.height };
+  const points = paths.flatMap(({ x, y }, row) =>
+    x.slice(2, -2).map((value, at) => ({ x: value, y: y[at + 2], row, column: 0 })),
+  );
+  const all = nearest(points, half, { x: 1, y: 1 });
+  const middles = paths.map(({ x, y }, row) => ({
+    x: x[STEPS / 2],
+    y: y[STEPS / 2],
+    row,
+    column: 0,
+  }));
+  return { at: all.at, box: nearest(middles, half, { x: 1, y: 1 }).box };
+}

@@ -1,0 +1,212 @@
+/**
+ * The circuit that is looked for: of this sentence against a second one, or of a task; its size, the
+ * edges that are cut, and what is asked of the server about them.
+ */
+
+import { percent } from '../../data/format.js';
+import { rowOf, matrixAt } from '../../data/trace.js';
+import { nameOfGuess } from '../../plot/bars.js';
+import { choice } from '../../ui/controls.js';
+
+/**
+ * @import { Ask, Trace } from '../../data/trace.js'
+ * @import { ViewState } from '../../plot/figure.js'
+ * @import { Control } from '../../ui/controls.js'
+ */
+
+/** @typedef {{name: string, writer: number, reader: number, score: number|null, loss: number}} Edge */
+/** @typedef {{value: number, interval: [number, number], clean: number, corrupted: number, circuit: number, clean_right: number, circuit_right: number, n_pairs: number}} Figures */
+/** @typedef {{name: string, kind: string, stack: string, layer: number|null, heads: number[], path: string}} NodeOf */
+/**
+ * @typedef {Object} Circuit the answer of the server
+ * @property {number} n_edges
+ * @property {NodeOf[]} writers
+ * @property {NodeOf[]} readers
+ * @property {string[]} reasons
+ * @property {Edge[]} edges
+ * @property {Figures} chosen
+ * @property {Figures|null} held_out
+ * @property {{n_edges: number, n_on_paths: number, faithfulness: number, right: number}[]} curve
+ * @property {number} complement
+ */
+
+export const STANDARD_EDGES = 30;
+const N_PAIRS = 24;
+
+const TASKS = [
+  {
+    id: 'sentence',
+    title: 'this sentence',
+    help: 'A circuit of this sentence, against a second one',
+  },
+  { id: 'agreement', title: 'agreement', help: 'Verb and subject across a noun of other number' },
+  { id: 'repetition', title: 'repetition', help: 'Words that begin again' },
+  { id: 'names', title: 'names', help: 'Two names, one of them heard twice' },
+  { id: 'last_digit', title: 'last digit', help: 'The last digit of a sum' },
+  { id: 'carrying', title: 'carrying', help: 'The hundreds of a sum, with and without a carry' },
+];
+
+/** @param {ViewState} state @returns {string} empty: of this sentence */
+export function taskOf({ circuit_task: task }) {
+  return task === 'sentence' ? '' : (task ?? '');
+}
+
+/** Return the names of the edges that are cut. @param {ViewState} state @returns {string[]} */
+export function cutsIn({ circuit_cut: cut }) {
+  return (cut ?? '').split(' ').filter(Boolean);
+}
+
+/** Return the state in which an edge is cut, or is not any more. @param {ViewState} state @param {string} name */
+export function cutting(state, name) {
+  const cuts = cutsIn(state);
+  const others = cuts.filter((each) => each !== name);
+  return { circuit_cut: (others.length < cuts.length ? others : [...cuts, name]).join(' ') };
+}
+
+/** @param {{text: string}} trace @param {ViewState} state */
+export function isLacking({ text }, state) {
+  const other = (state.circuit_text ?? '').trim();
+  return taskOf(state) === '' && ['', text.trim()].includes(other);
+}
+
+/** @param {Trace} trace @param {ViewState} state @returns {Record<string, Ask>} */
+export function asks(trace, state) {
+  if (isLacking(trace, state)) return {};
+  const circuit = circuitAsk(trace, state);
+  const cuts = cutsIn(state);
+  const isOfTask = taskOf(state) !== '';
+  const text = isOfTask ? null : (state.circuit_text ?? '').trim();
+  return {
+    ...(text !== null && { other: { text, capture: [], analyses: ['next_token'] } }),
+    ...(circuit && { circuit }),
+    ...(text !== null && cuts.length > 0 && { cut: cutAsk(cuts, text) }),
+    ...(isOfTask && cuts.length > 0 && { rest: restAsk(state, cuts) }),
+  };
+}
+
+/** @param {string[]} edges @param {string} text @returns {Ask} */
+export function cutAsk(edges, text) {
+  return { capture: [], analyses: ['next_token'], edits: [{ kind: 'cut', edges, text }] };
+}
+
+/**
+ * Return the request for the circuit; null until the second sentence has been read.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Ask|null}
+ */
+export function circuitAsk(trace, state) {
+  const size = { n_edges: state.circuit_edges ?? STANDARD_EDGES, rule: 'top' };
+  const task = taskOf(state);
+  if (task !== '') return { circuit: { task, n_pairs: N_PAIRS, ...size } };
+  const words = wordsOf(trace, state);
+  if (!words) return null;
+  const pair = { clean: trace.text, corrupted: (state.circuit_text ?? '').trim(), ...words };
+  return { circuit: { pairs: [pair], holds_out: false, ...size } };
+}
+
+/** Return the request for the run of the circuit without the edges that are cut. @param {ViewState} state @param {string[]} cuts @returns {Ask} */
+function restAsk(state, cuts) {
+  const circuit = circuitIn(state);
+  const edges = (circuit?.edges ?? []).map(({ name }) => name);
+  const kept = edges.filter((name) => !cuts.includes(name));
+  return { circuit: { task: taskOf(state), n_pairs: N_PAIRS, edges: kept } };
+}
+
+/**
+ * Return the word that is most likelier here than after the second sentence, and the one that is
+ * there.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {{right: string, wrong: string}|null} null: the second sentence has not been read, or nothing differs
+ */
+export function wordsOf(trace, state) {
+  const here = guessesOf(trace);
+  const there = guessesOf(state.answers?.other?.trace);
+  if (here.length < 2 || there.length === 0) return null;
+  const right = risen(here, there);
+  const wrong = risen(there, here);
+  return right === wrong ? null : { right, wrong };
+}
+
+/**
+ * Return the word whose probability is most above that after another text.
+ * @param {{text: string, probability: number}[]} guesses
+ * @param {{text: string, probability: number}[]} others
+ */
+function risen(guesses, others) {
+  const before = new Map(others.map(({ text, probability }) => [text, probability]));
+  const rises = guesses.map(({ text, probability }) => probability - (before.get(text) ?? 0));
+  return guesses[rises.indexOf(Math.max(...rises))].text;
+}
+
+/**
+ * Return the likeliest next tokens after a text.
+ * @param {Trace|undefined} trace
+ * @returns {{text: string, probability: number}[]}
+ */
+export function guessesOf(trace) {
+  const prediction = trace?.analyses?.next_token;
+  if (!prediction?.ids) return [];
+  const last = prediction.texts.length - 1;
+  const probabilities = rowOf(matrixAt(prediction.probabilities), last);
+  return prediction.texts[last].map((/** @type {string} */ text, /** @type {number} */ rank) => ({
+    text,
+    probability: probabilities[rank],
+  }));
+}
+
+/** Return the probability of a word among the likeliest, in words. @param {Trace|undefined} trace @param {string} word */
+export function chanceOf(trace, word) {
+  const guess = guessesOf(trace).find(({ text }) => text === word);
+  return guess ? percent(guess.probability) : 'not among the likeliest';
+}
+
+/** @param {ViewState} state @returns {Circuit|null} */
+export function circuitIn(state) {
+  return /** @type {any} */ (state.answers?.circuit?.trace)?.circuit ?? null;
+}
+
+/** Return the figures to show: of pairs held out, if there are any. @param {Circuit} circuit */
+export function figuresOf({ held_out: held, chosen }) {
+  return held ?? chosen;
+}
+
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
+export function controls(trace, state) {
+  const circuit = circuitIn(state);
+  const count = state.circuit_edges ?? STANDARD_EDGES;
+  const figures = circuit && figuresOf(circuit);
+  const faithful = figures ? `, faithfulness ${percent(figures.value)}` : '';
+  const cuts = cutsIn(state);
+  return [
+    choice('circuit_task', 'Of', taskOf(state) || 'sentence', TASKS),
+    ...(taskOf(state) === ''
+      ? [
+          {
+            kind: 'text',
+            name: 'circuit_text',
+            label: 'Second sentence',
+            value: state.circuit_text ?? '',
+            placeholder: 'The same number of tokens as above',
+          },
+        ]
+      : []),
+    {
+      kind: 'number',
+      name: 'circuit_edges',
+      label: 'Edges',
+      value: count,
+      step: 1,
+      shown: `${count}${faithful}`,
+    },
+    ...(cuts.length > 0
+      ? [{ kind: 'button', label: 'Join all cut edges', patch: { circuit_cut: '' } }]
+      : []),
+  ];
+}
+
+/** Return a word as it is named on the page. @param {string} word */
+export function named(word) {
+  return `“${nameOfGuess(word)}”`;
+}

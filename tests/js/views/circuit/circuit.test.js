@@ -1,0 +1,165 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { circuit, nodesOf } from '../../../../static/js/views/circuit/circuit.js';
+import { cutsIn, cutting } from '../../../../static/js/views/circuit/subject.js';
+import { FRAME, sampleTrace, tensor } from '../../sample.js';
+import { assertContract, WIDTHS } from '../view_contract.js';
+
+const node = (name, kind, layer = null, heads = [], path = '') => ({
+  name,
+  kind,
+  stack: 'decoder',
+  layer,
+  heads,
+  path,
+});
+const writers = [
+  node('tokens', 'tokens'),
+  node('0.0', 'head', 0, [0], 'a0'),
+  node('0.1', 'head', 0, [1], 'a0'),
+  node('0.ff', 'feed_forward', 0, [], 'f0'),
+];
+const readers = [
+  node('0.0.q', 'query', 0, [0], 'a0'),
+  node('0.0-1.v', 'value', 0, [0, 1], 'a0'),
+  node('0.ff', 'feed_forward', 0, [], 'f0'),
+  node('logits', 'logits'),
+];
+const figures = {
+  value: 0.9,
+  interval: [0.8, 0.95],
+  clean: 2,
+  corrupted: -3,
+  circuit: 1.5,
+  clean_right: 1,
+  corrupted_right: 0,
+  circuit_right: 0.9,
+  n_pairs: 1,
+};
+const edges = [
+  { name: '0.0→logits', writer: 1, reader: 3, score: -2, loss: 0.5 },
+  { name: 'tokens→0.0-1.v', writer: 0, reader: 1, score: -1, loss: 0.2 },
+  { name: 'tokens→0.ff', writer: 0, reader: 2, score: 0.5, loss: -0.1 },
+];
+const answer = {
+  n_edges: 8,
+  writers,
+  readers,
+  reasons: [],
+  edges,
+  chosen: figures,
+  held_out: null,
+  complement: 0.1,
+  curve: [
+    { n_edges: 0, n_on_paths: 0, faithfulness: 0, right: 0 },
+    { n_edges: 3, n_on_paths: 3, faithfulness: 0.9, right: 1 },
+    { n_edges: 8, n_on_paths: 8, faithfulness: 1, right: 1 },
+  ],
+};
+
+/** A trace whose likeliest next words are these. */
+function guessing(words) {
+  const trace = sampleTrace();
+  const probabilities = [0.5, 0.3];
+  const rows = trace.tokens.length;
+  return {
+    ...trace,
+    analyses: {
+      ...trace.analyses,
+      next_token: {
+        texts: trace.tokens.map(() => words),
+        ids: tensor(['query', 'rank'], [rows, 2], (at) => at),
+        probabilities: tensor(['query', 'rank'], [rows, 2], (at) => probabilities[at % 2]),
+      },
+    },
+  };
+}
+
+const here = guessing([' were', ' was']);
+const there = guessing([' was', ' were']);
+
+function stateOf(more = {}) {
+  const answers = { other: { trace: there }, circuit: { trace: { circuit: answer } } };
+  return { ...FRAME, circuit_text: 'another text', circuit_edges: 3, answers, ...more };
+}
+
+const drawn = (state, trace = here) =>
+  circuit.panels(trace, state).map((panel) => circuit.figure(trace, { ...state, ...panel.state }));
+
+test('every drawing holds the contract at every width', () => {
+  for (const width of WIDTHS) assertContract(drawn(stateOf({ width })), width);
+});
+
+test('the words that the two sentences decide between are asked for', () => {
+  const { circuit: asked, other } = circuit.asks(here, stateOf());
+  equal(other.text, 'another text');
+  deepEqual(asked.circuit.pairs, [
+    { clean: here.text, corrupted: 'another text', right: ' were', wrong: ' was' },
+  ]);
+  equal(asked.circuit.n_edges, 3);
+});
+
+test('nothing is asked before there is a second sentence', () => {
+  const state = stateOf({ circuit_text: here.text, answers: {} });
+  deepEqual(circuit.asks(here, state), {});
+  ok(circuit.figure(here, state).actions.length > 0);
+});
+
+test('a task needs no second sentence', () => {
+  const state = stateOf({ circuit_text: '', circuit_task: 'agreement', answers: {} });
+  deepEqual(Object.keys(circuit.asks(here, state)), ['circuit']);
+  equal(circuit.asks(here, state).circuit.circuit.task, 'agreement');
+});
+
+test('choosing an edge cuts it, and choosing it again joins it', () => {
+  const [map] = drawn(stateOf());
+  deepEqual(map.grid.choose(0, 0), { circuit_cut: '0.0→logits' });
+  const cut = stateOf({ circuit_cut: '0.0→logits' });
+  deepEqual(drawn(cut)[0].grid.choose(0, 0), { circuit_cut: '' });
+  deepEqual(cutsIn({ circuit_cut: 'a b' }), ['a', 'b']);
+  deepEqual(cutting({ circuit_cut: 'a b' }, 'a'), { circuit_cut: 'b' });
+});
+
+test('a cut asks for the pass without the edge, and its words are said', () => {
+  const cut = stateOf({ circuit_cut: '0.0→logits' });
+  deepEqual(circuit.asks(here, cut).cut.edits, [
+    { kind: 'cut', edges: ['0.0→logits'], text: 'another text' },
+  ]);
+  const answers = { ...cut.answers, cut: { trace: there } };
+  const said = circuit.wording(here, { ...cut, answers }).answer.join(' ');
+  match(said, /50.0 % → 30.0 %/);
+});
+
+test('the width of a line is its effect and its colour the sign', () => {
+  const [{ data }] = drawn(stateOf());
+  const lines = data.filter(({ mode }) => mode === 'lines');
+  equal(lines.length, edges.length);
+  ok(lines[0].line.width > lines[1].line.width && lines[1].line.width > lines[2].line.width);
+  equal(lines[0].line.color, lines[1].line.color);
+  ok(lines[0].line.color !== lines[2].line.color);
+  const [cut] = drawn(stateOf({ circuit_cut: '0.0→logits' }))[0].data;
+  equal(cut.line.dash, 'dot');
+});
+
+test('tokens are at the bottom, the prediction at the top, and shared keys at their first head', () => {
+  const nodes = Object.fromEntries(nodesOf(answer).map((each) => [each.id, each]));
+  ok(nodes.tokens.y < nodes['0.0'].y && nodes['0.0'].y < nodes['0.ff'].y);
+  ok(nodes['0.ff'].y < nodes.logits.y);
+  ok(nodes['0.0'].isUsed && !nodes['0.1'].isUsed);
+});
+
+test('the table has one row for each edge, and names the call that made it', () => {
+  const { grid } = drawn(stateOf())[1];
+  deepEqual([grid.value(0, 0), grid.value(2, 0)], [2, -0.5]);
+  equal(grid.call.path, `/api/v1/models/${here.model}/circuit`);
+});
+
+test('a refusal of the server is the notice', () => {
+  const answers = {
+    circuit: { problem: { title: 'No graph', detail: 'post' } },
+    other: { trace: there },
+  };
+  const { notice, isWaiting } = circuit.figure(here, stateOf({ answers }));
+  match(notice, /No graph/);
+  ok(!isWaiting);
+});
