@@ -409,8 +409,9 @@ def comparisons(
 ) -> None:
     """Write comparisons for `headlight train reward`: two samples of a model, and which is better.
 
-    A rule decides, not a person: quotation marks are balanced, no phrase of three words is
-    repeated, and the answer ends with a full stop.
+    A rule decides, not a person: an answer holds speech in quotes that are closed, repeats no
+    phrase of three words, and has at least twenty words. Half of the comparisons are pairs of one
+    answer, of which an edit broke one of these.
     """
     with reporting_errors():
         from headlight.commands.lab.training import sample_comparisons

@@ -1,16 +1,17 @@
 """Preference: comparisons of two answers, and a stated rule that makes them from a model's samples.
 
 A file of comparisons has a JSON object a line, ``{"prompt": "…", "a": "…", "b": "…", "preferred":
-"a"}``. Those that ship were not made by people: `RULE` decided them.
+"a"}``. Those that ship were not made by people: `RULE` decided them. Some are minimal pairs.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 import torch
@@ -26,28 +27,34 @@ from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Prediction, Transformer
 
+PHRASE_WORDS, LEAST_WORDS = 3, 20
 RULE = (
-    "speech stands in quotes that are opened and closed, no phrase of three words is repeated, "
-    "and the answer ends with a full stop"
+    "it holds speech in quotes that are opened and closed, it repeats no phrase of "
+    f"{PHRASE_WORDS} words, and it has at least {LEAST_WORDS} words"
 )
+"""No answer gains a point by an early end: what is cut off adds no speech and no words."""
 N_PROMPT, N_ANSWER = 16, 40
 """Tokens of a prompt and at most of an answer."""
-PHRASE_WORDS = 3
 ROWS_AT_ONCE = 64
 
 _WORD = re.compile(r"[a-z']+")
-_ENDS_WITH_FULL_STOP = re.compile(r"\.\"?$")
 _MEMBERS = ("prompt", "a", "b", "preferred")
+_TRIES = 8
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two answers to a prompt; ``preferred`` is "a" or "b"."""
+    """Two answers to a prompt; ``preferred`` is "a" or "b".
+
+    ``part`` is a field of `Marks` if both are one answer, and an edit broke that part of `RULE` in
+    one of them (a minimal pair); empty for two samples.
+    """
 
     prompt: str
     a: str
     b: str
     preferred: str
+    part: str = ""
 
     @property
     def better(self) -> str:
@@ -76,7 +83,11 @@ def read_comparisons(paths: Sequence[Path]) -> list[Comparison]:
 
 def _comparison(line: str, where: str) -> Comparison:
     members = parse_line(line, _MEMBERS, where)
-    comparison = Comparison(*(members[name] for name in _MEMBERS))
+    part = members.get("part", "")
+    if part not in ("", *Marks._fields):
+        parts = ", ".join(Marks._fields)
+        raise CorpusError(f"{where}: part is {part!r}; it must be one of {parts}, or left out")
+    comparison = Comparison(*(members[name] for name in _MEMBERS), part=part)
     if comparison.preferred not in ("a", "b"):
         raise CorpusError(f"{where}: preferred is {comparison.preferred!r}; it must be a or b")
     if comparison.a == comparison.b:
@@ -87,7 +98,12 @@ def _comparison(line: str, where: str) -> Comparison:
 def write_comparisons(path: Path, comparisons: Sequence[Comparison]) -> None:
     """Write comparisons as JSON lines, atomically."""
     written = [
-        json.dumps(asdict(comparison), ensure_ascii=False) + "\n" for comparison in comparisons
+        json.dumps(
+            {name: value for name, value in asdict(comparison).items() if value or name != "part"},
+            ensure_ascii=False,
+        )
+        + "\n"
+        for comparison in comparisons
     ]
     write_atomically(path, lambda partial: partial.write_text("".join(written), encoding="utf-8"))
 
@@ -100,7 +116,7 @@ class Marks(NamedTuple):
 
     has_speech: bool
     repeats_nothing: bool
-    ends_with_full_stop: bool
+    is_long: bool
 
 
 def marks(answer: str) -> Marks:
@@ -111,13 +127,86 @@ def marks(answer: str) -> Marks:
     return Marks(
         has_speech=quotes >= 2 and quotes % 2 == 0,
         repeats_nothing=bool(words) and len(set(phrases)) == len(phrases),
-        ends_with_full_stop=bool(_ENDS_WITH_FULL_STOP.search(answer.rstrip())),
+        is_long=len(words) >= LEAST_WORDS,
     )
 
 
 def rule_score(answer: str) -> int:
     """Count the parts of `RULE` that an answer keeps, 0 to 3."""
     return sum(marks(answer))
+
+
+def parts_that_differ(first: str, second: str) -> list[str]:
+    """List the parts of `RULE`, by their fields of `Marks`, that one of two answers keeps."""
+    pairs = zip(Marks._fields, marks(first), marks(second), strict=True)
+    return [name for name, ours, theirs in pairs if ours != theirs]
+
+
+# --- minimal pairs --------------------------------------------------------------------------------
+
+
+def minimal_pair(
+    answer: str, part: str, others: Sequence[str], random: Random
+) -> tuple[str, str] | None:
+    """Break one part of `RULE` in an answer by an edit.
+
+    Speech loses one quotation mark or all; a phrase takes the place of a later one; the answer is
+    cut. Half of the repeats are compared with the same answer in which a phrase of another one
+    took that place, so that it is the repeat that counts and not the seam.
+
+    Args:
+        answer: to edit.
+        part: a field of `Marks`.
+        others: answers that a phrase may come from.
+        random: chooses the place.
+
+    Returns:
+        The better and the worse answer, whose `marks` differ in this part only; None if the answer
+        does not keep the part, or no place was suitable.
+    """
+    if not getattr(marks(answer), part):
+        return None
+    edit = {"has_speech": _unquoted, "repeats_nothing": _repeating, "is_long": _cut}[part]
+    for _ in range(_TRIES):
+        pair = edit(answer, others, random)
+        if pair and parts_that_differ(*pair) == [part] and getattr(marks(pair[0]), part):
+            return pair
+    return None
+
+
+def _unquoted(answer: str, _: Sequence[str], random: Random) -> tuple[str, str]:
+    places = [place for place, letter in enumerate(answer) if letter == '"']
+    gone = places if random.random() < 0.5 else [random.choice(places)]
+    return answer, "".join(letter for place, letter in enumerate(answer) if place not in gone)
+
+
+def _repeating(answer: str, others: Sequence[str], random: Random) -> tuple[str, str] | None:
+    words, size = answer.split(" "), random.randint(PHRASE_WORDS, 2 * PHRASE_WORDS)
+    if len(words) < 2 * size + 1:
+        return None
+    late = random.randint(size, len(words) - size)
+    early = random.randint(min(1, late - size), late - size)
+    gone, copied = words[late : late + size], words[early : early + size]
+    if '"' in "".join([*gone, *copied]):
+        return None
+    better = answer
+    other = random.choice(others).split(" ") if others and random.random() < 0.5 else []
+    if len(other) > size:
+        start = random.randrange(len(other) - size)
+        foreign = other[start : start + size]
+        better = answer if '"' in "".join(foreign) else _with(words, late, foreign)
+    return better, _with(words, late, copied)
+
+
+def _with(words: Sequence[str], place: int, phrase: Sequence[str]) -> str:
+    return " ".join([*words[:place], *phrase, *words[place + len(phrase) :]])
+
+
+def _cut(answer: str, _: Sequence[str], random: Random) -> tuple[str, str]:
+    ends = [match.end() for match in re.finditer(r"[.!?]\"?(?=\s)", answer)]
+    if not ends or random.random() < 0.5:
+        ends = [match.start() for match in re.finditer(r"\s", answer)]
+    return answer, answer[: random.choice(ends)] if ends else ""
 
 
 # --- samples --------------------------------------------------------------------------------------
@@ -157,6 +246,7 @@ def make_comparisons(
 ) -> Iterator[Comparison]:
     """Sample two answers to each prompt and prefer the one that `rule_score` rates higher.
 
+    A sixth of the comparisons for each part of `RULE` are a `minimal_pair` of a sampled answer.
     Pairs of one score, and of a blank answer, are left out. Prompts are the beginnings of
     paragraphs, in random order and each used once, so fewer comparisons may come.
 
@@ -164,29 +254,52 @@ def make_comparisons(
         checkpoint: the decoder that answers, at temperature 1.
         documents: the text that the prompts are taken from.
         count: how many comparisons.
-        seed: decides the order of the prompts and the samples.
+        seed: decides the order of the prompts, the samples and the edits.
     """
     tokenizer = checkpoint.tokenizer
+    random = Random(seed)  # nosec B311
+    left = dict.fromkeys(Marks._fields, count // (2 * len(Marks._fields)))
+    left[""] = count - sum(left.values())
     prompts = prompts_of(documents, tokenizer)
     generator = generator_of(seed)
     prompts = prompts[torch.randperm(len(prompts), generator=generator)]
-    stop_id = line_end(tokenizer)
     for part in prompts.split(ROWS_AT_ONCE // 2):
-        answers = sample_continuations(
-            checkpoint.model,
-            part.repeat_interleave(2, dim=0),
-            n_tokens=N_ANSWER,
-            stop_id=stop_id,
-            generator=generator,
-        ).written()
-        texts = [tokenizer.decode(answer) for answer in answers]
+        texts = _answers(checkpoint, part.repeat_interleave(2, dim=0), generator)
         for prompt, a, b in zip(part.tolist(), texts[::2], texts[1::2], strict=True):
-            scores = rule_score(a), rule_score(b)
-            if count and a.strip() and b.strip() and scores[0] != scores[1]:
-                count -= 1
-                preferred = "a" if scores[0] > scores[1] else "b"
-                yield Comparison(tokenizer.decode(prompt), a, b, preferred)
-        if not count:
+            if not (a.strip() and b.strip()):
+                continue
+            for comparison in _compared(tokenizer.decode(prompt), a, b, left, texts, random):
+                left[comparison.part] -= 1
+                yield comparison
+        if not any(left.values()):
+            return
+
+
+def _answers(
+    checkpoint: Checkpoint, prompts: Int[Tensor, "row token"], generator: torch.Generator
+) -> list[str]:
+    answers = sample_continuations(
+        checkpoint.model,
+        prompts,
+        n_tokens=N_ANSWER,
+        stop_id=line_end(checkpoint.tokenizer),
+        generator=generator,
+    ).written()
+    return [checkpoint.tokenizer.decode(answer) for answer in answers]
+
+
+def _compared(
+    prompt: str, a: str, b: str, left: Mapping[str, int], texts: Sequence[str], random: Random
+) -> Iterator[Comparison]:
+    """Compare two samples, and make a minimal pair of the part that lacks most pairs."""
+    scores = rule_score(a), rule_score(b)
+    if left[""] and scores[0] != scores[1]:
+        yield Comparison(prompt, a, b, "a" if scores[0] > scores[1] else "b")
+    for part in sorted(Marks._fields, key=lambda name: -left[name]):
+        pairs = (minimal_pair(answer, part, texts, random) for answer in (a, b))
+        if left[part] and (pair := next(filter(None, pairs), None)):
+            is_first = random.random() < 0.5
+            yield Comparison(prompt, *(pair if is_first else pair[::-1]), "ba"[is_first], part)
             return
 
 

@@ -1,6 +1,7 @@
 """Comparisons, the rule that makes those that ship, and the loss of a reward model."""
 
 import json
+from random import Random
 
 import pytest
 import torch
@@ -11,10 +12,13 @@ from headlight.model.lab.training.corpus import CorpusError
 from headlight.model.lab.training.preference import (
     Comparison,
     ComparisonBatch,
+    Marks,
     bradley_terry_losses,
     encode_comparisons,
     make_comparisons,
     marks,
+    minimal_pair,
+    parts_that_differ,
     prompts_of,
     read_comparisons,
     rule_score,
@@ -24,26 +28,51 @@ from headlight.model.lab.training.preference import (
 PARAGRAPH = "The quick brown fox saw a lazy dog and then the cat chased the mouse over the street. "
 
 
+LONG = " ".join(f"word{chr(97 + n)}" for n in range(20))
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ('said, "Come home."', (True, True, True)),
-        (' "Yes," she said. "No." ', (True, True, True)),
+        (f'said, "{LONG}."', (True, True, True)),
+        (' "Yes," she said. "No." ', (True, True, False)),
         ('"Come home', (False, True, False)),
-        ("went home.", (False, True, True)),
+        (LONG, (False, True, True)),
+        (LONG.partition(" ")[2], (False, True, False)),
         ('"No." He went to the sea and to the sea', (True, False, False)),
-        ("to the sea and To The Sea.", (False, False, True)),
-        ('"Is it?"', (True, True, False)),
+        ("to the sea and To The Sea.", (False, False, False)),
         ("", (False, False, False)),
     ],
 )
-def test_the_rule_marks_speech_repetition_and_the_end(answer, expected):
+def test_the_rule_marks_speech_repetition_and_length(answer, expected):
     assert tuple(marks(answer)) == expected
     assert rule_score(answer) == sum(expected)
 
 
+@pytest.mark.parametrize("part", Marks._fields)
+def test_a_minimal_pair_differs_in_one_part_of_the_rule(part):
+    answer = f' "No," he said. Then all of them went out to look for {LONG}, "yes."'
+    pairs = [minimal_pair(answer, part, [LONG], Random(seed)) for seed in range(20)]
+    for better, worse in filter(None, pairs):
+        assert parts_that_differ(better, worse) == [part]
+        assert rule_score(better) == rule_score(worse) + 1
+    assert len({*filter(None, pairs)}) > 3, "the place is random"
+    assert minimal_pair("the sea and the sea and the sea", part, [], Random(0)) is None
+
+
+def test_no_early_end_gains_a_point_for_length_or_speech():
+    answer = f' he said, "{LONG}." Then "{LONG}"'
+    for end in range(len(answer)):
+        cut = marks(answer[:end])
+        assert (cut.is_long, cut.has_speech) <= (True, True)
+        assert cut.is_long <= marks(answer).is_long
+
+
 def test_comparisons_are_read_as_they_were_written(tmp_path):
-    comparisons = [Comparison("One", " a.", "\nb", "b"), Comparison("Two", "c", "d", "a")]
+    comparisons = [
+        Comparison("One", " a.", "\nb", "b"),
+        Comparison("Two", "c", "d", "a", "is_long"),
+    ]
     path = tmp_path / "comparisons.jsonl"
     write_comparisons(path, comparisons)
     assert read_comparisons([path, path]) == comparisons * 2
@@ -61,6 +90,10 @@ def test_comparisons_are_read_as_they_were_written(tmp_path):
         ({"prompt": "p", "a": "x", "b": "x", "preferred": "a"}, "line 2: both answers are equal"),
         ({"prompt": "p", "a": "x", "preferred": "a"}, "line 2 has no member 'b'"),
         ({"prompt": "p", "a": "x", "b": 3, "preferred": "a"}, "line 2: the member 'b' is not a"),
+        (
+            {"prompt": "p", "a": "x", "b": "y", "preferred": "a", "part": "all"},
+            "line 2: part is 'all'; it must be one of has_speech",
+        ),
     ],
 )
 def test_a_line_that_is_no_comparison_is_named(tmp_path, line, problem):
@@ -85,7 +118,8 @@ def test_prompts_begin_long_paragraphs_without_speech(make_checkpoint):
 def test_of_two_samples_the_rule_prefers_the_better(make_checkpoint, monkeypatch):
     checkpoint = make_checkpoint(max_tokens=64)
     encode = checkpoint.tokenizer.encode_ids
-    answers = encode([' said, "No."', " a cat", " a dog", " a dog.", " a fox", " a hen"])
+    texts = [' said, "No."', " a cat", " a dog", ' "dogs" said', " a fox", " a hen"]
+    answers = encode(texts)
     rows_of = []
 
     class Samples:
@@ -100,11 +134,15 @@ def test_of_two_samples_the_rule_prefers_the_better(make_checkpoint, monkeypatch
     monkeypatch.setattr(preference, "sample_continuations", sample)
     texts = [f"{letter} {PARAGRAPH * 2}\n" for letter in "abc"]
     made = list(make_comparisons(checkpoint, texts, count=9, seed=1))
-    assert [(comparison.better, comparison.worse) for comparison in made] == [
+    sampled = [comparison for comparison in made if not comparison.part]
+    assert [(comparison.better, comparison.worse) for comparison in sampled] == [
         (' said, "No."', " a cat"),
-        (" a dog.", " a dog"),
+        (' "dogs" said', " a dog"),
     ]
-    assert [comparison.preferred for comparison in made] == ["a", "b"]
+    assert [comparison.preferred for comparison in sampled] == ["a", "b"]
+    edited = [comparison for comparison in made if comparison.part]
+    assert {comparison.part for comparison in edited} == {"has_speech"}
+    assert all(comparison.worse.count('"') < 2 for comparison in edited)
     assert len(list(make_comparisons(checkpoint, texts, count=1, seed=1))) == 1
     assert rows_of[0][::2] == rows_of[0][1::2], "both answers are to one prompt"
 
