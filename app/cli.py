@@ -397,6 +397,25 @@ def train(
 
 
 @app.command(cls=Command)
+def runs(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of runs, or of TensorBoard's event files.", metavar="DIR..."),
+    ],
+    out: Annotated[
+        Path | None,
+        option("Draw the curves of all runs on this page, which needs no network.", "FILE"),
+    ] = None,
+    force: Annotated[bool, option("Replace an existing file.", name="--force")] = False,
+) -> None:
+    """Compare training runs: their figures, the settings that differ, and their curves."""
+    with reporting_errors():
+        from headlight.commands.lab.runs import compare_runs
+
+        compare_runs(folders, out, is_forced=force)
+
+
+@app.command(cls=Command)
 def comparisons(
     corpus: Annotated[
         list[Path], option("Text whose paragraphs begin the prompts; repeat it for more.", "FILE")

@@ -10,7 +10,9 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -29,9 +31,9 @@ from safetensors import SafetensorError
 from headlight.commands.lab.errors import usage_errors
 from headlight.commands.output import console, notes
 from headlight.commands.parsing import UsageError
-from headlight.model.card import ModelCard, read_card
-from headlight.model.checkpoint import ZOO, find_model, load_checkpoint
-from headlight.model.checkpoint_files import CARD, CheckpointError
+from headlight.model.card import ModelCard, flatten, read_card
+from headlight.model.checkpoint import ZOO, find_model, load_checkpoint, save
+from headlight.model.checkpoint_files import CARD, TOKENIZER, CheckpointError
 from headlight.model.device import choose_device, choose_threads, is_out_of_memory, machine_of
 from headlight.model.lab.training import run
 from headlight.model.lab.training.config import merge
@@ -40,7 +42,10 @@ from headlight.model.lab.training.distributed import join, local_rank
 from headlight.model.lab.training.loop import Loop, StepReport
 from headlight.model.lab.training.preference import make_comparisons, write_comparisons
 from headlight.model.lab.training.registry import RECIPES
+from headlight.model.lab.training.samples import read_samples
+from headlight.model.tokenizer import read_tokenizer
 
+EVALUATED = "evaluated."  # how the names of figures begin that are measured during training
 BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
 
 
@@ -287,13 +292,15 @@ def _parse(text: str, where: str) -> Any:
 def _run_loop(loop: Loop, title: str, note: str) -> bool:
     """Run the loop, show its progress after the note, and write the model with its card."""
     shown = Console(highlight=False, quiet=not loop.processes.is_first)
+    if loop.config.evaluate_every:
+        loop.observe(loop.config.evaluate_every, _evaluate)
     if loop.processes.is_first:
         for line in _headlines(loop, title, note):
             shown.print(line, markup=False, soft_wrap=True)
     try:
         with _progress(shown) as progress:
             task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
-            is_finished = loop.run(lambda report: _show(progress, task, report))
+            is_finished = loop.run(partial(_listen, loop, progress, task))
         if loop.processes.is_first:
             run.finish(loop, _card(loop, title))
     except (OSError, SafetensorError) as error:
@@ -310,7 +317,17 @@ def _run_loop(loop: Loop, title: str, note: str) -> bool:
             "smaller"
         ) from error
     if is_finished:
-        shown.print(f"trained {loop.step} steps; the model is in {loop.out}", markup=False)
+        why = ""
+        if loop.has_converged:
+            why = f", as {loop.best.n_worse} validations brought no lower held-out loss"
+        kept = ""
+        if loop.config.best:
+            kept = f" of step {loop.best.step}, with the lowest held-out loss,"
+        shown.print(
+            f"trained {loop.step} steps{why}; the model{kept} is in {loop.out}",
+            markup=False,
+            soft_wrap=True,
+        )
     else:
         shown.print(
             f"stopped after step {loop.step} and saved; continue with --out {loop.out} --resume",
@@ -359,6 +376,31 @@ def _progress(shown: Console, unit: str = "steps") -> Progress:
     )
 
 
+def _listen(loop: Loop, progress: Progress, task: TaskID, report: StepReport) -> None:
+    """Show a step, and the texts that were written after it."""
+    _show(progress, task, report)
+    if loop.config.sample_every and loop.processes.is_first:
+        for sample in read_samples(loop.out, report.step):
+            text = f"{sample['prompt']} …{sample['text']}"
+            progress.console.print(f"step {report.step:>6}  {text!r}", markup=False, soft_wrap=True)
+
+
+def _evaluate(loop: Loop) -> dict[str, float]:
+    """Measure the model of a loop on the project's own texts, as `headlight evaluate` does."""
+    from headlight.model.lab.evaluation.figures import sample_figures
+
+    recipe = run.read_run(loop.out).recipe
+    card = ModelCard(title="", licence="", training={"recipe": recipe}, prose="# Unfinished")
+    with TemporaryDirectory() as folder:
+        save(Path(folder), loop.model, read_tokenizer(loop.out / TOKENIZER), card)
+        figures = sample_figures(load_checkpoint(Path(folder)))
+    return {
+        EVALUATED + name: float(value)
+        for name, value in flatten(figures)
+        if isinstance(value, int | float) and not name.startswith(("robustness", "examples"))
+    }
+
+
 def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
     figures = f"loss {report.loss:.3f}  {report.tokens / report.seconds:,.0f} tokens/s"
     if "reward" in report.figures:
@@ -371,6 +413,14 @@ def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
         if "valid_right" in report.figures:
             figures += f"  {100 * report.figures['valid_right']:.1f} % right"
         progress.console.print(f"step {report.step:>6}  {figures}", soft_wrap=True)
+    measured = {
+        name.removeprefix(EVALUATED): value
+        for name, value in report.figures.items()
+        if name.startswith(EVALUATED)
+    }
+    if measured:
+        told = "  ".join(f"{name} {value:.4g}" for name, value in measured.items())
+        progress.console.print(f"step {report.step:>6}  {told}", soft_wrap=True)
 
 
 def _card(loop: Loop, title: str) -> ModelCard:
@@ -388,6 +438,7 @@ def _card(loop: Loop, title: str) -> ModelCard:
         "command": " && ".join(asked.commands),
         "seed": loop.config.seed,
         "steps": loop.step,
+        **({"kept_step": loop.best.step} if loop.config.best else {}),
         "tokens": loop.tokens,
         "hours": round(loop.seconds / 3600, 2),
         "machine": machine_of(loop.model.vectors.device),

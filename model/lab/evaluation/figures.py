@@ -287,6 +287,14 @@ class PositionsFigures(TextFigures):
         return {}
 
 
+class GptFigures(TextFigures):
+    """The figures of `gpt`: bits per byte."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return dict(stories.bits_per_byte(checkpoint, read_documents(evidence.text)))
+
+
 class DistillFigures(TextFigures):
     """The figures of `distill`."""
 

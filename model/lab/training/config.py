@@ -55,6 +55,15 @@ class LoopConfig:
         accumulate: gradient accumulation: parts that each batch is read in, to save memory.
         validate_every: steps between two validations.
         save_every: steps between two states on disk.
+        best: whether the model is that of the validation with the lowest held-out loss, and not of
+            the last step.
+        patience: validations in a row without a lower held-out loss after which the run ends; 0:
+            it never ends early.
+        recompute: gradient checkpointing: keep no activations of the layers for the backward pass,
+            to save memory (`recompute`).
+        sample_every: steps between two times that a decoder writes some texts; 0: never.
+        evaluate_every: steps between two times that the model is measured as `headlight evaluate`
+            measures it, on the project's own texts; 0: never.
         averaged: the number of states saved last whose weights are averaged in the model; 1 for
             those of the last step (Vaswani et al. 2017, section 6.1).
 
@@ -79,6 +88,11 @@ class LoopConfig:
     accumulate: int = 1
     validate_every: int = 100
     save_every: int = 50
+    best: bool = False
+    patience: int = 0
+    recompute: bool = False
+    sample_every: int = 0
+    evaluate_every: int = 0
     averaged: int = 1
 
     def __post_init__(self) -> None:
@@ -88,6 +102,10 @@ class LoopConfig:
             require(self, name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
         for name in ("learning_rate", "adam_share", "clip", "temperature"):
             require(self, name, getattr(self, name) > 0, "be positive")
+        for name in ("patience", "sample_every", "evaluate_every"):
+            require(self, name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
+        if self.best and self.averaged > 1:
+            raise ValueError("best and averaged choose different weights; leave out one")
         for name in ("weight_decay", "balance_weight"):
             require(self, name, getattr(self, name) >= 0, "be at least 0")
         require(self, "decay", 0 <= self.decay <= 1, "lie in [0, 1]")

@@ -1,17 +1,20 @@
 """The training loop: batches in, a trained model out, stopped and resumed at any step.
 
 `Loop.run` is the loop, `Loop._update` one step of it. A run's folder holds ``metrics.jsonl``, a
-line a step, and ``training.safetensors``, the state that a resumed run continues from.
+line a step, and ``training.safetensors``, the state that a resumed run continues from. With a
+schedule that stays at its peak, ``before_decay.safetensors`` is the state before the rate falls:
+a longer run has made the same steps up to it, and continues from there.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
@@ -29,11 +32,14 @@ from headlight.model.lab.training.config import LoopConfig
 from headlight.model.lab.training.distributed import ALONE, Processes
 from headlight.model.lab.training.losses import distillation_losses
 from headlight.model.lab.training.optimizers import make_optimizers
+from headlight.model.lab.training.recompute import recompute_layers
 from headlight.model.lab.training.schedule import SCHEDULES
 from headlight.model.transformer import Prediction, Transformer
 
 METRICS = "metrics.jsonl"
 STATE = "training.safetensors"
+BEFORE_DECAY = "before_decay.safetensors"
+BEST = "best-{:0>9}.safetensors"
 SNAPSHOT = "weights-{:0>9}.safetensors"
 # The seeds of the parts of one step are this far apart, which is more steps than any run has.
 PART_SEEDS = 10**12
@@ -62,6 +68,19 @@ class StepReport:
 Listener = Callable[[StepReport], None]
 
 
+@dataclass(frozen=True)
+class Best:
+    """The validation with the lowest held-out loss: its step, its loss, those after it."""
+
+    step: int = 0
+    loss: float = math.inf
+    n_worse: int = 0
+
+    def after(self, step: int, loss: float) -> Best:
+        """Return the best after one more validation; of equals the first stays."""
+        return Best(step, loss) if loss < self.loss else replace(self, n_worse=self.n_worse + 1)
+
+
 class Loop:
     """Trains a model on batches and saves the state that a resumed run continues from.
 
@@ -74,7 +93,15 @@ class Loop:
         processes: the processes that train together, all with the same arguments.
         teacher: a model in eval mode on the same device, with the same vocabulary, whose
             distributions the model also learns from; None: it learns only from the text.
+
+    ``edits_layers`` is whether edits act inside the layers while it trains, which a recomputed
+    layer would lack.
+
+    Raises:
+        ValueError: such a loop is asked to recompute its layers.
     """
+
+    edits_layers = False
 
     def __init__(
         self,
@@ -104,7 +131,31 @@ class Loop:
         self.step = 0
         self.tokens = 0
         self.seconds = 0.0
+        self.best = Best()
+        self.observers: list[tuple[int, Callable[[Loop], Mapping[str, float]]]] = []
+        self._best_before_decay = 0
         self._saved_step = -1
+        if config.recompute:
+            if self.edits_layers:
+                raise ValueError(
+                    "loop.recompute cannot be used by a recipe that edits its layers while it "
+                    "trains; leave it out"
+                )
+            recompute_layers(model)
+
+    @property
+    def has_converged(self) -> bool:
+        """Whether `patience` validations in a row brought no lower held-out loss."""
+        return 0 < self.config.patience <= self.best.n_worse
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no step is left to make."""
+        return self.step >= self.config.steps or self.has_converged
+
+    def observe(self, every: int, observer: Callable[[Loop], Mapping[str, float]]) -> None:
+        """Call a function with the loop after every so many steps; its figures are reported."""
+        self.observers.append((every, observer))
 
     def run(self, listener: Listener = lambda report: None) -> bool:
         """Train to the last step, or to Ctrl-C or SIGTERM, and save.
@@ -118,16 +169,50 @@ class Loop:
         if self.processes.is_first:
             self.out.mkdir(parents=True, exist_ok=True)
         with stop_requests() as is_stopped:
-            while self.step < self.config.steps and not self.processes.any(is_stopped()):
-                report = self._advance()
+            while not self.is_finished and not self.processes.any(is_stopped()):
+                report = self._observed(self._advance())
+                if report.valid_loss is not None:
+                    self._compare(report.valid_loss)
                 if self.processes.is_first:
                     append_report(self.out / METRICS, report)
                 listener(report)
                 if self.step % self.config.save_every == 0:
                     self.save()
+                if self.step == self._last_stable_step():
+                    self._save_before_decay()
             if self._saved_step != self.step:
                 self.save()
-        return self.step >= self.config.steps
+        return self.is_finished
+
+    def _observed(self, report: StepReport) -> StepReport:
+        """Add the figures of the observers that are due to a report."""
+        figures = dict(report.figures)
+        for every, observer in self.observers:
+            if self.processes.is_first and (self.step % every == 0 or self.is_finished):
+                figures |= observer(self)
+        return replace(report, figures=figures)
+
+    def _compare(self, valid_loss: float) -> None:
+        """Note a validation, and write its weights if it is the best one."""
+        self.best = self.best.after(self.step, valid_loss)
+        if self.config.best and self.best.step == self.step and self.processes.is_first:
+            self._write_weights(self.out / BEST.format(self.step))
+            kept = {BEST.format(self.step), BEST.format(self._best_before_decay)}
+            for path in self.out.glob(BEST.format("?" * 9)):
+                if path.name not in kept:
+                    path.unlink()
+
+    def _last_stable_step(self) -> int:
+        """Return the step after which the learning rate falls, 0 if that has no such step."""
+        config = self.config
+        is_stable = config.schedule == "warmup_stable_decay"
+        return config.steps - int(config.decay * config.steps) if is_stable else 0
+
+    def _save_before_decay(self) -> None:
+        """Keep the state of this step, from which a longer run continues."""
+        self._best_before_decay = self.best.step
+        if self._last_stable_step() < self.config.steps and self.processes.is_first:
+            self._save_state(self.out / BEFORE_DECAY)
 
     def validate(self) -> float:
         """Return the mean loss of the validation batches, in nats per token."""
@@ -161,6 +246,18 @@ class Loop:
     def load_extra_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Take the `extra_tensors` of a saved state."""
 
+    def rewind(self) -> None:
+        """Replace the state in `out` by the one before the learning rate fell, if it is later.
+
+        A longer run continues from it to the weights that it would have reached in one go. The
+        other schedules are continued from the last step.
+        """
+        earlier = self.out / BEFORE_DECAY
+        if self.config.schedule == "warmup_stable_decay" and earlier.exists():
+            if self.processes.is_first:
+                write_atomically(self.out / STATE, lambda path: shutil.copyfile(earlier, path))
+            self.processes.any(False)  # the others wait for the file
+
     def resume(self) -> None:
         """Load the state in `out`; without one, begin at step 0.
 
@@ -173,18 +270,43 @@ class Loop:
             self.step = self._saved_step = int(progress["step"])
             self.tokens = int(progress["tokens"])
             self.seconds = float(progress["seconds"])
+            self.best = Best(**progress["best"]) if "best" in progress else Best()
+            self._best_before_decay = int(progress.get("best_before_decay", 0))
         if self.processes.is_first:
             drop_reports_after(self.out / METRICS, self.step)
 
     def save(self) -> None:
         """Write the state, atomically."""
         if self.processes.is_first:
-            progress = {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
-            extra = self.extra_tensors()
-            save_state(self.out / STATE, self.model, self.optimizers, progress, extra)
+            self._save_state(self.out / STATE)
             if self.config.averaged > 1:
                 self._save_snapshot()
         self._saved_step = self.step
+
+    def _save_state(self, path: Path) -> None:
+        progress = {
+            "step": self.step,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            "best_before_decay": self._best_before_decay,
+        }
+        if self.best.step:
+            progress["best"] = asdict(self.best)
+        save_state(path, self.model, self.optimizers, progress, self.extra_tensors())
+
+    def choose_weights(self) -> None:
+        """Replace the weights by those of the best validation, or by a mean, if asked for.
+
+        Raises:
+            CheckpointError: the weights of the best validation are not there.
+        """
+        if self.config.best and self.best.step not in (0, self.step):
+            path = self.out / BEST.format(self.best.step)
+            try:
+                self.model.load_weights(load_file(path))
+            except (OSError, SafetensorError, RuntimeError) as error:
+                raise CheckpointError(f"{path} cannot be read: {error}") from error
+        self.average()
 
     def average(self) -> None:
         """Replace the weights by their mean over the states saved last, if `averaged` asks for it.
@@ -203,11 +325,13 @@ class Loop:
 
     def _save_snapshot(self) -> None:
         """Write the weights of this step, and remove those that no average will need."""
-        weights = {name: tensor.contiguous() for name, tensor in self.model.weights().items()}
-        path = self.out / SNAPSHOT.format(self.step)
-        write_atomically(path, lambda partial: save_file(weights, partial))
+        self._write_weights(self.out / SNAPSHOT.format(self.step))
         for old in self._snapshots()[: -self.config.averaged]:
             old.unlink()
+
+    def _write_weights(self, path: Path) -> None:
+        weights = {name: tensor.contiguous() for name, tensor in self.model.weights().items()}
+        write_atomically(path, lambda partial: save_file(weights, partial))
 
     def _snapshots(self) -> list[Path]:
         """List the weights saved up to this step, in the order of their steps."""

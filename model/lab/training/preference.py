@@ -169,7 +169,7 @@ def minimal_pair(
     edit = {"has_speech": _unquoted, "repeats_nothing": _repeating, "is_long": _cut}[part]
     for _ in range(_TRIES):
         pair = edit(answer, others, random)
-        if pair and parts_that_differ(*pair) == [part] and getattr(marks(pair[0]), part):
+        if pair and all(map(str.strip, pair)) and parts_that_differ(*pair) == [part] and getattr(marks(pair[0]), part):
             return pair
     return None
 

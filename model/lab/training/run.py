@@ -43,6 +43,7 @@ from headlight.model.lab.training.corpus import CorpusError
 from headlight.model.lab.training.distributed import ALONE, Processes
 from headlight.model.lab.training.loop import METRICS, STATE, Loop
 from headlight.model.lab.training.registry import RECIPES
+from headlight.model.lab.training.samples import SAMPLES, TextSampler
 from headlight.model.run_curves import write_curves
 from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer, typography
 from headlight.model.transformer import Transformer
@@ -195,7 +196,8 @@ def resume(
 ) -> Loop:
     """Prepare to continue the run in a folder, as it was begun or with other steps or precision.
 
-    A run that was killed before it saved a state begins again.
+    A run that was killed before it saved a state begins again. A run with more steps than before
+    continues before its learning rate fell (`Loop.rewind`).
 
     Raises:
         CheckpointError: the folder holds no run, or a damaged one.
@@ -203,6 +205,7 @@ def resume(
         ValueError: the run has already made more steps, or no step would read a line of the corpus.
     """
     run = read_run(out)
+    begun_with = run.loop.steps
     tokenizer = read_tokenizer(out / TOKENIZER)
     changed = replace(
         run,
@@ -218,6 +221,8 @@ def resume(
     digests = [_digest(path) for path in run.corpus]
     _require_same_corpus(run, digests, "has changed since the run began; restore it to continue")
     loop = _make_loop(run, out, corpus, tokenizer, device, processes)
+    if run.loop.steps > begun_with:
+        loop.rewind()
     loop.resume()
     if steps is not None and steps < loop.step:
         raise ValueError(f"the run is already at step {loop.step}; steps ({steps}) must be more")
@@ -245,12 +250,14 @@ def read_run(out: Path) -> Run:
 def finish(loop: Loop, card: ModelCard) -> None:
     """Write the trained model in half precision, its card and its curves into the run's folder.
 
-    With `loop.averaged` above 1, its weights are the mean of the states saved last.
+    Its weights are those that `Loop.choose_weights` chooses.
     """
-    loop.average()
+    loop.choose_weights()
     save(loop.out, loop.model, read_tokenizer(loop.out / TOKENIZER), card)
     if (loop.out / METRICS).exists():
-        loss_of = "a pair" if loop.model.config.has_reward else "a token"
+        loss_of = (
+            "a pair" if RECIPES[read_run(loop.out).recipe].reads == "comparisons" else "a token"
+        )
         write_curves(loop.out, loop.out / METRICS, loss_of=loss_of)
 
 
@@ -277,6 +284,8 @@ def _require_effect(asked: Settings, recipe: Recipe, *, has_teacher: bool) -> No
         unread["balance_weight"] = "in a model without experts"
     if not has_teacher:
         unread |= dict.fromkeys(("teacher_weight", "temperature"), "without a teacher")
+    if asked.model.kind != "decoder" or asked.model.has_reward:
+        unread["sample_every"] = "in a model that writes no text"
     for name, circumstance in unread.items():
         value = getattr(asked.loop, name)
         if value != getattr(recipe.loop, name):
@@ -358,7 +367,7 @@ def _require_same_corpus(run: Run, digests: Sequence[str], otherwise: str) -> No
 def _write_start(run: Run, out: Path, tokenizer: Tokenizer) -> None:
     """Write the files that a resume needs; `RUN` comes last, so that its folder has them all."""
     out.mkdir(parents=True, exist_ok=True)  # only now, after every check
-    for name in (RUN, METRICS):  # of a run that ended before it saved
+    for name in (RUN, METRICS, SAMPLES):  # of a run that ended before it saved
         (out / name).unlink(missing_ok=True)
     write_atomically(out / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), "utf-8"))
     write_atomically(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
@@ -383,9 +392,11 @@ def _make_loop(
     precision = choose_precision(run.precision, place)
     arguments = (model, batches, run.loop, out, precision, processes)
     make_loop = RECIPES[run.recipe].make_loop or Loop
-    if not run.teacher:
-        return make_loop(*arguments)
-    return make_loop(*arguments, _teacher(run, tokenizer).to(place))
+    others = [_teacher(run, tokenizer).to(place)] if run.teacher else []
+    loop: Loop = make_loop(*arguments, *others)
+    if run.loop.sample_every:
+        loop.observe(run.loop.sample_every, TextSampler(tokenizer))
+    return loop
 
 
 def _teacher(run: Run, tokenizer: Tokenizer) -> Transformer:

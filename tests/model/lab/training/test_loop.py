@@ -14,7 +14,7 @@ from headlight.model.checkpoint import CheckpointError
 from headlight.model.lab.training.loop import METRICS, Diverged, StepReport, load_state, save_state
 from headlight.model.lab.training.losses import token_losses
 from headlight.model.lab.training.optimizers import make_optimizers
-from tests.model.lab.training.conftest import stop_at
+from tests.model.lab.training.conftest import SMALL, stop_at
 
 
 def weights(loop):
@@ -315,3 +315,66 @@ def test_the_weights_of_the_states_saved_last_are_averaged(make_loop):
     resumed = make_loop(steps=8, save_every=2, averaged=3)
     resumed.resume()
     torch.testing.assert_close(weights(resumed), last, rtol=0, atol=0)
+
+
+# --- the best validation, an early end, recomputed layers --------------------------------------
+
+
+def test_the_best_validation_gives_the_model(make_loop):
+    loop = make_loop(best=True, steps=6, validate_every=1)
+    losses = iter([3.0, 1.0, 2.0, 1.0, 4.0, 5.0])
+    loop.validate = lambda: next(losses)
+    kept = []
+    loop.run(lambda report: kept.append({n: t.clone() for n, t in loop.model.weights().items()}))
+    assert (loop.best.step, loop.best.loss, loop.best.n_worse) == (2, 1.0, 4)
+    loop.choose_weights()
+    for name, tensor in loop.model.weights().items():
+        assert torch.equal(tensor, kept[1][name]), name
+    assert len([*loop.out.glob("best-*")]) == 1
+
+
+def test_a_run_ends_when_the_held_out_loss_stops_falling_and_stays_ended(make_loop):
+    loop = make_loop(patience=2, steps=9, validate_every=1)
+    losses = iter([3.0, 2.0, 2.5, 2.0, 1.0])
+    loop.validate = lambda: next(losses)
+    assert loop.run()
+    assert loop.step == 4
+    again = make_loop(patience=2, steps=9, validate_every=1)
+    again.resume()
+    assert again.has_converged
+    assert again.run()
+    assert again.step == 4
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_recomputed_layers_have_the_gradients_of_kept_ones(make_loop, dropout):
+    config = replace(SMALL, dropout=dropout)
+    weights = []
+    for name in ("kept", "recomputed"):
+        loop = make_loop(name, steps=2, recompute=name == "recomputed", model_config=config)
+        loop.run()
+        weights.append(loop.model.weights())
+    for name, tensor in weights[0].items():
+        torch.testing.assert_close(tensor, weights[1][name], rtol=1e-5, atol=1e-6)
+
+
+def test_a_recomputed_layer_keeps_fewer_tensors(make_loop):
+    counts = []
+    for name in ("kept", "recomputed"):
+        loop = make_loop(name, recompute=name == "recomputed")
+        saved = []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda tensor, saved=saved: (saved.append(tensor.numel()), tensor)[1],
+            lambda tensor: tensor,
+        ):
+            loop._predict(loop.batches.batch(0))
+        counts.append(sum(saved))
+    assert counts[1] < counts[0] / 2
+
+
+def test_observers_add_their_figures_to_the_reports_that_are_due(make_loop):
+    loop = make_loop(steps=5)
+    loop.observe(2, lambda loop: {"seen": float(loop.step)})
+    reports = []
+    loop.run(reports.append)
+    assert [report.figures.get("seen") for report in reports] == [None, 2.0, None, 4.0, 5.0]

@@ -13,6 +13,7 @@ from headlight.model.checkpoint import CheckpointError, load, write_atomically
 from headlight.model.lab.training.config import change
 from headlight.model.lab.training.loop import METRICS, STATE
 from headlight.model.lab.training.run import RECIPES, RUN, finish, make_run, read_run, resume, start
+from headlight.model.lab.training.samples import read_samples
 from tests.model.lab.training.conftest import StopError, stop_at
 
 
@@ -269,3 +270,39 @@ def test_a_run_begins_from_a_shipped_model_by_its_name(tmp_path):
     assert Path(make_run("translate", [], begun_from="translate").begun_from).name == "translate"
     with pytest.raises(CheckpointError, match=r"there is no model or folder"):
         make_run("translate", [], begun_from=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("schedule", ["warmup_stable_decay", "noam"])
+def test_a_lengthened_run_ends_with_the_weights_of_a_run_of_that_length(tmp_path, run, schedule):
+    def asked(steps):
+        loop = replace(run.loop, steps=steps, schedule=schedule, decay=0.5, save_every=2)
+        return replace(run, loop=loop)
+
+    whole = start(asked(12), tmp_path / "whole", device="cpu")
+    whole.run()
+    start(asked(8), tmp_path / "longer", device="cpu").run()
+    longer = resume(tmp_path / "longer", steps=12, device="cpu")
+    assert longer.step == (4 if schedule == "warmup_stable_decay" else 8)
+    longer.run()
+    assert steps_of(tmp_path / "longer") == list(range(1, 13))
+    for name, tensor in whole.model.weights().items():
+        assert torch.equal(tensor, longer.model.weights()[name]), name
+
+
+def test_texts_are_sampled_during_training_and_change_nothing_of_it(tmp_path, run):
+    whole = start(run, tmp_path / "whole", device="cpu")
+    whole.run()
+    sampling = replace(run, loop=replace(run.loop, sample_every=3))
+    loop = start(sampling, tmp_path / "sampling", device="cpu")
+    loop.run()
+    for name, tensor in whole.model.weights().items():
+        assert torch.equal(tensor, loop.model.weights()[name]), name
+    assert {step: len(read_samples(loop.out, step)) for step in range(1, 9)} == {
+        step: 3 if step in (3, 6, 8) else 0 for step in range(1, 9)
+    }
+
+
+def test_a_recipe_that_edits_its_layers_does_not_recompute_them(tmp_path, run):
+    with pytest.raises(ValueError, match="recompute cannot be used by a recipe that edits"):
+        start(replace(run, loop=replace(run.loop, recompute=True)), tmp_path / "x", device="cpu")
+    assert not (tmp_path / "x").exists()
