@@ -429,8 +429,8 @@ def comparisons(
     """Write comparisons for `headlight train reward`: two samples of a model, and which is better.
 
     A rule decides, not a person: an answer holds speech in quotes that are closed, repeats no
-    phrase of three words, and has at least twenty words. Half of the comparisons are pairs of one
-    answer, of which an edit broke one of these.
+    phrase of three words, and has at least twenty words. Three quarters of the comparisons are
+    pairs of one answer, of which an edit broke one of these.
     """
     with reporting_errors():
         from headlight.commands.lab.training import sample_comparisons

@@ -11,10 +11,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,7 +24,8 @@ from headlight.commands.parsing import Command, Group, UsageError, option, repor
 
 if TYPE_CHECKING:
     from headlight.model.lab.data.deduplication import Deduplicator
-    from headlight.model.lab.data.documents import Document
+    from headlight.model.lab.data.documents import Document, Unusable
+    from headlight.model.lab.data.filters import Filter
     from headlight.model.lab.data.quality import Classifier
     from headlight.model.lab.data.report import Cleaning
 
@@ -43,7 +43,8 @@ REPORT, PAGE = "report.json", "report.html"
 Corpus = Annotated[
     list[Path],
     typer.Argument(
-        help="Text files, .jsonl files with a member text, or folders of .txt files.",
+        help="Files of text, .jsonl with a member text, or .parquet; .gz, .bz2, .xz and .zst are "
+        "unpacked; or folders of them.",
         metavar="CORPUS...",
     ),
 ]
@@ -75,6 +76,32 @@ Threads = Annotated[
     int | None, option("Threads; they do not change the result.", "N", "one per core", min=1)
 ]
 Force = Annotated[bool, option("Replace the files of an earlier run.", name="--force")]
+Strict = Annotated[
+    bool,
+    option(
+        "Stop at the first line or file that cannot be read; otherwise it is left out, counted, "
+        "and written to dropped.jsonl with its reason.",
+        name="--strict",
+    ),
+]
+Languages = Annotated[
+    list[str] | None,
+    option(
+        "Drop what is not in this language, such as en; repeat it for more.",
+        "CODE",
+        name="--language",
+    ),
+]
+Unwanted = Annotated[
+    Path | None, option("Drop what holds a word or phrase of this list, one a line.", "FILE")
+]
+Spam = Annotated[
+    bool, option("Drop what shows two signs of spam: links, offers, prices.", name="--spam")
+]
+Repair = Annotated[
+    bool,
+    option("Repair wrongly decoded characters with ftfy before all else.", name="--repair"),
+]
 
 
 @data.command(cls=Command)
@@ -83,6 +110,7 @@ def dedup(
     out: Out,
     by: Unit = "document",
     threshold: Threshold = 0.8,
+    strict: Strict = False,
     seed: Seed = 0,
     threads: Threads = None,
     force: Force = False,
@@ -96,8 +124,8 @@ def dedup(
         from headlight.model.lab.data.report import Cleaning
 
         cleaning = Cleaning(_deduplicator(threshold, seed), seed=seed, n_threads=_cores(threads))
-        _make_folder(out, [KEPT, DROPPED, REPORT, PAGE], is_forced=force)
-        _write_report(out, _clean(cleaning, corpus, by, out))
+        with _folder(out, [KEPT, DROPPED, REPORT, PAGE], is_forced=force):
+            _write_report(out, _clean(cleaning, _Source(corpus, by, strict), out))
 
 
 @data.command(cls=Command)
@@ -131,6 +159,7 @@ def quality(
         ),
     ] = None,
     least_quality: LeastQuality = 0.5,
+    strict: Strict = False,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -150,21 +179,17 @@ def quality(
         from headlight.model.lab.data.report import Cleaning
 
         names = [*([KEPT, DROPPED] if corpus else ()), *([CLASSIFIER, CARD] if examples else ())]
-        if examples:
-            _make_folder(out, [*names, REPORT, PAGE], is_forced=force)
-            quality_classifier = _train(good or [], bad or [], labelled or [], by, seed)
-            for name, text in (
-                (CLASSIFIER, quality_classifier.to_json()),
-                (CARD, quality_classifier.to_card()),
-            ):
-                with writing(out / name, is_forced=True) as file:
-                    file.write(text.encode())
-        else:
-            quality_classifier = read_classifier(classifier or SHIPPED)
-            _make_folder(out, [*names, REPORT, PAGE], is_forced=force)
-        cleaning = Cleaning(None, quality_classifier, least_quality=least_quality, seed=seed)
-        figures = _clean(cleaning, corpus, by, out) if corpus else cleaning.to_dict()
-        _write_report(out, figures)
+        known = None if examples else read_classifier(classifier or SHIPPED)
+        with _folder(out, [*names, REPORT, PAGE], is_forced=force):
+            trained = known or _train(good or [], bad or [], labelled or [], by, seed)
+            if examples:
+                for name, text in ((CLASSIFIER, trained.to_json()), (CARD, trained.to_card())):
+                    with writing(out / name, is_forced=True) as file:
+                        file.write(text.encode())
+            cleaning = Cleaning(None, trained, least_quality=least_quality, seed=seed)
+            source = _Source(corpus or [], by, strict)
+            figures = _clean(cleaning, source, out) if corpus else cleaning.to_dict()
+            _write_report(out, figures)
 
 
 @data.command(cls=Command)
@@ -174,6 +199,7 @@ def topics(
     by: Unit = "document",
     n_topics: NTopics = 12,
     against: Against = None,
+    strict: Strict = False,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -186,12 +212,9 @@ def topics(
         from headlight.model.lab.data.documents import size_of
 
         size_of([*corpus, *(against or ())])
-        _make_folder(out, [TOPICS, REPORT, PAGE], is_forced=force)
-        figures = _corpus_figures(corpus, by)
-        _write_report(
-            out,
-            figures | _study([corpus, *([against] if against else ())], by, out, n_topics, seed),
-        )
+        sources = [_Source(files, by, strict) for files in (corpus, against) if files]
+        with _folder(out, [TOPICS, REPORT, PAGE], is_forced=force):
+            _write_report(out, sources[0].figures() | _study(sources, out, n_topics, seed))
 
 
 @data.command(cls=Command)
@@ -212,14 +235,19 @@ def report(
             "MODEL",
         ),
     ] = None,
+    language: Languages = None,
+    unwanted: Unwanted = None,
+    spam: Spam = False,
+    repair: Repair = False,
+    strict: Strict = False,
     seed: Seed = 0,
     threads: Threads = None,
     force: Force = False,
 ) -> None:
     """Clean a corpus and describe it: near-duplicates, quality, topics, sizes before and after.
 
-    Topics are those of the documents that are kept. Open report.html in a browser; it needs no
-    network.
+    What cannot be read is left out with its reason. Topics are those of the documents that are
+    kept. Open report.html in a browser; it needs no network.
     """
     with reporting_errors():
         from headlight.model.lab.data.documents import size_of
@@ -235,17 +263,18 @@ def report(
             least_quality=least_quality,
             seed=seed,
             n_threads=_cores(threads),
+            filters=_filters(language, unwanted, is_spam_dropped=spam),
         )
-        _make_folder(out, [KEPT, DROPPED, TOPICS, REPORT, PAGE], is_forced=force)
-        figures = _clean(cleaning, corpus, by, out)
-        compared = [[out / KEPT], *([against] if against else ())]
-        try:
-            if not figures["after"]["documents"]:
-                raise TooLittleText("every document was dropped")
-            figures |= _study(compared, by, out, n_topics, seed)
-        except TooLittleText as error:  # the other parts are written
-            notes.print(f"no topics: {error}", markup=False, soft_wrap=True)
-        _write_report(out, figures)
+        with _folder(out, [KEPT, DROPPED, TOPICS, REPORT, PAGE], is_forced=force):
+            figures = _clean(cleaning, _Source(corpus, by, strict, repair), out)
+            compared = [_Source(files, by, strict) for files in ([out / KEPT], against) if files]
+            try:
+                if not figures["after"]["documents"]:
+                    raise TooLittleText("every document was dropped")
+                figures |= _study(compared, out, n_topics, seed)
+            except TooLittleText as error:  # the other parts are written
+                notes.print(f"no topics: {error}", markup=False, soft_wrap=True)
+            _write_report(out, figures)
         for path in cards:
             _write_card(path, figures)
 
@@ -266,24 +295,63 @@ def _cores(threads: int | None) -> int:
     return threads or os.cpu_count() or 1
 
 
-def _corpus_figures(corpus: list[Path], by: Unit) -> dict[str, Any]:
-    return {"corpus": [str(path) for path in corpus], "by": by}
+def _filters(
+    languages: list[str] | None, unwanted: Path | None, *, is_spam_dropped: bool
+) -> list[Filter]:
+    from headlight.model.lab.data.filters import LanguageFilter, SpamFilter, WordFilter
+
+    filters: list[Filter] = []
+    if languages:
+        try:
+            filters.append(LanguageFilter(languages))
+        except ValueError as error:
+            raise UsageError(f"--language: {error}") from error
+    if unwanted is not None:
+        filters.append(WordFilter.read(unwanted))
+    return [*filters, SpamFilter()] if is_spam_dropped else filters
 
 
-def _clean(cleaning: Cleaning, corpus: list[Path], by: Unit, out: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Source:
+    """A corpus: its files, how it is cut, and whether what cannot be read stops the command."""
+
+    files: list[Path]
+    by: Unit
+    is_strict: bool
+    is_repaired: bool = False
+
+    def figures(self) -> dict[str, Any]:
+        return {"corpus": [str(path) for path in self.files], "by": self.by}
+
+    def documents(self, drop: Callable[[Unusable], None] | None = None) -> Iterator[Document]:
+        """Read the documents; what cannot be read is given to `drop`, or left out."""
+        from headlight.model.lab.data.documents import stop, stream_documents
+        from headlight.model.lab.data.repair import repaired
+
+        noted = stop if self.is_strict else drop or (lambda unusable: None)
+        documents = stream_documents(self.files, self.by, noted)
+        return map(repaired, documents) if self.is_repaired else documents
+
+
+def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:
     """Write the documents that are kept and those that are dropped; return the figures."""
-    from headlight.model.lab.data.documents import size_of, stream_documents
+    from headlight.model.lab.data.documents import size_of
 
     with (
-        _progress("Reading", size_of(corpus)) as advance,
+        _progress("Reading", size_of(source.files)) as advance,
         writing(out / KEPT, is_forced=True) as kept,
         writing(out / DROPPED, is_forced=True) as dropped,
     ):
-        for judged in cleaning.run(stream_documents(corpus, by)):
+
+        def drop(unusable: Unusable) -> None:
+            cleaning.note_unusable(unusable)
+            dropped.write(_line(unusable.to_dict()))
+
+        for judged in cleaning.run(source.documents(drop)):
             file = kept if judged.reason is None else dropped
             file.write(_line(judged.to_dict()))
             advance(judged.document)
-    return _corpus_figures(corpus, by) | cleaning.to_dict()
+    return source.figures() | cleaning.to_dict()
 
 
 def _train(
@@ -310,47 +378,56 @@ def _train(
     )
 
 
-def _study(
-    corpora: list[list[Path]], by: Unit, out: Path, n_topics: int, seed: int
-) -> dict[str, Any]:
+def _study(corpora: Sequence[_Source], out: Path, n_topics: int, seed: int) -> dict[str, Any]:
     """Fit topics to one or two corpora, write those of each document, and return the figures."""
-    from headlight.model.lab.data.documents import stream_documents
     from headlight.model.lab.data.report import TopicStudy
 
     with notes.status("Fitting topics"):
-        sources = [partial(stream_documents, paths, by) for paths in corpora]
-        study = TopicStudy(sources, n_topics, seed)
+        study = TopicStudy([corpus.documents for corpus in corpora], n_topics, seed)
         with writing(out / TOPICS, is_forced=True) as file:
             for document, mixture in study.run():
                 source = document.members.get("source", str(document.place))
                 file.write(_line({"source": source, **mixture.to_dict()}))
     figures = study.to_dict()
     if len(corpora) > 1:
-        figures["against"]["corpus"] = [str(path) for path in corpora[1]]
+        figures["against"] |= {"corpus": corpora[1].figures()["corpus"]}
     return {"topics": figures}
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
-def _make_folder(out: Path, names: Iterable[str], *, is_forced: bool) -> None:
-    """Make the folder, and check that its files can be written, before anything is computed."""
+@contextmanager
+def _folder(out: Path, names: Iterable[str], *, is_forced: bool) -> Iterator[None]:
+    """Make the folder, and check that its files can be written, before anything is computed.
+
+    A folder that was made and is empty when the block fails is removed.
+    """
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out is {out}, which is a file; name a folder")
+    made = [path for path in (out, *out.parents) if not path.exists()]
     out.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        check(out / name, is_forced=is_forced)
+    try:
+        for name in names:
+            check(out / name, is_forced=is_forced)
+        yield
+    except BaseException:
+        with suppress(OSError):  # it holds a file
+            for path in made:
+                path.rmdir()
+        raise
 
 
 def _line(members: dict[str, Any]) -> bytes:
     """Return a JSON line; a lone surrogate of another member becomes its escape."""
-    return json.dumps(members, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+    line = json.dumps(members, ensure_ascii=False, allow_nan=False)
+    return line.encode(errors="backslashreplace") + b"\n"
 
 
 def _write_report(out: Path, figures: dict[str, Any]) -> None:
     from headlight.commands.lab.data_page import render
 
-    text = json.dumps(figures, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with writing(out / REPORT, is_forced=True) as file:
         file.write(text.encode())
     with writing(out / PAGE, is_forced=True) as file:
@@ -361,6 +438,14 @@ def _write_report(out: Path, figures: dict[str, Any]) -> None:
         reasons = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in dropped.items())
         why = f" (dropped: {reasons})" if reasons else ""
         console.print(f"kept {after:,} of {before:,} documents{why}", markup=False, soft_wrap=True)
+        if unusable := figures.get("unusable"):
+            told = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in unusable.items())
+            console.print(
+                f"left out as unreadable: {told}; dropped.jsonl has the file, line and reason of "
+                "each, and --strict stops at the first",
+                markup=False,
+                soft_wrap=True,
+            )
         if not after and dropped.get("low_quality"):
             least = figures["quality"]["least_quality"]
             smaller = "" if figures["by"] == "passage" else "judge passages with --by passage, "
@@ -407,8 +492,16 @@ def _progress(title: str, n_bytes: int) -> Iterator[Callable[[Document], None]]:
     )
     with Progress(*columns, console=notes, transient=True) as progress:
         task = progress.add_task(title, total=n_bytes)
+        n_read = n_documents = 0
 
         def advance(document: Document) -> None:
-            progress.advance(task, document.place.end - document.place.start)
+            nonlocal n_read, n_documents
+            before, n_documents = n_read, n_documents + 1
+            n_read += document.place.end - document.place.start
+            progress.advance(task, n_read - before)
+            # A log, which shows no bar, gets a line at each twentieth.
+            if not notes.is_terminal and 20 * n_read // n_bytes > 20 * before // n_bytes:
+                share = f"{n_read / 1e6:,.1f} of {n_bytes / 1e6:,.1f} MB"
+                notes.print(f"{title.lower()}: {share}, {n_documents:,} documents", markup=False)
 
         yield advance

@@ -23,6 +23,18 @@ REASONS = {
     "exact_duplicate": "exact duplicates",
     "near_duplicate": "near-duplicates",
     "low_quality": "low quality",
+    "other_language": "another language",
+    "unwanted_word": "an unwanted word",
+    "spam": "spam",
+}
+UNUSABLE = {
+    "broken_line": "lines that are not JSON with a text",
+    "empty_text": "empty texts",
+    "wrong_encoding": "lines that are not UTF-8",
+    "binary": "binary files",
+    "too_long": "lines or documents that are too long",
+    "empty_file": "empty files",
+    "unreadable_file": "files that cannot be read",
 }
 _N_LABELS = 3
 
@@ -40,6 +52,7 @@ def render(figures: Mapping[str, Any]) -> str:
     return templates.get_template("data_report.html").render(
         report=figures,
         reasons=REASONS,
+        unusable=UNUSABLE,
         styles=[style("page")],
         logo=logo(),
         figures=json_element(_drawings(figures)),

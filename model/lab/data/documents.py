@@ -1,20 +1,27 @@
 """The documents of a corpus, one at a time: memory does not grow with the size of a file.
 
 The files are those of training (`headlight.model.lab.training.corpus`): text whose documents are
-separated by lines such as ``<|endofbook|>``, JSON lines with the member ``text``, and folders of
-``.txt`` files. Training holds a corpus whole; a corpus that is still to be cleaned may be larger
-than memory, so it is read line by line.
+separated by lines such as ``<|endofbook|>``, JSON lines with the member ``text``, Parquet files,
+compressed ones (`unpacking`), and folders of them. Training holds a corpus whole; a corpus that is
+still to be cleaned may be larger than memory, so it is read line by line.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from headlight.model.lab.training.corpus import SEPARATOR, CorpusError, corpus_files, parse_line
+from headlight.model.lab.data.unpacking import PARQUET, plain
+from headlight.model.lab.training.corpus import (
+    SEPARATOR,
+    CorpusError,
+    bare_suffix,
+    corpus_files,
+    parse_line,
+)
 
 Unit = Literal["document", "passage"]
 
@@ -24,7 +31,8 @@ MAX_BYTES = 2**24
 PASSAGE = 2_000
 """Characters from which a passage is long enough."""
 
-JSON_LINES = ".jsonl"
+JSON_LINES = (".jsonl", PARQUET)
+_BEGINNING = 2**16  # bytes in which a zero byte makes a file binary before any of it is read
 _MEGABYTES = f"{MAX_BYTES >> 20} MB"
 
 
@@ -63,30 +71,94 @@ class Document:
         return {**self.members, "text": self.text, "source": str(self.place)}
 
 
-def stream_documents(paths: Iterable[Path], unit: Unit = "document") -> Iterator[Document]:
+class Unusable(NamedTuple):
+    """Something of a corpus that cannot be read: its file, its line, 0 for the whole file, and why.
+
+    ``kind`` is one of `UNUSABLE`.
+    """
+
+    path: Path
+    line: int
+    kind: str
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as an object for JSON lines."""
+        source = f"{self.path}:{self.line}" if self.line else str(self.path)
+        return {"source": source, "reason": {"kind": self.kind, "message": self.message}}
+
+
+UNUSABLE = (
+    "broken_line",
+    "empty_text",
+    "wrong_encoding",
+    "binary",
+    "too_long",
+    "empty_file",
+    "unreadable_file",
+)
+
+Dropper = Callable[[Unusable], None]
+
+
+def stop(unusable: Unusable) -> None:
+    """Raise a CorpusError for the first thing that cannot be read."""
+    raise CorpusError(unusable.message)
+
+
+def stream_documents(
+    paths: Iterable[Path], unit: Unit = "document", drop: Dropper = stop
+) -> Iterator[Document]:
     """Read the documents of some files in the order given, holding one at a time.
 
     Args:
-        paths: text files, ``.jsonl`` files, or folders of ``.txt`` files.
+        paths: text files, ``.jsonl`` and ``.parquet`` files, compressed ones, or folders of them.
         unit: ``"document"``, or ``"passage"`` to cut text files into whole paragraphs of together
             at least `PASSAGE` characters. A JSON line is a document either way.
+        drop: called with each file or line that is left out: a file that is missing, empty or
+            binary, a line that is not UTF-8, too long, or not JSON with a text, a document longer
+            than `MAX_BYTES`. `stop` raises a CorpusError instead.
 
     Raises:
-        CorpusError: a file is missing, empty, binary or not UTF-8, a line is not JSON with a
-            text, or a document is longer than `MAX_BYTES`.
+        CorpusError: a folder holds no file to read, nothing of the corpus can be read, or `stop`
+            was given.
     """
+    first: list[Unusable] = []
+    n_documents = n_unusable = 0
+
+    def note(unusable: Unusable) -> None:
+        nonlocal n_unusable
+        n_unusable += 1
+        if not first:
+            first.append(unusable)
+        drop(unusable)
+
     for path in corpus_files(paths):
-        is_empty = True
-        is_json = path.suffix.lower() == JSON_LINES
-        for document in _of_json_lines(path) if is_json else _of_text(path, unit):
-            is_empty = False
-            yield document
-        if is_empty:
-            raise CorpusError(f"{path} is empty; it needs text, one paragraph a line")
+        before = n_documents + n_unusable
+        try:
+            is_json = bare_suffix(path) in JSON_LINES
+            for document in _of_json_lines(path, note) if is_json else _of_text(path, unit, note):
+                n_documents += 1
+                yield document
+        except _WholeFile as error:
+            note(Unusable(path, 0, error.kind, str(error)))
+        if n_documents + n_unusable == before:
+            message = f"{path} is empty; it needs text, one paragraph a line"
+            note(Unusable(path, 0, "empty_file", message))
+    if first and not n_documents:
+        stop(first[0])
+
+
+class _WholeFile(CorpusError):
+    """No more of a file can be read."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def size_of(paths: Iterable[Path]) -> int:
-    """Return the bytes of all files together.
+    """Return the bytes of all files together, unpacked; one that cannot be unpacked counts 0.
 
     Raises:
         CorpusError: there is no file, or one is missing.
@@ -98,7 +170,14 @@ def size_of(paths: Iterable[Path]) -> int:
         if not path.is_file():
             reason = "No such file or directory" if not path.exists() else "not a regular file"
             raise CorpusError(f"{path} cannot be read: {reason}")
-    return sum(path.stat().st_size for path in files)
+    return sum(map(_n_bytes, files))
+
+
+def _n_bytes(path: Path) -> int:
+    try:
+        return plain(path).stat().st_size
+    except CorpusError:  # reported when it is read
+        return 0
 
 
 def read_at(place: Place) -> str:
@@ -108,15 +187,16 @@ def read_at(place: Place) -> str:
         CorpusError: the file cannot be read, or changed meanwhile.
     """
     try:
-        with place.path.open("rb") as file:
+        with plain(place.path).open("rb") as file:
             file.seek(place.start)
             raw = file.read(place.end - place.start)
-        text = raw.decode().replace("\r\n", "\n")
+        if bare_suffix(place.path) in JSON_LINES:
+            where = f"{place.path}, line {place.line}"
+            return str(parse_line(raw.decode(), ["text"], where)["text"])
+        lines = [line for line in raw.splitlines(keepends=True) if _problem(line) is None]
+        return b"".join(lines).decode().replace("\r\n", "\n").strip("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"{place.path} changed while it was read") from error
-    if place.path.suffix.lower() == JSON_LINES:
-        return str(parse_line(text, ["text"], f"{place.path}, line {place.line}")["text"])
-    return text.strip("\n")
 
 
 class _Line(NamedTuple):
@@ -126,56 +206,85 @@ class _Line(NamedTuple):
     number: int
 
 
-def _lines(path: Path) -> Iterator[_Line]:
+def _lines(path: Path, drop: Dropper) -> Iterator[_Line]:
     """Yield the lines of a file with their ends, CR LF as LF, and their bytes in the file."""
     try:
-        with path.open("rb") as file:
+        copy = plain(path)
+    except CorpusError as error:
+        raise _WholeFile("unreadable_file", str(error)) from error
+    try:
+        with copy.open("rb") as file:
+            if (place := file.read(_BEGINNING).find(b"\0")) >= 0:
+                file.seek(0)
+                raise _WholeFile("binary", _binary(path, file.read(place).count(b"\n") + 1))
+            file.seek(0)
             start, number = 0, 0
             while raw := file.readline(MAX_BYTES + 1):
                 number += 1
                 end = start + len(raw)
+                is_whole = len(raw) <= MAX_BYTES
+                while not is_whole and not raw.endswith(b"\n") and (rest := file.readline(2**20)):
+                    end += len(rest)
+                    raw = rest
                 if number == 1 and raw.startswith(codecs.BOM_UTF8):
                     start += len(codecs.BOM_UTF8)
                     raw = raw.removeprefix(codecs.BOM_UTF8)
-                yield _Line(_decoded(raw, path, number), start, end, number)
+                if not is_whole:
+                    message = f"{path}, line {number} is longer than {_MEGABYTES}; break the line"
+                    drop(Unusable(path, number, "too_long", message))
+                elif (problem := _problem(raw)) is None:
+                    yield _Line(raw.decode().replace("\r\n", "\n"), start, end, number)
+                elif problem == "binary":
+                    raise _WholeFile("binary", _binary(path, number))
+                else:
+                    message = f"{path} is not UTF-8: line {number} holds {problem}"
+                    drop(Unusable(path, number, "wrong_encoding", message))
                 start = end
     except OSError as error:
-        raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+        message = f"{path} cannot be read: {error.strerror}"
+        raise _WholeFile("unreadable_file", message) from error
 
 
-def _decoded(raw: bytes, path: Path, number: int) -> str:
+def _binary(path: Path, line: int) -> str:
+    return f"{path} is binary: line {line} holds a zero byte; name a text file"
+
+
+def _problem(raw: bytes) -> str | None:
+    """Return the first byte of a line that is not UTF-8, "binary" for a zero byte, else None."""
     if b"\0" in raw:
-        raise CorpusError(f"{path} is binary: line {number} holds a zero byte; name a text file")
-    if len(raw) > MAX_BYTES:
-        raise CorpusError(f"{path}, line {number} is longer than {_MEGABYTES}; break the line")
+        return "binary"
     try:
-        return raw.decode().replace("\r\n", "\n")
+        raw.decode()
     except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"{path} is not UTF-8: line {number} holds {raw[error.start]:#x}"
-        ) from error
+        return f"{raw[error.start]:#x}"
+    return None
 
 
-def _of_json_lines(path: Path) -> Iterator[Document]:
-    for line in _lines(path):
+def _of_json_lines(path: Path, drop: Dropper) -> Iterator[Document]:
+    for line in _lines(path, drop):
         if line.text.strip():
-            members = parse_line(line.text, ["text"], f"{path}, line {line.number}")
+            try:
+                members = parse_line(line.text, ["text"], f"{path}, line {line.number}")
+            except CorpusError as error:
+                kind = "empty_text" if "is empty" in str(error) else "broken_line"
+                drop(Unusable(path, line.number, kind, str(error)))
+                continue
             text = members.pop("text")
             place = Place(path, line.start, line.end, line.number)
             yield Document(text, place, str(place), members)
 
 
-def _of_text(path: Path, unit: Unit) -> Iterator[Document]:
+def _of_text(path: Path, unit: Unit, drop: Dropper) -> Iterator[Document]:
     held: list[_Line] = []
-    n_characters, begins = 0, 1
-    for line in _lines(path):
+    n_characters, begins, is_skipped = 0, 1, False
+    for line in _lines(path, drop):
         text, start, end, number = line
         if separator := SEPARATOR.match(text):
             yield from _joined(path, held, begins)
-            held, n_characters, begins = [], 0, number
+            held, n_characters, begins, is_skipped = [], 0, number, False
             start += len(separator[0].encode())
             text = text[separator.end() :]
-        if not text or not (held or text.strip()):
+        if is_skipped or not text or not (held or text.strip()):
             continue
         held.append(_Line(text, start, end, number))
         n_characters += len(text)
@@ -183,10 +292,12 @@ def _of_text(path: Path, unit: Unit) -> Iterator[Document]:
             yield from _joined(path, held, begins)
             held, n_characters = [], 0
         elif end - held[0].start > MAX_BYTES:
-            raise CorpusError(
+            message = (
                 f"{path}, line {held[0].number} begins a document of more than {_MEGABYTES}; put a "
                 "line <|endofdocument|> between documents, or cut the text with --by passage"
             )
+            drop(Unusable(path, held[0].number, "too_long", message))
+            held, n_characters, is_skipped = [], 0, True
     yield from _joined(path, held, begins)
 
 

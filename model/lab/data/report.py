@@ -17,7 +17,8 @@ from headlight.model.lab.data.deduplication import (
     Reservoir,
     measure_error,
 )
-from headlight.model.lab.data.documents import Document
+from headlight.model.lab.data.documents import Document, Unusable
+from headlight.model.lab.data.filters import Filter
 from headlight.model.lab.data.quality import Classifier, Extremes
 from headlight.model.lab.data.topics import N_TOPICS, Mixture, TopicModel, TopicShares, divergence
 
@@ -62,6 +63,7 @@ class Cleaning:
         least_quality: the probability of being good below which one is dropped.
         seed: decides the sample on which the error of the estimate is measured.
         n_threads: that compute signatures; the result does not depend on it.
+        filters: judge each document before all else.
     """
 
     def __init__(
@@ -72,7 +74,10 @@ class Cleaning:
         least_quality: float = LEAST_QUALITY,
         seed: int,
         n_threads: int = 1,
+        filters: Sequence[Filter] = (),
     ) -> None:
+        self._filters = filters
+        self._unusable: Counter[str] = Counter()
         self._deduplicator, self._classifier = deduplicator, classifier
         self._least_quality, self._seed, self._n_threads = least_quality, seed, n_threads
         self._before, self._after = _Size(), _Size()
@@ -83,13 +88,16 @@ class Cleaning:
         self._histogram = np.zeros(N_BINS, int)
 
     def run(self, documents: Iterable[Document]) -> Iterator[Judged]:
-        """Judge documents in their order."""
+        """Judge documents; those that a filter drops come before the next one that passes."""
+        refused: list[Judged] = []
+        passing = self._passing(documents, refused)
         pairs: Iterable[tuple[Document, Any]]
         if self._deduplicator is None:
-            pairs = ((document, None) for document in documents)
+            pairs = ((document, None) for document in passing)
         else:
-            pairs = self._deduplicator.judge(documents, self._n_threads)
+            pairs = self._deduplicator.judge(passing, self._n_threads)
         for document, duplicate in pairs:
+            yield from _emptied(refused)
             self._before.add(document)
             if self._deduplicator is not None:
                 self._sample.add(document.text[:MAX_CHARACTERS])
@@ -106,6 +114,22 @@ class Cleaning:
             else:
                 self._reasons[reason["kind"]] += 1
             yield Judged(document, reason, quality)
+        yield from _emptied(refused)
+
+    def note_unusable(self, unusable: Unusable) -> None:
+        """Count something that could not be read as a document."""
+        self._unusable[unusable.kind] += 1
+
+    def _passing(self, documents: Iterable[Document], refused: list[Judged]) -> Iterator[Document]:
+        """Yield the documents that every filter lets pass; put the others into the list."""
+        for document in documents:
+            reasons = (each.reason(document.text) for each in self._filters)
+            if (reason := next(filter(None, reasons), None)) is None:
+                yield document
+                continue
+            self._before.add(document)
+            self._reasons[reason["kind"]] += 1
+            refused.append(Judged(document, reason, None))
 
     def _remember(self, document: Document, reason: dict[str, Any]) -> None:
         if "jaccard" in reason and len(self._duplicates) < N_EXAMPLES:
@@ -123,6 +147,7 @@ class Cleaning:
             "before": self._before.to_dict(),
             "after": self._after.to_dict(),
             "dropped": dict(sorted(self._reasons.items())),
+            "unusable": dict(sorted(self._unusable.items())),
         }
         if self._deduplicator is not None:
             figures["dedup"] = self._dedup(self._deduplicator)
@@ -156,6 +181,13 @@ class Cleaning:
             "best": self._extremes.best,
             "worst": self._extremes.worst,
         }
+
+
+def _emptied(judged: list[Judged]) -> list[Judged]:
+    """Empty a list and return what it held."""
+    held = judged[:]
+    judged.clear()
+    return held
 
 
 class _Size:

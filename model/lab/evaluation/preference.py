@@ -22,8 +22,11 @@ from headlight.model.lab.training.preference import (
     N_ANSWER,
     Comparison,
     ComparisonBatch,
+    Marks,
     encode_comparisons,
     line_end,
+    marks,
+    parts_that_differ,
     prompts_of,
     read_comparisons,
     rule_score,
@@ -232,7 +235,9 @@ def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -
     Returns:
         ``accuracy``: how often the preferred answer has the higher reward; ``bits``: the mean
         −log₂ σ(difference); ``calibration``: of the pairs in each tenth of σ(difference), the mean
-        of σ and the share that is right, the answers being taken in the order of the file.
+        of σ and the share that is right, the answers being taken in the order of the file;
+        ``minimal_pairs``, ``samples_differ_alone``: the accuracy on the pairs that differ in one
+        part of the rule only, by that part: those that an edit made, and samples.
 
     Raises:
         CorpusError: a comparison is too long.
@@ -252,6 +257,25 @@ def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -
         "accuracy": float((margins > 0).mean()),
         "bits": float(np.logaddexp(0, -margins).mean()) / math.log(2),
         "calibration": calibration(1 / (1 + np.exp(np.where(is_a, -margins, margins))), is_a),
+    } | _by_part(comparisons, margins > 0)
+
+
+def _by_part(comparisons: Sequence[Comparison], is_right: np.ndarray) -> dict[str, Any]:
+    """Return the accuracy on pairs that differ in one part of the rule, by kind and part."""
+    rights: dict[str, dict[str, list[bool]]] = {"minimal_pairs": {}, "samples_differ_alone": {}}
+    for comparison, right in zip(comparisons, is_right.tolist(), strict=True):
+        parts = parts_that_differ(comparison.a, comparison.b)
+        if len(parts) == 1:
+            kind = "minimal_pairs" if comparison.part else "samples_differ_alone"
+            rights[kind].setdefault(parts[0], []).append(right)
+    return {
+        kind: {
+            part: {"pairs": len(of_part[part]), "accuracy": float(np.mean(of_part[part]))}
+            for part in Marks._fields
+            if part in of_part
+        }
+        for kind, of_part in rights.items()
+        if of_part
     }
 
 
@@ -280,7 +304,9 @@ def evaluate_preferred(checkpoint: Checkpoint, documents: Sequence[str]) -> dict
     Returns:
         ``bits_per_byte`` of both and the change in per cent; ``reward``: mean and standard
         deviation over samples before and after, and the gain in standard deviations of before;
-        ``rule``: the mean of `rule_score`; ``kl``: of the samples after, in bits a sample;
+        ``rule``: the mean of `rule_score`, and ``rule_parts`` the share of answers that keep each
+        part; both and the reward also of ``stopping``, the answers before cut at their first full
+        stop; ``kl_bits_per_sample``: of the samples after;
         ``samples``: some of them. Figures of models that are not there are left out.
 
     Raises:
@@ -310,7 +336,15 @@ def _samples(
         name: [tokenizer.decode(ids) for ids in samples.written()]
         for name, samples in sampled.items()
     }
+    texts["stopping"] = [cut_at_full_stop(answer) for answer in texts["before"]]
+    rewards["stopping"] = _rewards_of_texts(rater, prompts, texts["stopping"])
     rules = {name: np.mean([*map(rule_score, answers)]).item() for name, answers in texts.items()}
+    parts = {
+        name: dict(
+            zip(Marks._fields, np.mean([*map(marks, answers)], axis=0).tolist(), strict=True)
+        )
+        for name, answers in texts.items()
+    }
     spread = rewards["before"].std().item()
     ids = sampled["after"].ids[:, :-1]
     with torch.inference_mode():
@@ -323,18 +357,40 @@ def _samples(
             "after": rewards["after"].mean().item(),
             "deviation_before": spread,
             "gain_in_deviations": (rewards["after"] - rewards["before"]).mean().item() / spread,
+            "stopping": rewards["stopping"].mean().item(),
         },
         "rule": rules,
+        "rule_parts": parts,
         "kl_bits_per_sample": divergence.mean().item() / math.log(2),
         "prompts": len(prompts),
         "samples": {
             str(n + 1): {
                 "prompt": tokenizer.decode(prompts[n].tolist()),
-                **{name: answers[n] for name, answers in texts.items()},
+                **{name: texts[name][n] for name in ("before", "after")},
             }
             for n in range(min(N_SHOWN, len(prompts)))
         },
     }
+
+
+def cut_at_full_stop(answer: str) -> str:
+    """Return an answer up to its first full stop, or as it is."""
+    sentence, stop, _ = answer.partition(".")
+    return sentence + stop
+
+
+def _rewards_of_texts(
+    rater: Checkpoint, prompts: Int[Tensor, "row token"], answers: Sequence[str]
+) -> Float[Tensor, " row"]:
+    """Rate answers that are texts, after their last token."""
+    encoded = rater.tokenizer.encode_ids(answers)
+    rewards = []
+    for prompt, answer in zip(prompts.tolist(), encoded, strict=True):
+        with torch.inference_mode():
+            reward = rater.model(torch.tensor([[*prompt, *answer]], device=rater.device)).reward
+        assert reward is not None
+        rewards.append(reward[0, -1].float().cpu())
+    return torch.stack(rewards)
 
 
 def _sample(checkpoint: Checkpoint, prompts: Int[Tensor, "row token"]) -> Continuations:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,8 @@ from torch import Tensor
 
 from headlight.model.tokenizer import Tokenizer
 
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+KINDS = (".txt", ".jsonl", ".parquet")
 SEPARATOR = re.compile(r"^<\|endof\w+\|>\n?", re.MULTILINE)
 
 
@@ -34,13 +37,14 @@ class CorpusError(ValueError):
 def read_documents(paths: Iterable[Path]) -> list[str]:
     """Read the documents of some files, in the order given.
 
-    A ``.jsonl`` file holds one document a line, the member ``text`` of a JSON object. Any other
-    file is text, and lines like ``<|endofbook|>`` separate its documents. A folder means
-    every ``.txt`` file below it, sorted.
+    A ``.jsonl`` file holds one document a line, the member ``text`` of a JSON object; a
+    ``.parquet`` file one a row. Any other file is text, and lines like ``<|endofbook|>`` separate
+    its documents. Each may be compressed (`COMPRESSED`). A folder means every such file below it,
+    sorted.
 
     Raises:
         CorpusError: a file is missing, empty or not UTF-8, a JSON line has no text, or a folder
-            holds no ``.txt`` file.
+            holds no such file.
     """
     documents = [document for path in corpus_files(paths) for document in _documents_of(path)]
     if not documents:
@@ -55,6 +59,14 @@ def lines(documents: Iterable[str]) -> Iterator[str]:
 
 
 def _documents_of(path: Path) -> list[str]:
+    if bare_suffix(path) != path.suffix.lower() or bare_suffix(path) == ".parquet":
+        from headlight.model.lab.data.unpacking import plain
+
+        copy = plain(path)
+        try:
+            return _documents_of(copy)
+        except CorpusError as error:
+            raise CorpusError(str(error).replace(str(copy), str(path))) from error
     if path.suffix.lower() == ".jsonl":
         return [text for (text,) in read_members(path, ["text"])]
     documents = [document for document in SEPARATOR.split(read_text(path)) if document.strip()]
@@ -214,29 +226,38 @@ def _require_file(path: Path) -> None:
 
 
 def corpus_files(paths: Iterable[Path]) -> list[Path]:
-    """Replace each folder by the ``.txt`` files below it, sorted by path.
+    """Replace each folder by the files below it of `KINDS`, compressed or not, sorted by path.
 
     Linked folders below a folder are not followed. Files keep their order and need not exist.
 
     Raises:
-        CorpusError: a folder holds no ``.txt`` file, or cannot be listed.
+        CorpusError: a folder holds no such file, or cannot be listed.
     """
     return [
         file
         for path in map(Path, paths)
-        for file in (_text_files_below(path) if path.is_dir() else [path])
+        for file in (_files_below(path) if path.is_dir() else [path])
     ]
 
 
-def _text_files_below(folder: Path) -> list[Path]:
+def bare_suffix(path: Path) -> str:
+    """Return the ending of a file's name in lower case, without that of a compression."""
+    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
+    return before if last in COMPRESSED else last
+
+
+def _files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
         raise CorpusError(f"{error.filename} cannot be read: {error.strerror}") from error
 
     tree = os.walk(folder, onerror=fail)
     names = [Path(place, name) for place, _, names in tree for name in names]
-    files = sorted(path for path in names if path.suffix.lower() == ".txt")
+    files = sorted(path for path in names if bare_suffix(path) in KINDS)
     if not files:
-        raise CorpusError(f"{folder} holds no .txt file; put text files into it or name them")
+        raise CorpusError(
+            f"{folder} holds no .txt file, nor .jsonl or .parquet; put text files into it or name "
+            "them"
+        )
     return files
 
 
@@ -300,14 +321,14 @@ def parse_line(line: str, names: Sequence[str], where: str) -> dict[str, Any]:
 
     Args:
         line: the JSON.
-        names: these members; their CR LF becomes LF.
+        names: these members; their CR LF becomes LF. NaN and infinities become None.
         where: the file and the line, with which an error begins.
 
     Raises:
         CorpusError: the line is not such an object.
     """
     try:
-        members = json.loads(line.rstrip())
+        members = json.loads(line.rstrip(), parse_constant=_null, parse_float=_finite)
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at column {error.colno}"
         raise CorpusError(f"{where} is not JSON: {problem}; write one object a line") from error
@@ -316,6 +337,15 @@ def parse_line(line: str, names: Sequence[str], where: str) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise CorpusError(f"{where} is not a JSON object; write it as {_example(names)}")
     return members | {name: _member(members, name, names, where) for name in names}
+
+
+def _null(_: str) -> None:
+    """Read NaN and the infinities, which JSON does not have, as null."""
+
+
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None
 
 
 def _member(members: dict[str, Any], name: str, names: Sequence[str], where: str) -> str:

@@ -35,6 +35,8 @@ RULE = (
 """No answer gains a point by an early end: what is cut off adds no speech and no words."""
 N_PROMPT, N_ANSWER = 16, 40
 """Tokens of a prompt and at most of an answer."""
+SHARES = {"has_speech": 0.08, "is_long": 0.08, "repeats_nothing": 0.59}
+"""The share of the minimal pairs of each part; a repeat is the hardest to learn to see."""
 ROWS_AT_ONCE = 64
 
 _WORD = re.compile(r"[a-z']+")
@@ -169,7 +171,12 @@ def minimal_pair(
     edit = {"has_speech": _unquoted, "repeats_nothing": _repeating, "is_long": _cut}[part]
     for _ in range(_TRIES):
         pair = edit(answer, others, random)
-        if pair and all(map(str.strip, pair)) and parts_that_differ(*pair) == [part] and getattr(marks(pair[0]), part):
+        if (
+            pair
+            and all(map(str.strip, pair))
+            and parts_that_differ(*pair) == [part]
+            and getattr(marks(pair[0]), part)
+        ):
             return pair
     return None
 
@@ -246,7 +253,7 @@ def make_comparisons(
 ) -> Iterator[Comparison]:
     """Sample two answers to each prompt and prefer the one that `rule_score` rates higher.
 
-    A sixth of the comparisons for each part of `RULE` are a `minimal_pair` of a sampled answer.
+    Three quarters of the comparisons are a `minimal_pair` of a sampled answer (`SHARES`).
     Pairs of one score, and of a blank answer, are left out. Prompts are the beginnings of
     paragraphs, in random order and each used once, so fewer comparisons may come.
 
@@ -258,7 +265,7 @@ def make_comparisons(
     """
     tokenizer = checkpoint.tokenizer
     random = Random(seed)  # nosec B311
-    left = dict.fromkeys(Marks._fields, count // (2 * len(Marks._fields)))
+    left = {part: int(share * count) for part, share in SHARES.items()}
     left[""] = count - sum(left.values())
     prompts = prompts_of(documents, tokenizer)
     generator = generator_of(seed)
@@ -291,16 +298,15 @@ def _answers(
 def _compared(
     prompt: str, a: str, b: str, left: Mapping[str, int], texts: Sequence[str], random: Random
 ) -> Iterator[Comparison]:
-    """Compare two samples, and make a minimal pair of the part that lacks most pairs."""
+    """Compare two samples, and make a minimal pair of each and each part, while pairs are left."""
     scores = rule_score(a), rule_score(b)
     if left[""] and scores[0] != scores[1]:
         yield Comparison(prompt, a, b, "a" if scores[0] > scores[1] else "b")
-    for part in sorted(Marks._fields, key=lambda name: -left[name]):
-        pairs = (minimal_pair(answer, part, texts, random) for answer in (a, b))
-        if left[part] and (pair := next(filter(None, pairs), None)):
-            is_first = random.random() < 0.5
-            yield Comparison(prompt, *(pair if is_first else pair[::-1]), "ba"[is_first], part)
-            return
+    for answer in (a, b):
+        for part in SHARES:
+            if left[part] and (pair := minimal_pair(answer, part, texts, random)):
+                is_first = random.random() < 0.5
+                yield Comparison(prompt, *(pair if is_first else pair[::-1]), "ba"[is_first], part)
 
 
 # --- the reward model -----------------------------------------------------------------------------

@@ -65,10 +65,41 @@ def test_an_earlier_result_is_replaced_only_by_force(headlight, corpus, tmp_path
 
 def test_a_run_that_fails_leaves_no_file(headlight, corpus, tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\n{"text": 3}\n')
-    result = headlight("data", "dedup", corpus, "bad.jsonl", "--out", "clean")
+    asked = ["data", "dedup", corpus, "bad.jsonl", "--out"]
+    result = headlight(*asked, "deep/clean", "--strict")
     assert result.exit_code == 2
     assert "bad.jsonl, line 2: the member 'text' is not a string" in result.stderr
-    assert list((tmp_path / "clean").iterdir()) == []
+    assert not (tmp_path / "deep").exists()
+    (tmp_path / "there").mkdir()
+    assert headlight(*asked, "there", "--strict").exit_code == 2
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_what_cannot_be_read_is_left_out_counted_and_listed(headlight, corpus, tmp_path):
+    (tmp_path / "bad.jsonl").write_text('{"text": "fine", "score": NaN}\n{"text": 3}\n{"te')
+    (tmp_path / "image.txt").write_bytes(b"\x89PNG\0\0")
+    asked = ["data", "report", corpus, "bad.jsonl", "image.txt", "--out", "clean"]
+    result = headlight(*asked, "--least-quality", "0")
+    assert result.exit_code == 0, result.stderr
+    assert "left out as unreadable: 1 binary, 2 broken line" in result.stdout
+    report = json.loads((tmp_path / "clean" / "report.json").read_text())
+    assert report["unusable"] == {"binary": 1, "broken_line": 2}
+    assert report["before"]["documents"] == 9
+    dropped = lines_of(tmp_path / "clean" / "dropped.jsonl")
+    unread = {line["source"] for line in dropped if line["reason"]["kind"] in report["unusable"]}
+    assert unread == {"bad.jsonl:2", "bad.jsonl:3", "image.txt"}
+    assert "NaN" not in (tmp_path / "clean" / "kept.jsonl").read_text()
+    assert "lines that are not JSON" in (tmp_path / "clean" / "report.html").read_text()
+
+
+def test_filters_drop_before_duplicates_are_sought(headlight, corpus, tmp_path):
+    (tmp_path / "words.txt").write_text("TODAY\n")
+    asked = ["data", "report", corpus, "--out", "clean", "--least-quality", "0"]
+    result = headlight(*asked, "--unwanted", "words.txt", "--spam")
+    assert result.exit_code == 0, result.stderr
+    report = json.loads((tmp_path / "clean" / "report.json").read_text())
+    assert report["dropped"] == {"exact_duplicate": 1, "unwanted_word": 1}
+    assert report["before"]["documents"] == 8
 
 
 @pytest.mark.parametrize(
