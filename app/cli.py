@@ -538,6 +538,14 @@ def quantize(
             "in each pass; needs 8 bits and a CPU."
         ),
     ] = "float",
+    base: Annotated[
+        str | None,
+        option(
+            "Store only the difference from this model, which the copy was fine-tuned from and "
+            "is read together with.",
+            "MODEL",
+        ),
+    ] = None,
     models_dir: ModelsDir = None,
 ) -> None:
     """Write a smaller copy of a model, with fewer bits for each weight.
@@ -556,6 +564,7 @@ def quantize(
             parts=tuple(parts or ()),
             per=per,
             activations=activations,
+            base=base,
         )
 
 

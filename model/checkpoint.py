@@ -55,6 +55,7 @@ from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, Rotation
 from headlight.model.transformer import Transformer
+from headlight.model.weight_difference import Difference
 from headlight.model.weight_storage import restored_weights, stored_layout, stored_weights
 
 if TYPE_CHECKING:
@@ -82,16 +83,18 @@ def describe(folder: Path | str) -> Description:
     folder = Path(folder)
     require_finished(folder)
     require_file(folder, CONFIG, MAX_BYTES[CONFIG])
-    config, quantization = _read_config(folder)
+    config, quantization, difference = _read_config(folder)
     for name, max_bytes in MAX_BYTES.items():
-        require_file(folder, name, max_bytes)
+        if name != TOKENIZER or difference is None:
+            require_file(folder, name, max_bytes)
+    base = None if difference is None else _read_base(folder, difference)
     try:
         card = read_card(folder / CARD)
     except ValueError as error:
         raise CheckpointError(str(error)) from error
     bare = meta_model(config)
-    _require_weights(folder, bare, quantization)
-    revision = _revision(folder)
+    _require_weights(folder, bare, quantization, difference, base)
+    revision = _revision(folder, None if base is None else base[0] / TOKENIZER)
     return Description(
         id=folder.name,
         config=config,
@@ -104,7 +107,7 @@ def describe(folder: Path | str) -> Description:
         features=_FEATURES[config.kind],
         trained_tokens=_trained_tokens(config, card),
         longest_text=config.max_tokens if config.positional == "learned" else LONGEST_TEXT,
-        normalization=read_normalization(folder / TOKENIZER),
+        normalization=read_normalization(tokenizer_file(folder)),
         matrices=tuple(matrices_of(bare)),
         quantization=quantization,
         heads=read_profile(folder, revision),
@@ -257,8 +260,9 @@ def save(
     *,
     dtype: torch.dtype = torch.float16,
     quantization: StoredQuantization | None = None,
+    difference: Difference | None = None,
 ) -> None:
-    """Write the four files, replacing each one atomically.
+    """Write the four files, replacing each one atomically; of a difference there is no tokenizer.
 
     Args:
         folder: created if it is missing; its name is the model's id.
@@ -267,21 +271,29 @@ def save(
         card: the model card.
         dtype: of the weights in the file that are not quantized.
         quantization: of the matrices; None: none is quantized.
+        difference: store only the difference from this model, without `quantization`.
 
     Raises:
+        CheckpointError: the base of the difference is not there, or has another revision.
         UnknownPart: a part of the quantization matches no matrix.
-        ValueError: a weight to quantize is not finite.
+        ValueError: a weight to quantize is not finite, or the base has other weights.
     """
-    weights = stored_weights(model.weights(), quantization, dtype)
     stated = model.config.to_dict()
+    if difference is not None:
+        base, _ = _read_base(folder, difference)
+        weights = difference.stored(model.weights(), load_checkpoint(base).model.weights())
+        stated["difference"] = difference.to_dict()
+    else:
+        weights = stored_weights(model.weights(), quantization, dtype)
     if quantization is not None:
         stated["quantization"] = quantization.to_dict()
     config = json.dumps(stated, indent=2) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
-    write_atomically(
-        folder / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), encoding="utf-8")
-    )
+    if difference is None:
+        write_atomically(
+            folder / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), encoding="utf-8")
+        )
     write_atomically(folder / CARD, lambda path: write_card(path, card))
     write_atomically(folder / WEIGHTS, lambda path: save_file(weights, path))
 
@@ -299,7 +311,38 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | None]:
+def tokenizer_file(folder: Path) -> Path:
+    """Return the tokenizer of a folder, which is the base's if the folder is a difference.
+
+    Raises:
+        CheckpointError: the config is damaged, or the base is not there.
+    """
+    if not (folder / TOKENIZER).exists() and (folder / CONFIG).exists():
+        *_, difference = _read_config(folder)
+        if difference is not None:
+            return difference.folder(folder, ZOO) / TOKENIZER
+    return folder / TOKENIZER
+
+
+def _read_base(folder: Path, difference: Difference) -> tuple[Path, TransformerConfig]:
+    """Return the folder and the config of the base of a difference, once its revision is checked.
+
+    Raises:
+        CheckpointError: it is not there, has another revision, or is a difference itself.
+    """
+    base = difference.folder(folder, ZOO)
+    config, quantization, earlier = _read_config(base)
+    if earlier is not None or quantization is not None:
+        raise CheckpointError(
+            f"{folder} is a difference from {base}, which is quantized or a difference itself"
+        )
+    difference.require(folder, base, _revision(base))
+    return base, config
+
+
+def _read_config(
+    folder: Path,
+) -> tuple[TransformerConfig, StoredQuantization | None, Difference | None]:
     path = folder / CONFIG
     try:
         content = read_file(folder, CONFIG, MAX_BYTES[CONFIG])
@@ -309,7 +352,12 @@ def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | 
         quantization = data.pop("quantization", None)
         if quantization is not None:
             quantization = StoredQuantization.from_dict(quantization)
-        return TransformerConfig.from_dict(data), quantization
+        difference = data.pop("difference", None)
+        if difference is not None:
+            difference = Difference.from_dict(difference)
+            if quantization is not None:
+                raise ValueError("difference and quantization exclude each other")
+        return TransformerConfig.from_dict(data), quantization, difference
     except RecursionError as error:
         raise CheckpointError(f"{path}: nests too deeply") from error
     except json.JSONDecodeError as error:
@@ -321,7 +369,7 @@ def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | 
 
 
 def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
-    path = folder / TOKENIZER
+    path = tokenizer_file(folder)
     try:
         tokenizer = read_tokenizer(path)
     except ValueError as error:
@@ -351,7 +399,11 @@ def uninitialised_model(config: TransformerConfig) -> Transformer:
 
 
 def _require_weights(
-    folder: Path, meta: Transformer, quantization: StoredQuantization | None
+    folder: Path,
+    meta: Transformer,
+    quantization: StoredQuantization | None,
+    difference: Difference | None = None,
+    base: tuple[Path, TransformerConfig] | None = None,
 ) -> None:
     """Check the names, shapes and dtypes of the weights by the header of their file.
 
@@ -359,7 +411,10 @@ def _require_weights(
         CheckpointError: one differs from the config's, or the weights exceed the memory.
     """
     try:
-        expected = stored_layout(meta.weights(), quantization)
+        if difference is not None and base is not None:
+            expected = difference.layout(meta.weights(), meta_model(base[1]).weights())
+        else:
+            expected = stored_layout(meta.weights(), quantization)
     except UnknownPart as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from error
     n_numbers = sum(tensor.numel() for tensor in (*meta.parameters(), *meta.buffers()))
@@ -402,7 +457,13 @@ def _read_weights(
     path = folder / WEIGHTS
     try:
         with open_tensors(folder, WEIGHTS, path.stat().st_size) as file:  # `describe` bounds it
-            weights = restored_weights(file.get_tensor, shapes, quantization)
+            *_, difference = _read_config(folder)
+            if difference is None:
+                weights = restored_weights(file.get_tensor, shapes, quantization)
+            else:
+                base, config = _read_base(folder, difference)
+                known = _read_weights(base, meta_model(config).weights(), None)
+                weights = difference.restored(file.get_tensor, shapes, known)
     except CheckpointError:
         raise
     except (OSError, SafetensorError, ValueError) as error:
@@ -420,15 +481,17 @@ def _require_same_names(path: Path, names: set[str], expected: set[str]) -> None
         raise CheckpointError(f"{path}: the tensor {surplus[0]} is unknown ({len(surplus)} in all)")
 
 
-def _revision(folder: Path) -> str:
+def _revision(folder: Path, tokenizer: Path | None = None) -> str:
     """Return the first 16 hexadecimal digits of a SHA-256 over config, tokenizer and weights.
 
-    Line endings are normalised, because they depend on the settings of a Git checkout.
+    The config of a difference names the revision of its base. Line endings are normalised, because
+    they depend on the settings of a Git checkout.
     """
     digest = hashlib.sha256()
     try:
-        for name in (CONFIG, TOKENIZER):
-            content = read_file(folder, name, MAX_BYTES[name]).replace(b"\r\n", b"\n")
+        for path in (folder / CONFIG, tokenizer or folder / TOKENIZER):
+            content = read_file(path.parent, path.name, MAX_BYTES[path.name])
+            content = content.replace(b"\r\n", b"\n")
             digest.update(hashlib.sha256(content).digest())
         with open_file(folder, WEIGHTS, (folder / WEIGHTS).stat().st_size) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())

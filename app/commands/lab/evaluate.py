@@ -5,6 +5,7 @@ With --heads, `headlight evaluate` writes a profile of every head. The options a
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,8 +42,10 @@ from headlight.model.lab.training.corpus import (
     read_pairs,
 )
 from headlight.model.quantization import Activations, Granularity, StoredQuantization, UnknownPart
+from headlight.model.run_curves import CURVES
 from headlight.model.served import Served
 from headlight.model.served_transformer import Checkpoint
+from headlight.model.weight_difference import Difference
 
 BITS = "quantization"  # the figures on a card that --bits measures
 
@@ -236,8 +239,11 @@ def quantize_model(
     parts: tuple[str, ...],
     per: Granularity,
     activations: Activations,
+    base: str | None = None,
 ) -> None:
     """Quantize a model, given its id or its folder, and write it to a new folder.
+
+    With `base`, the copy is the difference from that model, and its card keeps the figures.
 
     The card keeps the sources and examples, and loses the figures: those were of other weights.
 
@@ -264,6 +270,11 @@ def quantize_model(
             f"'{model}' is quantized already, to {known.bits} bits; quantize the model it was made "
             "from"
         )
+    if base is not None:
+        if parts or per != "channel" or activations != "float":
+            raise UsageError("--base excludes --part, --per and --activations")
+        _write_difference(checkpoint, folder, base, out, bits)
+        return
     card = _card_of_copy(
         checkpoint.description.card, checkpoint.id, out.resolve().name, quantization
     )
@@ -274,6 +285,39 @@ def quantize_model(
     before, after = ((path / WEIGHTS).stat().st_size for path in (folder, out))
     console.print(
         f"{out}: {after:,} bytes of weights in place of {before:,}; "
+        f"`headlight evaluate {out}` measures it",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _write_difference(
+    checkpoint: Checkpoint, folder: Path, base: str, out: Path, bits: int
+) -> None:
+    """Write a model as its difference from another; card, heads and curves are copied."""
+    try:
+        other = load_checkpoint(find_model(base))
+    except CheckpointError as error:
+        raise UsageError(str(error)) from error
+    if other.tokenizer.to_json() != checkpoint.tokenizer.to_json():
+        raise UsageError(f"{base} has another tokenizer than {checkpoint.id}")
+    difference = Difference(base=other.id, revision=other.description.revision, bits=bits)
+    card = checkpoint.description.card
+    training = {**card.training, "difference_from": difference.to_dict()}
+    with usage_errors():
+        save(
+            out,
+            checkpoint.model,
+            checkpoint.tokenizer,
+            replace(card, training=training),
+            difference=difference,
+        )
+    for name in (HEADS, CURVES):
+        if (folder / name).exists():
+            shutil.copyfile(folder / name, out / name)
+    before, after = ((path / WEIGHTS).stat().st_size for path in (folder, out))
+    console.print(
+        f"{out}: {after:,} bytes of weights in place of {before:,}, read together with {base}; "
         f"`headlight evaluate {out}` measures it",
         markup=False,
         soft_wrap=True,

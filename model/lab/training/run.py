@@ -25,6 +25,7 @@ from headlight.model.checkpoint import (
     find_model,
     load_checkpoint,
     save,
+    tokenizer_file,
     write_atomically,
 )
 from headlight.model.checkpoint_files import RUN, TOKENIZER, CheckpointError
@@ -160,9 +161,9 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
     if run.begun_from:
         tokenizer = _known_tokenizer(run)
     elif run.teacher:
-        tokenizer = read_tokenizer(Path(run.teacher) / TOKENIZER)
+        tokenizer = read_tokenizer(tokenizer_file(Path(run.teacher)))
     elif run.tokenizer:
-        tokenizer = read_tokenizer(Path(run.tokenizer) / TOKENIZER)
+        tokenizer = read_tokenizer(tokenizer_file(Path(run.tokenizer)))
         if recipe.has_mask and tokenizer.mask_id is None:
             raise ValueError(
                 f"the tokenizer of {run.tokenizer} has no mask token, which the recipe "

@@ -19,7 +19,9 @@ def test_other_languages_are_named_and_dropped():
     reason = judge.reason("La vieille femme regardait la mer et disait qu'il était tard.")
     assert (reason["kind"], reason["language"]) == ("other_language", "fr")
     assert LanguageFilter(["en", "fr"]).reason("Il était une fois une petite fille.") is None
-    with pytest.raises(ValueError, match="there is no language 'english'; the codes are .*, en, eo"):
+    with pytest.raises(
+        ValueError, match=r"there is no language 'english'; the codes are .*, en, eo"
+    ):
         LanguageFilter(["english"])
 
 

@@ -133,7 +133,7 @@ def test_of_two_samples_the_rule_prefers_the_better(make_checkpoint, monkeypatch
 
     monkeypatch.setattr(preference, "sample_continuations", sample)
     texts = [f"{letter} {PARAGRAPH * 2}\n" for letter in "abc"]
-    made = list(make_comparisons(checkpoint, texts, count=9, seed=1))
+    made = list(make_comparisons(checkpoint, texts, count=40, seed=1))
     sampled = [comparison for comparison in made if not comparison.part]
     assert [(comparison.better, comparison.worse) for comparison in sampled] == [
         (' said, "No."', " a cat"),
