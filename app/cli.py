@@ -293,6 +293,25 @@ def generate(
         float | None,
         option("Sample from the fewest tokens whose probabilities reach P.", "P", name="--top-p"),
     ] = None,
+    repetition_penalty: Annotated[
+        float | None,
+        option("Above 1, the tokens of the text so far become less likely.", "X", "1"),
+    ] = None,
+    stop: Annotated[
+        list[str] | None, option("End the text before this string; repeat it for more.", "TEXT")
+    ] = None,
+    beams: Annotated[
+        int | None, option("Beam search of this width, in place of sampling.", "N", "1")
+    ] = None,
+    length_penalty: Annotated[
+        float | None,
+        option("Of beam search: divide log-probabilities by length^X.", "X", "1"),
+    ] = None,
+    best_of: Annotated[
+        int | None,
+        option("Sample N texts and print the one that --reward rates highest.", "N", "1"),
+    ] = None,
+    reward: Annotated[str | None, option("The reward model of --best-of.", "ID")] = None,
     seed: Annotated[int | None, option("The seed of the random numbers.", "N", "0")] = None,
     model: Annotated[str | None, option("A model's id, or its folder.", "ID", "stories")] = None,
     server: Server = None,

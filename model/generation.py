@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +33,8 @@ class Sampling:
     ``temperature`` divides the logits: 0 is greedy decoding, 1 samples from the model's own
     distribution. ``top_k`` keeps the k most likely tokens; ``top_p`` the fewest whose
     probabilities reach p (nucleus sampling; Holtzman et al. 2020,
-    https://arxiv.org/abs/1904.09751).
+    https://arxiv.org/abs/1904.09751). ``repetition_penalty`` above 1 makes the tokens of the text
+    so far less likely (`penalised`).
 
     Raises:
         ValueError: a number is out of range.
@@ -42,6 +43,7 @@ class Sampling:
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
+    repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < math.inf:
@@ -50,6 +52,8 @@ class Sampling:
             raise ValueError(f"top_k ({self.top_k}) must be at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ValueError(f"top_p ({self.top_p}) must lie in (0, 1]")
+        if not 0 < self.repetition_penalty < math.inf:
+            raise ValueError(f"repetition_penalty ({self.repetition_penalty}) must be positive")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +96,26 @@ class GeneratedToken:
         order = self.model_distribution.argsort(descending=True, stable=True)
         ids: list[int] = order[:count].tolist()
         return ids
+
+
+def penalised(
+    logits: Float[Tensor, " vocab"], ids: Sequence[int], penalty: float
+) -> Float[Tensor, " vocab"]:
+    """Divide the positive logits of some tokens by a penalty, and multiply the negative ones by it.
+
+    Keskar et al. 2019, section 4.1, https://arxiv.org/abs/1909.05858; the negative ones are
+    multiplied, as dividing would make them likelier.
+
+    Args:
+        logits: of the next token.
+        ids: the tokens of the text so far.
+        penalty: 1 changes nothing.
+    """
+    if penalty == 1 or not ids:
+        return logits
+    known = torch.tensor(sorted(set(ids)), device=logits.device)
+    values = logits[known]
+    return logits.index_copy(0, known, torch.where(values > 0, values / penalty, values * penalty))
 
 
 def next_token_distribution(
@@ -217,6 +241,8 @@ class Continuation:
         skip: how many of the forced tokens are not yielded; they are read in one pass, which is
             much faster than one by one.
         stop_id: the token after which the text ends, or several.
+        is_over: called with the tokens after the prompt; whether the text ends with them, as it
+            does after a stop string.
         capture: site names or globs; at every step the last query's row is captured.
         layers: only the sites in these layers, and those outside the layers; None: all.
         heads: only these heads of arrays with a head axis, in this order; None: all.
@@ -237,6 +263,7 @@ class Continuation:
         forced: Sequence[int] = (),
         skip: int = 0,
         stop_id: int | Collection[int] | None = None,
+        is_over: Callable[[Sequence[int]], bool] | None = None,
         capture: Sequence[str] = (),
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
@@ -246,6 +273,7 @@ class Continuation:
         self.writer = writer
         self.sampling, self.forced = sampling, forced
         self.stop_ids = frozenset(stop_id if isinstance(stop_id, Collection) else [stop_id])
+        self.is_over, self.n_prompt = is_over, len(ids)
         self.capture = RowCapture(capture, layers, heads)
         self.text = [*ids, *forced[:skip]]
         self.cache = writer.new_cache()
@@ -279,7 +307,8 @@ class Continuation:
         """
         if not logits.isfinite().all():
             raise NonFiniteLogits("the logits hold NaN or an infinity, so no token can be drawn")
-        distribution = next_token_distribution(logits, self.sampling)
+        penalty = self.sampling.repetition_penalty
+        distribution = next_token_distribution(penalised(logits, self.text, penalty), self.sampling)
         drawn = int(torch.multinomial(distribution, 1, generator=self.generator))
         is_forced = self.step < len(self.forced)
         token = GeneratedToken(
@@ -291,8 +320,11 @@ class Continuation:
         )
         self.text.append(token.id)
         self.step += 1
-        self.has_stopped = token.id in self.stop_ids
+        self.has_stopped = token.id in self.stop_ids or self._is_over()
         return token
+
+    def _is_over(self) -> bool:
+        return self.is_over is not None and self.is_over(self.text[self.n_prompt :])
 
 
 def decode_together(

@@ -284,6 +284,12 @@ def generate(
     temperature: float | None = None,
     top_k: SupportsIndex | None = None,
     top_p: float | None = None,
+    repetition_penalty: float | None = None,
+    stop: Strings | None = None,
+    beams: SupportsIndex | None = None,
+    length_penalty: float | None = None,
+    best_of: SupportsIndex | None = None,
+    reward: str | None = None,
     seed: SupportsIndex | None = None,
     n_alternatives: SupportsIndex | None = None,
     layers: Integers | None = None,
@@ -306,6 +312,12 @@ def generate(
         temperature: divides the logits; 0 takes the likeliest token.
         top_k: sample from the k likeliest tokens only.
         top_p: sample from the fewest tokens whose probabilities reach p.
+        repetition_penalty: above 1 makes the tokens of the text so far less likely.
+        stop: strings; the text ends before the first of them.
+        beams: above 1, beam search of this width in place of sampling.
+        length_penalty: of beam search; log-probabilities are divided by length^penalty.
+        best_of: above 1, sample so many texts and write the one that `reward` rates highest.
+        reward: the reward model of `best_of`.
         seed: of the random numbers.
         n_alternatives: the number of likeliest tokens in each event.
         layers: attention and routing of these layers only.

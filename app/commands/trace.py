@@ -9,7 +9,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -138,7 +138,7 @@ def run_generate(options: Mapping[str, Any]) -> None:
     with _backend(options, is_long=False) as backend:
         request = _request(GenerateRequest, members, backend)
         with _ending_with_its_reader():
-            _write_text(members["text"], backend.events(request))
+            _write_text(members["text"], backend.events(request), request.stop)
 
 
 def _members_of(form: type[BaseModel], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,26 +152,40 @@ def _request(form: type[Form], members: dict[str, Any], backend: Backend) -> For
     Raises:
         UsageError: a member is wrong.
     """
-    if model := members.get("model"):
-        members["model"] = backend.find(model)
+    for name in ("model", "reward"):
+        if model := members.get(name):
+            members[name] = backend.find(model)
     try:
         return form(**members)
     except ValidationError as error:
         raise UsageError(request_errors(error, members)) from error
 
 
-def _write_text(text: str, events: Iterator[GenerationEvent]) -> None:
-    """Print tokens as they arrive; hold back incomplete UTF-8 until the end."""
-    written, is_whole = "", True
+def _write_text(text: str, events: Iterator[GenerationEvent], stop: Sequence[str]) -> None:
+    """Print tokens as they arrive; hold back incomplete UTF-8, and what may begin a stop string."""
+    written, held, is_whole = "", "", True
     for event in events:
         piece = text if isinstance(event, Started) else ""
         if isinstance(event, TokenWritten) and not event.is_special:
             is_whole = is_whole and r"\x" not in event.text
-            piece = event.text if is_whole else ""
+            piece, held = _without_stop(held + event.text, stop) if is_whole else ("", held)
             written += piece
         elif isinstance(event, Ended):
             piece = event.text.removeprefix(written) + "\n"
         typer.echo(piece, nl=False)
+
+
+def _without_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
+    """Divide a text into what can be printed and its end, which a stop string may begin with."""
+    ends = [text.find(each) for each in stop if each in text]
+    ends += [
+        len(text) - n
+        for each in stop
+        for n in range(1, min(len(each), len(text)) + 1)
+        if text.endswith(each[:n])
+    ]
+    end = min(ends, default=len(text))
+    return text[:end], text[end:]
 
 
 def _write_outputs(request: TraceRequest, backend: Backend, outputs: Outputs) -> None:

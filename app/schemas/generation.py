@@ -23,6 +23,10 @@ Rows = Annotated[
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
+MAX_STOPS, MAX_CANDIDATES = 8, 16
+StopString = Annotated[str, Field(min_length=1, max_length=100)]
+
+
 class GenerateRequest(TokenizeRequest):
     """A text to continue, and how its tokens are sampled."""
 
@@ -64,6 +68,42 @@ class GenerateRequest(TokenizeRequest):
         le=1,
         description="Sample from the fewest tokens whose probabilities reach p.",
     )
+    repetition_penalty: float = Field(
+        default=1.0,
+        gt=0,
+        le=10,
+        allow_inf_nan=False,
+        description="Divides the positive logits of the tokens in the text so far, and multiplies "
+        "their negative ones; 1 changes nothing.",
+    )
+    stop: list[StopString] = Field(
+        default=[],
+        max_length=MAX_STOPS,
+        description="The text ends where one of these strings is complete; the text of the `end` "
+        "event ends before it.",
+    )
+    beams: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_CANDIDATES,
+        description="Above 1: beam search of this width, in place of sampling. The stream begins "
+        "when it is over, and every token is forced.",
+    )
+    length_penalty: float = Field(
+        default=1.0,
+        ge=0,
+        le=10,
+        allow_inf_nan=False,
+        description="Of beam search: hypotheses are ranked by log-probability / length^penalty.",
+    )
+    best_of: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_CANDIDATES,
+        description="Above 1: sample this many texts, with the seeds from `seed` on, and write the "
+        "one that `reward` rates highest. The stream begins when all are rated.",
+    )
+    reward: ModelId | None = Field(None, description="The reward model of best_of.")
     seed: int = Field(
         default=0,
         ge=0,
@@ -97,6 +137,15 @@ class GenerateRequest(TokenizeRequest):
     )
 
 
+class CandidateAnswer(Answer):
+    """A continuation that a search found."""
+
+    text: str
+    score: float = Field(
+        description="The reward, or the log-probability in nats divided by length^length_penalty."
+    )
+
+
 class Started(Answer):
     """The text before the first new token."""
 
@@ -105,6 +154,9 @@ class Started(Answer):
     precision: str
     tokens: list[TokenAnswer] = Field(
         description="The tokens of the text, including the start token."
+    )
+    candidates: list[CandidateAnswer] = Field(
+        default=[], description="Of beams or best_of: what was found; the first is written."
     )
 
 
@@ -168,8 +220,9 @@ class TokenWritten(Answer):
 class Ended(Answer):
     """The end of the stream."""
 
-    reason: Literal["length", "end_of_text", "max_tokens", "server_stopping"] = Field(
+    reason: Literal["length", "end_of_text", "stop", "max_tokens", "server_stopping"] = Field(
         description="length: n_tokens were generated. end_of_text: the last one ends the text. "
+        "stop: a string of `stop` is complete. "
         "max_tokens: the model reads no more. server_stopping: continue later with `forced`."
     )
     n_tokens: int = Field(description="The number of generated tokens.")

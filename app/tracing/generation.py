@@ -1,8 +1,9 @@
 """Generate text: check a request, and describe each token as an event."""
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from headlight.model.generation import (
     Sampling,
     decode_together,
 )
+from headlight.model.search import Candidate, beam_search, best_of, rating_by
 from headlight.model.served import Served
+from headlight.model.served_transformer import Checkpoint
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import ModelInput, PassSpec, count_elements, pass_spec, tokenize
@@ -50,7 +53,9 @@ class Generation:
         request: GenerateRequest,
         tokens: Sequence[Token],
         spec: PassSpec | None,
+        candidates: Sequence[Candidate] = (),
     ) -> None:
+        self.candidates = candidates
         self.checkpoint = checkpoint
         self.request = request
         self.tokens = tokens
@@ -63,13 +68,12 @@ class Generation:
             checkpoint.writer(self.spec.interventions),
             [token.id for token in tokens],
             n_tokens=request.n_tokens,
-            sampling=Sampling(
-                temperature=request.temperature, top_k=request.top_k, top_p=request.top_p
-            ),
+            sampling=_sampling(request),
             seed=request.seed,
             forced=request.forced,
             skip=request.skip,
             stop_id=checkpoint.end_ids,
+            is_over=self.has_stop if request.stop else None,
             capture=[
                 *(glob for glob in (WEIGHTS, *ROUTING) if fnmatch.filter(names, glob)),
                 *self.spec.sites,
@@ -98,6 +102,9 @@ class Generation:
             "revision": checkpoint.description.revision,
             "precision": checkpoint.precision,
             "tokens": [asdict(token) for token in self.tokens],
+            "candidates": [
+                {"text": self._text(each.ids), "score": each.score} for each in self.candidates
+            ],
         }
         return encode_event("start", data)
 
@@ -110,13 +117,25 @@ class Generation:
     def end(self, *, is_stopping: bool = False) -> bytes:
         """Return the event after the last token, or after the one at which the server stops."""
         reason = "server_stopping" if is_stopping else self._reason()
-        text = self.checkpoint.tokenizer.decode(self.written)
+        text = self._text(self.written)
         return encode_event("end", {"reason": reason, "n_tokens": len(self.written), "text": text})
 
+    def has_stop(self, written: Sequence[int]) -> bool:
+        """Return True if the tokens hold one of the stop strings."""
+        return has_stop(self.checkpoint, self.request.stop, written)
+
+    def _text(self, written: Sequence[int]) -> str:
+        """Return the text of tokens, up to the first stop string."""
+        text = self.checkpoint.tokenizer.decode(list(written))
+        ends = [text.find(stop) for stop in self.request.stop if stop in text]
+        return text[: min(ends)] if ends else text
+
     def _reason(self) -> str:
+        if self.request.stop and self.has_stop(self.written):
+            return "stop"
         if self.written and self.written[-1] in self.checkpoint.end_ids:
             return "end_of_text"
-        return "length" if len(self.written) == self.request.n_tokens else "max_tokens"
+        return "length" if len(self.written) >= self.request.n_tokens else "max_tokens"
 
     def _describe(self, token: GeneratedToken) -> EventData:
         index = len(self.written)
@@ -232,11 +251,77 @@ class Generator:
             )
             _require_known(checkpoint, request)
             spec = self._spec(checkpoint, request, model_input)
-        generation = Generation(checkpoint, request, model_input.tokens, spec)
+        generation = self._searched(checkpoint, request, model_input, spec)
         ((_, first),) = advance([generation])
         if isinstance(first, Exception):
             raise first
         return generation, generation.start() + (first or b"")
+
+    def _searched(
+        self,
+        checkpoint: Served,
+        request: GenerateRequest,
+        model_input: ModelInput,
+        spec: PassSpec,
+    ) -> Generation:
+        """Return the generation; after a search all tokens of the best candidate are forced."""
+        if request.beams == request.best_of == 1:
+            return Generation(checkpoint, request, model_input.tokens, spec)
+        ids = [*(token.id for token in model_input.tokens), *request.forced]
+        options: dict[str, Any] = {
+            "n_tokens": request.n_tokens - len(request.forced),
+            "stop_ids": checkpoint.end_ids,
+            "is_over": partial(has_stop, checkpoint, request.stop),
+            "is_together": not spec.interventions,
+        }
+        writer = checkpoint.writer(spec.interventions)
+        try:
+            if request.best_of > 1:
+                rate = self._rating(checkpoint, request)
+                sampling = _sampling(request)
+                candidates = best_of(
+                    writer,
+                    ids,
+                    rate,
+                    count=request.best_of,
+                    sampling=sampling,
+                    seed=request.seed,
+                    **options,
+                )
+            else:
+                candidates = beam_search(
+                    writer,
+                    ids,
+                    width=request.beams,
+                    length_penalty=request.length_penalty,
+                    repetition_penalty=request.repetition_penalty,
+                    **options,
+                )
+        except NonFiniteLogits as error:
+            problem = Problem(503, "model-unavailable", str(error))
+            raise (not_finite("logits") if spec.interventions else problem) from error
+        forced = [*request.forced, *candidates[0].ids]
+        replayed = request.model_copy(update={"forced": forced, "n_tokens": len(forced)})
+        return Generation(checkpoint, replayed, model_input.tokens, spec, candidates)
+
+    def _rating(
+        self, checkpoint: Served, request: GenerateRequest
+    ) -> Callable[[Sequence[int]], float]:
+        """Return the function that rates texts with the request's reward model.
+
+        Raises:
+            Problem: none is named, or it cannot rate what this decoder writes.
+        """
+        if request.reward is None:
+            detail = "best_of needs a reward model; name it with reward"
+            raise Problem(422, "no-reward", detail)
+        rater = self.registry.checkpoint(request.reward)
+        if not (isinstance(rater, Checkpoint) and isinstance(checkpoint, Checkpoint)):
+            raise Problem(422, "no-reward", f"'{request.reward}' cannot rate this decoder's texts")
+        try:
+            return rating_by(rater, checkpoint.tokenizer)
+        except ValueError as error:
+            raise Problem(422, "no-reward", str(error)) from error
 
     def _spec(
         self, checkpoint: Served, request: GenerateRequest, model_input: ModelInput
@@ -279,6 +364,9 @@ class Generator:
             raise over_limit(
                 "new tokens", limit=limit, actual=request.n_tokens, way_out="ask for fewer"
             )
+        if request.beams > 1 and request.best_of > 1:
+            detail = "beams and best_of choose tokens in different ways; leave one out"
+            raise Problem(422, "no-reward", detail)
         if n_forced > request.n_tokens:
             raise over_limit(
                 "forced tokens",
@@ -304,6 +392,21 @@ class Generator:
         way_out = f"; choose one of {', '.join(decoders)}" if decoders else ""
         detail = f"the model '{checkpoint.id}', an {kind}, cannot continue a text{way_out}"
         raise Problem(422, "no-generation", detail, available=decoders)
+
+
+def _sampling(request: GenerateRequest) -> Sampling:
+    return Sampling(
+        temperature=request.temperature,
+        top_k=request.top_k,
+        top_p=request.top_p,
+        repetition_penalty=request.repetition_penalty,
+    )
+
+
+def has_stop(checkpoint: Served, stop: Sequence[str], written: Sequence[int]) -> bool:
+    """Return True if the text of some tokens holds one of the strings."""
+    text = checkpoint.tokenizer.decode(list(written)) if stop else ""
+    return any(each in text for each in stop)
 
 
 def _require_known(checkpoint: Served, request: GenerateRequest) -> None:

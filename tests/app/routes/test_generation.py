@@ -377,3 +377,58 @@ def test_open_streams_share_a_pass(server, monkeypatch):
 def read_slowly(server, text):
     body = {"text": text, "n_tokens": 20}
     return written_tokens(httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=60))
+
+
+# --- stops, penalties and searches ----------------------------------------------------------------
+
+
+def test_a_stop_string_ends_the_text_before_it(client):
+    tokens, end = read(client, n_tokens=12, temperature=0.0)
+    stop = end["text"][2:5]
+    stopped, last = read(client, n_tokens=12, temperature=0.0, stop=[stop])
+    assert last["reason"] == "stop"
+    assert last["text"] == end["text"][: end["text"].index(stop)]
+    assert [token["id"] for token in stopped] == [token["id"] for token in tokens[: len(stopped)]]
+    assert 0 < len(stopped) < len(tokens)
+    assert last["n_tokens"] == len(stopped)
+
+
+def test_a_beam_writes_the_text_of_the_search(client, tiny):
+    from headlight.model.search import beam_search
+
+    ids = [token.id for token in tiny.tokenizer.encode(TEXT)]
+    found = beam_search(tiny.writer(), ids, n_tokens=5, width=3, stop_ids=tiny.end_ids)
+    answer = post(client, n_tokens=5, beams=3)
+    (_, start), *tokens, (_, end) = events_of(answer)
+    assert [data["id"] for _, data in tokens] == found[0].ids
+    assert [each["score"] for each in start["candidates"]] == pytest.approx(
+        [each.score for each in found], abs=1e-4
+    )
+    assert start["candidates"][0]["text"] == end["text"]
+
+
+def test_a_penalty_changes_what_is_written(client):
+    plain, _ = read(client, n_tokens=12, temperature=0.0)
+    tokens, _ = read(client, n_tokens=12, temperature=0.0, repetition_penalty=10.0)
+    ids = [token["id"] for token in tokens]
+    assert ids != [token["id"] for token in plain]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"best_of": 2}, "no-reward"),
+        ({"best_of": 2, "reward": "tiny"}, "no-reward"),
+        ({"best_of": 2, "beams": 2}, "no-reward"),
+        ({"best_of": 17}, "validation"),
+        ({"beams": 0}, "validation"),
+        ({"stop": [""]}, "validation"),
+        ({"repetition_penalty": 0}, "validation"),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_refused(client, problem, options, kind):
+    answer = post(client, **options)
+    assert answer.status_code == 422
+    if kind != "validation":
+        problem(answer, 422, kind)
