@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from headlight.commands.lab.synthesis import add_to as add_synthesis
 from headlight.commands.output import check, console, notes, writing
 from headlight.commands.parsing import Command, Group, UsageError, option, reporting_errors
 
@@ -35,6 +36,8 @@ data = typer.Typer(
     help="Clean a corpus before training, and report on what is in it.",
     no_args_is_help=True,
 )
+
+add_synthesis(data)
 
 KEPT, DROPPED, TOPICS = "kept.jsonl", "dropped.jsonl", "topics.jsonl"
 CLASSIFIER, CARD = "classifier.json", "classifier.md"

@@ -127,6 +127,9 @@ def make_run(
             "--tokenizer"
         )
     asked = change(known, settings or {})
+    if begun_from and getattr(asked.rows, "reference", None) == "":
+        reference = str(find_model(begun_from).resolve())
+        asked = replace(asked, rows=replace(asked.rows, reference=reference))
     _require_effect(asked, known, has_teacher=teacher is not None)
     return Run(
         recipe=recipe,
