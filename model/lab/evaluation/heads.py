@@ -18,20 +18,16 @@ that see such a key and another one. Its control is the same mean for uniform at
 
 from __future__ import annotations
 
-import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from headlight.model.analysis._distributions import entropy
-from headlight.model.analysis._layers import Attention, attentions_of
-from headlight.model.analysis.head_labels import score_heads
+from headlight.model.analysis._layers import attentions_of
 from headlight.model.head_profiles import labels_of
 from headlight.model.lab.evaluation.ablation import ablation_costs, passes
 from headlight.model.lab.evaluation.controlled_sentences import (
@@ -39,38 +35,17 @@ from headlight.model.lab.evaluation.controlled_sentences import (
     antecedent_sentences,
     subject_sentences,
 )
+from headlight.model.lab.evaluation.head_sums import HeadSums, Reader
 from headlight.model.lab.training.corpus import CorpusError, SentencePair, lines
 from headlight.model.served import Served
-from headlight.model.trace import AttentionFacts, Token, Trace
+from headlight.model.trace import AttentionFacts, Token
 from headlight.model.tracing import ModelInput, PassSpec, run_batch, tokenize
 
 SENTENCE_END = re.compile(r"(?<=[.!?])(?<!Mr\.)(?<!Dr\.)(?<!Mrs\.)[\"']?\s+(?=[\"A-Z])")
 LEAST_TOKENS, MOST_TOKENS = 8, 48
-N_STRONGEST = 10
 N_TRIED = 3  # as many sentences are cut into tokens for each that is read
 SEGMENT, N_RANDOM_ROWS = 24, 16
 Item = TypeVar("Item")
-
-
-@dataclass
-class _Sums:
-    """The sums of the heads of one attention over all queries."""
-
-    weights: dict[str, Any] = field(default_factory=lambda: defaultdict(float))
-    controls: dict[str, Any] = field(default_factory=lambda: defaultdict(float))
-    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    strongest: list[dict[tuple[str, str], dict[str, Any]]] = field(default_factory=list)
-
-    def add(self, name: str, weights: Any, controls: Any, count: int) -> None:
-        self.weights[name] += weights
-        self.controls[name] += controls
-        self.counts[name] += count
-
-    def mean(self, name: str, head: int) -> tuple[float, float]:
-        """Return the score of a head and its control."""
-        count = self.counts[name]
-        control = np.broadcast_to(self.controls[name], np.shape(self.weights[name]))
-        return float(self.weights[name][head]) / count, float(control[head]) / count
 
 
 def profile_heads(
@@ -103,17 +78,8 @@ def profile_heads(
         ValueError: the model is an encoder without a mask token.
     """
     inputs = sentences_of(checkpoint, documents, n_sentences)
-    facts = {
-        described.path: described
-        for described in checkpoint.description.attentions
-        if any(site.name == f"{described.path}.weights" for site in checkpoint.description.sites)
-    }
-    sums = {
-        path: _Sums(strongest=[{} for _ in range(described.n_heads)])
-        for path, described in facts.items()
-    }
-    spec = PassSpec(tuple(f"{path}.weights" for path in facts))
-    n_heads = sum(described.n_heads for described in facts.values())
+    reader = Reader(checkpoint)
+    n_heads = sum(described.n_heads for described in reader.facts.values())
     n_passes = (2 + n_heads) * len(list(passes(inputs)))
     n_done = 0
 
@@ -123,23 +89,73 @@ def profile_heads(
         on_progress(min(n_done / n_passes, 1.0))
 
     for numbers in passes(inputs):
-        traces = run_batch(checkpoint, spec, [inputs[number] for number in numbers])
-        for number, trace in zip(numbers, traces, strict=True):
-            for attention in attentions_of(trace):
-                _add_sentence(sums[attention.path], attention, trace, number)
+        for _ in reader.read([inputs[number] for number in numbers], numbers):
+            pass  # it adds up as it goes
         on_pass()
+    return finished_profile(
+        checkpoint,
+        reader.sums,
+        Sentences(
+            n=len(inputs),
+            n_tokens=sum(model_input.n_tokens for model_input in inputs),
+            sample=inputs,
+            example=lambda number: (inputs[number].text, inputs[number].target or ""),
+        ),
+        question_end=question_end,
+        on_pass=on_pass,
+    )
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The sentences that were read: how many with how many tokens, and some of them.
+
+    ``sample`` are those that the cost of a head is measured on; ``example`` returns the text and
+    the target of the sentence with that order.
+    """
+
+    n: int
+    n_tokens: int
+    sample: Sequence[ModelInput]
+    example: Callable[[Any], tuple[str, str]]
+
+
+def finished_profile(
+    checkpoint: Served,
+    sums: Mapping[str, HeadSums],
+    sentences: Sentences,
+    *,
+    question_end: str = "",
+    on_pass: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Return the profile of every head from its sums, with what is measured once for a model.
+
+    These are the scores on random repetitions and on controlled sentences, and the cost.
+
+    Args:
+        checkpoint: the model.
+        sums: of every attention by path; those of the controlled sentences are added.
+        sentences: what was read.
+        question_end: as in `profile_heads`.
+        on_pass: called after each pass that measures the cost of a head.
+
+    Raises:
+        CorpusError, ValueError: as `profile_heads`.
+    """
+    facts = Reader(checkpoint).facts
+    spec = PassSpec(tuple(f"{path}.weights" for path in facts))
     _add_repetitions(checkpoint, facts, sums)
     controlled = (
         {"subject": subject_sentences(), "antecedent": antecedent_sentences()}
         if not question_end
         else {}
     )
-    for name, sentences in controlled.items():
-        _add_controlled(checkpoint, spec, sums, name, sentences)
-    bits, costs = ablation_costs(checkpoint, inputs, facts, question_end, on_pass)
-    return _profile(checkpoint, inputs, sums, costs) | {
+    for name, made in controlled.items():
+        _add_controlled(checkpoint, spec, sums, name, made)
+    bits, costs = ablation_costs(checkpoint, sentences.sample, facts, question_end, on_pass)
+    return _profile(checkpoint, sentences, sums, costs) | {
         "bits_per_byte": bits,
-        "controlled": {name: len(sentences) for name, sentences in controlled.items()},
+        "controlled": {name: len(made) for name, made in controlled.items()},
     }
 
 
@@ -154,19 +170,38 @@ def sentences_of(
     Raises:
         CorpusError: there is none.
     """
-    limit = min(MOST_TOKENS, checkpoint.config.max_tokens - 1)
-    inputs = []
-    for source, target in _evenly(list(_split(documents)), N_TRIED * n_sentences):
-        try:
-            model_input = tokenize(checkpoint, source, target)
-        except ValueError:
-            continue  # blank, or too long for the model
-        longest = max(len(model_input.tokens), len(model_input.target_tokens or ()))
-        if len(model_input.tokens) >= LEAST_TOKENS and longest <= limit:
-            inputs.append(model_input)
+    limit = longest_sentence(checkpoint)
+    chosen = _evenly(list(_split(documents)), N_TRIED * n_sentences)
+    inputs = [
+        model_input
+        for source, target in chosen
+        if (model_input := as_sentence(checkpoint, source, target, limit)) is not None
+    ]
     if not inputs:
-        raise CorpusError(f"the text has no sentence of {LEAST_TOKENS} to {limit} tokens")
+        raise no_sentence(limit)
     return _evenly(inputs, n_sentences)
+
+
+def longest_sentence(checkpoint: Served) -> int:
+    """Return the most tokens of a sentence that is read."""
+    return min(MOST_TOKENS, checkpoint.config.max_tokens - 1)
+
+
+def no_sentence(limit: int) -> CorpusError:
+    """Return the error of a text without a sentence that can be read."""
+    return CorpusError(f"the text has no sentence of {LEAST_TOKENS} to {limit} tokens")
+
+
+def as_sentence(
+    checkpoint: Served, source: str, target: str | None, limit: int
+) -> ModelInput | None:
+    """Cut a sentence, or a pair, into tokens; None if it has fewer than 8 or more than `limit`."""
+    try:
+        model_input = tokenize(checkpoint, source, target)
+    except ValueError:
+        return None  # blank, or too long for the model
+    longest = max(len(model_input.tokens), len(model_input.target_tokens or ()))
+    return model_input if len(model_input.tokens) >= LEAST_TOKENS and longest <= limit else None
 
 
 def _evenly(items: list[Item], n: int) -> list[Item]:
@@ -181,111 +216,20 @@ def _split(documents: Sequence[str | SentencePair]) -> Iterator[tuple[str, str |
             yield document.source, document.target
         else:
             for line in lines([document]):
-                for sentence in SENTENCE_END.split(line.strip()):
+                for sentence in split_line(line):
                     yield sentence, None
 
 
-def _add_sentence(sums: _Sums, attention: Attention, trace: Trace, number: int) -> None:
-    queries, keys = attention.tokens(trace)
-    weights, visible = attention.weights, attention.visible
-    n_visible = visible.sum(axis=1)
-    for name, targets in key_sets(attention, queries, keys).items():
-        wanted = targets & visible
-        counted = wanted.any(axis=1) & (visible & ~wanted).any(axis=1)
-        sums.add(
-            name,
-            (weights * wanted).sum(axis=-1)[:, counted].sum(axis=1),
-            (wanted.sum(axis=1) / np.maximum(n_visible, 1))[counted].sum(),
-            int(counted.sum()),
-        )
-    counted = n_visible > 1
-    spread = entropy(weights[:, counted])
-    sums.add("entropy", spread.sum(axis=1) / math.log(2), 0, int(counted.sum()))
-    sums.add("broad", (spread / np.log(n_visible[counted])).sum(axis=1), 0, int(counted.sum()))
-    query, key = np.ogrid[: len(queries), : len(keys)]
-    distance = (weights * np.abs(query - key)).sum(axis=(1, 2))
-    sums.add("distance", distance, 0, len(queries))
-    if attention.is_cross:
-        sums.add("monotonic", score_heads(attention, queries, keys)["monotonic"].values, 0, 1)
-    _keep_strongest(sums, attention, queries, keys, number)
-
-
-def key_sets(
-    attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
-) -> dict[str, Bool[np.ndarray, "query key"]]:
-    """Return masks of the keys that each score counts, also of keys that the query cannot see."""
-    query, key = np.ogrid[: len(queries), : len(keys)]
-    first = next((token.word for token in keys if token.word is not None), None)
-    is_first_word = np.array([token.word is not None and token.word == first for token in keys])
-    is_last_boundary = np.array([not token.is_typed for token in keys])
-    is_last_boundary[:-1] = False
-    is_other = (key != query) | np.bool_(attention.is_cross)
-    of_first_word = is_first_word & is_other
-    if not attention.is_cross:  # inside its first word, a token attends to its own word
-        of_first_word = of_first_word & ~is_first_word[:, None]
-    masks = {
-        "first_token": (key == 0) & is_other,
-        "first_word": of_first_word,
-        "punctuation": np.array([_is_punctuation(token) for token in keys]) & is_other,
-    }
-    masks["sink"] = masks["first_token"] | of_first_word | (is_last_boundary & is_other)
-    if attention.is_cross:
-        return masks
-    ids = np.array([token.id for token in keys])
-    follows_same = np.zeros((len(keys), len(keys)), dtype=bool)
-    follows_same[:, 1:] = ids[:, None] == ids[:-1]
-    masks |= {
-        "previous": key == query - 1,
-        "current": key == query,
-        "induction": follows_same & (key < query - 1),
-    }
-    return masks if attention.is_causal else masks | {"next": key == query + 1}
-
-
-def _is_punctuation(token: Token) -> bool:
-    text = token.text.strip()
-    return bool(text) and not token.is_special and not any(map(str.isalnum, text))
-
-
-def _keep_strongest(
-    sums: _Sums, attention: Attention, queries: Sequence[Token], keys: Sequence[Token], number: int
-) -> None:
-    """Keep the greatest weight of the sentence, if it is not on a sink or on the query itself.
-
-    Of each two texts of query and key only the strongest pair is kept.
-    """
-    excluded = key_sets(attention, queries, keys)["sink"] | ~attention.visible
-    if not attention.is_cross:
-        np.fill_diagonal(excluded, val=True)
-    excluded = excluded | np.array([token.is_special for token in queries])[:, None]
-    weights = np.where(excluded, -1.0, attention.weights)
-    for head, of_head in enumerate(weights):
-        query, key = divmod(int(of_head.argmax()), len(keys))
-        weight = float(of_head[query, key])
-        named = (queries[query].text, keys[key].text)
-        best = sums.strongest[head].get(named)
-        if weight > 0 and (best is None or weight > best["weight"]):
-            sums.strongest[head][named] = {
-                "sentence": number,
-                "query": query,
-                "key": key,
-                "weight": weight,
-                "query_span": _span(queries[query]),
-                "key_span": _span(keys[key]),
-            }
-
-
-def _span(token: Token) -> list[int]:
-    """Return the characters of a token without the space before it."""
-    n_spaces = len(token.text) - len(token.text.lstrip())
-    return [min(token.start + n_spaces, token.end), token.end]
+def split_line(line: str) -> list[str]:
+    """Cut a paragraph into sentences."""
+    return SENTENCE_END.split(line.strip())
 
 
 # --- repeated random tokens -----------------------------------------------------------------------
 
 
 def _add_repetitions(
-    checkpoint: Served, facts: Mapping[str, AttentionFacts], sums: Mapping[str, _Sums]
+    checkpoint: Served, facts: Mapping[str, AttentionFacts], sums: Mapping[str, HeadSums]
 ) -> None:
     causal = [
         path
@@ -362,7 +306,7 @@ def controlled_weights(
 def _add_controlled(
     checkpoint: Served,
     spec: PassSpec,
-    sums: Mapping[str, _Sums],
+    sums: Mapping[str, HeadSums],
     name: str,
     sentences: Sequence[ControlledSentence],
 ) -> None:
@@ -384,36 +328,33 @@ def _tokens_at(tokens: Sequence[Token], span: tuple[int, int]) -> list[int]:
 
 def _profile(
     checkpoint: Served,
-    inputs: Sequence[ModelInput],
-    sums: Mapping[str, _Sums],
+    sentences: Sentences,
+    sums: Mapping[str, HeadSums],
     costs: Mapping[str, Sequence[float]],
 ) -> dict[str, Any]:
-    shown: dict[int, int] = {}
+    shown: dict[Any, int] = {}
     attentions = {
         path: [_head(of_path, head, costs[path][head], shown) for head in range(len(costs[path]))]
         for path, of_path in sums.items()
     }
     return {
         "revision": checkpoint.description.revision,
-        "sentences": len(inputs),
-        "tokens": sum(model_input.n_tokens for model_input in inputs),
+        "sentences": sentences.n,
+        "tokens": sentences.n_tokens,
         "attentions": attentions,
         "examples": [
-            {"text": inputs[number].text, "target": inputs[number].target or ""} for number in shown
+            dict(zip(("text", "target"), sentences.example(order), strict=True)) for order in shown
         ],
     }
 
 
-def _head(sums: _Sums, head: int, cost: float, shown: dict[int, int]) -> dict[str, Any]:
+def _head(sums: HeadSums, head: int, cost: float, shown: dict[Any, int]) -> dict[str, Any]:
     names = [name for name, count in sums.counts.items() if count]
     means = {name: sums.mean(name, head) for name in names}
     entropy_bits, distance = (means.pop(name)[0] for name in ("entropy", "distance"))
     scores = {
         name: {"score": score, "control": control} for name, (score, control) in means.items()
     }
-    strongest = sorted(sums.strongest[head].values(), key=lambda place: -place["weight"])[
-        :N_STRONGEST
-    ]
     return {
         "labels": labels_of(scores),
         "scores": scores,
@@ -421,7 +362,10 @@ def _head(sums: _Sums, head: int, cost: float, shown: dict[int, int]) -> dict[st
         "distance": distance,
         "cost": cost,
         "strongest": [
-            {**place, "sentence": shown.setdefault(place["sentence"], len(shown))}
-            for place in strongest
+            {
+                "sentence": shown.setdefault(place["order"], len(shown)),
+                **{name: value for name, value in place.items() if name != "order"},
+            }
+            for place in sums.best(head).values()
         ],
     }

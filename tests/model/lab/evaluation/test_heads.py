@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.analysis._layers import Attention
 from headlight.model.card import fits
 from headlight.model.checkpoint import load
 from headlight.model.head_profiles import SHAPE
@@ -16,7 +15,8 @@ from headlight.model.lab.evaluation.controlled_sentences import (
     subject_sentences,
 )
 from headlight.model.lab.evaluation.figures import rounded
-from headlight.model.lab.evaluation.heads import key_sets, profile_heads, sentences_of
+from headlight.model.lab.evaluation.head_sums import Sight, Tokens, key_sets
+from headlight.model.lab.evaluation.heads import profile_heads, sentences_of
 from headlight.model.lab.training.corpus import CorpusError, SentencePair
 from headlight.model.trace import Token
 from headlight.model.tracing import trace
@@ -77,13 +77,14 @@ def words(*texts, special=()):
     return tokens
 
 
-def attention_over(n, stack="decoder", kind="self_attention"):
-    return Attention(stack, 0, kind, np.full((1, n, n), 1 / n))
+def sight_of(stack="decoder", *, is_cross=False):
+    return Sight(stack, is_cross, stack == "decoder" and not is_cross, None, None)
 
 
 def keys_of(name, query, tokens, **place):
-    is_key = key_sets(attention_over(len(tokens), **place), tokens, tokens)[name]
-    return [tokens[key].text for key in np.flatnonzero(is_key[query])]
+    side = Tokens.of([tokens])
+    is_key = key_sets(sight_of(**place), side, side)[name].expand(1, len(tokens), len(tokens))
+    return [tokens[key].text for key in np.flatnonzero(is_key[0, query])]
 
 
 def test_each_score_has_the_keys_that_it_names():
@@ -98,7 +99,8 @@ def test_each_score_has_the_keys_that_it_names():
     longer = words("a", " b", " c", " a", " d")
     longer[4] = longer[1]
     assert keys_of("induction", 4, longer) == [" b"]
-    assert "next" not in key_sets(attention_over(7), tokens, tokens)
+    side = Tokens.of([tokens])
+    assert "next" not in key_sets(sight_of(), side, side)
     assert keys_of("next", 4, tokens, stack="encoder") == [" saw"]
 
 
