@@ -49,3 +49,8 @@ def check() -> None:
     should_stop = _should_stop.get()
     if should_stop is not None and should_stop():
         raise Cancelled
+
+
+def current_condition() -> Callable[[], bool] | None:
+    """Return the condition of `cancellable`, for a thread that watches a library's call."""
+    return _should_stop.get()

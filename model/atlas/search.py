@@ -1,0 +1,456 @@
+"""Search an atlas: which heads attend from some words to others, how often above chance, and where.
+
+The questions are put to DuckDB over the Parquet files. A query is composed of fixed parts; values
+are bound, never written into it. The connection reads only files of the atlas, loads no extension,
+and is limited in memory, threads and time.
+
+    share = weights of the head from such queries to such keys / those to any key
+    base  = visible pairs of such queries and keys / those of such queries and any key
+    lift  = share / base
+
+with the interval of Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953, of the share at
+95 %, as if the weights were independent. Below `LEAST_PLACES` weights there is no lift.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from headlight.model.atlas.layout import (
+    EDGES,
+    FULL_WEIGHT,
+    SENTENCES,
+    SHARD_BITS,
+    TOKENS,
+    Atlas,
+    AtlasError,
+)
+from headlight.model.cancellation import Cancelled, current_condition
+
+LEAST_PLACES = 20
+BASE_TOKENS = 400_000
+"""Tokens that the base rates are counted on; of a larger atlas, those of evenly chosen shards."""
+
+MEMORY_BYTES, N_THREADS, SECONDS = 2**30, 2, 10.0
+POLL_SECONDS = 0.02
+MOST_SENTENCES = 100
+_Z = 1.959964
+MISSING = (
+    "the search of an atlas needs DuckDB, which is not installed; run: "
+    "pip install 'headlight[cluster]'"
+)
+
+
+class SearchTooSlow(RuntimeError):
+    """A search took longer than it may."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Words, tags and distances of queries and keys; None: any.
+
+    Args:
+        from_word, to_word: the word of the query and of the key, in any case.
+        from_tag, to_tag: their parts of speech, of `headlight.model.atlas.tags.TAGS`.
+        distance: least and greatest distance, query − key in tokens; of self-attention.
+        same_word: whether both are the same word at two places.
+        layer, head: only this layer or head.
+        kind: only ``self_attention`` or ``cross_attention``.
+        n_sentences: how many sentences to return.
+    """
+
+    from_word: str | None = None
+    to_word: str | None = None
+    from_tag: str | None = None
+    to_tag: str | None = None
+    distance: tuple[int, int] | None = None
+    same_word: bool = False
+    layer: int | None = None
+    head: int | None = None
+    attention: str | None = None
+    n_sentences: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """A head with its weights that fit: how many, of how many from such queries, and the lift."""
+
+    attention: str
+    head: int
+    count: int
+    of: int
+    share: float
+    low: float
+    high: float
+    base: float | None
+    lift: float | None
+    lift_low: float | None
+    lift_high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A weight in a sentence: the tokens' positions and words, and where the sentence is."""
+
+    attention: str
+    head: int
+    weight: float
+    query: int
+    key: int
+    query_word: str
+    key_word: str
+    text: str
+    target: str
+    file: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The heads, the highest lift first, and sentences of the first of them."""
+
+    heads: Sequence[Ranked]
+    sentences: Sequence[Place]
+
+
+def is_available() -> bool:
+    """Return True if DuckDB is installed; it is not imported."""
+    return importlib.util.find_spec("duckdb") is not None
+
+
+def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> Findings:
+    """Search an atlas.
+
+    Raises:
+        AtlasError: the atlas has no such attention, layer or head, or a file is damaged.
+        SearchTooSlow: it took longer than `seconds`.
+        Cancelled: the caller has left.
+        ImportError: DuckDB is not installed.
+    """
+    paths = _attentions(atlas, question)
+    with connected(atlas, seconds) as run:
+        where, to, values = _conditions(question)
+        files = [file for path in paths for file in atlas.files(EDGES, path)]
+        rows = run(
+            f"SELECT {_PATH}, head, count(*) FILTER ({to}), count(*) "
+            f"FROM read_parquet($files, filename=true) e WHERE {where} GROUP BY 1, 2",
+            {**values, "files": files},
+        )
+        bases = {
+            key: _base(run, atlas, question, key)
+            for key in dict.fromkeys(_sight(atlas, path) for path in paths)
+        }
+        ranked = [
+            _ranked(path, head, count, of, bases[_sight(atlas, path)])
+            for path, head, count, of in rows
+            if count
+        ]
+        ranked.sort(key=lambda row: (row.lift is None, -(row.lift_low or 0), -row.count))
+        return Findings(ranked, _places(run, atlas, question, ranked))
+
+
+def _attentions(atlas: Atlas, question: Question) -> list[str]:
+    """Return the attentions that a question is about."""
+    if question.attention is not None and question.attention not in atlas.attentions:
+        known = ", ".join(atlas.attentions)
+        raise AtlasError(f"the atlas has no attention {question.attention[:80]!r}; it has {known}")
+    paths = [
+        path
+        for path, facts in atlas.attentions.items()
+        if question.attention in {None, path}
+        and question.layer in {None, int(path.split(".")[2])}
+        and not (facts["is_cross"] and question.distance)
+        and (question.head is None or question.head < facts["n_heads"])
+    ]
+    if not paths:
+        layers = sorted({int(path.split(".")[2]) for path in atlas.attentions})
+        n_heads = max(facts["n_heads"] for facts in atlas.attentions.values())
+        raise AtlasError(
+            f"the atlas has no such head; its layers are {layers[0]} to {layers[-1]}, its heads 0 "
+            f"to {n_heads - 1}, and only a self-attention has distances"
+        )
+    return paths
+
+
+_PATH = f"regexp_extract(filename, '[/\\\\]{EDGES}[/\\\\]([^/\\\\]+)[/\\\\][^/\\\\]+$', 1)"
+
+
+def _conditions(question: Question) -> tuple[str, str, dict[str, Any]]:
+    """Return the condition on the query, that on the key and the pair, and the bound values."""
+    where, to, values = ["true"], ["true"], {}
+    named = (
+        (where, "query_word", question.from_word and question.from_word.lower()),
+        (where, "query_tag", question.from_tag),
+        (where, "head", question.head),
+        (to, "key_word", question.to_word and question.to_word.lower()),
+        (to, "key_tag", question.to_tag),
+    )
+    for conditions, column, value in named:
+        if value is not None:
+            conditions.append(f"{column} = ${column}")
+            values[column] = value
+    if question.distance is not None:
+        to.append("query - key BETWEEN $nearest AND $farthest")
+        values["nearest"], values["farthest"] = question.distance
+    if question.same_word:
+        to.append("query_word = key_word AND query <> key")
+    return " AND ".join(where), " AND ".join(to), values
+
+
+def _sight(atlas: Atlas, path: str) -> tuple[Any, ...]:
+    """Return what the visible pairs of an attention depend on."""
+    facts = atlas.attentions[path]
+    names = ("stack", "is_cross", "is_causal", "window", "chunk")
+    return tuple(facts[name] for name in names)
+
+
+def _base(
+    run: Callable[..., list[Any]], atlas: Atlas, question: Question, sight: tuple[Any, ...]
+) -> float | None:
+    """Return the share of visible pairs of such queries that are such pairs; None: no such query."""
+    stack, is_cross, is_causal, window, chunk = sight
+    is_target = stack == "decoder" and bool(atlas.facts["has_target"])
+    query, to, values = ["side = $side AND is_typed"], ["is_typed"], {}
+    named = (
+        (query, "word", "query_word", question.from_word and question.from_word.lower()),
+        (query, "tag", "query_tag", question.from_tag),
+        (to, "word", "key_word", question.to_word and question.to_word.lower()),
+        (to, "tag", "key_tag", question.to_tag),
+    )
+    for conditions, column, name, value in named:
+        if value is not None:
+            conditions.append(f"{column} = ${name}")
+            values[name] = value
+    values["side"] = int(is_target)
+    files = _evenly(atlas.files(TOKENS), atlas.facts["tokens"])
+    if is_cross:
+        same = " AND k.word = q.word" if question.same_word else ""
+        sql = f"""
+            WITH t AS (SELECT * FROM read_parquet($files)),
+            q AS (SELECT sentence, word FROM t WHERE {" AND ".join(query)}),
+            k AS (SELECT sentence, {"word," if same else ""} count(*) AS n FROM t
+                  WHERE side = 0 AND {" AND ".join(to)} GROUP BY ALL),
+            v AS (SELECT sentence, count(*) AS n FROM t WHERE side = 0 AND is_typed GROUP BY ALL)
+            SELECT coalesce(sum(k.n), 0), sum(v.n) FROM q JOIN v USING (sentence)
+            LEFT JOIN k ON k.sentence = q.sentence{same}"""
+    else:
+        to.append("position > 0")
+        is_key = " AND ".join(to)
+        reach = window - 1 if window else None
+        after = (
+            "CURRENT ROW" if is_causal else _bound(None if reach is None else -reach, "FOLLOWING")
+        )
+        seen = f"RANGE BETWEEN {_bound(reach, 'PRECEDING')} AND {after}"
+        near = seen
+        itself = "0"
+        nearest, farthest = question.distance or (-(2**15), 2**15)
+        if question.distance is not None:
+            low, high = nearest, farthest
+            low = max(low, 0) if is_causal else low
+            if reach is not None:
+                low, high = max(low, -reach), min(high, reach)
+            near = f"RANGE BETWEEN {_bound(high, '')} AND {_bound(low, '')}"
+            if low > high:
+                return None
+        part = "sentence" if not chunk else f"sentence, position // {int(chunk)}"
+        if question.same_word:
+            if nearest <= 0 <= farthest:
+                itself = f"CAST({is_key} AS INT)"
+            words = f"PARTITION BY {part}, word ORDER BY position {near}"
+        else:
+            words = f"PARTITION BY {part} ORDER BY position {near}"
+        sql = f"""
+            WITH t AS (SELECT * FROM read_parquet($files) WHERE side = $side),
+            w AS (SELECT {" AND ".join(query)} AS is_query,
+                count(*) FILTER ({is_key}) OVER ({words}) - {itself} AS hits,
+                count(*) FILTER (is_typed AND position > 0)
+                    OVER (PARTITION BY {part} ORDER BY position {seen}) AS visible FROM t)
+            SELECT coalesce(sum(hits), 0), sum(visible) FROM w WHERE is_query"""
+    ((hits, visible),) = run(sql, {**values, "files": files})
+    return int(hits) / int(visible) if visible else None
+
+
+def _bound(distance: int | None, side: str) -> str:
+    """Return the end of a window, `distance` tokens before the query; None: the last on a side."""
+    if distance is None:
+        return f"UNBOUNDED {side}"
+    return f"{abs(int(distance))} {'PRECEDING' if distance >= 0 else 'FOLLOWING'}"
+
+
+def _evenly(files: list[str], n_tokens: int) -> list[str]:
+    """Return files with about `BASE_TOKENS` tokens, evenly chosen."""
+    n = max(1, min(len(files), len(files) * BASE_TOKENS // max(n_tokens, 1)))
+    return [files[number * len(files) // n] for number in range(n)]
+
+
+def _ranked(path: str, head: int, count: int, of: int, base: float | None) -> Ranked:
+    low, high = wilson(count, of)
+    has_lift = bool(base) and of >= LEAST_PLACES
+    lifts = [value / base if has_lift and base else None for value in (count / of, low, high)]
+    return Ranked(
+        attention=path,
+        head=head,
+        count=count,
+        of=of,
+        share=count / of,
+        low=low,
+        high=high,
+        base=base,
+        lift=lifts[0],
+        lift_low=lifts[1],
+        lift_high=lifts[2],
+    )
+
+
+def wilson(count: int, of: int) -> tuple[float, float]:
+    """Return the interval of a share at 95 %, after Wilson."""
+    share, width = count / of, _Z * _Z / of
+    middle = (share + width / 2) / (1 + width)
+    half = _Z * math.sqrt(share * (1 - share) / of + width / (4 * of)) / (1 + width)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _places(
+    run: Callable[..., list[Any]], atlas: Atlas, question: Question, ranked: Sequence[Ranked]
+) -> list[Place]:
+    """Return the strongest weights of the first heads, one of each sentence and head."""
+    first = ranked[:5]
+    if not first or question.n_sentences < 1:
+        return []
+    where, to, values = _conditions(question)
+    paths = list(dict.fromkeys(row.attention for row in first))
+    files = [file for path in paths for file in atlas.files(EDGES, path)]
+    each = -(-min(question.n_sentences, MOST_SENTENCES) // len(first))
+    heads = ", ".join(f"($path{n}, {int(row.head)}, {n})" for n, row in enumerate(first))
+    rows = run(
+        f"""WITH h(path, head, rank) AS (VALUES {heads}),
+        e AS (SELECT {_PATH} AS path, * FROM read_parquet($files, filename=true)
+              WHERE {where} AND {to}),
+        best AS (SELECT h.rank, e.* FROM e JOIN h ON e.path = h.path AND e.head = h.head
+            QUALIFY row_number() OVER (PARTITION BY h.rank, e.sentence
+                ORDER BY weight DESC, query, key) = 1),
+        top AS (SELECT * FROM best
+            QUALIFY row_number() OVER (PARTITION BY rank ORDER BY weight DESC, sentence) <= {each})
+        SELECT path, head, weight, query, key, query_word, key_word, sentence FROM top
+        ORDER BY rank, weight DESC, sentence""",
+        {**values, "files": files, **{f"path{n}": row.attention for n, row in enumerate(first)}},
+    )
+    texts = sentences_at(run, atlas, [row[-1] for row in rows])
+    return [
+        Place(
+            attention=path,
+            head=head,
+            weight=weight / FULL_WEIGHT,
+            query=query,
+            key=key,
+            query_word=query_word,
+            key_word=key_word,
+            **texts[number],
+        )
+        for path, head, weight, query, key, query_word, key_word, number in rows
+    ]
+
+
+def sentences_at(
+    run: Callable[..., list[Any]], atlas: Atlas, numbers: Sequence[int]
+) -> dict[int, dict[str, Any]]:
+    """Return text, target, file and offset of sentences; only their shards are read."""
+    if not numbers:
+        return {}
+    by_shard = dict(zip(_numbers(atlas), atlas.files(SENTENCES), strict=True))
+    files = [by_shard[shard] for shard in sorted({number >> SHARD_BITS for number in numbers})]
+    rows = run(
+        'SELECT sentence, text, target, file, "offset" FROM read_parquet($files) '
+        "WHERE list_contains($numbers, sentence)",
+        {"files": files, "numbers": list(numbers)},
+    )
+    names = atlas.facts["text"]
+    return {
+        number: {
+            "text": text,
+            "target": target,
+            "file": names[file] if file < len(names) else "",
+            "offset": offset,
+        }
+        for number, text, target, file, offset in rows
+    }
+
+
+def _numbers(atlas: Atlas) -> list[int]:
+    return [int(shard.partition("-")[0]) for shard in atlas.facts["shards"]]
+
+
+# --- the connection -------------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(atlas: Atlas, seconds: float) -> Iterator[Callable[..., list[Any]]]:
+    """Connect to DuckDB for the files of an atlas.
+
+    Yields:
+        A function that runs a query with bound values and returns all rows.
+
+    Raises:
+        AtlasError: a file is missing or damaged.
+        SearchTooSlow, Cancelled, ImportError: as `search`.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ImportError(MISSING) from error
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": N_THREADS,
+            "memory_limit": f"{MEMORY_BYTES >> 20}MB",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "temp_directory": "",
+        },
+    )
+    folder = str(atlas.folder).replace("'", "''")
+    connection.execute(f"SET allowed_directories = ['{folder}']")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    should_stop = current_condition()
+    is_done, is_late, has_left = threading.Event(), threading.Event(), threading.Event()
+
+    def watch() -> None:
+        waited = 0.0
+        while not is_done.wait(POLL_SECONDS):
+            waited += POLL_SECONDS
+            if should_stop is not None and should_stop():
+                has_left.set()
+            elif waited > seconds:
+                is_late.set()
+            if has_left.is_set() or is_late.is_set():
+                connection.interrupt()
+
+    def run(sql: str, values: Mapping[str, Any]) -> list[Any]:
+        try:
+            rows: list[Any] = connection.execute(sql, values).fetchall()
+            return rows
+        except duckdb.InterruptException:
+            if has_left.is_set():
+                raise Cancelled from None
+            raise SearchTooSlow(
+                f"the search took longer than the {seconds:g} s that are allowed; ask for a word"
+            ) from None
+        except duckdb.Error as error:
+            first = str(error).splitlines()[0]
+            raise AtlasError(f"{atlas.folder} cannot be searched: {first}") from error
+
+    watcher = threading.Thread(target=watch, name="search", daemon=True)
+    watcher.start()
+    try:
+        yield run
+    finally:
+        is_done.set()
+        watcher.join()
+        connection.close()
