@@ -29,6 +29,7 @@ from headlight.links import Links
 from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.served import Served
+from headlight.models.atlases import Atlases
 from headlight.models.registry import Registry, registry_of
 from headlight.profiling import ProfileRuns
 from headlight.schemas.traces import TraceRequest
@@ -39,6 +40,7 @@ from headlight.settings import (
     EXPERIMENT_SECONDS,
     MAX_EXPERIMENTS,
     MAX_OUTGOING_BYTES,
+    MAX_SEARCHES,
     Settings,
 )
 from headlight.tracing.generation import Generator, Streams
@@ -198,6 +200,9 @@ class Services:
         self.profiles = ProfileRuns(settings.profile_seconds, settings.device)
         self.circuits = Places(MAX_CIRCUITS, "too-many-circuits", "circuits are being looked for")
         self.circuit_thread = CapacityLimiter(1)
+        self.atlases = Atlases(self.registry, settings.atlas_dir)
+        self.searches = Places(MAX_SEARCHES, "too-many-searches", "searches are running")
+        self._search_thread = CapacityLimiter(1)
         self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
@@ -213,6 +218,10 @@ class Services:
     async def in_thread(self, work: Callable[[], Result], client_left: ClientLeft | None) -> Result:
         """Run work on another thread; it is cancelled, with an error, if the client disconnects."""
         return await run_in_thread(work, self._threads, client_left)
+
+    async def search_in_thread(self, work: Callable[[], Result], client_left: ClientLeft) -> Result:
+        """Run work that may take seconds on the thread of searches, as `in_thread`."""
+        return await run_in_thread(work, self._search_thread, client_left)
 
     async def use_model(self, model: str | None, stack: ExitStack, left: ClientLeft) -> str:
         """Keep a model in memory until the stack is closed, and return its id.

@@ -63,6 +63,7 @@ MAX_OUTGOING_BYTES = 536_870_912
 MAX_EXPERIMENTS = 2
 EXPERIMENT_SECONDS = 60.0
 MAX_LONG_TEXTS = 4
+MAX_SEARCHES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +179,14 @@ class Settings(BaseSettings):
         "How long a model may take to load, its self-check included, before it is given up and "
         "listed as one that cannot be used: several times what seven billion numbers take.",
         refusal="504 model-too-slow",
+        gt=0,
+    )
+    search_seconds: float = _limit(
+        10.0,
+        "seconds",
+        "How long a search in an atlas may take before it is stopped: under a second for an atlas "
+        "of a million tokens.",
+        refusal="504 too-slow",
         gt=0,
     )
     tile_bytes: int = _limit(
@@ -300,6 +309,11 @@ class Settings(BaseSettings):
         None,
         description="Folder of the file that keeps links, with the texts in them. Without it: "
         "one in the user's state directory.",
+    )
+    atlas_dir: Path | None = Field(
+        None,
+        description="Atlases of models, one folder each that is named by the model's id. A model "
+        "of Headlight may have one as `atlas` in its own folder, too.",
     )
     log_level: LogLevel = Field(
         "warning",

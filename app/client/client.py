@@ -208,6 +208,10 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
 
     models = _sync(endpoints.models)
     model = _sync(endpoints.model)
+    atlas = _sync(endpoints.atlas)
+    atlas_head = _sync(endpoints.atlas_head)
+    atlas_search = _sync(endpoints.atlas_search)
+    atlas_matches = _sync(endpoints.atlas_matches)
     limits = _sync(endpoints.limits)
     weights = _sync(endpoints.weights)
     tokenize = _sync(endpoints.tokenize)
@@ -296,6 +300,10 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
 
     models = _async(endpoints.models)
     model = _async(endpoints.model)
+    atlas = _async(endpoints.atlas)
+    atlas_head = _async(endpoints.atlas_head)
+    atlas_search = _async(endpoints.atlas_search)
+    atlas_matches = _async(endpoints.atlas_matches)
     limits = _async(endpoints.limits)
     weights = _async(endpoints.weights)
     tokenize = _async(endpoints.tokenize)

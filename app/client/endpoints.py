@@ -31,6 +31,12 @@ from headlight.client.decode import (
 )
 from headlight.model.trace import NamedArray
 from headlight.schemas import EVENT_STREAM, JSON, SAFETENSORS, SVG, LimitAnswer
+from headlight.schemas.atlas import (
+    AtlasAnswer,
+    AtlasHeadAnswer,
+    AtlasMatchesAnswer,
+    AtlasSearchAnswer,
+)
 from headlight.schemas.circuits import CircuitAnswer, TasksAnswer
 from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
 from headlight.schemas.links import LinkAnswer, LinkStateAnswer
@@ -61,6 +67,10 @@ _read_link = read_json(LinkAnswer)
 _read_link_state = read_json(LinkStateAnswer)
 _read_tasks = read_json(TasksAnswer)
 _read_circuit = read_json(CircuitAnswer)
+_read_atlas = read_json(AtlasAnswer)
+_read_atlas_head = read_json(AtlasHeadAnswer)
+_read_atlas_search = read_json(AtlasSearchAnswer)
+_read_atlas_matches = read_json(AtlasMatchesAnswer)
 _read_tokenized = read_json(TokenizeAnswer)
 
 
@@ -106,6 +116,76 @@ def models() -> Call[ModelsAnswer]:
 def model(model: str) -> Call[ModelAnswer]:
     """One model's card, with its sites and figures."""
     return Call(method="GET", path=f"{BASE}/models/{_segment(model)}", read=_read_model)
+
+
+def atlas(model: str) -> Call[AtlasAnswer]:
+    """Describe what a model's atlas was made of."""
+    return Call(method="GET", path=_atlas(model), read=_read_atlas)
+
+
+def atlas_head(model: str, *, attention: str, head: SupportsIndex) -> Call[AtlasHeadAnswer]:
+    """Count the commonest pairs, distances and parts of speech of one head over the corpus.
+
+    Args:
+        model: an id.
+        attention: its path, `decoder.layers.0.self_attention`.
+        head: its number.
+    """
+    params = _given({"attention": attention, "head": head})
+    return Call(method="GET", path=f"{_atlas(model)}/head", read=_read_atlas_head, params=params)
+
+
+def atlas_search(
+    model: str,
+    *,
+    from_word: str | None = None,
+    to_word: str | None = None,
+    from_tag: str | None = None,
+    to_tag: str | None = None,
+    nearest: SupportsIndex | None = None,
+    farthest: SupportsIndex | None = None,
+    same_word: bool | None = None,
+    attention: str | None = None,
+    layer: SupportsIndex | None = None,
+    head: SupportsIndex | None = None,
+    n_sentences: SupportsIndex | None = None,
+) -> Call[AtlasSearchAnswer]:
+    """Rank the heads that attend from some words to others, with sentences of the corpus.
+
+    Args:
+        model: an id.
+        from_word: the word of the query, in any case; None: any.
+        to_word: the word of the key.
+        from_tag: the query's part of speech, as `PRON` or `pronoun`.
+        to_tag: the key's part of speech.
+        nearest: the least distance, query minus key in tokens; with `farthest`.
+        farthest: the greatest distance.
+        same_word: whether query and key are one word at two places.
+        attention: only this attention, by its path.
+        layer: only this layer.
+        head: only this head.
+        n_sentences: how many sentences to return, at most.
+    """
+    params = _given({name: value for name, value in locals().items() if name != "model"})
+    if same_word is not None:
+        params["same_word"] = str(same_word).lower()
+    path = f"{_atlas(model)}/search"
+    return Call(method="GET", path=path, read=_read_atlas_search, params=params)
+
+
+def atlas_matches(model: str, *, other: str) -> Call[AtlasMatchesAnswer]:
+    """Match every head with the head of another model that does the most alike, by both atlases.
+
+    Args:
+        model: an id.
+        other: the id of the other model.
+    """
+    path, params = f"{_atlas(model)}/matches", {"other": other}
+    return Call(method="GET", path=path, read=_read_atlas_matches, params=params)
+
+
+def _atlas(model: str) -> str:
+    return f"{BASE}/models/{_segment(model)}/atlas"
 
 
 def limits() -> Call[dict[str, LimitAnswer]]:

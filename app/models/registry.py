@@ -233,6 +233,10 @@ class Registry:
         """Return True if the model is in memory, so that `checkpoint` need not load it."""
         return model in self.memory
 
+    def own_folder(self, model: str) -> Path | None:
+        """Return the folder of a model of Headlight; None for another library's model."""
+        return None if model in self._foreign else self._folders.get(model)
+
     def is_foreign(self, model: str) -> bool:
         """Return True for another library's model, which takes seconds to load and to check."""
         return model in self._foreign

@@ -6,6 +6,7 @@ request and its answer are classes of `headlight.schemas`. A router with POST ro
 """
 
 from headlight.routes import (
+    atlas,
     circuits,
     experiments,
     generation,
@@ -23,6 +24,7 @@ ROUTERS = tuple(
     for routes in (
         models,
         profiles,
+        atlas,
         traces,
         positional,
         generation,

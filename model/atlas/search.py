@@ -213,7 +213,7 @@ def _sight(atlas: Atlas, path: str) -> tuple[Any, ...]:
 def _base(
     run: Callable[..., list[Any]], atlas: Atlas, question: Question, sight: tuple[Any, ...]
 ) -> float | None:
-    """Return the share of visible pairs of such queries that are such pairs; None: no such query."""
+    """Return the share of such pairs among all that such queries see; None: no such query."""
     stack, is_cross, is_causal, window, chunk = sight
     is_target = stack == "decoder" and bool(atlas.facts["has_target"])
     query, to, values = ["side = $side AND is_typed"], ["is_typed"], {}

@@ -2,9 +2,8 @@
 
 The names are those of Universal Dependencies, https://universaldependencies.org/u/pos/. The rules
 know the closed classes of English and of French, the common irregular verbs, and endings; a word
-that no rule knows is a noun. No tagged text was at hand to measure them on: they are a way to ask an
-atlas for kinds of words, not a tagger to rely on. A tagger of your own replaces them:
-`headlight.model.lab.atlas.build` takes any function from words to tags.
+that no rule knows is a noun. No tagged text was at hand to measure them on: they are a way to ask
+an atlas for kinds of words, not a tagger to rely on.
 """
 
 from __future__ import annotations

@@ -1,0 +1,192 @@
+"""Atlases: what the heads of a model attend to over a corpus, and questions about it."""
+
+from typing import Annotated, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from headlight.model.atlas.tags import TAGS, tag_of
+from headlight.schemas import Answer
+
+MAX_SENTENCES = 100
+MAX_DISTANCE = 32_767
+MAX_WORD = 100
+
+Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD)]
+Distance = Annotated[int, Field(ge=-MAX_DISTANCE, le=MAX_DISTANCE)]
+Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD)]
+
+
+class AtlasHeadRequest(BaseModel):
+    """One head of an atlas."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    attention: Path = Field(description="Its path, as `decoder.layers.0.self_attention`.")
+    head: int = Field(ge=0, le=MAX_DISTANCE, description="The head.")
+
+
+class AtlasSearchRequest(BaseModel):
+    """A question to an atlas: queries and keys by word, part of speech and distance."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    from_word: Word | None = Field(None, description="The word of the query, in any case.")
+    to_word: Word | None = Field(None, description="The word of the key.")
+    from_tag: Word | None = Field(
+        None,
+        description=f"The query's part of speech: {', '.join(TAGS)}, or a plain name, as pronoun.",
+    )
+    to_tag: Word | None = Field(None, description="The key's part of speech.")
+    nearest: Distance | None = Field(
+        None, description="The least distance, query minus key in tokens; with `farthest`."
+    )
+    farthest: Distance | None = Field(None, description="The greatest distance.")
+    same_word: bool = Field(False, description="Only from a word to the same word elsewhere.")
+    attention: Path | None = Field(None, description="Only this attention, by its path.")
+    layer: int | None = Field(None, ge=0, le=MAX_DISTANCE, description="Only this layer.")
+    head: int | None = Field(None, ge=0, le=MAX_DISTANCE, description="Only this head.")
+    n_sentences: int = Field(
+        10, ge=0, le=MAX_SENTENCES, description="How many sentences to return, at most."
+    )
+
+    @field_validator("from_tag", "to_tag")
+    @classmethod
+    def _known_tag(cls, tag: str | None) -> str | None:
+        return None if tag is None else tag_of(tag)
+
+    @model_validator(mode="after")
+    def _whole_distance(self) -> Self:
+        if (self.nearest is None) != (self.farthest is None):
+            raise ValueError("nearest and farthest belong together; give both or none")
+        if self.nearest is not None and self.farthest is not None and self.nearest > self.farthest:
+            raise ValueError(f"nearest ({self.nearest}) is more than farthest ({self.farthest})")
+        return self
+
+
+class AtlasMatchesRequest(BaseModel):
+    """The model to compare with."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    other: Word = Field(description="The other model's id.")
+
+
+class AtlasAttentionAnswer(Answer):
+    """One attention of an atlas."""
+
+    n_heads: int
+    n_edges: int = Field(description="The weights that are kept.")
+
+
+class AtlasAnswer(Answer):
+    """What an atlas was made of."""
+
+    text: list[str] = Field(description="The names of the files that were read.")
+    sentences: int
+    tokens: int
+    edges: int = Field(description="The attention weights that are kept.")
+    threshold: float = Field(description="The least weight that is kept.")
+    attentions: dict[str, AtlasAttentionAnswer] = Field(description="By path.")
+    tags: list[str] = Field(description="The parts of speech that a search can name.")
+    no_search: str | None = Field(description="The reason against a search; null: it can be asked.")
+
+
+class AtlasPairAnswer(Answer):
+    """A word or a tag of the query, one of the key, and how many weights have both."""
+
+    query: str
+    key: str
+    count: int
+
+
+class AtlasDistanceAnswer(Answer):
+    """A distance, query minus key in tokens, and how many weights have it."""
+
+    distance: int
+    count: int
+
+
+class AtlasSentenceAnswer(Answer):
+    """A weight in a sentence of the corpus."""
+
+    text: str
+    target: str = Field(description="Of a translator; otherwise empty.")
+    query: int = Field(description="The position of the query token.")
+    key: int
+    query_word: str
+    key_word: str
+    weight: float
+
+
+class AtlasHeadAnswer(Answer):
+    """The weights of one head over the corpus."""
+
+    edges: int = Field(description="The weights that are kept.")
+    pairs: list[AtlasPairAnswer] = Field(
+        description="The commonest words of query and key, without a token with itself."
+    )
+    distances: list[AtlasDistanceAnswer] = Field(
+        description="Distances beyond 24 tokens count as 24."
+    )
+    tags: list[AtlasPairAnswer] = Field(description="The parts of speech of query and key.")
+    sentences: list[AtlasSentenceAnswer] = Field(
+        description="The strongest weights, one of each sentence and pair of words."
+    )
+
+
+class AtlasRankedAnswer(Answer):
+    """A head with its weights that fit a question."""
+
+    attention: str
+    head: int
+    count: int = Field(description="Weights of the head from such queries to such keys.")
+    of: int = Field(description="Weights of the head from such queries to any key.")
+    share: float = Field(description="count / of")
+    low: float = Field(description="The lower end of the share's interval at 95 %, after Wilson.")
+    high: float
+    base: float | None = Field(
+        description="The share of such keys among all that such queries see; null: no such query."
+    )
+    lift: float | None = Field(description="share / base; null for fewer than 20 weights.")
+    lift_low: float | None
+    lift_high: float | None
+
+
+class AtlasPlaceAnswer(AtlasSentenceAnswer):
+    """A weight that fits a question, and where its sentence is."""
+
+    attention: str
+    head: int
+    file: str = Field(description="The name of the file.")
+    offset: int = Field(description="The byte of the sentence's line, or its row.")
+
+
+class AtlasSearchAnswer(Answer):
+    """The heads that have such weights, the highest lift first, and sentences of the first five."""
+
+    heads: list[AtlasRankedAnswer]
+    sentences: list[AtlasPlaceAnswer]
+
+
+class AtlasMatchAnswer(Answer):
+    """A head of one model and the head of another that does the most alike."""
+
+    attention: str
+    head: int
+    other_attention: str
+    other_head: int
+    similarity: float = Field(description="1: both attend alike by every statistic; 0: nothing.")
+
+
+class AtlasMatchesAnswer(Answer):
+    """Every head of one model with one of another, so that all together are most alike."""
+
+    other: str = Field(description="The other model's id.")
+    matches: list[AtlasMatchAnswer]
