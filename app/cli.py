@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from typer.core import TyperOption
 
+from headlight.commands.cluster import cluster
 from headlight.commands.lab.atlas import atlas
 from headlight.commands.lab.data import data
 from headlight.commands.parsing import (
@@ -45,6 +46,7 @@ app = typer.Typer(
 
 app.add_typer(data)
 app.add_typer(atlas)
+app.add_typer(cluster)
 
 
 def _kinds_of_edits() -> str:

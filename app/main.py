@@ -26,6 +26,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from headlight.errors import ANY_ERROR, MEDIA_TYPE, described, install_problems
 from headlight.logs import RequestLog
+from headlight.metrics import Metrics
 from headlight.middleware.conditional_get import ConditionalGet
 from headlight.middleware.errors import Errors
 from headlight.middleware.limits import BodyTimeout, RateLimit, RequestLimits
@@ -41,6 +42,7 @@ from headlight.middleware.security import (
 from headlight.routes import ROUTERS, page
 from headlight.services import Services
 from headlight.settings import Settings
+from headlight.shared import Shared
 from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
 
 DESCRIPTION = """\
@@ -56,6 +58,8 @@ TRIM_SECONDS = 10.0
 
 TICK_SECONDS = 0.2
 
+PUSH_SECONDS = 1.0
+
 
 EXAMPLES = Path(__file__).with_name("api_examples.json")
 
@@ -67,13 +71,15 @@ _SCHEMES = {
 Part = dict[str, Any]
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None, shared: Shared | None = None) -> FastAPI:
     """Return the application; without settings, those of the environment.
+
+    `shared` is the memory that it shares with other servers of the same service.
 
     Raises:
         ValueError: the device is missing.
     """
-    services = Services(settings or Settings())
+    services = Services(settings or Settings(), shared=shared)
     app = FastAPI(
         title="Headlight",
         version=version("headlight"),
@@ -111,7 +117,7 @@ def _middleware(services: Services) -> list[Middleware]:
         Middleware(Errors),
         Middleware(RequestLimits),
         Middleware(TrustedHosts, allowed_hosts=hosts, www_redirect=False),
-        Middleware(RateLimit, per_minute, keys) if per_minute else None,
+        Middleware(RateLimit, per_minute, keys, services.shared) if per_minute else None,
         Middleware(ApiKeys, keys) if settings.api_keys else None,
         Middleware(ConditionalGet),
         Middleware(BodyTimeout),
@@ -125,10 +131,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     gc.enable()
     services.engine.start()
-    task = asyncio.create_task(housekeeping(lambda: services.is_ready))
+    tasks = [asyncio.create_task(housekeeping(lambda: services.is_ready))]
+    if services.shared is not None:
+        tasks.append(asyncio.create_task(push_metrics(services.metrics, services.shared)))
     with on_stop_signal(services.stop):
         yield
-    task.cancel()
+    for task in tasks:
+        task.cancel()
     await asyncio.to_thread(services.engine.close)
 
 
@@ -160,6 +169,13 @@ def on_stop_signal(stop: Callable[[], object]) -> Iterator[None]:
     finally:
         for number, before in handlers.items():
             signal.signal(number, before)  # type: ignore[arg-type]
+
+
+async def push_metrics(metrics: Metrics, shared: Shared) -> None:
+    """Tell the other servers of the service what this one counted, every second."""
+    while True:
+        await shared.push(metrics.snapshot())
+        await asyncio.sleep(PUSH_SECONDS)
 
 
 async def housekeeping(is_ready: Callable[[], bool]) -> None:

@@ -13,7 +13,7 @@ https://prometheus.github.io/client_python/multiprocess/
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -26,9 +26,15 @@ from prometheus_client import (
     disable_created_metrics,
 )
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from headlight.shared import Snapshot
 
 NO_ROUTE = "none"
+INFO = "headlight_info"
+Labels = tuple[tuple[str, str], ...]
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 # From a cached answer to a request that used up all of its time.
@@ -45,18 +51,46 @@ def known_method(method: str) -> str:
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
+class _Sum(Collector):
+    """The sums of the series of several servers."""
+
+    def __init__(self, servers: Sequence[tuple[bool, Snapshot]]) -> None:
+        self._servers = servers
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each series once; `headlight_info` is no sum."""
+        families: dict[str, tuple[str, str, dict[tuple[str, Labels], float]]] = {}
+        for is_alive, snapshot in self._servers:
+            for name, meaning, kind, samples in snapshot:
+                if kind == "gauge" and not is_alive:
+                    continue
+                *_, sums = families.setdefault(name, (meaning, kind, {}))
+                for sample, labels, value in samples:
+                    key = sample, tuple(labels.items())
+                    is_sum = name != INFO
+                    sums[key] = sums.get(key, 0) + value if is_sum else value
+        for name, (meaning, kind, sums) in families.items():
+            family = Metric(name, meaning, kind)
+            for (sample, labels), value in sums.items():
+                family.add_sample(sample, dict(labels), value)
+            yield family
+
+
 class Metrics:
     """The counters, gauges and histograms of one application.
 
     The code that does the work reports it: `metrics.cache_hits.inc()`. Only `RequestLog` counts
     requests and problems.
+
+    Args:
+        is_shared: whether `/metrics` add up several servers: those of one process are left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_shared: bool = False) -> None:
         self.registry = CollectorRegistry()
         self._watched: list[tuple[Gauge, Callable[[], float]]] = []
         self._has_workers = "PROMETHEUS_MULTIPROC_DIR" in os.environ
-        if not self._has_workers:
+        if not self._has_workers and not is_shared:
             ProcessCollector(registry=self.registry)
 
         # Label values are few, and each look-up takes a lock, so the children are kept.
@@ -123,10 +157,32 @@ class Metrics:
         else:
             gauge.set_function(value)
 
-    def exposition(self, accept: str) -> tuple[bytes, str]:
-        """Return every series as text and its media type: the format that a scraper asks for."""
+    def snapshot(self) -> Snapshot:
+        """Return every series as plain data, for other servers to add up."""
+        self._read_watched()
+        return [
+            (
+                family.name,
+                family.documentation,
+                family.type,
+                [(sample.name, dict(sample.labels), sample.value) for sample in family.samples],
+            )
+            for family in self.registry.collect()
+        ]
+
+    def exposition(
+        self, accept: str, others: Sequence[tuple[bool, Snapshot]] = ()
+    ) -> tuple[bytes, str]:
+        """Return every series as text and its media type: the format that a scraper asks for.
+
+        `others` are those of other servers, which are added, and whether each is alive: gauges of
+        one that is not do not count.
+        """
         self._read_watched()
         registry = self.registry
+        if others:
+            registry = CollectorRegistry()
+            registry.register(_Sum([(True, self.snapshot()), *others]))
         if self._has_workers:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

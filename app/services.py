@@ -5,7 +5,7 @@ import logging
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.metadata import version
@@ -32,6 +32,7 @@ from headlight.model.served import Served
 from headlight.models.atlases import Atlases
 from headlight.models.registry import Registry, registry_of
 from headlight.profiling import ProfileRuns
+from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing
@@ -43,6 +44,7 @@ from headlight.settings import (
     MAX_SEARCHES,
     Settings,
 )
+from headlight.shared import Shared
 from headlight.tracing.generation import Generator, Streams
 from headlight.tracing.service import TraceService, trace_now
 
@@ -167,13 +169,19 @@ class Services:
         ValueError: the device asked for does not exist.
     """
 
-    def __init__(self, settings: Settings, on_fatal: Callable[[], object] = terminate) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        on_fatal: Callable[[], object] = terminate,
+        shared: Shared | None = None,
+    ) -> None:
         self.settings = settings
+        self.shared = shared
         self.on_fatal = on_fatal
         self.is_ready = False
         self.has_failed = False
         self.why_not_ready = "the default model is being loaded"
-        self.metrics = Metrics()
+        self.metrics = Metrics(is_shared=shared is not None)
         self.registry = registry_of(settings)
         self.engine = Engine(
             queue_length=settings.queue_length,
@@ -192,6 +200,7 @@ class Services:
             outgoing=self.outgoing,
             metrics=self.metrics,
             threads=self._threads,
+            shared=shared,
         )
         self.generator = Generator(self.registry, settings, self.traces.cache.get)
         self.streams = Streams(settings.max_streams)
@@ -238,6 +247,42 @@ class Services:
         if not self.registry.is_loaded(model_id):
             await self.loads.load(model_id, left)
         return model_id
+
+    async def recompute(self, trace_id: str, client_left: ClientLeft) -> bool:
+        """Compute a trace that another server of the service has; return True if it is kept now.
+
+        Raises:
+            Problem: it cannot be computed now.
+            ClientDisconnected: the client disconnected before it was computed.
+        """
+        content = await self.shared.request_of(trace_id) if self.shared else None
+        if content is None:
+            return False
+        request = TraceRequest.model_validate_json(content)
+        with ExitStack() as stack:
+            await self.use_model(request.model, stack, client_left)
+            await self.fetch_sources(request.edits, client_left)
+            job = self.traces.job(request)
+            if job.id != trace_id:  # its model has changed meanwhile
+                return False
+            await self.traces.compute(job, client_left)
+        return True
+
+    async def fetch_sources(
+        self, edits: Sequence[EditRequest] | None, client_left: ClientLeft
+    ) -> None:
+        """Compute the traces that edits take values from and that another server has.
+
+        Raises:
+            Problem, ClientDisconnected: as `recompute`.
+        """
+        if self.shared is None:
+            return
+        for edit in edits or ():
+            taken = edit.taken()
+            trace_id = taken.source.trace if taken else None
+            if trace_id is not None and trace_id not in self.traces.cache:
+                await self.recompute(trace_id, client_left)
 
     def stop(self) -> None:
         """End the streams and loads when the server stops. Any thread may call it."""

@@ -17,7 +17,6 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 
@@ -28,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headlight.errors import Problem
 from headlight.middleware.security import METRICS, KeyRing, is_guarded
 from headlight.settings import BODY_SECONDS, MAX_HEADER_BYTES
+from headlight.shared import Quota, Shared
 
 _WITH_BODY = {b"content-length", b"transfer-encoding"}
 
@@ -114,15 +114,6 @@ class BodyTimeout:
         return Problem(408, "body-too-slow", detail, limit=self.seconds, headers=headers)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quota:
-    """A client's remaining requests; seconds until the next one, and until the quota is full."""
-
-    remaining: int
-    wait: float
-    full_after: float
-
-
 class RateLimiter:
     """The quotas of the clients that asked last."""
 
@@ -153,12 +144,16 @@ class RateLimiter:
 class RateLimit:
     """Rejects clients that ask too often, and sends all of them the state of their quota.
 
-    Each valid key counts as one client, from whatever address it is sent.
+    Each valid key counts as one client, from whatever address it is sent. Servers that share count
+    together.
     """
 
-    def __init__(self, app: ASGIApp, per_minute: int, keys: KeyRing) -> None:
+    def __init__(
+        self, app: ASGIApp, per_minute: int, keys: KeyRing, shared: Shared | None = None
+    ) -> None:
         self.app = app
         self.keys = keys
+        self.shared = shared
         self.limiter = RateLimiter(per_minute)
         self.policy = f'"client";q={per_minute};w={round(MINUTE)}'
 
@@ -170,7 +165,7 @@ class RateLimit:
         client = self.keys.valid_key(Headers(scope=scope)) or client_of(scope)
         if scope["path"] == METRICS:  # a scraper on a client's machine has its own quota
             client = f"{client} {METRICS}"
-        quota = self.limiter.take(client)
+        quota = await self._take(client)
         headers = self._headers(quota)
         if quota.wait:
             raise self._rejection(quota, headers)
@@ -185,6 +180,13 @@ class RateLimit:
         except Problem as problem:  # of an inner layer, such as a missing key
             problem.headers = {**(problem.headers or {}), **headers}
             raise
+
+    async def _take(self, client: str) -> Quota:
+        if self.shared is not None:
+            quota = await self.shared.take(client, self.limiter.per_minute)
+            if quota is not None:
+                return quota
+        return self.limiter.take(client)
 
     def _headers(self, quota: Quota) -> dict[str, str]:
         seconds = math.ceil(quota.wait or quota.full_after)

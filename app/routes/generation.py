@@ -52,6 +52,7 @@ async def generate(
     await services.use_model(body.model, place, client_left(request))
     if body.reward is not None and body.best_of > 1:
         await services.use_model(body.reward, place, client_left(request))
+    await services.fetch_sources(body.edits, client_left(request))
     begin = partial(services.generator.begin, body)
     generation, first = await services.engine.run(begin, client_left(request))
     return EventStream(_events(services, generation, first))

@@ -1,8 +1,10 @@
 """Operations: health, limits and metrics."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
+from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from headlight.errors import Problem, described
@@ -43,8 +45,9 @@ async def readyz(services: ServicesDep) -> HealthAnswer:
 
 
 @router.get("/metrics", tags=["health"], response_class=Response, responses=_METRICS)
-def metrics(request: Request, services: ServicesDep) -> Response:
-    """Counters and timings of the server, for Prometheus."""
-    # A plain function, so that the series are read off the event loop.
-    body, media_type = services.metrics.exposition(request.headers.get("accept", ""))
+async def metrics(request: Request, services: ServicesDep) -> Response:
+    """Counters and timings of the server, for Prometheus; over all replicas, if there are some."""
+    others = await services.shared.others() if services.shared else ()
+    read = partial(services.metrics.exposition, request.headers.get("accept", ""), others)
+    body, media_type = await to_thread.run_sync(read)
     return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-store"})

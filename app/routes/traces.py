@@ -109,11 +109,13 @@ async def trace(
     if negotiate(request.headers.get("accept", ""), (*MEDIA_TYPES, EVENT_STREAM)) == EVENT_STREAM:
         with ExitStack() as stack:
             model = await services.use_model(body.model, stack, client_left(request))
+            await services.fetch_sources(body.edits, client_left(request))
             job = services.traces.job(body.model_copy(update={"model": model}))
             return EventStream(_progress(services, job), stack.pop_all().close)
     sent_as = negotiate_format(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
         await services.use_model(body.model, stack, client_left(request))
+        await services.fetch_sources(body.edits, client_left(request))
         trace_id, encoded = await services.traces.trace(body, sent_as, client_left(request))
     headers = encoded.sent_as.headers
     if trace_id in services.traces.cache:
@@ -161,6 +163,7 @@ async def traces(body: TracesRequest, request: Request, services: ServicesDep) -
     sent_as = negotiate_format(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
         await services.use_model(body.model, stack, client_left(request))
+        await services.fetch_sources(body.edits, client_left(request))
         encoded = await services.traces.traces(body, sent_as, client_left(request))
     return encoded.response(encoded.sent_as.headers)
 
@@ -187,6 +190,8 @@ async def kept_trace(
     """
     sent_as = negotiate_format(request.headers, query.dtype, triangle=query.triangle)
     answer = services.traces.kept(trace_id)
+    if answer is None and await services.recompute(trace_id, client_left(request)):
+        answer = services.traces.cache.get(trace_id)
     if answer is None:
         other_workers = "with several workers another one may hold it; "
         other_workers = other_workers if services.settings.workers > 1 else ""
@@ -215,6 +220,8 @@ async def tile(
     """
     sent_as = negotiate_format(request.headers)
     kept = services.traces.tiles.get(trace_id)
+    if kept is None and await services.recompute(trace_id, client_left(request)):
+        kept = services.traces.tiles.get(trace_id)
     if kept is None:
         detail = f"the queries and keys of the trace '{trace_id}' are not kept here"
         way_out = f"POST it to {_POST} again with a resolution"

@@ -25,6 +25,7 @@ from headlight.serialization.sending import (
 )
 from headlight.serialization.trace import Answer, Answers, Sendable, encode
 from headlight.settings import MAX_LONG_TEXTS, Settings
+from headlight.shared import Shared
 from headlight.tracing.batch import solve
 from headlight.tracing.cache import KeptTiles, TraceCache
 from headlight.tracing.jobs import TraceJob, check_texts, trace_job, trace_jobs, way_to_read_more
@@ -69,6 +70,7 @@ class TraceService:
         outgoing: Outgoing,
         metrics: Metrics,
         threads: CapacityLimiter,
+        shared: Shared | None = None,
     ) -> None:
         self.registry = registry
         self.settings = settings
@@ -76,6 +78,7 @@ class TraceService:
         self.outgoing = outgoing
         self.metrics = metrics
         self.cache = TraceCache(settings.cache_bytes)
+        self._shared = shared
         self.tiles = KeptTiles(settings.tile_bytes)
         self.long_texts = Places(MAX_LONG_TEXTS, "too-many-long-texts", "long texts are being read")
         self._long_thread = CapacityLimiter(1)
@@ -135,6 +138,7 @@ class TraceService:
         if n_read <= limit:
             make, join = partial(self._begin, job, sent_as), partial(self._join, sent_as)
             computed: _Computed = await self._flights.run(job.id, make, join, client_left)
+            await self._share(job)
             return computed
         self.metrics.cache_misses.inc()
         seconds = self.settings.long_seconds
@@ -145,7 +149,15 @@ class TraceService:
             answer = await run_in_thread(
                 solve_long, self._long_thread, client_left, seconds=seconds, too_slow=too_slow
             )
+        await self._share(job)
         return _Computed(answer, {})
+
+    async def _share(self, job: TraceJob) -> None:
+        """Let the other servers of the service know how to compute this trace."""
+        if self._shared is not None and (job.id in self.cache or self.tiles.get(job.id)):
+            request = job.request.model_copy(update={"model": job.model})
+            content = request.model_dump_json(by_alias=True, exclude_unset=True)
+            await self._shared.keep(job.id, content.encode())
 
     def _solve_long(self, job: TraceJob, progress: PassProgress) -> Answer:
         checkpoint, limit = self.registry.checkpoint(job.model), self.settings.max_cells

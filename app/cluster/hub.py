@@ -1,0 +1,138 @@
+"""The actor that the replicas share: requests of traces, quotas, metrics.
+
+A trace is a function of its request, so the actor keeps the request and not the trace: a replica
+that is asked for a trace it has not computes it again. The actor is small and restarted if it dies;
+what it forgot is then as in a server that was restarted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from cachetools import LRUCache
+
+from headlight.middleware.limits import RateLimiter
+from headlight.shared import Quota, Snapshot
+
+NAME, NAMESPACE = "headlight-hub", "headlight"
+KEPT_BYTES = 64 * 2**20
+STALE_SECONDS = 5.0
+ANSWER_SECONDS = 2.0
+N_REPLICAS = 1_000
+"""Replicas whose counters are remembered after their end."""
+
+logger = logging.getLogger(__name__)
+
+
+class Hub:
+    """The state of the actor; every method is short."""
+
+    def __init__(self) -> None:
+        self._requests: LRUCache[str, tuple[str, bytes]] = LRUCache(
+            KEPT_BYTES, getsizeof=lambda entry: len(entry[1]) + 256
+        )
+        self._limiters: dict[int, RateLimiter] = {}
+        self._metrics: LRUCache[str, tuple[float, Snapshot]] = LRUCache(N_REPLICAS)
+
+    async def keep(self, trace_id: str, request: bytes, replica: str) -> None:
+        """Remember a request, and the replica that has its trace."""
+        if len(request) < KEPT_BYTES // 4:
+            self._requests[trace_id] = (replica, request)
+
+    async def request_of(self, trace_id: str) -> bytes | None:
+        """Return the request of a trace."""
+        entry = self._requests.get(trace_id)
+        return entry[1] if entry else None
+
+    async def holder(self, trace_id: str) -> str | None:
+        """Return the replica that computed a trace last."""
+        entry = self._requests.get(trace_id)
+        return entry[0] if entry else None
+
+    async def take(self, client: str, per_minute: int) -> Quota:
+        """Take one request from a client's quota."""
+        if per_minute not in self._limiters:
+            self._limiters[per_minute] = RateLimiter(per_minute)
+        return self._limiters[per_minute].take(client)
+
+    async def push(self, replica: str, snapshot: Snapshot) -> None:
+        """Take the metrics of a replica."""
+        self._metrics[replica] = (time.monotonic(), snapshot)
+
+    async def others(self, replica: str) -> list[tuple[bool, Snapshot]]:
+        """Return the metrics of all other replicas, and whether each pushed them just now."""
+        now = time.monotonic()
+        return [
+            (now - at < STALE_SECONDS, snapshot)
+            for name, (at, snapshot) in self._metrics.items()
+            if name != replica
+        ]
+
+
+def hub() -> Any:
+    """Return a handle of the actor, which is made if there is none."""
+    import ray
+
+    # Every call sends a few hundred bytes; no core is reserved for it.
+    return (
+        ray.remote(Hub)
+        .options(
+            name=NAME,
+            namespace=NAMESPACE,
+            get_if_exists=True,
+            lifetime="detached",
+            num_cpus=0,
+            max_restarts=-1,
+            max_task_retries=0,
+        )
+        .remote()
+    )
+
+
+class HubClient:
+    """What a replica shares with the others, by way of the actor (`headlight.shared.Shared`).
+
+    Args:
+        replica: the name of this replica.
+    """
+
+    def __init__(self, replica: str) -> None:
+        self.replica = replica
+        self._hub = hub()
+
+    async def keep(self, trace_id: str, request: bytes) -> None:
+        """As `Shared.keep`."""
+        await self._ask("keep", trace_id, request, self.replica)
+
+    async def request_of(self, trace_id: str) -> bytes | None:
+        """As `Shared.request_of`."""
+        request: bytes | None = await self._ask("request_of", trace_id)
+        return request
+
+    async def take(self, client: str, per_minute: int) -> Quota | None:
+        """As `Shared.take`."""
+        quota: Quota | None = await self._ask("take", client, per_minute)
+        return quota
+
+    async def push(self, snapshot: Snapshot) -> None:
+        """As `Shared.push`."""
+        await self._ask("push", self.replica, snapshot)
+
+    async def others(self) -> Sequence[tuple[bool, Snapshot]]:
+        """As `Shared.others`."""
+        return await self._ask("others", self.replica) or []
+
+    async def _ask(self, method: str, *values: Any) -> Any:
+        """Return what the actor answers; None if it does not in time."""
+        from ray.exceptions import RayError
+
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await getattr(self._hub, method).remote(*values)
+        except (RayError, TimeoutError) as error:
+            logger.warning("the hub did not answer %s: %s", method, type(error).__name__)
+            return None

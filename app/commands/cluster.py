@@ -1,0 +1,140 @@
+"""`headlight cluster`, options and work: replicas of the server on a cluster of Ray."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headlight.commands.output import console
+from headlight.commands.parsing import (
+    Command,
+    Group,
+    chosen_models,
+    option,
+    reporting_errors,
+    settings_with_models,
+)
+
+cluster = typer.Typer(
+    name="cluster",
+    cls=Group,
+    help="Serve from several processes or machines, as replicas behind one address.",
+    no_args_is_help=True,
+)
+
+
+@cluster.command(cls=Command)
+def serve(
+    host: Annotated[
+        str, option("Address to listen on; 0.0.0.0 for every address of this machine.", "ADDRESS")
+    ] = "127.0.0.1",
+    port: Annotated[int, option("Port.", "PORT", min=1, max=65535)] = 8000,
+    replicas: Annotated[int, option("Replicas, or the fewest.", "N", min=1, max=1000)] = 2,
+    max_replicas: Annotated[
+        int, option("The most replicas; 0: their number is fixed.", "N", min=0, max=1000)
+    ] = 0,
+    requests: Annotated[
+        float,
+        option("With --max-replicas: more requests in flight for each start another.", "N", min=1),
+    ] = 8,
+    cpus: Annotated[float, option("Cores that are reserved for a replica.", "N", min=0)] = 1,
+    gpus: Annotated[float, option("GPUs that are reserved for a replica.", "N", min=0)] = 0,
+    default_model: Annotated[
+        list[str] | None,
+        option("As in `headlight serve`.", "ID", "stories", name="--model"),
+    ] = None,
+    models_dir: Annotated[
+        Path | None, option("A directory with more models, one folder each.", "DIR")
+    ] = None,
+) -> None:
+    """Start replicas of the server on this machine, or on the cluster that RAY_ADDRESS names.
+
+    It does not matter which replica answers; one that dies is replaced, and its requests are sent
+    again. All other settings are those of `headlight serve`, as environment variables.
+    """
+    settings = settings_with_models(
+        host=host, port=port, models_dir=models_dir, **chosen_models(default_model)
+    )
+    with reporting_errors():
+        from headlight.cluster import Arguments
+
+        arguments = Arguments(
+            replicas=replicas,
+            max_replicas=max_replicas,
+            requests_per_replica=requests,
+            cpus=cpus,
+            gpus=gpus,
+            settings=_variables(settings.answering_to(host)),
+        )
+        run(arguments, host, port)
+
+
+def _variables(settings: Any) -> dict[str, str]:
+    """Return the settings that differ from the defaults, as the replicas' variables."""
+    from pydantic import SecretStr
+
+    from headlight.settings import Settings, variable_of
+
+    plain: dict[str, str] = {}
+    for name, field in Settings.model_fields.items():
+        value = getattr(settings, name)
+        if value == field.default or value is None:
+            continue
+        if isinstance(value, tuple):
+            value = ",".join(
+                item.get_secret_value() if isinstance(item, SecretStr) else str(item)
+                for item in value
+            )
+        plain[variable_of(name)] = str(value)
+    return plain
+
+
+def run(arguments: Any, host: str, port: int) -> None:
+    """Run the replicas until a signal comes.
+
+    Raises:
+        ImportError: Ray Serve is not installed.
+        OSError: the port is taken.
+    """
+    import os
+
+    from headlight.cluster import MISSING, app
+
+    try:
+        import ray
+        from ray import serve as ray_serve
+    except ImportError as error:
+        raise ImportError(MISSING) from error
+    with socket.socket() as probe:  # Ray would say so in its logs only
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise OSError(f"cannot listen on {host}:{port}: {why}; choose another port") from error
+    is_here = not os.environ.get("RAY_ADDRESS")
+    options: dict[str, Any] = {"log_to_driver": False, "namespace": "headlight"}
+    if is_here:
+        most = max(arguments.replicas, arguments.max_replicas)
+        cores = max(os.cpu_count() or 1, int(most * arguments.cpus) + 1)
+        options |= {"address": "local", "num_cpus": cores, "include_dashboard": False}
+    ray.init(**options)
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    try:
+        ray_serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
+        ray_serve.run(app(arguments), name="headlight", route_prefix="/")
+        console.print(
+            f"Headlight is at http://{host}:{port}: {arguments.replicas} replicas. Ctrl-C stops.",
+            markup=False,
+        )
+        stopped.wait()
+    finally:
+        ray_serve.shutdown()
+        ray.shutdown()
