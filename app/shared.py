@@ -1,4 +1,4 @@
-"""What the servers of one service share, so that it does not matter which of them answers.
+"""The memory of the servers of one service, so that it does not matter which of them answers.
 
 A server by itself shares nothing. The replicas of `headlight.cluster` do, by way of an actor.
 """

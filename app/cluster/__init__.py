@@ -32,7 +32,7 @@ os.environ.setdefault(CALLBACK, LAYERS)
 
 
 class Arguments(BaseModel):
-    """What a cluster is made of."""
+    """The replicas of a cluster and their resources."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -94,7 +94,7 @@ def hub() -> Any:
 
 
 class HubClient:
-    """What a replica shares with the others, by way of the actor (`headlight.shared.Shared`).
+    """The memory shared with other replicas, by way of the actor (`headlight.shared.Shared`).
 
     Args:
         replica: the name of this replica.

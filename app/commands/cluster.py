@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +21,8 @@ from headlight.commands.parsing import (
     reporting_errors,
     settings_with_models,
 )
+
+WAIT_SECONDS = 0.5
 
 cluster = typer.Typer(
     name="cluster",
@@ -55,7 +59,9 @@ def serve(
     """Start replicas of the server on this machine, or on the cluster that RAY_ADDRESS names.
 
     It does not matter which replica answers; one that dies is replaced, and its requests are sent
-    again. All other settings are those of `headlight serve`, as environment variables.
+    again. SIGHUP replaces all of them, one after another.
+
+    All other settings are those of `headlight serve`, as environment variables.
     """
     settings = settings_with_models(
         host=host, port=port, models_dir=models_dir, **chosen_models(default_model)
@@ -94,6 +100,12 @@ def _variables(settings: Any) -> dict[str, str]:
     return plain
 
 
+def _renewed(arguments: Any) -> Any:
+    """Return arguments of another version, so that Ray replaces every replica."""
+    changed = {**arguments.settings, "RENEWED_AT": str(time.time_ns())}
+    return arguments.model_copy(update={"settings": changed})
+
+
 def run(arguments: Any, host: str, port: int) -> None:
     """Run the replicas until a signal comes.
 
@@ -101,8 +113,6 @@ def run(arguments: Any, host: str, port: int) -> None:
         ImportError: Ray Serve is not installed.
         OSError: the port is taken.
     """
-    import os
-
     from headlight.cluster import MISSING, app
 
     try:
@@ -124,9 +134,11 @@ def run(arguments: Any, host: str, port: int) -> None:
         cores = max(os.cpu_count() or 1, int(most * arguments.cpus) + 1)
         options |= {"address": "local", "num_cpus": cores, "include_dashboard": False}
     ray.init(**options)
-    stopped = threading.Event()
+    stopped, renewed = threading.Event(), threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: renewed.set())
     try:
         ray_serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
         ray_serve.run(app(arguments), name="headlight", route_prefix="/")
@@ -134,7 +146,11 @@ def run(arguments: Any, host: str, port: int) -> None:
             f"Headlight is at http://{host}:{port}: {arguments.replicas} replicas. Ctrl-C stops.",
             markup=False,
         )
-        stopped.wait()
+        while not stopped.wait(WAIT_SECONDS):
+            if renewed.is_set():
+                renewed.clear()
+                ray_serve.run(app(_renewed(arguments)), name="headlight", route_prefix="/")
+                console.print("All replicas are new.", markup=False)
     finally:
         ray_serve.shutdown()
         ray.shutdown()

@@ -86,7 +86,7 @@ class AtlasAttentionAnswer(Answer):
 
 
 class AtlasAnswer(Answer):
-    """What an atlas was made of."""
+    """The text that an atlas was made of, and its size."""
 
     text: list[str] = Field(description="The names of the files that were read.")
     sentences: int

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from headlight.model.atlas.layout import (
@@ -340,7 +341,7 @@ def _places(
         SELECT path, head, weight, query, key, query_word, key_word, sentence FROM top
         ORDER BY rank, weight DESC, sentence""",
         {**values, "files": files, **{f"path{n}": row.attention for n, row in enumerate(first)}},
-    )
+    )[: question.n_sentences]
     texts = sentences_at(run, atlas, [row[-1] for row in rows])
     return [
         Place(
@@ -418,7 +419,10 @@ def connected(atlas: Atlas, seconds: float) -> Iterator[Callable[..., list[Any]]
     connection.execute(f"SET allowed_directories = ['{folder}']")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-    should_stop = current_condition()
+    should_stop, began = current_condition(), perf_counter()
+    too_slow = SearchTooSlow(
+        f"the search took longer than the {seconds:g} s that are allowed; ask for a word"
+    )
     is_done, is_late, has_left = threading.Event(), threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -433,15 +437,15 @@ def connected(atlas: Atlas, seconds: float) -> Iterator[Callable[..., list[Any]]
                 connection.interrupt()
 
     def run(sql: str, values: Mapping[str, Any]) -> list[Any]:
+        if perf_counter() - began > seconds:
+            raise too_slow
         try:
             rows: list[Any] = connection.execute(sql, values).fetchall()
             return rows
         except duckdb.InterruptException:
             if has_left.is_set():
                 raise Cancelled from None
-            raise SearchTooSlow(
-                f"the search took longer than the {seconds:g} s that are allowed; ask for a word"
-            ) from None
+            raise too_slow from None
         except duckdb.Error as error:
             first = str(error).splitlines()[0]
             raise AtlasError(f"{atlas.folder} cannot be searched: {first}") from error

@@ -200,6 +200,8 @@ def _open_english(word: str, before: str) -> str:
 def _open_french(word: str, before: str) -> str:
     if word.endswith("ment"):
         return "ADV"
-    if before in _FRENCH["PRON"] or word.endswith(("er", "ir", "ez", "ons", "ait", "aient")):
+    if before in _FRENCH["PRON"] | {"ne", "n'"} or word.endswith(
+        ("er", "ir", "ez", "ons", "ait", "aient")
+    ):
         return "VERB"
     return "ADJ" if word.endswith(("eux", "euse", "ique", "able", "if", "ive")) else "NOUN"

@@ -89,6 +89,18 @@ def translator(zoo):
 
 
 @pytest.fixture(scope="session")
+def atlas_dir(tiny, tmp_path_factory):
+    """Return a directory with an atlas of `tiny`, of weights from 0.02 on."""
+    from headlight.model.lab.atlas.build import build
+    from headlight.model.lab.atlas.shards import Settings as AtlasSettings
+
+    path = tmp_path_factory.mktemp("atlases")
+    (path / "text.txt").write_text("\n".join(line.capitalize() + "." for line in CORPUS * 4))
+    build(tiny, [path / "text.txt"], path / "tiny", AtlasSettings(threshold=0.02, n_sample=4))
+    return path
+
+
+@pytest.fixture(scope="session")
 def settings(zoo, tmp_path_factory):
     """Return settings without a cache, and with long time limits for slow machines."""
     return Settings(

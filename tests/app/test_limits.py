@@ -36,8 +36,9 @@ SHOWN_BY = {
 class Servers:
     """Makes servers with one changed limit, and sends them requests."""
 
-    def __init__(self, client, client_with):
+    def __init__(self, client, client_with, atlas_dir):
         self.client = client
+        self.atlas_dir = atlas_dir
         self.client_with = client_with
 
     def post(self, path, body, **changed):
@@ -66,8 +67,8 @@ class Servers:
 
 
 @pytest.fixture
-def servers(client, client_with):
-    return Servers(client, client_with)
+def servers(client, client_with, atlas_dir):
+    return Servers(client, client_with, atlas_dir)
 
 
 def requests_per_minute(servers):
@@ -154,6 +155,9 @@ PROBES = {
         {"resolution": 4}, max_characters=3, max_long_characters=6
     ),
     "max_long_texts": max_long_texts,
+    "search_seconds": lambda servers: servers.client_with(
+        search_seconds=1e-9, atlas_dir=servers.atlas_dir
+    ).get("/api/v1/models/tiny/atlas/search"),
     "long_seconds": lambda servers: servers.trace(
         {"resolution": 4}, max_characters=3, long_seconds=1e-9
     ),

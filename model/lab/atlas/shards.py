@@ -41,7 +41,7 @@ ROW_GROUP = 100_000
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the content of an atlas, next to model and text.
+    """The choices that decide the content of an atlas, next to model and text.
 
     Args:
         threshold: the least weight that is kept.

@@ -85,7 +85,7 @@ def _is_punctuation(token: Token) -> bool:
 
 @dataclass(frozen=True)
 class Sight:
-    """What a query of an attention sees; attentions of equal sight share their masks."""
+    """The keys that a query of an attention sees; attentions of equal sight share their masks."""
 
     stack: str
     is_cross: bool
@@ -146,7 +146,7 @@ def key_sets(
 
 @dataclass(frozen=True)
 class Masks:
-    """What all heads of equal sight share on a batch.
+    """The masks that all heads of equal sight share on a batch.
 
     ``columns`` (place, score) weights each (row, query, key); ``controls`` and ``counts`` are those
     of the scores. ``is_excluded`` (row, query, key): no strongest place.
