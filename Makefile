@@ -110,6 +110,9 @@ mutants: $(VENV)/.installed-test ## Change the server in 200 places, one at a ti
 bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure speed and size, beside other libraries
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py foreign_speed.py' --override-ini timeout=1800
 
+test-cluster: $(VENV)/.installed-cluster ## Serve and read with Ray on this machine; kill replicas and workers
+	$(BIN)/pytest -p no:schemathesis tests/cluster
+
 bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast the page paints, beside BertViz
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest tests/benchmarks/page_speed.py \
 		--override-ini timeout=900 --capture=no
@@ -176,6 +179,11 @@ $(VENV)/.installed-js: tests/js/package-lock.json | $(VENV)/.installed-test
 $(VENV)/.installed-bench: $(VENV)/.installed-test
 	@echo "Installing the libraries to compare with into $(VENV)"
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
+	@touch $@
+
+$(VENV)/.installed-cluster: $(VENV)/.installed-test
+	@echo "Installing Ray into $(VENV)"
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[cluster]'
 	@touch $@
 
 # BertViz, and the three libraries that its pages ask of other hosts; none of it is needed elsewhere.

@@ -71,8 +71,8 @@ class _Sum(Collector):
                     sums[key] = sums.get(key, 0) + value if is_sum else value
         for name, (meaning, kind, sums) in families.items():
             family = Metric(name, meaning, kind)
-            for (sample, labels), value in sums.items():
-                family.add_sample(sample, dict(labels), value)
+            for (sample, named), value in sums.items():
+                family.add_sample(sample, dict(named), value)
             yield family
 
 

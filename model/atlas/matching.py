@@ -103,7 +103,8 @@ def _overlap(counts: Mapping[Any, int], others: Mapping[Any, int]) -> float:
 
 def _shares(counts: Mapping[Any, int], names: Sequence[Any]) -> Float[np.ndarray, " name"]:
     values = np.array([counts.get(name, 0) for name in names], dtype=np.float64)
-    return values / max(values.sum(), 1.0)
+    shares: Float[np.ndarray, " name"] = values / max(values.sum(), 1.0)
+    return shares
 
 
 def _distances(head: Head) -> dict[Any, int]:

@@ -184,7 +184,8 @@ _PATH = f"regexp_extract(filename, '[/\\\\]{EDGES}[/\\\\]([^/\\\\]+)[/\\\\][^/\\
 
 def _conditions(question: Question) -> tuple[str, str, dict[str, Any]]:
     """Return the condition on the query, that on the key and the pair, and the bound values."""
-    where, to, values = ["true"], ["true"], {}
+    where, to = ["true"], ["true"]
+    values: dict[str, Any] = {}
     named = (
         (where, "query_word", question.from_word and question.from_word.lower()),
         (where, "query_tag", question.from_tag),
@@ -217,7 +218,8 @@ def _base(
     """Return the share of such pairs among all that such queries see; None: no such query."""
     stack, is_cross, is_causal, window, chunk = sight
     is_target = stack == "decoder" and bool(atlas.facts["has_target"])
-    query, to, values = ["side = $side AND is_typed"], ["is_typed"], {}
+    query, to = ["side = $side AND is_typed"], ["is_typed"]
+    values: dict[str, Any] = {}
     named = (
         (query, "word", "query_word", question.from_word and question.from_word.lower()),
         (query, "tag", "query_tag", question.from_tag),

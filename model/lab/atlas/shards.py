@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -76,7 +77,7 @@ def write_shard(checkpoint: Served, part: Range, settings: Settings, out: Path) 
         shard.read(some)
     name = part.key(settings.named(checkpoint))
     for kind, table in shard.tables().items():
-        write(out / kind / f"{name}.parquet", lambda path, table=table: _write_parquet(table, path))
+        write(out / kind / f"{name}.parquet", partial(_write_parquet, table))
     result = shard.result() | {"seconds": perf_counter() - began}
     content = orjson.dumps(result)
     write(out / layout.SHARDS / f"{name}.json", lambda path: path.write_bytes(content))

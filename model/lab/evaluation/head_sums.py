@@ -205,7 +205,7 @@ class HeadSums:
 
     n_heads: int
     weights: dict[str, Float[np.ndarray, " head"]] = field(default_factory=dict)
-    controls: dict[str, float] = field(default_factory=dict)
+    controls: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     strongest: list[dict[tuple[str, str], dict[str, Any]]] = field(default_factory=list)
 
@@ -213,8 +213,11 @@ class HeadSums:
         if not self.strongest:
             self.strongest = [{} for _ in range(self.n_heads)]
 
-    def add(self, name: str, weights: Any, control: float, count: int) -> None:
-        """Add to a score: a sum for each head, that of its control, and the number of queries."""
+    def add(self, name: str, weights: Any, control: Any, count: int) -> None:
+        """Add to a score: a sum for each head, that of its control, and the number of queries.
+
+        The control is one number for all heads, or one for each.
+        """
         zeros = np.zeros(self.n_heads)
         self.weights[name] = self.weights.get(name, zeros) + np.asarray(weights, dtype=np.float64)
         self.controls[name] = self.controls.get(name, 0.0) + control
