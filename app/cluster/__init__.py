@@ -110,10 +110,10 @@ def _replica_class() -> type:
     class Replica:
         """A replica: Ray asks it whether it is healthy, and routes by the name that it holds."""
 
-        async def __init__(self) -> None:
+        async def __init__(self) -> None:  # type: ignore[misc]  # as Ray takes it
             await self.hold(serve.get_replica_context().replica_id.unique_id)
 
-        @serve.multiplexed(max_num_models_per_replica=1)
+        @serve.multiplexed(max_num_models_per_replica=1)  # type: ignore[untyped-decorator]
         async def hold(self, name: str) -> str:
             """Announce a name under which this replica is found."""
             return name

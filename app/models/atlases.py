@@ -30,6 +30,10 @@ class Atlases:
         self.folder = folder
         self._kept: LRUCache[tuple[Any, ...], Any] = LRUCache(N_KEPT)
 
+    def has(self, model: str) -> bool:
+        """Return True if a model has an atlas, of whatever revision; it looks for one file."""
+        return self._folder_of(model) is not None
+
     def atlas(self, model: str) -> Atlas:
         """Return the atlas of a model.
 

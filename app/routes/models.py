@@ -55,7 +55,9 @@ async def models(request: Request, services: ServicesDep) -> ModelsAnswer:
     return ModelsAnswer(
         default=registry.default,
         models=[
-            model_summary(description, registry.status(description.id))
+            model_summary(description, registry.status(description.id)).model_copy(
+                update={"has_atlas": services.atlases.has(description.id)}
+            )
             for description in registry.descriptions.values()
         ],
         unavailable=[
@@ -72,7 +74,8 @@ async def model(
 ) -> ModelAnswer:
     """One model's card, with its sites and figures."""
     description = services.registry.describe(model)
-    return model_answer(description, services.registry.status(description.id))
+    answer = model_answer(description, services.registry.status(description.id))
+    return answer.model_copy(update={"has_atlas": services.atlases.has(description.id)})
 
 
 _FILE: dict[int | str, dict[str, Any]] = {

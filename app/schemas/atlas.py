@@ -122,6 +122,11 @@ class AtlasSentenceAnswer(Answer):
     key: int
     query_word: str
     key_word: str
+    query_span: list[int] = Field(
+        description="The first character and the one after the last, in the target if the decoder "
+        "reads one."
+    )
+    key_span: list[int] = Field(description="As `query_span`; in the text for cross-attention.")
     weight: float
 
 

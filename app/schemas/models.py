@@ -270,6 +270,9 @@ class ModelSummary(Answer):
     licence: str
     normalization: NormalizationAnswer
     analyses: list[str] = Field(description="The analyses that its sites support.")
+    has_atlas: bool = Field(
+        False, description="Whether `GET /models/{model}/atlas` shows what its heads attend to."
+    )
     head_labels: dict[str, list[dict[str, float]]] = Field(
         description="By attention, `decoder.layers.0.self_attention`, head by head: the labels of "
         "its profile with their scores, the highest first; empty if its heads were not measured."

@@ -70,6 +70,8 @@ _SENTENCE = {
     "key": int,
     "query_word": str,
     "key_word": str,
+    "query_span": [int],
+    "key_span": [int],
     "weight": float,
 }
 _HEAD = {

@@ -97,7 +97,11 @@ class Ranked:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A weight in a sentence: the tokens' positions and words, and where the sentence is."""
+    """A weight in a sentence: the tokens' positions, words and characters, and its place.
+
+    The characters of a query, and of a key but in cross-attention, are those of the target, if
+    there is one and the stack is the decoder.
+    """
 
     attention: str
     head: int
@@ -106,6 +110,8 @@ class Place:
     key: int
     query_word: str
     key_word: str
+    query_span: Sequence[int]
+    key_span: Sequence[int]
     text: str
     target: str
     file: str
@@ -345,6 +351,7 @@ def _places(
         {**values, "files": files, **{f"path{n}": row.attention for n, row in enumerate(first)}},
     )[: question.n_sentences]
     texts = sentences_at(run, atlas, [row[-1] for row in rows])
+    spans = spans_at(run, atlas, [row[-1] for row in rows])
     return [
         Place(
             attention=path,
@@ -354,6 +361,8 @@ def _places(
             key=key,
             query_word=query_word,
             key_word=key_word,
+            query_span=spans[number, sides_of(atlas, path)[0], query],
+            key_span=spans[number, sides_of(atlas, path)[1], key],
             **texts[number],
         )
         for path, head, weight, query, key, query_word, key_word, number in rows
@@ -383,6 +392,29 @@ def sentences_at(
         }
         for number, text, target, file, offset in rows
     }
+
+
+def sides_of(atlas: Atlas, path: str) -> tuple[int, int]:
+    """Return the sides of queries and keys of an attention: 0 the text, 1 the target."""
+    facts = atlas.attentions[path]
+    side = int(facts["stack"] == "decoder" and bool(atlas.facts["has_target"]))
+    return side, 0 if facts["is_cross"] else side
+
+
+def spans_at(
+    run: Callable[..., list[Any]], atlas: Atlas, numbers: Sequence[int]
+) -> dict[tuple[int, int, int], list[int]]:
+    """Return the characters of the tokens of sentences, by sentence, side and position."""
+    if not numbers:
+        return {}
+    by_shard = dict(zip(_numbers(atlas), atlas.files(TOKENS), strict=True))
+    files = [by_shard[shard] for shard in sorted({number >> SHARD_BITS for number in numbers})]
+    rows = run(
+        'SELECT sentence, side, position, start, "end" FROM read_parquet($files) '
+        "WHERE list_contains($numbers, sentence)",
+        {"files": files, "numbers": list(numbers)},
+    )
+    return {(number, side, place): [start, end] for number, side, place, start, end in rows}
 
 
 def _numbers(atlas: Atlas) -> list[int]:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from ray.serve.schema import ServeDeploySchema
 from yaml import safe_load
 
 from headlight.cluster import Arguments
@@ -24,7 +23,7 @@ from tests.load.replicas import Load, replica_pids
 ROOT = Path(__file__).parents[2]
 HEADLIGHT = [sys.executable, "-m", "headlight.cli"]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
 
 
 def free_port():
@@ -131,6 +130,8 @@ def worker_pids():
 
 
 def test_the_configuration_file_is_one_of_serve():
+    from ray.serve.schema import ServeDeploySchema  # it warns of pydantic
+
     config = safe_load((ROOT / "cluster.yaml").read_text())
     deployed = ServeDeploySchema.model_validate(config)
     (application,) = deployed.applications

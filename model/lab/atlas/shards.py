@@ -28,7 +28,7 @@ from headlight.model.atlas import layout
 from headlight.model.atlas.tags import TAGS, Tagger, english, french
 from headlight.model.lab.atlas.ranges import Range, Sentence, sentences_in
 from headlight.model.lab.evaluation.ablation import passes
-from headlight.model.lab.evaluation.head_sums import Reader, Sight, Tokens
+from headlight.model.lab.evaluation.head_sums import Reader, Sight, Tokens, span
 from headlight.model.lab.evaluation.heads import as_sentence, longest_sentence
 from headlight.model.served import Served
 from headlight.model.trace import Token
@@ -119,6 +119,7 @@ class _Side:
         self.words: list[str] = []
         self.tags: list[str] = []
         self.is_typed: list[bool] = []
+        self.spans: list[list[int]] = []
         self.first: dict[int, int] = {}
 
     def add(self, number: int, text: str, tokens: Sequence[Token], tagger: Tagger) -> None:
@@ -128,6 +129,7 @@ class _Side:
         self.position += range(len(tokens))
         self.ids += [token.id for token in tokens]
         self.is_typed += [token.is_typed for token in tokens]
+        self.spans += [span(token) for token in tokens]
         self.words += words
         self.tags += tags
 
@@ -139,8 +141,8 @@ def words_and_tags(
     spans: dict[int, list[int]] = {}
     for token in tokens:
         if token.word is not None:
-            span = spans.setdefault(token.word, [token.start, token.end])
-            span[1] = token.end
+            of_word = spans.setdefault(token.word, [token.start, token.end])
+            of_word[1] = token.end
     written = {number: _bare(text[start:end]) for number, (start, end) in spans.items()}
     tag_of = dict(zip(written, tagger(list(written.values())), strict=True))
     words = [
@@ -302,6 +304,8 @@ class _Shard:
                         "word": pa.array(side.words, pa.string()),
                         "tag": pa.array(side.tags, pa.string()),
                         "is_typed": pa.array(side.is_typed, pa.bool_()),
+                        "start": pa.array([start for start, _ in side.spans], pa.int32()),
+                        "end": pa.array([end for _, end in side.spans], pa.int32()),
                     }
                 )
             )

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from headlight.model.atlas.layout import EDGES, FULL_WEIGHT, Atlas
-from headlight.model.atlas.search import connected, sentences_at
+from headlight.model.atlas.search import connected, sentences_at, sides_of, spans_at
 
 N_PAIRS, N_SENTENCES, MOST_TAGS = 20, 12, 40
 FARTHEST = 24
@@ -69,6 +69,8 @@ def _of_attention(atlas: Atlas, path: str) -> list[dict[str, Any]]:
             files,
         )
         texts = sentences_at(run, atlas, sorted({row[-1] for row in rows}))
+        spans = spans_at(run, atlas, sorted({row[-1] for row in rows}))
+    query_side, key_side = sides_of(atlas, path)
     by_head: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for head, weight, query, key, query_word, key_word, number in rows:
         by_head[head].append(
@@ -79,6 +81,8 @@ def _of_attention(atlas: Atlas, path: str) -> list[dict[str, Any]]:
                 "key": key,
                 "query_word": query_word,
                 "key_word": key_word,
+                "query_span": spans[number, query_side, query],
+                "key_span": spans[number, key_side, key],
                 "weight": weight / FULL_WEIGHT,
             }
         )

@@ -7,6 +7,7 @@ import { grouped, asSentence } from '../data/format.js';
 import { encodingFromSafetensors, traceFromSafetensors, withoutNulls } from '../data/trace.js';
 import {
   asProblem,
+  atlasPath,
   BASE,
   call,
   cardOf,
@@ -19,6 +20,7 @@ import {
 } from './calls.js';
 
 /**
+ * @import { AtlasHead } from '../data/atlas.js'
  * @import { Ask, PositionalAsk, Token, Encoding, Trace } from '../data/trace.js'
  * @import { Card } from '../data/card.js'
  * @import { Catalogue } from './calls.js'
@@ -99,12 +101,12 @@ export async function fittingText({ card, text: all }, { type = '', limit = 0 },
 
 /**
  * Return a trace with the card of its model, a foreign one's in full; or, if that is what is asked
- * for, an encoding of positions, or the full card of a model.
+ * for, an encoding of positions, the full card of a model, or a part of its atlas.
  * @param {Catalogue} catalogue
  * @param {Ask} body
  * @param {AbortSignal} signal
  * @param {(progress: Progress, body: Ask) => void} [onProgress] called while a long text is read
- * @returns {Promise<any>} a `Trace`, an `Encoding` or `{card}`
+ * @returns {Promise<any>} a `Trace`, an `Encoding` `{card}`, `{circuit}` or `{atlas}`
  */
 export async function fetchAnswer(catalogue, body, signal, onProgress) {
   if (archive) return archive.answer(body);
@@ -119,6 +121,7 @@ export async function fetchAnswer(catalogue, body, signal, onProgress) {
     const path = `${cardPath(String(model))}/circuit`;
     return { circuit: await fetchJson(path, { signal, body: wanted }) };
   }
+  if (body.atlas) return { atlas: await fetchJson(atlasPath(body.atlas), { signal }) };
   if (body.card) return { card: await fetchJson(cardPath(body.card), { signal }) };
   const { model, text, target } = body;
   if (onProgress && isLong(body)) await watchPass(body, signal, onProgress);
@@ -250,7 +253,7 @@ export function overviewAsk({ kind, n_layers: layers, n_heads: heads } = /** @ty
   return { capture: [], analyses: [], resolution: fits ?? 32 };
 }
 
-/** @typedef {{trace?: Trace & Partial<Encoding>, problem?: Problem, isWaiting?: boolean, previous?: Trace}} Answer one of the first three; `previous`: the trace of the last settings, while this one is awaited */
+/** @typedef {{trace?: Trace & Partial<Encoding> & {atlas?: AtlasHead}, problem?: Problem, isWaiting?: boolean, previous?: Trace}} Answer one of the first three; `previous`: the trace of the last settings, while this one is awaited */
 
 /** Numbers are what weighs: 32 million of them are 128 MB. */
 const MOST_KEPT = 24;
@@ -269,6 +272,7 @@ export function bodyOf(ask, { model, text, target, asked = { model, text } }) {
   if (ask.card) return { card: ask.card };
   if (ask.tile) return { tile: ask.tile };
   if (ask.circuit) return { circuit: { model: asked.model, ...ask.circuit } };
+  if (ask.atlas) return { atlas: ask.atlas };
   const isOther = 'text' in ask || 'model' in ask;
   const texts = {
     model: asked.model,

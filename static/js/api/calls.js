@@ -7,6 +7,7 @@ import { grouped } from '../data/format.js';
 import { choosingModel } from '../state/state.js';
 
 /**
+ * @import { AtlasAsk } from '../data/atlas.js'
  * @import { Card } from '../data/card.js'
  * @import { PositionalAsk } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
@@ -113,12 +114,19 @@ export function tilePath({ id, ...query }) {
   return `${BASE}/traces/${id}/tile?${searchOf(query)}`;
 }
 
+/** @param {AtlasAsk} wanted */
+export function atlasPath({ model, part, query = {} }) {
+  const path = `${cardPath(model)}/atlas${part ? `/${part}` : ''}`;
+  const search = String(searchOf(query));
+  return search ? `${path}?${search}` : path;
+}
+
 /** @param {PositionalAsk} wanted */
 export function positionalPath(wanted) {
   return `${BASE}/positional?${searchOf(wanted)}`;
 }
 
-/** @param {Record<string, string|number>} query */
+/** @param {Record<string, string|number|boolean>} query */
 function searchOf(query) {
   return new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]));
 }

@@ -80,6 +80,7 @@ export function textsInWords(names) {
  * @property {string} revision
  * @property {string} licence
  * @property {string[]} analyses
+ * @property {boolean} [has_atlas] of what its heads attend to over a corpus
  * @property {Record<string, Record<string, number>[]>} [head_labels] by the path of an attention, the labels of each head's profile with their scores
  * @property {{layer: number, head: number, shift: number}|null} [aligner] the head of cross-attention that aligns words best; `shift` is 0 if by the row of the word itself, 1 if by the row that writes it
  * @property {Example[]} examples

@@ -74,6 +74,7 @@ import { partsOf } from './format.js';
  * @property {{top?: number, following?: boolean, temperature?: number, top_k?: number, top_p?: number}} [predictions]
  * @property {PositionalAsk} [positional]
  * @property {string} [card]
+ * @property {import('./atlas.js').AtlasAsk} [atlas]
  * @property {number} [resolution] bins a side; only maps are returned, for a text of any length
  * @property {number[]} [queries] positions whose rows of attention are returned, of a text of any length
  * @property {Record<string, unknown>} [circuit] the body for `POST /api/v1/models/{id}/circuit`, and its `model`

@@ -87,7 +87,7 @@ export {};
  * @property {string[]} [needs] globs over sites that every model has, or `analyses.<id>.<array>`
  * @property {(card: Card) => string[]} [also] globs over sites that only some models have
  * @property {Record<string, Field<any>>} [fields] its own part of the state
- * @property {'heads'|'maps'|'generation'} [overview] the part of the view that is not a figure
+ * @property {'heads'|'maps'|'generation'|'atlas'} [overview] the part of the view that is not a figure
  */
 
 /**

@@ -35,7 +35,7 @@ const ONLY_LONG = 'The text is too long for this view. “Overview” shows its 
 
 /**
  * @typedef {Object} Registry the views of the page, before they are opened
- * @property {(Listed & {overview?: 'heads'|'maps'|'generation'})[]} views
+ * @property {(Listed & {overview?: 'heads'|'maps'|'generation'|'atlas'})[]} views
  * @property {(id: string) => Promise<View>} loadView
  * @property {(kind: Kind, card: Card) => Listed[]} viewsFor
  * @property {(view: View, card: Card) => string} lackOf what of a model a view lacks, in a sentence

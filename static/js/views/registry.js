@@ -76,6 +76,8 @@ const ENTRIES = [
     of: 'head',
     needs: ['analyses.head_labels'],
     also: weightSites,
+    fields: { atlas_from: text(), atlas_to: text(), atlas_same: flag() },
+    overview: 'atlas',
   },
   {
     id: 'long',

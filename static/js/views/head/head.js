@@ -1,7 +1,8 @@
 /**
  * One head: what it does over many sentences, from the profile on the model's card, next to its
  * label in this text. Its weights tell the tokens that it writes if it attends to a token (OV
- * circuit), and the tokens that a token looks for (QK circuit).
+ * circuit), and the tokens that a token looks for (QK circuit). If the model has an atlas, it shows
+ * what the head attends to in a corpus.
  */
 
 import { cardPath } from '../../api/calls.js';
@@ -36,11 +37,13 @@ import { bar } from '../../plot/marks/bar.js';
 import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
+import { asksForAtlas, ATLAS_PARTS, atlasFigure } from './atlas_figures.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
  * @import { Ask, NamedArray, Trace } from '../../data/trace.js'
  * @import { Card, HeadProfile, HeadProfiles } from '../../data/card.js'
+ * @import { Handlers } from '../../ui/view_section.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */
@@ -53,7 +56,24 @@ const MARK = 215;
 const TICK = 0.31;
 const LONGEST_SENTENCE = 60;
 
-const PANELS = /** @type {const} */ (['profile', 'writes', 'seeks']);
+const PANELS = ['profile', 'writes', 'seeks'];
+
+/** Load what is no figure: the search of the corpus, and the measuring of a profile. */
+async function loadOverview() {
+  const [{ createAtlas }, { createProfile }] = await Promise.all([
+    import('./atlas.js'),
+    import('../../ui/profile.js'),
+  ]);
+  /** @param {Handlers} handlers @returns {Overview} */
+  return (handlers) => {
+    const parts = [createProfile(handlers), createAtlas(handlers)];
+    return {
+      element: element('div', {}, ...parts.map((part) => part.element)),
+      show: (trace, state) => parts.forEach((part) => part.show(trace, state)),
+      leave: () => parts.forEach((part) => part.leave?.()),
+    };
+  };
+}
 
 /** @type {ViewCode} */
 export const head = {
@@ -80,10 +100,18 @@ export const head = {
   ],
   arrangement: 'led',
   ...ATTENTIONS,
-  asks: (trace, state) => ({ card: { card: trace.model }, ...asksForCircuits(trace, state) }),
+  asks: (trace, state) => ({
+    card: { card: trace.model },
+    ...asksForCircuits(trace, state),
+    ...asksForAtlas(trace, placeOf(state, trace), state),
+  }),
   controls,
-  loadOverview: async () => (await import('../../ui/profile.js')).createProfile,
-  panels: () => PANELS.map((id) => ({ id, state: { chart: id } })),
+  panels: ({ card }) =>
+    [...PANELS, ...(card?.has_atlas ? ATLAS_PARTS : [])].map((id) => ({
+      id,
+      state: { chart: id },
+    })),
+  loadOverview,
   figure,
 };
 
@@ -93,6 +121,8 @@ function figure(trace, state) {
   if (!place) return { title: 'Head', notice: 'This trace holds no attention weights.' };
   if (state.chart === 'writes' || state.chart === 'seeks')
     return circuitFigure(state.chart, trace, place, state);
+  const part = ATLAS_PARTS.find((name) => name === state.chart);
+  if (part) return atlasFigure(part, trace, place, state);
   const { layer, head: number } = state;
   const title = capitalised(headInWords(trace, place, layer, number));
   const answer = state.answers?.card;

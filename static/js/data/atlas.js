@@ -1,0 +1,111 @@
+/**
+ * The atlas of a model: what its heads attend to over a corpus, as the server answers it, and the
+ * words of a search.
+ */
+
+/** @typedef {{query: string, key: string, count: number}} AtlasPair */
+
+/** @typedef {{text: string, target: string, query: number, key: number, query_word: string, key_word: string, query_span: [number, number], key_span: [number, number], weight: number}} AtlasPlace a weight in a sentence */
+
+/** @typedef {{edges: number, pairs: AtlasPair[], distances: {distance: number, count: number}[], tags: AtlasPair[], sentences: AtlasPlace[]}} AtlasHead */
+
+/** @typedef {{attention: string, head: number, count: number, of: number, share: number, low: number, high: number, base: number|null, lift: number|null, lift_low: number|null, lift_high: number|null}} Ranked a head that a search found */
+
+/** @typedef {{heads: Ranked[], sentences: (AtlasPlace & {attention: string, head: number, file: string, offset: number})[]}} Findings */
+
+/** @typedef {{attention: string, head: number, other_attention: string, other_head: number, similarity: number}} Match */
+
+/** @typedef {{text: string[], sentences: number, tokens: number, edges: number, threshold: number, no_search: string|null}} AtlasFacts */
+
+/** @typedef {{model: string, part?: 'head'|'search'|'matches', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
+
+/** The names of parts of speech that a search takes in place of a word. */
+export const KINDS = [
+  'noun',
+  'name',
+  'pronoun',
+  'verb',
+  'auxiliary',
+  'adjective',
+  'adverb',
+  'determiner',
+  'preposition',
+  'conjunction',
+  'number',
+  'punctuation',
+];
+
+/** @type {Record<string, string>} */
+const IN_WORDS = {
+  ADJ: 'adjective',
+  ADP: 'preposition',
+  ADV: 'adverb',
+  AUX: 'auxiliary',
+  CCONJ: 'conjunction',
+  DET: 'determiner',
+  INTJ: 'interjection',
+  NOUN: 'noun',
+  NUM: 'number',
+  PART: 'particle',
+  PRON: 'pronoun',
+  PROPN: 'name',
+  PUNCT: 'punctuation',
+  SCONJ: 'subordinator',
+  VERB: 'verb',
+  X: 'other',
+};
+
+/** Return a part of speech in words. @param {string} tag */
+export function tagInWords(tag) {
+  return IN_WORDS[tag] ?? tag.toLowerCase();
+}
+
+/**
+ * Return the query of a search. Each side is a part of speech, or else a word, which quotes mark as
+ * one: `"verb"` is the word.
+ * @param {{from: string, to: string, isSame: boolean}} asked
+ * @returns {Record<string, string|number|boolean>}
+ */
+export function searchQuery({ from, to, isSame }) {
+  return {
+    ...sideOf('from', from),
+    ...sideOf('to', to),
+    ...(isSame && { same_word: true }),
+    n_sentences: 15,
+  };
+}
+
+/** @param {'from'|'to'} side @param {string} written */
+function sideOf(side, written) {
+  const word = written.trim();
+  if (word === '') return {};
+  if (KINDS.includes(word.toLowerCase())) return { [`${side}_tag`]: word.toLowerCase() };
+  const isQuoted = word.length > 2 && /^["“].*["”]$/.test(word);
+  return { [`${side}_word`]: isQuoted ? word.slice(1, -1) : word };
+}
+
+/**
+ * Return the parts of a sentence around the words of a pair, in order.
+ * @param {string} text
+ * @param {{span: [number, number], role: 'query'|'key'}[]} spans
+ * @returns {{text: string, role?: 'query'|'key'}[]}
+ */
+export function partsOf(text, spans) {
+  const letters = [...text]; // the server counts code points
+  /** @type {{text: string, role?: 'query'|'key'}[]} */
+  const parts = [];
+  let at = 0;
+  for (const { span, role } of [...spans].sort((a, b) => a.span[0] - b.span[0])) {
+    const start = Math.max(at, span[0]);
+    if (start > at) parts.push({ text: letters.slice(at, start).join('') });
+    if (span[1] > start) parts.push({ text: letters.slice(start, span[1]).join(''), role });
+    at = Math.max(at, span[1]);
+  }
+  if (at < letters.length) parts.push({ text: letters.slice(at).join('') });
+  return parts;
+}
+
+/** Return the layer of an attention's path. @param {string} path */
+export function layerOf(path) {
+  return Number(path.split('.')[2]);
+}
