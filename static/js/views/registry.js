@@ -76,7 +76,7 @@ const ENTRIES = [
     of: 'head',
     needs: ['analyses.head_labels'],
     also: weightSites,
-    fields: { atlas_from: text(), atlas_to: text(), atlas_same: flag() },
+    fields: { head_from: text(), head_to: text(), head_same: flag() },
     overview: 'atlas',
   },
   {

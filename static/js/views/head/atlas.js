@@ -79,7 +79,7 @@ export function createAtlas({ onState, announce }) {
   /** @param {Event} event */
   function submit(event) {
     event.preventDefault();
-    onState({ atlas_from: from.value, atlas_to: to.value, atlas_same: same.checked });
+    onState({ head_from: from.value, head_to: to.value, head_same: same.checked });
   }
 
   /**
@@ -121,7 +121,7 @@ export function createAtlas({ onState, announce }) {
 
   /** @param {ViewState} state */
   function search(state) {
-    const wanted = { from: state.atlas_from, to: state.atlas_to, isSame: state.atlas_same };
+    const wanted = { from: state.head_from, to: state.head_to, isSame: state.head_same };
     [from.value, to.value, same.checked] = [wanted.from, wanted.to, wanted.isSame];
     const name = wanted.from || wanted.to || wanted.isSame ? JSON.stringify(wanted) : '';
     if (name === asked.search) return;

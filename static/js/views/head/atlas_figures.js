@@ -183,7 +183,7 @@ function distancesOf({ distances, edges }, place, call, state) {
             say,
           }),
         ],
-        size: { widest: WIDEST, tall: 260 },
+        size: { widest: WIDEST, height: 200 },
         table: {
           rows: { title: '', labels: ['weights'] },
           columns: { title: 'distance' },
