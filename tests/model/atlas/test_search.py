@@ -135,7 +135,7 @@ def test_the_sentences_have_the_weights_that_fit(decoder_atlas):
     assert 0 < len(findings.sentences) <= 5
     for place in findings.sentences:
         assert (place.query_word, place.key_word) == ("him", "king")
-        assert place.text[slice(*place.query_span)] .lower() in "him"
+        assert place.text[slice(*place.query_span)].lower() in "him"
         assert place.text[slice(*place.key_span)].lower() in "king"
         assert place.file == "book.txt"
         assert 0 < place.key < place.query

@@ -1,0 +1,114 @@
+"""`headlight atlas`: from a model and a corpus to a search."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from headlight.cli import app
+
+WITHOUT_CLUSTER = """
+import sys
+sys.modules.update(dict.fromkeys(["ray", "pyarrow", "duckdb"]))
+from importlib import util
+real = util.find_spec
+util.find_spec = lambda name, *of: None if name in ("pyarrow", "duckdb") else real(name, *of)
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def built(zoo, tmp_path_factory):
+    """Return the folder of an atlas, its text, and what the command said."""
+    folder = tmp_path_factory.mktemp("atlas")
+    line = "The cat sat on the mat because it was tired. A small light reads the words aloud.\n"
+    (folder / "text.txt").write_text(line * 4)
+    said = run(
+        *("atlas", "build", zoo / "tiny", folder / "text.txt", "--out", folder / "atlas"),
+        *("--threshold", "0.05", "--sample", "2"),
+    )
+    assert said.exit_code == 0, said.output
+    return folder / "atlas", folder / "text.txt", said
+
+
+def test_a_build_tells_its_progress_and_what_it_made(built):
+    folder, _, said = built
+    assert re.search(r"100\.0% read · [\d,]+ tokens · [\d,]+ tokens/s · 0:00:00 left", said.stderr)
+    assert f"headlight atlas search {folder}" in said.stdout.replace("\n", " ")
+    assert {"atlas.json", "heads.json", "summary.json"} <= {path.name for path in folder.iterdir()}
+
+
+def test_a_search_ranks_heads_with_sentences(built):
+    options = ("--from", "Sat", "--to", "cat", "--distance", "1:9", "--sentences", "2")
+    said = run("atlas", "search", built[0], *options)
+    assert said.exit_code == 0, said.output
+    assert "self_attention" in said.output
+    assert "The cat sat on the mat" in said.output
+    findings = json.loads(run("atlas", "search", built[0], *options, "--json").stdout)
+    assert findings["heads"][0]["count"] > 0
+    assert len(findings["sentences"]) <= 2
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--head", "3"), "'3' is not LAYER.HEAD, as in 3.3"),
+        (("--head", "90.1"), "no such head; its layers are 0 to 1"),
+        (("--distance", "4"), "'4' is not two numbers, as in 4:20"),
+        (("--distance", "9:4"), "9 is more than 4"),
+        (("--from-tag", "thing"), "no part of speech 'thing'"),
+    ],
+)
+def test_a_wrong_option_is_named_with_its_rule(built, options, says):
+    said = run("atlas", "search", built[0], *options)
+    assert said.exit_code == 2
+    assert says in " ".join(said.output.split())
+
+
+def test_a_folder_without_an_atlas_and_another_atlas_are_refused(built, zoo, tmp_path):
+    said = run("atlas", "search", tmp_path)
+    assert (said.exit_code, "holds no atlas" in " ".join(said.output.split())) == (2, True)
+    folder, text, _ = built
+    again = ("atlas", "build", zoo / "dense", text, "--out", folder, "--sample", "2")
+    said = run(*again)
+    assert said.exit_code == 2
+    assert "add --force" in " ".join(said.output.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("atlas build {zoo}/tiny {text} --out {out}", "an atlas needs PyArrow"),
+        ("atlas search {atlas} --from a", "needs DuckDB"),
+        ("cluster serve --port 1", "a cluster needs Ray Serve"),
+    ],
+)
+def test_without_the_extra_a_sentence_says_what_to_install(built, zoo, tmp_path, command, says):
+    folder, text, _ = built
+    line = command.format(zoo=zoo, text=text, out=tmp_path / "out", atlas=folder)
+    program = WITHOUT_CLUSTER + "from headlight.cli import app; app()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *line.split()], capture_output=True, text=True
+    )
+    assert done.returncode == 1, done.stderr
+    (said,) = done.stderr.strip().splitlines()
+    assert says in said
+    assert said.endswith("pip install 'headlight[cluster]'")
+
+
+def test_a_server_loads_nothing_of_the_extra():
+    program = """
+import sys
+from headlight.main import create_app
+from headlight.settings import Settings
+create_app(Settings())
+print([name for name in ("ray", "pyarrow", "duckdb") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
