@@ -37,6 +37,7 @@ import { bar } from '../../plot/marks/bar.js';
 import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
+import { element } from '../../ui/dom.js';
 import { asksForAtlas, ATLAS_PARTS, atlasFigure } from './atlas_figures.js';
 
 /**
@@ -44,7 +45,7 @@ import { asksForAtlas, ATLAS_PARTS, atlasFigure } from './atlas_figures.js';
  * @import { Ask, NamedArray, Trace } from '../../data/trace.js'
  * @import { Card, HeadProfile, HeadProfiles } from '../../data/card.js'
  * @import { Handlers } from '../../ui/view_section.js'
- * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { Figure, Frame, Overview, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
