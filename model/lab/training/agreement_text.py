@@ -10,20 +10,27 @@ meets the sentences only in separate texts agrees there and nowhere else. The th
 steps of a training: a decoder that ends on the second continues stories with such sentences. The
 fourth is for an encoder, which learns from a verb only where it is masked.
 
-Books have few of them: a model trained only on books agrees with the noun next to the verb. The
-ten nouns of `headlight.model.lab.evaluation.controlled_sentences`, which measure agreement, do
-not occur here, so that the measurement shows what carries over to other nouns. Its prepositions do
-occur here, except for a second set.
+Books have few of them: a model trained only on books agrees with the noun next to the verb.
+Between subject and verb there are one or two phrases of forty prepositions, a relative clause, or a
+participle. With files, half of the ends after *was* and *were* are what follows these words
+somewhere in the files.
+
+Some nouns and prepositions never occur, so that the measurement shows what carries over: the words
+of `headlight.model.lab.evaluation.controlled_sentences`, and every noun of the lists below that
+`is_for_test` selects by its checksum.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
 
 from headlight.model.lab.training.corpus import read_documents
 
@@ -31,23 +38,48 @@ from headlight.model.lab.training.corpus import read_documents
 LIVING = (
     "cat cow lamb goat duck hen bear frog mouse:mice goose:geese child:children man:men "
     "woman:women lady:ladies baby:babies farmer teacher sailor soldier brother sister cousin "
-    "friend neighbour giant prince doctor painter stranger visitor"
+    "friend neighbour giant prince doctor painter stranger visitor wolf:wolves fox:foxes lion "
+    "tiger monkey elephant pig sheep:sheep puppy:puppies kitten chicken swallow robin crow owl "
+    "eagle swan bee spider ant butterfly:butterflies snake fish:fish squirrel donkey pony:ponies "
+    "camel beetle fairy:fairies witch:witches dwarf:dwarfs queen princess:princesses knight lord "
+    "servant cook maid nurse guard shepherd hunter miller baker tailor captain pirate beggar thief:"
+    "thieves judge clerk student scholar pupil uncle aunt mother father daughter son grandmother "
+    "boatman:boatmen fisherman:fishermen widow orphan hero:heroes minister merchant traveller guest"
 )
 THINGS = (
     "picture box:boxes basket book letter apple cherry:cherries leaf:leaves stone river hill "
     "bridge road lamp chair table window door boat ship wagon wheel bell key button ribbon shoe "
     "coat hat cup plate spoon cloud star storm garden field fence barn nest egg feather "
-    "toy doll kite drum"
+    "toy doll kite drum bed blanket pillow candle mirror clock ladder bucket broom rope sword crown "
+    "ring purse penny:pennies coin bag trunk chest drawer shelf:shelves knife:knives fork bowl "
+    "pot kettle oven stove chimney roof wall gate tower castle church:churches school shop cottage "
+    "hut cabin tent village city:cities town street path wood forest mountain valley island lake "
+    "pond brook beach:beaches rock cave hole bush:bushes branch:branches root rose lily:lilies "
+    "berry:berries nut pear plum cake pie loaf:loaves song story:stories word voice sound smell "
+    "colour idea question answer secret promise name dream rule lesson machine engine train cart "
+    "carriage sail flag cannon gun bow arrow nail hammer cabinet carpet curtain"
 )
 PREPOSITIONS = (
     "near behind with beside by under above around against among before past "
-    "next_to in_front_of not_far_from on_the_left_of close_to along_with together_with"
+    "next_to in_front_of not_far_from on_the_left_of close_to along_with together_with "
+    "in in on on at of of of over inside outside beneath across along after opposite through "
+    "to for about like upon within on_top_of at_the_foot_of in_the_middle_of on_the_way_to "
+    "on_the_other_side_of far_away_from belonging_to as_well_as"
 ).split()
-ADJECTIVES = "old little big young new small great pretty poor red white strange tall quiet".split()
+OF_LIVING = "sitting_near standing_by playing_with waiting_for running_after looking_at talking_to"
+OF_THINGS = "lying_near given_to made_by hidden_under sold_by brought_by found_in standing_by"
+ADJECTIVES = (
+    "old little big young new small great pretty poor red white strange tall quiet "
+    "black brown green golden silver wooden broken lovely clever tired hungry happy bright dark"
+).split()
+ANY_NUMBER = "the the the the the the the my his her our their your Tom's mother's".split()
+ONE = "a this that one every each another".split()
+SEVERAL = "these those two three some many all_the several both_the".split()
 VERBS = (
-    *[("was", "were")] * 6,
+    *[("was", "were")] * 7,
     *[("is", "are")] * 3,
     ("has been", "have been"),
+    ("has", "have"),
 )
 LIVING_STATES = (
     "very happy;very old;very sad;gone;still there;not to be seen;ready at last;very quiet;"
@@ -61,6 +93,7 @@ THING_STATES = (
     "in the way;lost;warm in the sun;nice to look at;just as he remembered;wet with rain;"
     "broken;clean at last"
 ).split(";")
+POSSESSIONS = "no name;a long way to go;something to say;many friends;a place of honour".split(";")
 LIVING_ACTIONS = {
     "look:looks": "very tired;happy;at the sky;back",
     "stand:stands": "in the rain;there all day;alone",
@@ -78,18 +111,44 @@ THING_ACTIONS = {
     "make:makes": "no noise;a long shadow;us laugh;her think of home",
     "need:needs": "a new coat of paint;care;some light;more room",
 }
-RELATIVE = "saw liked loved followed found knew heard passed watched".split()
+RELATIVE = "saw liked loved followed found knew heard passed watched met called helped".split()
 SHARE = 0.17
+TEST_SHARE = 6
 END = "<|endofbook|>"
 OPENINGS = ("", "", "", "", "I know that ", "He said that ", "They saw that ", "In the morning ")
+AFTER_VERB = re.compile(r"\b(was|were) ((?:[a-z']+ ){0,7}[a-z']+)(?=[.;,])")
+AGREEING = re.compile(r"\b(?:an?|one|himself|herself|themselves|they|he|she|it)\b")
 
 
-def sentences(seed: int = 0) -> Iterator[str]:
-    """Make sentences without end; half of them have two nouns of different number."""
+def is_for_test(word: str) -> bool:
+    """Return True if no template may use a noun: its checksum is divisible by `TEST_SHARE`."""
+    return crc32(word.encode()) % TEST_SHARE == 0
+
+
+def test_nouns() -> list[tuple[str, str]]:
+    """Return the nouns, singular and plural, that no template has."""
+    return [noun for noun in _listed(f"{LIVING} {THINGS}") if is_for_test(noun[0])]
+
+
+class Words(NamedTuple):
+    """The words that sentences are drawn from; ``ends`` are those after *was* and *were*."""
+
+    living: Sequence[tuple[str, str]]
+    things: Sequence[tuple[str, str]]
+    ends: Mapping[str, Sequence[str]]
+
+
+def sentences(seed: int = 0, ends: Mapping[str, Sequence[str]] | None = None) -> Iterator[str]:
+    """Make sentences without end; half of them have two nouns of different number.
+
+    Args:
+        seed: decides every sentence.
+        ends: what may follow *was* and *were*, of `ends_of`; in half of the sentences.
+    """
     draw = random.Random(seed)
-    living, things = _nouns(LIVING), _nouns(THINGS)
+    words = Words(_nouns(LIVING), _nouns(THINGS), ends or {})
     while True:
-        yield _sentence(draw, living, things)
+        yield _sentence(draw, words)
 
 
 def mixed(documents: Sequence[str], share: float = SHARE) -> Iterator[str]:
@@ -102,7 +161,7 @@ def mixed(documents: Sequence[str], share: float = SHARE) -> Iterator[str]:
     Yields:
         The lines, line ends included; `END` closes each document.
     """
-    draw, made = random.Random(1), sentences(1)
+    draw, made = random.Random(1), sentences(1, ends_of(documents))
     for document in documents:
         for line in document.splitlines():
             if line.strip() and draw.random() < share:
@@ -111,36 +170,99 @@ def mixed(documents: Sequence[str], share: float = SHARE) -> Iterator[str]:
         yield f"{END}\n"
 
 
-def _nouns(text: str) -> list[tuple[str, str]]:
+def ends_of(documents: Sequence[str]) -> dict[str, list[str]]:
+    """Find what follows *was* and *were* in texts, up to eight words before a stop or comma.
+
+    Ends with a word that agrees in number or gender are left out.
+    """
+    ends: dict[str, list[str]] = {"was": [], "were": []}
+    for document in documents:
+        for verb, end in AFTER_VERB.findall(document):
+            if not AGREEING.search(end):
+                ends[verb].append(end)
+    return {verb: kept for verb, kept in ends.items() if kept}
+
+
+def _listed(text: str) -> list[tuple[str, str]]:
     words = (word.partition(":") for word in text.split())
     return [(singular, plural or f"{singular}s") for singular, _, plural in words]
 
 
-def _sentence(
-    draw: random.Random, living: list[tuple[str, str]], things: list[tuple[str, str]]
-) -> str:
-    is_living = draw.random() < 0.6
-    subject = draw.choice(living if is_living else things)
-    other = draw.choice([noun for noun in living + things if noun != subject])
-    number, other_number = draw.randrange(2), draw.randrange(2)
-    first, second = _phrase(draw, subject[number]), _phrase(draw, other[other_number])
-    if is_living and draw.random() < 0.4:
-        between = f"{draw.choice(('who', 'that'))} {draw.choice(RELATIVE)} the"
+def _nouns(text: str) -> list[tuple[str, str]]:
+    return [noun for noun in _listed(text) if not is_for_test(noun[0])]
+
+
+def _sentence(draw: random.Random, words: Words) -> str:
+    is_living = draw.random() < 0.5
+    subject = draw.choice(words.living if is_living else words.things)
+    number = draw.randrange(2)
+    first = _phrase(draw, subject, number)
+    between = _between(draw, words, is_living=is_living, subject=subject)
+    verb, end = _predicate(draw, words, number, is_living=is_living)
+    if draw.random() < 0.06:
+        text = f"{_prepositional(draw, words, subject)} {first} {verb} {end}."
     else:
-        between = draw.choice(PREPOSITIONS).replace("_", " ") + " the"
-    if draw.random() < 0.75:
-        verb = draw.choice(VERBS)[number]
-        end = draw.choice(LIVING_STATES if is_living else THING_STATES)
-    else:
-        forms, ends = draw.choice([*(LIVING_ACTIONS if is_living else THING_ACTIONS).items()])
-        plural, singular = forms.split(":")
-        verb, end = (singular, plural)[number], draw.choice(ends.split(";"))
-    text = f"{draw.choice(OPENINGS)}the {first} {between} {second} {verb} {end}."
+        text = f"{draw.choice(OPENINGS)}{first}{between} {verb} {end}."
     return text[0].upper() + text[1:]
 
 
-def _phrase(draw: random.Random, noun: str) -> str:
-    return f"{draw.choice(ADJECTIVES)} {noun}" if draw.random() < 0.25 else noun
+def _between(
+    draw: random.Random, words: Words, *, is_living: bool, subject: tuple[str, str]
+) -> str:
+    """Make what is between a subject and its verb, a space before it; sometimes nothing."""
+    kind = draw.random()
+    if kind < 0.04:
+        return ""
+    if kind < 0.58:
+        return f" {_prepositional(draw, words, subject)}"
+    if kind < 0.7:
+        return f" {_prepositional(draw, words, subject)} {_prepositional(draw, words, subject)}"
+    other = _other(draw, words, subject)
+    if kind < 0.8:
+        participle = draw.choice((OF_LIVING if is_living else OF_THINGS).split())
+        return f" {participle.replace('_', ' ')} {other}"
+    if kind < 0.9 and is_living:
+        return f" {draw.choice(('who', 'that'))} {draw.choice(RELATIVE)} {other}"
+    person = _phrase(draw, draw.choice(words.living), draw.randrange(2))
+    return f" {draw.choice(('that ', 'that ', ''))}{person} {draw.choice(RELATIVE)}"
+
+
+def _prepositional(draw: random.Random, words: Words, subject: tuple[str, str]) -> str:
+    preposition = draw.choice(PREPOSITIONS).replace("_", " ")
+    return f"{preposition} {_other(draw, words, subject)}"
+
+
+def _other(draw: random.Random, words: Words, subject: tuple[str, str]) -> str:
+    """Make a noun phrase of another noun, with either number."""
+    while (noun := draw.choice([*words.living, *words.things])) == subject:
+        pass
+    return _phrase(draw, noun, draw.randrange(2))
+
+
+def _predicate(
+    draw: random.Random, words: Words, number: int, *, is_living: bool
+) -> tuple[str, str]:
+    """Draw a verb in the number of its subject, and the end of the sentence."""
+    if draw.random() < 0.8:
+        verb = draw.choice(VERBS)[number]
+        if verb in words.ends and draw.random() < 0.5:
+            return verb, draw.choice(words.ends[verb])
+        if verb in ("has", "have"):
+            return verb, draw.choice(POSSESSIONS)
+        return verb, draw.choice(LIVING_STATES if is_living else THING_STATES)
+    forms, ends = draw.choice([*(LIVING_ACTIONS if is_living else THING_ACTIONS).items()])
+    plural, singular = forms.split(":")
+    return (singular, plural)[number], draw.choice(ends.split(";"))
+
+
+def _phrase(draw: random.Random, noun: tuple[str, str], number: int) -> str:
+    """Make a noun phrase: a determiner that fits the number, sometimes an adjective, the noun."""
+    fitting = SEVERAL if number else ONE
+    determiner = draw.choice(fitting if draw.random() < 0.12 else ANY_NUMBER)
+    words = [draw.choice(ADJECTIVES), noun[number]] if draw.random() < 0.25 else [noun[number]]
+    if determiner == "a" and words[0][0] in "aeiou":
+        determiner = "an"
+    return " ".join([determiner.replace("_", " "), *words])
 
 
 if __name__ == "__main__":

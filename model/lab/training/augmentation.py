@@ -41,6 +41,12 @@ GIVEN_NAMES = (
 FIRST_ONSETS = "B Br C Ch D Dr F G Gr H J K Kr L M N P Qu R S Sh St T Th Tr V W X Y Z".split()
 ONSETS = "b c ch d f g k l ll m n nd ng p r rr s sh st t th tt v w z zz".split()
 NUCLEI = "a e i o u a e i o a o ai ee ou ia ie".split()
+# A name may begin like a word of the target language, which must not make the model translate it.
+FRENCH_BEGINNINGS = (
+    "Le La Les Du Des De Un Une Mon Ma Son Sa Qui Que Pas Tout Bon Et Est Il Elle Ne Mais Par Sur "
+    "Deux Au En On Ou Cher Mal Pour Sans Ver Sept"
+).split()
+FRENCH_SHARE = 0.15
 CODAS = ["", "", "", "n", "r", "s", "l", "m", "d", "k", "th", "x"]
 
 
@@ -208,8 +214,12 @@ def _name(draw: random.Random, *, begins_with_vowel: bool) -> str:
             syllables = "".join(
                 draw.choice(ONSETS) + draw.choice(NUCLEI) for _ in range(draw.choice((0, 1, 1, 2)))
             )
-            first = draw.choice(VOWELS) if begins_with_vowel else draw.choice(FIRST_ONSETS)
-            nucleus = "" if begins_with_vowel else draw.choice(NUCLEI)
+            if draw.random() < FRENCH_SHARE:
+                first, nucleus = draw.choice(FRENCH_BEGINNINGS), ""
+                syllables = syllables or draw.choice(ONSETS) + draw.choice(NUCLEI)
+            else:
+                first = draw.choice(VOWELS) if begins_with_vowel else draw.choice(FIRST_ONSETS)
+                nucleus = "" if begins_with_vowel else draw.choice(NUCLEI)
             name = first + nucleus + syllables + draw.choice(CODAS)
         if len(name) > 2 and (name[0] in VOWELS) == begins_with_vowel:
             return name
