@@ -29,15 +29,24 @@ def titles(reader):
 
 
 def test_a_head_that_is_switched_off_is_one_more_pass_beside_the_first(reader):
-    reader.open(**LINK)
+    reader.open(**LINK | {"layer": 0})
     drawn(reader)
     asked = reader.asks()
     off = reader.view.get_by_role("group", name="Heads off").get_by_role("button", name="head 1")
     with reader.reading_again():
         off.click()
     drawn(reader)
-    assert asked[-1]["edits"] == [{"kind": "heads_off", "heads": [0, 1]}]
-    assert titles(reader)[:3] == ["A: as it is", "B: heads 0, 1 off in all layers", "B − A"]
+    assert asked[-1]["edits"] == [{"kind": "heads_off", "heads": [0, 1], "layer": 0}]
+    assert titles(reader)[:3] == ["A: as it is", "B: heads 0, 1 off in layer 0", "B − A"]
+
+
+def test_a_head_of_the_last_layer_changes_the_bars_and_no_map(reader):
+    reader.open(**LINK)
+    reader.view.locator(".plot svg").first.wait_for()
+    reader.wait_until_drawn()
+    assert reader.view.locator(".plot").count() == 1
+    assert titles(reader)[0].startswith("After")
+    assert "No attention map changed" in reader.view.text_content()
 
 
 def test_by_keyboard_a_cell_of_the_difference_says_both_weights(reader, weights):
@@ -55,7 +64,7 @@ def test_by_keyboard_a_cell_of_the_difference_says_both_weights(reader, weights)
 
 
 def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
-    reader.open(**LINK)
+    reader.open(**LINK, compare_layer="all")
     drawn(reader)
     reader.view.get_by_role("radio", name="Another sentence").check(force=True)
     assert "Type a second sentence" in reader.view.locator(".panel-notice:visible").text_content()

@@ -43,17 +43,20 @@ def where(reader):
 def test_cross_attention_is_shown_first_with_target_rows_and_source_columns(shown, answer):
     weights = answer(target=OWN)
     assert where(shown) == "cross"
-    assert labels(shown, "y") == [token.strip("·") for token in shown.target]
+    written = shown.target[1:]  # a row is named by the token that is written from it
+    assert labels(shown, "y") == [token.strip("·") for token in written]
     source = shown.chips[: len(weights[0])]
     assert labels(shown, "x") == [token.strip("·") for token in source]
     assert shown.page.locator(".heads-cell").count() == 4
-    row, column = 2, strongest(weights[2])
-    shown.page.mouse.move(*shown.cell(row, column, len(weights), len(weights[0])))
-    query, key = shown.target[row].strip("·"), source[column].strip("·")
+    row, column = 1, strongest(weights[1])
+    shown.page.mouse.move(*shown.cell(row, column, len(written), len(weights[0])))
+    query, key = written[row].strip("·"), source[column].strip("·")
     assert shown.tip().endswith(f"\n{weights[row][column]:.4f}")
-    assert shown.readout.startswith(f"“{query}” attends to “{key}")
+    assert shown.readout.startswith(f"The row that wrote “{query}” attends to “{key}")
     assert shown.readout.endswith("(cross-attention, layer 1, head 1)")
-    assert "is-query" in shown.page.locator("#target-chips .chip").nth(row).get_attribute("class")
+    assert "is-query" in shown.page.locator("#target-chips .chip").nth(row + 1).get_attribute(
+        "class"
+    )
     assert "is-key" in shown.page.locator("#chips .chip").nth(column).get_attribute("class")
 
 

@@ -43,7 +43,7 @@ def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(reader_of_book)
     reader = reader_of_book
     facts = reader.view.locator(".panel-facts")
     expect(facts).to_contain_text("mean of")
-    expect(facts).to_contain_text("Trained length")
+    expect(facts).to_contain_text("Dashed line")
     assert reader.page.locator(".chip").count() > 0
     x, y = reader.cell(1, 1, 2, 2)
     reader.page.mouse.move(x, y)

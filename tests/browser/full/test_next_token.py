@@ -26,7 +26,7 @@ def test_a_likely_continuation_can_be_added_by_keyboard(reader, ask):
     reader.view.locator(".plot").focus()
     for _ in range(guesses["texts"][-1].index(piece)):
         reader.page.keyboard.press("ArrowDown")
-    assert f"“{piece.replace(' ', '·')}” has probability" in reader.announced
+    assert f"“{piece.strip()}” has probability" in reader.announced
     with reader.page.expect_response("**/api/v1/trace"):
         reader.page.keyboard.press("Enter")
     reader.wait_until_drawn()

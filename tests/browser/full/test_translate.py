@@ -1,4 +1,4 @@
-"""The view Translate: words of two sentences with lines between them, and an own translation."""
+"""The view Alignment: words of two sentences with lines between them, and an own translation."""
 
 import pytest
 
