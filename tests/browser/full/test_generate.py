@@ -98,7 +98,7 @@ def test_a_step_writes_one_token_and_shows_what_led_to_it(reader, written):
     chances = [each["probability"] for each in token["alternatives"]]
     expected = [f"{100 * chance:.1f} %" if chance > 0 else "0 %" for chance in chances]
     assert [label.removesuffix(", written") for label in bar_labels(reader)] == expected
-    assert written_bar(reader) == f"{100 * token['probability']:.1f} % · written"
+    assert written_bar(reader) == f"{100 * token['probability']:.1f} %, written"
     assert reader.announced.startswith(f"“{token['text'].strip()}” written, probability")
     assert f"rank {token['rank']}" in reader.announced
 
