@@ -15,7 +15,7 @@ from headlight.model.tracing import trace
 # By model and title: what the chosen token looks at most, and the least weight it lays on it.
 LOOKS_AT = {
     ("stories", "A phrase that repeats"): (" Mouse", 0.8),
-    ("stories", "A verb and its subject"): (" children", 0.8),
+    ("stories", "A verb and its subject"): ("s", 0.8),
     ("stories", "A pronoun looks at the nouns"): (" king", 0.3),
     ("translate", "Words that change places"): (" black", 0.9),
     ("translate", "One word becomes two"): ("'t", 0.85),

@@ -1,5 +1,5 @@
 /**
- * What comes next and why: the likeliest tokens at the chosen place, the parts of the model that
+ * The prediction at the chosen place, and its causes: the likeliest tokens at the chosen place, the parts of the model that
  * speak most for one of them, and both again with a head switched off or a weight set by hand.
  */
 

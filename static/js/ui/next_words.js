@@ -27,7 +27,7 @@ export function createFinding(host, { onState, announce }) {
   /** @param {string} name */
   const find = (name) => partOf(host, `#${name}`, HTMLElement);
   const [insight, where, row, causes] = ['insight', 'insight-where', 'next', 'causes'].map(find);
-  /** What is on the page: an unchanged row keeps its buttons, and the focus. */
+  /** The row on the page: an unchanged row keeps its buttons, and the focus. */
   let shown = '';
   let told = '';
 

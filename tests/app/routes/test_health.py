@@ -35,7 +35,7 @@ def test_the_page_loads_nothing_from_another_host_and_has_no_inline_script(clien
 
 def test_everything_the_page_names_is_there(client):
     named = re.findall(r'(?:src|href)="([^"]+)"', client.get("/docs").text)
-    assert len(named) == 4
+    assert len(named) == 5
     for path in named:
         assert client.get(path).status_code == 200, path
 

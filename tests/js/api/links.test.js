@@ -36,7 +36,7 @@ test('a page at a link takes its state as its address', async () => {
 
 test('another page asks for no link', async () => {
   answerWith(200, { state: 'text=it' });
-  for (const path of ['/', '/experiments', '/s/', '/s/a/b', '/home/me/s/file.html'])
+  for (const path of ['/', '/experiments', '/s/', '/s/a/b', '/folder/me/s/file.html'])
     deepEqual(await open(path), { taken: [], why: '' });
   deepEqual(asked, []);
 });
