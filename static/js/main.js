@@ -139,7 +139,7 @@ createSiteMenu(byId('site-more'));
 markTour(byId('tour'));
 createLater(byId('tour'), async () => {
   const { createTour, stopsFor } = await import('./ui/tour.js');
-  return createTour(byId('tour'), stopsFor(VIEW_IDS), {
+  return createTour(byId('more'), stopsFor(VIEW_IDS), {
     onView: async (view) => {
       await stage.load(view);
       store.goOn({ view });

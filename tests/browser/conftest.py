@@ -284,6 +284,17 @@ class Reader:
             exports.locator(".menu", has=name).locator(".menu-button").click()
         item.click()
 
+    def press_in_menu(self, name):
+        """Press a button of the page's menu."""
+        self.page.get_by_role("button", name="Menu", exact=True).click()
+        self.page.locator("#site-more").get_by_role("button", name=name, exact=True).click()
+
+    def choose_theme(self, name):
+        """Choose a theme in the page's menu."""
+        self.page.get_by_role("button", name="Menu", exact=True).click()
+        self.page.locator("#theme").get_by_role("radio", name=name).check(force=True)
+        self.page.keyboard.press("Escape")
+
     def save(self, label, folder, panel=0):
         """Save a drawing as a file."""
         with self.page.expect_download() as download:
@@ -304,7 +315,7 @@ class Reader:
     def copy(self, label, panel=0):
         """Copy code; the window must be allowed to read the clipboard."""
         self.page.evaluate("navigator.clipboard.writeText('')")
-        self.take(label, panel)
+        self.take(f"Copy {label}", panel)
         while not (text := self.page.evaluate("navigator.clipboard.readText()")):
             self.page.wait_for_timeout(20)  # the code for exports loads with the first of them
         return text

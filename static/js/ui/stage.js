@@ -191,10 +191,6 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     const page = { ...store.state, ...frame };
     parts.show(trace, page, position < 0 ? queryOf(looked, trace) : position, view);
     finding.show(trace, page, position);
-    if (view && isNewView) {
-      isNewView = false;
-      sections[id].reveal(byId('sentence').offsetHeight);
-    }
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
     sentence.follow(grid?.parts ?? {});
@@ -202,6 +198,11 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     sentence.explain(said);
     finding.explain(said, addressOf(trace, store.state, placeShown(trace)));
     markSentence();
+    // Last, since what is above the view changes its height.
+    if (view && isNewView) {
+      isNewView = false;
+      sections[id].reveal(byId('sentence').offsetHeight);
+    }
   }
 
   /**

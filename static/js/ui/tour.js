@@ -9,7 +9,7 @@ import { button, element, partOf, placeBeside } from './dom.js';
 const COVER = '#sentence';
 
 /**
- * @param {HTMLElement} starter the button in the masthead
+ * @param {HTMLElement} starter the button in the masthead that leads to it
  * @param {Stop[]} stops
  * @param {{onView: (id: string) => Promise<void>}} handlers opens a view
  */

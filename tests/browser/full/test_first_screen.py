@@ -22,14 +22,15 @@ def top_of(reader, selector):
 def test_at_a_desk_map_and_drawing_are_on_the_first_screen(visit):
     reader = visit(width=1440, height=900)
     reader.open()
-    assert top_of(reader, "#map") < 220
-    assert top_of(reader, ".view:not([hidden]) .plot") < 220
+    assert top_of(reader, "#insight") < top_of(reader, "#next") < 220
+    assert top_of(reader, "#map") < 330
+    assert top_of(reader, ".view:not([hidden]) .plot") < 450
     assert reader.page.locator("#text").bounding_box()["height"] < 45
     row = reader.view.locator(".plot-mark.is-chosen").bounding_box()
     assert row["y"] + row["height"] < 900
     insight = reader.page.locator("#insight")
     expect(insight).to_be_visible()
-    assert "induction head" in insight.text_content()
+    assert "keys" in insight.text_content()
 
 
 def test_on_a_phone_a_drawing_is_on_the_first_screen_and_the_map_in_sight(visit):
@@ -127,3 +128,184 @@ def test_a_button_that_changes_the_view_brings_it_into_sight(visit):
     heading = reader.page.locator("#title-why")
     expect(heading).to_be_focused()
     expect(heading).to_be_in_viewport()
+
+
+KEYS = "The keys to the cabinet"
+NUMBER = "#next .next-word.is-chosen .next-number"
+# What can be pressed or typed into on the screen as it is.
+CONTROLS = """() => [...document.querySelectorAll(
+  'button, a[href], input, select, textarea, summary')].filter((node) => {
+    const { top, bottom, left, right, width } = node.getBoundingClientRect();
+    return node.checkVisibility({ visibilityProperty: true }) && width > 1
+      && bottom > 0 && top < innerHeight && right > 0 && left < innerWidth;
+  }).map((node) => node.ariaLabel || node.textContent || node.id)"""
+SMALL_TEXTS = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const small = [];
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    const isSeen = walker.currentNode.data.trim() && !node.closest('script, style, noscript')
+      && node.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+    if (isSeen && parseFloat(getComputedStyle(node).fontSize) < 12)
+      small.push(walker.currentNode.data);
+  }
+  return small;
+}"""
+
+
+def next_words(reader):
+    """Return the row of next words: the likelihood of each in percent, as it is written."""
+    words = reader.page.locator("#next .next-word").evaluate_all(
+        """(words) => words.map((word) => ['.next-name', '.next-number'].map(
+          (part) => word.querySelector(part).textContent))"""
+    )
+    return {name.strip(): float(number.split()[0]) for name, number in words}
+
+
+def likeliest(ask, **edited):
+    """Return the likeliest next words that the API answers, in percent."""
+    answer = ask("trace", text=KEYS, capture=[], analyses=["next_token"], **edited)
+    prediction = answer["analyses"]["next_token"]
+    percents = [100 * each for each in prediction["probabilities"]["data"][-1]]
+    return dict(zip(map(str.strip, prediction["texts"][-1]), percents, strict=True))
+
+
+def agree(shown, computed):
+    """Check that the row on the page has the numbers of the API, rounded."""
+    for word, percent in shown.items():
+        assert percent == pytest.approx(computed[word], abs=0.6 if percent >= 10 else 0.06)
+
+
+def wait_until_moved(reader, before):
+    expect(reader.page.locator(NUMBER)).not_to_have_text(before)
+    expect(reader.page.locator("#finding")).not_to_have_class(re.compile("is-waiting"))
+
+
+def chosen_number(reader):
+    return reader.page.locator(NUMBER).text_content()
+
+
+def test_the_page_opens_on_a_finding_and_the_words_that_may_come_next(visit, ask):
+    reader = visit()
+    reader.open()
+    assert reader.page.input_value("#text") == KEYS
+    headline = reader.page.locator("#insight")
+    assert "keys" in headline.text_content()
+    assert headline.evaluate("(node) => parseFloat(getComputedStyle(node).fontSize)") >= 20
+    assert "layer 3, head 3" in reader.page.locator("#insight-where").text_content().lower()
+    row, computed = next_words(reader), likeliest(ask)
+    agree(row, computed)
+    assert list(row)[:3] == list(computed)[:3]
+    assert len(row) >= 3
+
+
+def test_a_chosen_word_has_other_causes_and_other_colours_on_the_map(reader):
+    reader.open()
+    page = reader.page
+    cause, head = page.locator(".next-cause").first, page.locator("#map .is-head").last
+    key = page.locator(".map-key")
+    before = cause.text_content()
+    tint = head.evaluate("(node) => node.style.getPropertyValue('--tint')")
+    other = page.locator("#next .next-name").nth(1)
+    expect(key).not_to_contain_text(f"for “{other.text_content()}”")
+    other.click()
+    expect(other).to_have_attribute("aria-pressed", "true")
+    expect(cause).not_to_have_text(before)
+    expect(key).to_contain_text(f"for “{other.text_content()}”")
+    assert head.evaluate("(node) => node.style.getPropertyValue('--tint')") != tint
+    assert "token=" in reader.fragment
+
+
+def test_a_cause_opens_its_head_at_the_word_that_it_reads(reader, ask):
+    reader.open()
+    causes = reader.page.locator(".next-cause")
+    causes.first.wait_for()
+    by_head = ask(
+        "trace",
+        text=KEYS,
+        capture=[],
+        analyses=["logit_attribution"],
+        logit_difference={"position": len(reader.chips) - 1},
+    )["analyses"]["logit_attribution"]["self_attention.heads"]["data"]
+    told = [re.search(r"layer (\d+), head (\d+)", text) for text in causes.all_text_contents()]
+    heads = [tuple(map(int, match.groups())) for match in told if match]
+    ranked = sorted(
+        ((layer, head) for layer in range(len(by_head)) for head in range(len(by_head[0]))),
+        key=lambda at: -by_head[at[0]][at[1]],
+    )
+    assert heads == ranked[: len(heads)]
+    layer, head = heads[-1]
+    causes.filter(has_text=f"layer {layer}, head {head}").click()
+    reader.wait_until_drawn()
+    assert reader.lit == [f"head decoder {layer} {head}"]
+    assert reader.chosen_head == f"Layer {layer}, head {head}"
+    expect(reader.view.locator(".plot-mark.is-picked")).to_be_visible()
+
+
+def test_a_head_pressed_on_the_map_is_off_at_once_until_it_is_pressed_again(visit, ask):
+    reader = visit()
+    reader.open()
+    head = reader.page.locator('#map [data-part="head decoder 3 3"]')
+    row, before = next_words(reader), chosen_number(reader)
+    head.click()
+    wait_until_moved(reader, before)
+    off = {"kind": "heads_off", "heads": [3], "layer": 3, "where": "decoder"}
+    computed = likeliest(ask, edits=[off])
+    moved = next_words(reader)
+    agree(moved, computed)
+    assert moved["were"] < row["were"] / 2
+    expect(head).to_have_class(re.compile("is-off"))
+    reader.page.reload()
+    reader.wait_until_drawn()
+    wait_until_moved(reader, before)
+    assert next_words(reader) == moved, "the link restores it"
+    expect(head).to_have_class(re.compile("is-off"))
+    head.focus()
+    reader.page.keyboard.press("Enter")
+    expect(reader.page.locator(NUMBER)).to_have_text(before)
+    assert next_words(reader) == row
+    expect(head).not_to_have_class(re.compile("is-off"))
+
+
+def test_a_weight_set_by_hand_moves_the_row_with_the_rest_scaled_or_left(reader, ask):
+    reader.open()
+    site = "decoder.layers.3.self_attention.weights"
+    weights = ask("trace", text=KEYS, capture=[site])["tensors"][site]["data"][3][-1]
+    key = max(range(len(weights)), key=weights.__getitem__)
+
+    def computed(rest):
+        row = [0.1 if at == key else weight * rest for at, weight in enumerate(weights)]
+        edit = {"kind": "set", "site": site, "heads": [3], "positions": [len(row) - 1]}
+        return likeliest(ask, edits=[{**edit, "value": row}])
+
+    typed = reader.view.get_by_role("spinbutton", name=re.compile("weight"))
+    assert float(typed.input_value()) == pytest.approx(weights[key], abs=6e-4)
+    before = chosen_number(reader)
+    typed.fill("0.1")
+    typed.press("Enter")
+    wait_until_moved(reader, before)
+    agree(next_words(reader), computed((1 - 0.1) / (sum(weights) - weights[key])))
+    scaled = chosen_number(reader)
+    reader.view.get_by_role("checkbox", name=re.compile("rest of the row")).check()
+    wait_until_moved(reader, scaled)
+    agree(next_words(reader), computed(1))
+    reader.page.locator("#causes").get_by_role("button").click()
+    expect(reader.page.locator(NUMBER)).to_have_text(before)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_the_first_screen_has_few_controls_and_no_small_text(visit, width, height):
+    reader = visit(width=width, height=height)
+    reader.open()
+    reader.page.locator(".next-cause").first.wait_for(state="attached")
+    controls = reader.page.evaluate(CONTROLS)
+    assert len(controls) <= 60, controls
+    assert reader.page.evaluate(SMALL_TEXTS) == []
+
+
+def test_no_view_has_text_under_twelve_pixels(reader, views):
+    small = {}
+    for view in views:
+        reader.open_view(view)
+        small[view] = reader.page.evaluate(SMALL_TEXTS)
+    assert {view: texts for view, texts in small.items() if texts} == {}

@@ -20,7 +20,7 @@ def test_the_system_decides_the_theme_until_somebody_does(visit, theme):
     ground = sum(reader.colour(5, 5))
     assert ground > 700 if theme == "light" else ground < 120
     other = "Dark" if theme == "light" else "Light"
-    reader.page.locator("#theme").get_by_role("radio", name=other).check()
+    reader.choose_theme(other)
     reader.wait_until_drawn()
     assert (sum(reader.colour(5, 5)) > 700) is (other == "Light")
     plot = reader.view.locator(".plot").bounding_box()

@@ -44,7 +44,7 @@ def test_turning_the_phone_turns_the_experts_and_keeps_the_token(phone):
         expect(phone.page.locator(covering)).not_to_be_in_viewport()
 
 
-def test_the_map_is_a_low_bar_and_further_links_are_a_menu(phone):
+def test_the_map_is_a_low_bar_and_other_links_are_a_menu(phone):
     phone.open(text=TEXT)
     page = phone.page
     assert page.locator("#map").bounding_box()["height"] <= 90
@@ -52,7 +52,7 @@ def test_the_map_is_a_low_bar_and_further_links_are_a_menu(phone):
     assert nav.evaluate("(node) => node.scrollWidth <= node.clientWidth")
     link = nav.get_by_role("link", name="Experiments")
     assert link.is_hidden()
-    nav.get_by_role("button", name="More").tap()
+    nav.get_by_role("button", name="Menu").tap()
     assert link.is_visible()
     page.locator("#theme").get_by_role("radio", name="Dark").check(force=True)
     assert page.locator("html").get_attribute("data-theme") == "dark"

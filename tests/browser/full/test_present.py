@@ -27,7 +27,7 @@ SIZES = """() => {
 
 
 def open_queue(reader):
-    reader.page.click("#present")
+    reader.press_in_menu("Present")
     return reader.page.locator("dialog.queue")
 
 
@@ -174,6 +174,7 @@ def test_the_saved_page_opens_on_what_was_seen_and_holds_the_queue(visit, tmp_pa
         "(box) => box.readOnly && getComputedStyle(box).borderTopColor === 'rgba(0, 0, 0, 0)'"
     )
     assert " ms" not in page.locator("#status").text_content()
+    page.click("#more")
     page.click("#present")
     expect(page.locator("dialog.queue .queue-list input")).to_have_count(1)
     page.get_by_role("button", name="Close").click()

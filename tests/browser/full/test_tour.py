@@ -16,7 +16,7 @@ OVERLAP = """() => {
 
 def start(reader, **fragment):
     reader.open(**{"text": TEXT, **fragment})
-    reader.page.get_by_role("button", name="Tour").click()
+    reader.press_in_menu("Tour of the page")
     card = reader.page.get_by_role("dialog")
     card.wait_for()
     return card
@@ -36,7 +36,7 @@ def test_it_goes_through_the_page_and_back_to_where_it_began(reader):
     assert len(set(titles)) == count >= 6
     assert len(set(views)) >= 3
     assert not card.is_visible()
-    assert reader.page.evaluate("document.activeElement.id") == "tour"
+    assert reader.page.evaluate("document.activeElement.id") == "more"
 
 
 def test_it_goes_by_keys_and_escape_leaves_it(reader):
@@ -57,7 +57,7 @@ def test_it_never_begins_by_itself_and_is_remembered(reader):
     button = reader.page.locator("#tour")
     assert not reader.page.get_by_role("dialog").is_visible()
     assert "is-new" in button.get_attribute("class")
-    button.click()
+    reader.press_in_menu("Tour of the page")
     reader.page.keyboard.press("Escape")
     reader.page.reload()
     reader.wait_until_drawn()

@@ -15,7 +15,7 @@ def test_a_chosen_model_is_loaded_shows_how_exact_it_is_and_is_drawn(foreign):
     page.select_option("#model", "mixtral")
     badge = page.locator("#exact")
     badge.wait_for(state="visible")
-    assert badge.text_content() == "0.0 from Hugging Face’s own attention"
+    assert badge.text_content() == "Matches Hugging Face exactly"
     foreign.wait_until_plotted()
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     for fact in ("MixtralForCausalLM", "Positionsrotary", "4 in layers 0"):

@@ -132,8 +132,8 @@ def test_a_link_to_no_view_is_redrawn_before_its_answer(reader, hold):
     held = hold(page, "Another")
     page.evaluate("location.hash = 'text=Another&view=nowhere'")
     page.wait_for_selector("#main[aria-busy=true]")
-    page.locator("#theme").get_by_role("radio", name="Dark").check()
-    page.locator("#theme").get_by_role("radio", name="System").check()
+    reader.choose_theme("Dark")
+    reader.choose_theme("System")
     held[0].continue_()
     reader.wait_until_drawn()
     assert reader.view.get_attribute("id") == "view-attention"
