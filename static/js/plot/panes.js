@@ -89,7 +89,7 @@ function stackOf(panes, { isSwapped, foot, width }) {
   });
   const heads = panes.map(({ title = [], pixels }, at) => {
     if (places[at].side !== 'beside' || title.length === 0) return 0;
-    return pixels < ROOM_FOR_LEVEL ? labelWidth(title, { ...TYPE, size: 11 }) : title.length * LINE;
+    return pixels < ROOM_FOR_LEVEL ? labelWidth(title, TYPE) : title.length * LINE;
   });
   const [left, head] = [lefts, heads].map((each) => Math.max(0, ...each));
   return { ...end, places, hasFoot, left, head: head && head + 6 };
@@ -187,11 +187,9 @@ function titleOf({ title, titleAt = 'above', pixels }, { domain, palette }, isBe
     return [paperText(text, palette.muted, { x: right, xanchor: 'left', xshift: 8, ...middle })];
   const above = { y: top, yanchor: 'bottom', yshift: 5, align: 'left' };
   if (!isBeside || pixels >= ROOM_FOR_LEVEL)
-    return [
-      paperText(text, palette.muted, { x: left, xanchor: 'left', ...above }, isBeside ? 11 : 12),
-    ];
+    return [paperText(text, palette.muted, { x: left, xanchor: 'left', ...above }, 12)];
   const upright = { x: (left + right) / 2, xanchor: 'center', textangle: -90 };
-  return [paperText(text, palette.muted, { ...upright, ...above }, 10)];
+  return [paperText(text, palette.muted, { ...upright, ...above }, 12)];
 }
 
 /**

@@ -23,7 +23,7 @@ import { paperText, SILENT } from './mark.js';
 const PADDING = 0.1;
 /** With more points than this, dots would hide the line. */
 const ROOMY_DOTS = 128;
-const TICK = { size: 11, letters: 12 };
+const TICK = { size: 12, letters: 12 };
 const GAP = 6;
 
 /**

@@ -178,7 +178,7 @@ function loadPane({ load }, { palette }, narrow) {
         y: (_, expert) => expert,
         text: (part) => percent(part, narrow ? 0 : 1),
         ink: palette.muted,
-        size: narrow ? 10 : 11,
+        size: 12,
         at: narrow ? 'bottom center' : 'middle left',
         isFit: true,
       }),
