@@ -61,13 +61,13 @@ JS_FOLDERS = ["data", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 17_600,
+    "app": 17_700,
     "model": 34_900,
     "model/analysis": 2_900,
     "model/attention": 1_300,
     "model/foreign": 7_650,
     "model/lab": 14_800,
-    "static/js": 40_600,
+    "static/js": 41_000,
     "static/js/views": 16_600,
 }
 # The visualizer imports nothing of the lab, but for the experiments, which it serves; only the

@@ -45,7 +45,7 @@ import { isMask } from '../data/words.js';
 /** @typedef {Partial<State> & Record<string, any>} Patch a change of the state, the views’ own fields included */
 
 const RANGES = ['one', 'head'];
-/** What the colours of the map of the model show. */
+/** The quantities that the colours of the map of the model can show. */
 const COLOURS = ['effect', 'writes'];
 
 /** The fields that all views share; a view may have its own. */
