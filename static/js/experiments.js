@@ -106,6 +106,12 @@ const ENTRIES = [
     load: () => import('./views/experiments/warm_up.js'),
   },
   {
+    id: 'thinking',
+    title: 'More thinking',
+    group: 'Learning',
+    load: () => import('./views/experiments/thinking.js'),
+  },
+  {
     id: 'tokenizer',
     title: 'Tokenizer',
     group: 'Around the model',

@@ -19,12 +19,18 @@ EXPERIMENTS = (
     "balance",
     "learn_task",
     "warm_up",
+    "thinking",
     "tokenizer",
     "cost",
     "minhash",
     "schedule",
 )
-SHORT = {"learn_task": {"steps": 3, "length": 3}, "balance": {"steps": 3}, "warm_up": {"steps": 3}}
+SHORT = {
+    "learn_task": {"steps": 3, "length": 3},
+    "balance": {"steps": 3},
+    "warm_up": {"steps": 3},
+    "thinking": {"n_problems": 5, "n_chains": 2, "n_trained": 4},
+}
 
 
 def open_experiment(reader, name, **parameters):

@@ -22,6 +22,7 @@ from headlight.model.lab.experiments import (
     scaling,
     schedule,
     softmax,
+    thinking,
     tokenizer,
     warm_up,
 )
@@ -45,6 +46,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             balance,
             learn_task,
             warm_up,
+            thinking,
             tokenizer,
             cost,
             minhash,

@@ -32,6 +32,7 @@ SMALL = {
     "feed_forward": {"d_ff": 4, "steps": 3},
     "norms": {"batch": 4, "width": 4, "n_batches": 10},
     "warm_up": {"steps": 3, "n_layers": 1, "d_model": 8, "batch": 4, "warmup": 2},
+    "thinking": {"n_problems": 5, "n_chains": 2, "n_trained": 4},
     "cost": {"n_tokens": 4, "d_model": 8, "length": 8, "megabytes": 1},
     "tokenizer": {"text": "<b> low low lower", "sample": "slow <b>", "n_merges": 5},
     "schedule": {"steps": 20, "optimizer_steps": 5},

@@ -80,9 +80,6 @@ def test_pairs_that_occur_once_are_not_merged():
 
 def test_a_sample_may_be_empty_and_of_other_characters():
     result = EXPERIMENT.result({"text": "low low", "sample": "日本 low"})
-    assert tokens_at(result, 9, "sample_character", "sample_joined_at") == [
-        "日",
-        "本",
-        " low",
-    ] or "日" in tokens_at(result, 9, "sample_character", "sample_joined_at")
+    tokens = tokens_at(result, 9, "sample_character", "sample_joined_at")
+    assert tokens == ["日", "本", " ", "low"]
     assert EXPERIMENT.result({"sample": ""})["sample_character"].data.tolist() == []
