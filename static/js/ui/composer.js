@@ -5,6 +5,7 @@
 
 import { messageOf, modelName } from '../api/calls.js';
 import { grouped, share, small, visible } from '../data/format.js';
+import { asQuestion, isLearnedQuestion, multiplies } from '../data/product.js';
 import { MASK } from '../data/words.js';
 import { button, element, partOf } from './dom.js';
 
@@ -56,7 +57,12 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   /** A text that was too long, and its beginning that fits. */
   let cut = { beginning: '', whole: '' };
 
-  const ofText = listen(box, onTyping, onText);
+  /** The card of the chosen model. @type {Card|null} */
+  let chosen = null;
+
+  const ofText = listen(box, onTyping, (text, isTyped) =>
+    onText(multiplies(chosen) ? asQuestion(text) : text, isTyped),
+  );
   const ofTarget = listen(target, onTyping, onTarget);
   partOf(form, '#own', HTMLElement).addEventListener('click', () => {
     target.value = '';
@@ -129,6 +135,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
      * @param {{text: string, target: string|null, model: string, card: Card}} shown `model` is '' where the menu holds none of that name
      */
     show({ text, target: given, model, card }) {
+      chosen = card;
       // A box that is being typed in is read soon; until then it keeps what was typed.
       if (!ofText.isPending() && box.value !== text) {
         box.value = text;
@@ -201,6 +208,8 @@ function unsuited(text, card) {
   if (text.trim() === '' || card.examples.some((example) => example.text === text)) return '';
   if (hasMask && !card.has_mask)
     return `${modelName(card)} knows no masks: it reads ${MASK} as ordinary text.`;
+  if (multiplies(card) && !isLearnedQuestion(text))
+    return `${modelName(card)} multiplies two numbers of two digits, such as 47*23=, and has seen nothing else.`;
   return '';
 }
 
