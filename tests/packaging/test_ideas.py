@@ -1,0 +1,106 @@
+"""docs/ideas.md: every row opens an experiment, a view of a trained model, or a command."""
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+from headlight.cli import app
+from headlight.commands.lab.experiment import _value
+from headlight.model.checkpoint import ZOO, load
+from headlight.model.lab.experiments.registry import EXPERIMENTS
+from headlight.model.tracing import trace
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r"^\| (\d+) \| (.+) \| (?:\[[^\]]+\]\((\S+)\)|`headlight ([^`]+)`) \|$", re.M)
+DOCUMENT = (ROOT / "docs" / "ideas.md").read_text()
+ROWS = [(idea, link, command) for _, idea, link, command in ROW.findall(DOCUMENT)]
+EXPERIMENT_LINKS = [link for _, link, _ in ROWS if link.startswith("/experiments")]
+PAGE_LINKS = [link for _, link, _ in ROWS if link.startswith("/#")]
+COMMANDS = [command for _, _, command in ROWS if command]
+REGISTRY = (ROOT / "static/js/views/registry.js").read_text()
+VIEWS = {
+    entry.split("'")[0]: entry
+    for entry in REGISTRY.split("const ENTRIES")[1].split("\n    id: '")[1:]
+}
+SHARED = re.findall(
+    r"^  (\w+):", (ROOT / "static/js/state/state.js").read_text().split("SHARED_FIELDS")[1], re.M
+)
+
+
+def parameters_of(link):
+    return dict(parse_qsl(urlsplit(link).fragment, strict_parsing=True))
+
+
+def test_there_are_63_rows_and_each_opens_something():
+    numbers = [int(number) for number, *_ in ROW.findall(DOCUMENT)]
+    assert numbers == list(range(1, 64))
+    assert len(EXPERIMENT_LINKS) + len(PAGE_LINKS) + len(COMMANDS) == 63
+    assert len({idea for idea, _, _ in ROWS}) == 63
+    listed = [line for line in DOCUMENT.splitlines() if re.match(r"\| *\d", line)]
+    assert len(listed) == 63, "a row is not read by this test"
+
+
+def test_every_experiment_has_a_row():
+    opened = {parameters_of(link)["experiment"] for link in EXPERIMENT_LINKS}
+    assert opened == set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("link", EXPERIMENT_LINKS)
+def test_a_link_to_an_experiment_has_parameters_that_it_takes(link):
+    parameters = parameters_of(link)
+    experiment = EXPERIMENTS[parameters.pop("experiment")]
+    properties = experiment.parameters.model_json_schema()["properties"]
+    values = {}
+    for name, text in parameters.items():
+        kind = properties[name].get("type")
+        if kind == "array":
+            values[name] = [float(each) for each in text.split(",")]
+        elif kind == "boolean":
+            values[name] = {"0": False, "1": True}[text]
+        else:
+            values[name] = text if kind == "string" else _value(text)
+    validated = experiment.validate(values)
+    if experiment.cost(validated).seconds < 1:
+        assert next(experiment.start(validated))
+
+
+@cache
+def tokens_of(model, text):
+    return len(trace(load(ZOO / model), text, capture=[]).tokens)
+
+
+@pytest.mark.parametrize("link", PAGE_LINKS)
+def test_a_link_to_the_page_names_a_view_and_a_model_that_reads_its_text(link):
+    parameters = parameters_of(link)
+    entry = VIEWS[parameters["view"]]
+    for name, value in parameters.items():
+        if name in SHARED:
+            continue
+        choices = re.search(rf"{name}: choice\(\[(.*?)\]\)", entry, re.S)
+        assert choices, f"{parameters['view']} has no {name} to choose"
+        assert f"'{value}'" in choices[1]
+    model = parameters.get("model", "stories")
+    assert tokens_of(model, parameters["text"]) > 3
+    config = load(ZOO / model).config
+    assert int(parameters.get("layer", 0)) < config.n_layers
+    assert int(parameters.get("head", 0)) < config.n_heads
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_has_the_options_that_it_is_given(command):
+    words = shlex.split(command)
+    names = []
+    for word in words:
+        if word.startswith("-"):
+            break
+        names.append(word)
+    group = names[:2] if names[0] == "data" else names[:1]
+    shown = CliRunner().invoke(app, [*group, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert shown.exit_code == 0, shown.output
+    for option in (word for word in words if word.startswith("--")):
+        assert re.search(rf"{option}\b", shown.output), f"{option} is no option of {group}"
