@@ -196,9 +196,9 @@ def further_requests(
 ) -> Iterator[tuple[Members, TraceRequest]]:
     """Yield the requests that explain single predictions, each behind its form in the page.
 
-    Every position has its attribution, which takes one pass; the strongest path and the saliency,
-    which take many, are those of the prediction that the page opens, and of the one that the
-    request itself explains, with its tokens. So is its patching.
+    Every position has its attribution, which takes one pass; the saliency, which takes many, is
+    that of the prediction that the page opens, and of the one that the request itself explains,
+    with its tokens. So is its patching.
     """
     if not any(site.endswith(".queries") for site in trace):
         return

@@ -76,11 +76,15 @@ class Cut(Intervention):
         is_double = model.config.kind == "encoder-decoder"
         if self.text is None:
             zero = torch.zeros(1, 1, model.config.d_model, device=model.device)
-            return replace(self, parts=parts, other=dict.fromkeys(range(len(parts.graph.writers)), zero))
+            return replace(
+                self, parts=parts, other=dict.fromkeys(range(len(parts.graph.writers)), zero)
+            )
         if is_double and self.target is None:
             raise ImpossibleIntervention("another text of an encoder–decoder needs its target")
         read = tokenize(model, self.text, self.target)
-        ids, targets = ([token.id for token in each or ()] for each in (read.tokens, read.target_tokens))
+        ids, targets = (
+            [token.id for token in each or ()] for each in (read.tokens, read.target_tokens)
+        )
         writes, _ = MixedPasses(model, parts).writes([ids], [targets] if targets else None)
         return replace(self, parts=parts, other=writes)
 
@@ -104,7 +108,9 @@ class Cut(Intervention):
             for name in each.edges:
                 writer, reader = graph.edges[graph.edge(name)]
                 cut[0, writer, reader, at] = True
-            mixing = Mixing(each.parts, cut, each.other, each.start, is_placed=each.positions is not None)
+            mixing = Mixing(
+                each.parts, cut, each.other, each.start, is_placed=each.positions is not None
+            )
             yield from mixing.edits()
 
 
@@ -149,7 +155,11 @@ class KnockOut(PlacedIntervention):
             return tensor
         heads = list(self.heads) if self.heads is not None else list(range(tensor.shape[1]))
         hidden = tensor.clone()
-        index = torch.tensor(heads)[:, None, None], torch.tensor(rows)[:, None], torch.tensor(columns)
+        index = (
+            torch.tensor(heads)[:, None, None],
+            torch.tensor(rows)[:, None],
+            torch.tensor(columns),
+        )
         hidden[:, index[0], index[1], index[2]] = -math.inf if self.renormalised else 0.0
         if self.renormalised and bool(hidden[:, :, rows].isneginf().all(-1).any()):
             raise ImpossibleIntervention(

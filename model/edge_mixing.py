@@ -12,7 +12,7 @@ cuts other edges of the same pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -61,7 +61,6 @@ class Mixing:
         """Yield a function of the tensor at each site that the pass must go through."""
         graph = self.parts.graph
         cut_readers = [graph.readers[number] for number in self.readers]
-        cut_writers = [graph.writers[number] for number in self.writers]
         edits = list(read_writes(self.parts, self.writers, self.kept, self._written))
         replaced: dict[str, list[Reader]] = {}
         for reader in cut_readers:
@@ -76,7 +75,6 @@ class Mixing:
         yield from edits
         for site, readers in replaced.items():
             yield site, self._mixer(readers)
-        del cut_writers
 
     def _written(self, writer: int, written: Tensor) -> None:
         """Keep other_w − x_w of a writer, as the pass comes to it."""
@@ -140,7 +138,12 @@ class Mixing:
         return stream + added.flatten(1, 2)
 
 
-def read_writes(parts, writers, kept, take) -> Iterator[tuple[str, Edit]]:  # type: ignore[no-untyped-def]
+def read_writes(
+    parts: GraphParts,
+    writers: Iterable[int],
+    kept: dict[str, Tensor],
+    take: Callable[[int, Tensor], object],
+) -> Iterator[tuple[str, Edit]]:
     """Yield functions at sites that hand on what each writer adds to its stream.
 
     Args:
@@ -270,4 +273,5 @@ class MixedPasses:
                 edits=list(mixing.edits()),
                 interventions=self.interventions,
             )
-        return logits.unflatten(0, (n_variants, -1))
+        by_variant: Tensor = logits.unflatten(0, (n_variants, -1))
+        return by_variant

@@ -16,9 +16,10 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from headlight.model.attention.terms import AttentionFacts
     from headlight.model.served import Description
 
 Kind = Literal["tokens", "head", "attention", "feed_forward"]
@@ -139,6 +140,10 @@ class Graph:
                 backward.add(number)
                 needed.update(self._readers_of[first])
         return sorted(forward & backward)
+
+    def fed_by(self, writer: int) -> tuple[int, ...]:
+        """Return the numbers of the readers that a writer computes its output of."""
+        return self._readers_of[writer]
 
     def _in_order(self, edges: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
         return sorted(edges, key=lambda edge: edge[2])
@@ -261,7 +266,7 @@ class _Builder:
         norm = "cross_attention_norm" if kind == "cross_attention" else "attention_norm"
         self._require(f"{stack}.layers.{layer}.{norm}")
         step = self.steps[stack]
-        common = {"stack": stack, "layer": layer, "path": path}
+        common: dict[str, Any] = {"stack": stack, "layer": layer, "path": path}
         norm = f"{stack}.layers.{layer}.{norm}"
         if not self.by_input:
             reader = Reader(
@@ -271,22 +276,32 @@ class _Builder:
                 stream=stream,
                 site=norm,
                 norm=norm,
-                **common,  # type: ignore[arg-type]
+                **common,
             )
             self.readers.append(reader)
         else:
-            for kind_of_input in ("query", "key", "value"):
-                self._inputs(name, kind_of_input, heads, common, step, stream, norm)
+            kinds: tuple[Literal["query", "key", "value"], ...] = ("query", "key", "value")
+            for each in kinds:
+                self._inputs(name, each, heads, common, step, stream, norm)
         if self.by_head:
             self.writers += [
-                Writer(name=f"{name}.{head}", kind="head", step=step, head=head, **common)  # type: ignore[arg-type]
+                Writer(name=f"{name}.{head}", kind="head", step=step, head=head, **common)
                 for head in range(heads.n_heads)
             ]
         else:
-            self.writers.append(Writer(name=f"{name}.attn", kind="attention", step=step, **common))  # type: ignore[arg-type]
+            self.writers.append(Writer(name=f"{name}.attn", kind="attention", step=step, **common))
         self.steps[stack] += 1
 
-    def _inputs(self, name, kind, facts, common, step, stream, norm) -> None:  # type: ignore[no-untyped-def]
+    def _inputs(
+        self,
+        name: str,
+        kind: Literal["query", "key", "value"],
+        facts: AttentionFacts,
+        common: dict[str, Any],
+        step: int,
+        stream: str,
+        norm: str,
+    ) -> None:
         site = f"{common['path']}.{_SITES[kind]}"
         self._require(site)
         is_crossing = kind != "query" and common["path"].endswith("cross_attention")
@@ -324,7 +339,7 @@ class _Builder:
             norm = f"{at}.attention_norm"  # one norm for both, as Cohere has it
         place = "middle" if before is None else "before"
         self._require(norm)
-        common = {"stack": stack, "layer": layer, "path": path}
+        common: dict[str, Any] = {"stack": stack, "layer": layer, "path": path}
         step = self.steps[stack]
         self.readers.append(
             Reader(
@@ -334,10 +349,10 @@ class _Builder:
                 stream=f"{at}.residual.{place}",
                 site=norm,
                 norm=norm,
-                **common,  # type: ignore[arg-type]
+                **common,
             )
         )
-        self.writers.append(Writer(name=name, kind="feed_forward", step=step, **common))  # type: ignore[arg-type]
+        self.writers.append(Writer(name=name, kind="feed_forward", step=step, **common))
         self.steps[stack] += 1
 
 

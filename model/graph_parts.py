@@ -65,7 +65,8 @@ class InputMatrix:
         made = torch.bmm(flat, self.weight[heads])
         if self.bias is not None:
             made = made + self.bias[heads, None]
-        return made.unflatten(1, x.shape[1:-1])
+        by_text: Tensor = made.unflatten(1, x.shape[1:-1])
+        return by_text
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class _Proof:
         ]
         is_double = model.config.kind == "encoder-decoder"
         size = model.config.vocab_size
-        avoided = getattr(model, "avoided", frozenset())
+        avoided: frozenset[int] = getattr(model, "avoided", frozenset())
         free = [token for token in range(3, size) if token not in avoided]
         step = max(1, len(free) // N_PROBED)
         ids = free[::step][:N_PROBED]

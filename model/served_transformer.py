@@ -220,7 +220,8 @@ class Checkpoint:
         attention = self.model.get_submodule(path)
         assert isinstance(attention, MultiHeadAttention)
         rows: Tensor = attention.output_projection.weight.detach().T
-        return rows.unflatten(0, (attention.n_heads, -1))
+        by_head: Tensor = rows.unflatten(0, (attention.n_heads, -1))
+        return by_head
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""

@@ -1,9 +1,8 @@
-"""Analyses that explain a logit difference: attribution, the strongest path, patching, saliency."""
+"""Analyses that explain a logit difference: attribution, patching, saliency."""
 
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -46,37 +45,6 @@ class PatchingAnswer(DifferenceAnswer):
 
 class SaliencyAnswer(DifferenceAnswer):
     """`decoder.gradient_times_input` and `decoder.erasure` (position), in logits, by stack."""
-
-
-class PathHead(Answer):
-    """A head at a position."""
-
-    path: str = Field(description="Of its attention.")
-    head: int
-    position: int
-
-
-class PathEdge(Answer):
-    """An edge of the path, and the prediction without it."""
-
-    reader: PathHead | None = Field(description="The head that reads; null: the prediction.")
-    head: PathHead | None = Field(description="The head that is read; null: a token is.")
-    token: int | None = Field(description="The position of the token that is read.")
-    difference: float = Field(description="The logit difference without this edge.")
-    probability: float = Field(description="The probability of the token without this edge.")
-
-
-class StrongestPathAnswer(Answer):
-    """The strongest path to a prediction, from its end to its beginning."""
-
-    position: int = Field(description="The position that predicts.")
-    token: ChosenToken
-    against: ChosenToken
-    difference: float = Field(description="The logit difference of the pass.")
-    probability: float = Field(description="The probability of the token in the pass.")
-    edges: list[PathEdge]
-    candidates: list[PathHead] = Field(description="The heads that were ablated for the last one.")
-    ablations: TensorAnswer = Field(description="The logit difference without each of them.")
 
 
 class LogitAttributionAnswer(DifferenceAnswer):
@@ -140,35 +108,6 @@ class LogitAttribution(Analysis):
             "omitted": attribution.omitted,
         }
         return Result(attribution.arrays, metadata)
-
-
-class StrongestPath(Analysis):
-    """The head, the head before it and the token that matter most to it, each edge ablated."""
-
-    id = "strongest_path"
-    needs = (*ATTRIBUTION_NEEDS, "*_attention.weights", "*_attention.values")
-    also = ("*_attention.gain",)
-    answer = StrongestPathAnswer
-    options = ("logit_difference",)
-    has_passes = True
-
-    def reason_against(self, description: Description) -> str | None:
-        return _unknown_split(description)
-
-    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
-        from headlight.model.analysis.strongest_path import strongest_path
-
-        difference = ask.difference(trace, model)
-        attribution = _attribution(trace, model, difference)
-        path = strongest_path(ask.passes(trace, model), attribution, difference)
-        metadata = {
-            **_spelled(difference, model),
-            "difference": path.difference,
-            "probability": path.probability,
-            "edges": [asdict(edge) for edge in path.edges],
-            "candidates": [asdict(head) for head in path.candidates],
-        }
-        return Result({"ablations": path.ablations}, metadata)
 
 
 class Patching(Analysis):

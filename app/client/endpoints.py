@@ -259,8 +259,8 @@ def trace(
         predictions: the tokens of next_token and logit_lens: `{"top": 5, "tokens": [" cat"]}`;
             `following`: true for the probability that each token of the text had; `temperature`,
             `top_k` and `top_p` for the probabilities of being sampled.
-        logit_difference: the two tokens that logit_attribution, patching, strongest_path and
-            saliency compare, and where: `{"position": 3, "token": " cat", "against": " dog"}`.
+        logit_difference: the two tokens that logit_attribution, patching and saliency compare,
+            and where: `{"position": 3, "token": " cat", "against": " dog"}`.
         patching: the second text of the analysis patching: `{"text": "A dog"}`.
         edits: changes to the pass: `{"kind": "heads_off", "heads": [3], "layer": 1}`, or
             `{"kind": "set", "site": "decoder.layers.0.residual.after", "from": {"text": "A dog"}}`.

@@ -106,8 +106,7 @@ class TraceOptions(Request):
     )
     logit_difference: LogitDifferenceRequest | None = Field(
         None,
-        description="The prediction that logit_attribution, strongest_path, patching and saliency "
-        "explain.",
+        description="The prediction that logit_attribution, patching and saliency explain.",
     )
     patching: PatchingRequest | None = Field(
         None, description="The other text of the analysis patching."

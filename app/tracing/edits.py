@@ -49,7 +49,9 @@ def with_sources(
     if any(edit.needs_model for edit in edits) and any(
         each.quantizations for each in spec.interventions
     ):
-        raise ImpossibleIntervention("edges and values of a corpus cannot be combined with quantize")
+        raise ImpossibleIntervention(
+            "edges and values of a corpus cannot be combined with quantize"
+        )
     interventions = list(spec.interventions)
     traces: dict[tuple[str | None, str | None], Trace] = {}
     for number, edit in enumerate(edits):
@@ -64,9 +66,7 @@ def with_sources(
                 traces[key] = _source_trace(source, edits, checkpoint, max_elements)
             trace = traces[key]
         interventions[number] = interventions[number].with_values_of(trace, source.positions)
-    return replace(
-        spec, interventions=tuple(each.with_model(checkpoint) for each in interventions)
-    )
+    return replace(spec, interventions=tuple(each.with_model(checkpoint) for each in interventions))
 
 
 def _kept_trace(trace_id: str, checkpoint: Served, find_trace: FindTrace) -> Trace:

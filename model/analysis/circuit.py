@@ -174,9 +174,11 @@ def ranked(graph: Graph, scores: Float[np.ndarray, " edge"], rule: Rule) -> list
     if rule != "greedy":
         return [int(edge) for edge in np.argsort(-sizes, kind="stable")]
     into: dict[int, list[int]] = {}
-    for number, (_, reader) in enumerate(graph.edges):
-        into.setdefault(reader, []).append(number)
-    order, queue, joined = [], [], set()
+    for number, (_, at) in enumerate(graph.edges):
+        into.setdefault(at, []).append(number)
+    order: list[int] = []
+    queue: list[tuple[float, int]] = []
+    joined: set[int] = set()
 
     def join(reader: int) -> None:
         if reader not in joined:
@@ -190,8 +192,8 @@ def ranked(graph: Graph, scores: Float[np.ndarray, " edge"], rule: Rule) -> list
     while queue:
         _, number = heapq.heappop(queue)
         order.append(number)
-        for reader in graph._readers_of[graph.edges[number][0]]:
-            join(reader)
+        for at in graph.fed_by(graph.edges[number][0]):
+            join(at)
     return order
 
 

@@ -62,7 +62,7 @@ def edge_scores(
 
 def gradient_scores(
     passes: PairPasses, steps: int, *, by_position: bool = False
-) -> Float[np.ndarray, "..."]:
+) -> Float[np.ndarray, ...]:
     """Return the scores of EAP-IG (edge), or (edge, position) of pairs of one length.
 
     `steps` 0 is EAP: the gradient at the clean text. Position scores sum to the edge's.

@@ -80,7 +80,6 @@ OF_PARTS = (
     "head_outputs",
     "residual_stream",
     "logit_attribution",
-    "strongest_path",
 )
 LISTED = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", "no_rope_layers")
 

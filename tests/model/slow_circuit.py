@@ -91,7 +91,7 @@ class SlowRun:
         written = self.writes[stack.name]
 
         def embed(_module, _args, output):
-            written[stack.tokens] = output
+            written.setdefault(stack.tokens, output)  # T5 calls its dropout again at the end
 
         self._on(hooks, stack.embedding, embed)
         before = [stack.tokens]

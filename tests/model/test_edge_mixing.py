@@ -119,7 +119,7 @@ def test_edges_cut_at_one_position_change_nothing_before_it():
     model = served(positional="learned")
     passes = MixedPasses(model, parts_of(model))
     other, _ = passes.writes([CORRUPTED], None)
-    own, logits = passes.writes([CLEAN], None)
+    _, logits = passes.writes([CLEAN], None)
     cut = cut_all(passes.parts.graph).expand(-1, -1, -1, len(CLEAN)).clone()
     cut[..., :3] = False
     mixed = passes.logits([CLEAN], None, cut, other)[0]

@@ -65,6 +65,18 @@ def only_some_limits(body):
     return {name: body[name] for name in ("max_characters", "max_cells", "max_tokens")}
 
 
+def only_some_nodes(body):
+    """Keep the nodes of the edges, and the beginning of the lists."""
+    short = {name: body[name][:2] for name in ("writers", "readers", "ranking", "curve")}
+    return {**body, **short}
+
+
+AGREEMENT = {
+    "clean": "The dogs with the girl",
+    "corrupted": "The dog with the girl",
+    "right": " were",
+    "wrong": " was",
+}
 TRACE_ID = "{trace_id}"
 LINK_ID = "Zr1lq5hYQbSx0d3nJm7vWw"
 LINK = {"id": LINK_ID, "path": f"/s/{LINK_ID}", "expires": "2027-01-31T12:00:00Z"}
@@ -121,6 +133,16 @@ ASKS = [
         name="patched",
         body={"text": TEXT, "capture": [], "edits": [PATCH], "predictions": CHOSEN}
         | {"analyses": ["next_token"]},
+    ),
+    Ask("tasks", "/api/v1/tasks", "The tasks that ship"),
+    Ask(
+        "circuit",
+        "/api/v1/models/{model}/circuit",
+        "Six edges that let a verb agree with its subject",
+        parameters={"model": "stories-small"},
+        body={"pairs": [AGREEMENT], "holds_out": False, "rule": "top", "n_edges": 6},
+        shorten=only_some_nodes,
+        kept="some of the nodes, of the ranking and of the curve",
     ),
     Ask(
         "traces",

@@ -280,7 +280,7 @@ function dress(
 ) {
   const { level, effect = null, words: does, label, note = '', isOff = false } = read(part);
   const isOnRoute = part.kind === 'head' && route.some(([id]) => id === part.id);
-  const words = isOnRoute ? `${does}, on the strongest path` : does;
+  const words = isOnRoute ? `${does}, on the strongest path of the circuit` : does;
   const [first, second] = /** @type {HTMLCollectionOf<HTMLElement>} */ (node.children);
   const isShort = isStrip && SHORTENED.includes(part.kind);
   first.textContent = isUnnumbered ? '' : isShort ? note : label;

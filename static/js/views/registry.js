@@ -149,7 +149,7 @@ const ENTRIES = [
     of: 'logits',
     needs: NEXT_TOKEN,
     fields: {
-      word_show: choice(['parts', 'path', 'patching', 'saliency']),
+      word_show: choice(['parts', 'patching', 'saliency']),
       word_text: text(),
       word_token: count(),
       word_against: count(),

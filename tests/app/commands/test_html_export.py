@@ -100,7 +100,7 @@ def test_the_saved_page_explains_the_prediction_that_was_looked_at(client):
         for entry in header["further"]
         if entry["ask"].get("logit_difference") == chosen
     ]
-    assert explained == ["logit_attribution", "saliency", "strongest_path", "patching"]
+    assert explained == ["logit_attribution", "saliency", "patching"]
     answer = further[-1].analyses["patching"]
     assert (answer["token"]["id"], answer["against"]["id"]) == (5, 9)
 
@@ -112,7 +112,7 @@ def test_the_saved_page_explains_the_prediction_that_the_page_opens(client, targ
     explained = [
         entry["ask"]["logit_difference"]["position"]
         for entry in header["further"]
-        if entry["ask"].get("analyses") == ["strongest_path"]
+        if entry["ask"].get("analyses") == ["saliency"]
     ]
     assert [whole.target_tokens[position].text for position in explained] == [before]
 

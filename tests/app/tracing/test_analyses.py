@@ -29,7 +29,7 @@ WITHOUT = {
     "translator": {"reward"},
     "filler": {
         *("routing", "reward", "alignment"),
-        *("head_circuits", "logit_attribution", "strongest_path"),
+        *("head_circuits", "logit_attribution"),
     },
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
@@ -42,9 +42,6 @@ METADATA_KEYS = {
     "logit_attribution": ["position", "token", "against", "part_names", "omitted"],
     "quantization_sensitivity": ["parts"],
     "saliency": ["position", "token", "against"],
-    "strongest_path": [
-        *("position", "token", "against", "difference", "probability", "edges", "candidates")
-    ],
 }
 
 

@@ -42,10 +42,7 @@ def test_a_student_finds_out_why_the_model_expects_the_word(arrive):
     press(student, "Why this word")
     student.wait_until_plotted()
     assert "logits for" in student.readout
-    student.view.get_by_role("radio", name="Strongest path").check(force=True)
-    expect(student.page.locator(".map-route polyline").first).to_be_attached()
-    assert any(part.startswith("head") for part in student.lit)
-    assert presses(student) == 3
+    assert presses(student) == 2
 
 
 def test_a_researcher_scripts_and_exports_the_same_numbers(arrive, tmp_path):

@@ -1,14 +1,12 @@
-"""Patching, saliency and the strongest path against passes with one edit each, run one by one."""
+"""Patching and saliency against passes with one edit each, run one by one."""
 
 import numpy as np
 import pytest
-import torch
 
 from headlight.model.analysis.edited_passes import EditedPasses, TooManyPasses
-from headlight.model.analysis.logit_attribution import LogitDifference, logit_attribution
+from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.analysis.patching import patching
 from headlight.model.analysis.saliency import saliency
-from headlight.model.analysis.strongest_path import strongest_path
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.interventions import HeadAblation
 from headlight.model.site_edit import SiteEdit
@@ -128,57 +126,3 @@ def test_saliency_is_the_slope_and_the_erasure_of_the_input(subject, kind):
             )
             slope = arrays[f"{stack}.gradient_times_input"].data[position]
             assert slope == pytest.approx((up - down) / 0.04, abs=0.02)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_edge_of_the_path_is_the_pass_without_it(subject, kind):
-    checkpoint, read, at = subject(kind)
-    traced = read(IDS)
-    weights = {
-        site.removesuffix(".context") + ".output_projection.weight": checkpoint.output_weights(
-            site.removesuffix(".context")
-        )
-        for site in traced
-        if site.endswith(".context")
-    }
-    parts = logit_attribution(traced, checkpoint.linear_exit, weights, at)
-    strongest = strongest_path(EditedPasses(checkpoint, traced), parts, at)
-    row = torch.tensor(traced["logits"][at.position]).softmax(-1)
-    assert strongest.probability == pytest.approx(float(row[at.token]), rel=1e-4)
-    last, *_, token = strongest.edges
-    silenced = SiteEdit(
-        kind="set",
-        site=f"{last.head.path}.context",
-        value=0.0,
-        heads=(last.head.head,),
-        positions=(at.position,),
-    )
-    assert last.difference == pytest.approx(difference_of(read(IDS, [silenced]), at), abs=1e-4)
-    assert last.difference == pytest.approx(strongest.ablations.data.min(), abs=1e-5)
-    reader = token.reader
-    seen = traced[f"{reader.path}.weights"][reader.head, reader.position].copy()
-    seen[token.token] = 0
-    blind = SiteEdit(
-        kind="set",
-        site=f"{reader.path}.weights",
-        value=seen / seen.sum(),
-        heads=(reader.head,),
-        positions=(reader.position,),
-    )
-    assert token.difference == pytest.approx(difference_of(read(IDS, [blind]), at), abs=1e-4)
-    if len(strongest.edges) == 3:
-        middle = strongest.edges[1]
-        assert middle.reader == last.head
-        assert token.reader == middle.head
-        off = SiteEdit(
-            kind="set",
-            site=f"{middle.head.path}.context",
-            value=0.0,
-            heads=(middle.head.head,),
-            positions=(middle.head.position,),
-        )
-        site = f"{last.head.path}.context"
-        without = SiteEdit.patch(
-            read(IDS, [off]), site, heads=[last.head.head], positions=[at.position]
-        )
-        assert middle.difference == pytest.approx(difference_of(read(IDS, [without]), at), abs=1e-4)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -491,94 +491,6 @@ def patching(asked: Question) -> Arrays:
     return {"differences": np.array([plain, plain + whole]), **shares}
 
 
-def strongest_path(asked: Question) -> Arrays:
-    """Ablate every head that writes for the token, then cut each edge to the strongest."""
-    parts, reader, at = logit_attribution(asked), asked.reader, asked.position
-    plain, stack = asked.difference(reader.plain.logits), asked.reader.stack
-    heads = [
-        (value, HeadAt((stack, layer, name.removesuffix(".heads")), head, at))
-        for name, values in parts.items()
-        if name.endswith(".heads")
-        for (layer, head), value in np.ndenumerate(values)
-        if value > 0
-    ]
-    heads.sort(key=lambda each: -each[0])
-    ablations = [asked.edited(_silenced(reader, head)) for _, head in heads]
-    least = int(np.argmin(ablations))
-    first = last = heads[least][1]
-    edges = [ablations[least]]
-    cut = _earlier_edges(asked, last, parts) if plain > ablations[least] else {}
-    if cut and plain - min(cut.values()) >= 0.1 * (plain - ablations[least]):
-        first = min(cut, key=lambda head: cut[head])
-        edges.append(cut[first])
-    edges.append(min(_without_each_key(asked, first)))
-    logits = reader.plain.logits[at].double()
-    probability = float(logits.softmax(dim=-1)[asked.pair[0]])
-    return {
-        "ablations": np.array(ablations),
-        "difference": np.array(plain),
-        "probability": np.array(probability),
-        "edges": np.array(edges),
-    }
-
-
-class HeadAt(NamedTuple):
-    """A head of an attention, at a position."""
-
-    key: Key
-    head: int
-    position: int
-
-    @property
-    def site(self) -> Key:
-        """The key of its context."""
-        return (*self.key[:2], f"{self.key[2]}.context")
-
-
-def _silenced(reader: Reader, head: HeadAt, value: Any = 0.0) -> dict[Key, Callable]:
-    n_heads = len(reader.plain.weights[head.key])
-    return {head.site: of_head(head.head, n_heads, value, head.position)}
-
-
-def _context(reader: Reader, at: Mapping[Key, torch.Tensor], head: HeadAt) -> torch.Tensor:
-    row = at[head.site][head.position]
-    return row.reshape(len(reader.plain.weights[head.key]), -1)[head.head]
-
-
-def _earlier_edges(asked: Question, last: HeadAt, parts: Arrays) -> dict[HeadAt, float]:
-    """Return the difference without each earlier head in what the last one reads."""
-    reader, (stack, layer, kind) = asked.reader, last.key
-    row = parts[f"{kind}.keys"][layer, last.head]
-    keys = [key for key in np.argsort(-np.abs(row), kind="stable")[:4] if row[key] != 0]
-    of_keys = "encoder" if kind == "cross_attention" else stack
-    places = {(stack, last.position), *((of_keys, int(key)) for key in keys)}
-    candidates = [
-        HeadAt(key, head, position)
-        for place, position in sorted(places)
-        for key, weights in reader.plain.weights.items()
-        if key[0] == place and (place != stack or key[1] < layer)
-        for head in range(len(weights))
-    ]
-    plain = _context(reader, reader.plain.at, last)
-    changed = {}
-    for head in candidates:
-        changed[head] = _context(reader, reader.read(_silenced(reader, head)).at, last)
-    most = sorted(changed, key=lambda head: -float((changed[head] - plain).double().norm()))[:24]
-    return {head: asked.edited(_silenced(reader, last, changed[head])) for head in most}
-
-
-def _without_each_key(asked: Question, head: HeadAt) -> list[float]:
-    """Return the difference without each key of a head, whose other weights sum to 1 again."""
-    reader, differences = asked.reader, []
-    row = reader.weights(*head.key)[head.head, head.position]
-    values = reader.values(*head.key)[head.head]
-    for key in np.flatnonzero(row > 0):
-        others = np.where(np.arange(len(row)) == key, 0, row)
-        context = others / max(others.sum(), 1e-12) @ values
-        differences.append(asked.edited(_silenced(reader, head, torch.from_numpy(context).float())))
-    return differences
-
-
 def never(asked: Question) -> Arrays:
     """Raise for what only the models of this project can have."""
     raise NotOffered
@@ -598,7 +510,6 @@ REFERENCES: dict[str, Callable[[Question], Arrays]] = {
     "reward": never,
     "alignment": alignment,
     "logit_attribution": logit_attribution,
-    "strongest_path": strongest_path,
     "patching": patching,
     "saliency": saliency,
     "attention_by_distance": attention_by_distance,

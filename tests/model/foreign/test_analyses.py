@@ -137,7 +137,7 @@ def test_an_analysis_equals_the_independent_computation(name, analysis, subject)
     assert arrays.keys() == expected.keys()
     for key, array in expected.items():
         scale = float(np.abs(array).max()) if array.size else 0.0
-        if analysis in ("logit_attribution", "patching", "saliency", "strongest_path"):
+        if analysis in ("logit_attribution", "patching", "saliency"):
             scale = max(scale, 1.0)
         if analysis == "patching":  # divided by the difference between two texts
             scale *= 4

@@ -14,7 +14,7 @@ from headlight.tracing.analyses import analyse, available
 from tests.tiny_checkpoints import ARCHITECTURES, UNUSUAL
 
 IDS = [5, 9, 40, 77, 120, 8]
-ADDING = {"logit_attribution", "strongest_path", "residual_stream"}
+ADDING = {"logit_attribution", "residual_stream"}
 NORMED = ("olmo2", "olmo3", "exaone4", "gemma2")
 SCALED = ("granite", "granitemoe", "doge")
 CAPPED = ("gemma2",)
@@ -24,7 +24,7 @@ CAPPED = ("gemma2",)
 @pytest.mark.parametrize("name", [*NORMED, *SCALED])
 def test_a_part_is_measured_where_it_enters_the_stream(name, served):
     description = served(name).description
-    offered = ADDING - {"logit_attribution", "strongest_path"} if name in CAPPED else ADDING
+    offered = ADDING - {"logit_attribution"} if name in CAPPED else ADDING
     assert ADDING & set(available(description)) == offered
     assert "sum" not in description.omitted
     assert description.checks["sum"] < 1e-5
@@ -170,7 +170,7 @@ def test_the_parts_of_a_parallel_layer_are_what_each_wrote(name, served):
         handle.remove()
     torch.testing.assert_close(captured[sites[0]], seen["attention"])
     torch.testing.assert_close(captured[sites[1]], seen["mlp"])
-    assert {"logit_attribution", "strongest_path"} <= set(available(model.description))
+    assert {"logit_attribution"} <= set(available(model.description))
     assert "residual_stream" not in available(model.description)
 
 

@@ -26,7 +26,7 @@ def test_an_attention_that_is_computed_for_two_values_is_one_attention(served, r
         assert "several times with the same weights" in reason
     offered = set(available(model.description))
     assert {"residual_stream", "logit_lens", "patching"} <= offered
-    assert not {"head_outputs", "logit_attribution", "strongest_path"} & offered
+    assert not {"head_outputs", "logit_attribution"} & offered
     with pytest.raises(Problem, match="several times with the same weights"):
         sites_of(["value_weighted"], model.description)
 
@@ -34,9 +34,7 @@ def test_an_attention_that_is_computed_for_two_values_is_one_attention(served, r
 def test_heads_that_experts_project_have_no_outputs(served):
     description = served("jetmoe").description
     assert "sum" not in description.omitted
-    assert not {"value_weighted", "head_outputs", "logit_attribution", "strongest_path"} & set(
-        available(description)
-    )
+    assert not {"value_weighted", "head_outputs", "logit_attribution"} & set(available(description))
 
 
 def test_a_head_whose_context_is_not_known_cannot_be_switched_off(served):

@@ -54,9 +54,42 @@ export const circuit = {
   asks,
   controls,
   wording,
+  route,
   panels,
   figure,
 };
+
+/**
+ * Return the strongest path of the circuit on the map of the page, from the tokens to the prediction:
+ * back from the prediction, the strongest edge into each part.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {string[][]}
+ */
+function route(trace, state) {
+  const found = circuitIn(state);
+  if (!found) return [];
+  const { edges, writers, readers } = found;
+  /** @type {string[][]} */
+  const stops = [['logits']];
+  let name = 'logits';
+  while (name !== 'tokens') {
+    const into = edges.filter(({ reader }) => nodeName(readers[reader]) === name);
+    if (into.length === 0) return [];
+    const strongest = into.reduce((best, edge) => (sizeOf(edge) > sizeOf(best) ? edge : best));
+    const writer = writers[strongest.writer];
+    stops.unshift(stopOf(writer));
+    name = writer.name;
+  }
+  return stops;
+}
+
+/** Return the ids of a part on the map, and of what replaces it there. @param {NodeOf} part */
+function stopOf({ kind, stack, layer, heads }) {
+  if (kind === 'tokens') return [`embedding ${stack}`];
+  const ofLayer = `layer ${stack} ${layer}`;
+  return kind === 'head' ? [`head ${stack} ${layer} ${heads[0]}`, ofLayer] : [ofLayer];
+}
 
 /** @param {Trace} trace @param {ViewState} state */
 function panels(trace, state) {

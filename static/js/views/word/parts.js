@@ -1,11 +1,9 @@
 /**
- * A logit difference by its parts, by the edges of its strongest path and by the saliency of each
- * token, as rows of a chart.
+ * A logit difference by its parts and by the saliency of each token, as rows of a chart.
  */
 
-import { percent, named, nameOf, quoted } from '../../data/format.js';
+import { nameOf, quoted } from '../../data/format.js';
 import { namedUnit, tokensIn, unitOf } from '../../data/words.js';
-import { withSign } from '../../plot/bars.js';
 
 /**
  * @import { Card } from '../../data/card.js'
@@ -283,83 +281,6 @@ export function strongestSources(rows, most) {
     .filter(({ token, isSpecial, value }) => token !== undefined && !isSpecial && value !== 0)
     .sort((a, b) => Math.abs(b.value) - Math.abs(a.value))
     .slice(0, most);
-}
-
-/** @typedef {{path: string, head: number, position: number}} HeadAt */
-/** @typedef {{reader: HeadAt|null, head: HeadAt|null, token: number|null, difference: number, probability: number}} Edge */
-
-/**
- * Return the strongest path as bars: by how much the logit difference falls with its last head
- * switched off, and without each edge before it.
- * @param {{edges: Edge[], difference: number, probability: number}} path
- * @param {Token[]} tokens that the decoder, or the only stack, reads
- * @param {Token[]} sources
- * @returns {Part[]} from the prediction to the token
- */
-export function pathParts(path, tokens, sources) {
-  const isPair = path.edges.some(({ head }) => head?.path.startsWith('decoder'));
-  return path.edges.map(({ reader, head, token, difference, probability }) => {
-    const readsSource =
-      reader !== null &&
-      (reader.path.includes('cross_attention') || reader.path.startsWith('encoder'));
-    const from = head ? headName(head, isPair) : named(readsSource ? sources : tokens, token ?? 0);
-    const to = reader ? headName(reader, isPair) : '';
-    const short = [head ?? null, reader].map((end) => end && shortName(end));
-    const where = head && {
-      layer: Number(head.path.split('.')[2]),
-      head: head.head,
-      where: head.path.includes('cross') ? 'cross' : isPair ? head.path.split('.')[0] : '',
-    };
-    const source = from.replace(/ at \d+$/, '');
-    const left = `${percent(path.probability)} → ${percent(probability)}`;
-    return {
-      label: (reader ? `${source} → ${to}` : `${source}, switched off`).replaceAll(
-        'cross-attention ',
-        'cross ',
-      ),
-      short: reader ? `${short[0] ?? source} → ${short[1]}` : `${short[0]} off`,
-      name: `${reader ? `${from} → ${to}, cut` : `${from}, switched off`}: ${left}`,
-      from,
-      value: path.difference - difference,
-      written: `${withSign(path.difference - difference)} · ${left}`,
-      ...(head === null && { token: token ?? 0, side: readsSource ? 'source' : 'target' }),
-      ...where,
-    };
-  });
-}
-
-/**
- * Return the stops of the strongest path on the map, from the text to the prediction.
- * @param {{edges: Edge[]}} path
- * @returns {string[][]} ids of parts of the map; a layer replaces a head that is not drawn
- */
-export function pathRoute({ edges }) {
-  const heads = edges.flatMap(({ head }) => (head ? [head] : [])).reverse();
-  const reader = edges.at(-1)?.reader;
-  const [readerStack] = (reader?.path ?? '').split('.');
-  const stack = reader?.path.includes('cross_attention') ? 'encoder' : readerStack;
-  return [
-    [`embedding ${stack}`],
-    ...heads.map(({ path, head }) => {
-      const [of, , layer, kind] = path.split('.');
-      const place = kind === 'cross_attention' ? 'cross' : of;
-      return [`head ${place} ${layer} ${head}`, `layer ${of} ${layer}`];
-    }),
-    ['logits'],
-  ];
-}
-
-/** @param {HeadAt} head @param {boolean} isPair of encoder and decoder */
-function headName({ path, head }, isPair) {
-  const [stack, , layer, kind] = path.split('.');
-  const ofEncoder = isPair && stack === 'encoder' ? 'encoder ' : '';
-  const before = kind === 'cross_attention' ? 'cross-attention ' : ofEncoder;
-  return `${before}layer ${layer}, head ${head}`;
-}
-
-/** @param {HeadAt} head @returns {string} `L2 H0` */
-function shortName({ path, head }) {
-  return `L${path.split('.')[2]} H${head}`;
 }
 
 /**

@@ -22,7 +22,6 @@ const ANALYSIS = 'logit_attribution';
 
 const SHOW = [
   { id: 'parts', title: 'Parts', help: 'The exact contribution of each part to the prediction' },
-  { id: 'path', title: 'Strongest path', help: 'Head, earlier head and token, each edge ablated' },
   {
     id: 'patching',
     title: 'Patching',
@@ -31,12 +30,7 @@ const SHOW = [
   { id: 'saliency', title: 'Saliency', help: 'Gradient × input, and erasure of each token' },
 ];
 /** @type {Record<string, string>} */
-const ANALYSES = {
-  parts: ANALYSIS,
-  path: 'strongest_path',
-  patching: 'patching',
-  saliency: 'saliency',
-};
+const ANALYSES = { parts: ANALYSIS, patching: 'patching', saliency: 'saliency' };
 const PATCHED = ['residual', 'attention', 'heads'];
 
 /**

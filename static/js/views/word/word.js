@@ -5,7 +5,7 @@
 
 import { noticeOf } from '../../api/answers.js';
 import { hasTwoSides, predictingSide, tokensOf } from '../../data/attention.js';
-import { percent, signed, capitalised, enumerated, named } from '../../data/format.js';
+import { percent, signed, capitalised, enumerated } from '../../data/format.js';
 import { alone, placeInWords, readableWords } from '../../data/words.js';
 import { guessInWords, nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import {
@@ -15,8 +15,6 @@ import {
   headsOf,
   NAMES,
   partsOf,
-  pathParts,
-  pathRoute,
   saliencyParts,
   sourcesOf,
   strongestSources,
@@ -49,17 +47,6 @@ const LOGIT = [
 ];
 /** @type {Record<string, string[][]>} */
 const TERMS = {
-  path: [
-    LOGIT,
-    [
-      'edge',
-      'what one part reads of another; without it, the reader sees the text as if the other had written nothing there',
-    ],
-    [
-      'strongest',
-      'the head, then the edge to it, without which the difference falls most, found by trying each',
-    ],
-  ],
   patching: [
     ['activation', 'a vector that the model computes on its way, at one place of one layer'],
     ['share of the change', '(patched − first) / (second − first), in logit differences'],
@@ -91,20 +78,9 @@ export const word = {
   asks,
   controls,
   wording,
-  route,
   panels,
   figure,
 };
-
-/**
- * Return the strongest path, on the map.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function route(trace, state) {
-  const path = showOf(state) === 'path' ? attributionIn(state) : null;
-  return path ? pathRoute(/** @type {any} */ (path)) : [];
-}
 
 /**
  * Return the difference in words, and the parts and tokens that speak most for it and against it.
@@ -117,7 +93,6 @@ function wording(trace, state) {
   const terms = TERMS[show] ?? word.terms;
   const help = HELP[show] ?? word.help;
   if (!attribution || show === 'saliency') return { help, terms };
-  if (show === 'path') return { help, terms, answer: pathInWords(trace, attribution) };
   if (show === 'patching') return { help, terms, answer: patchingInWords(trace, attribution) };
   const { preposition } = wordsFor(trace);
   const place = placeInWords(trace, predictingSide(trace), attribution.position);
@@ -137,24 +112,6 @@ function wording(trace, state) {
 /** Return the sentence about a remainder that is too large for rounding. @param {Attribution} attribution */
 function unexplained({ omitted }) {
   return omitted?.remainder ? [`Of the difference, ${omitted.remainder}.`] : [];
-}
-
-/**
- * Return the strongest path from the text to the prediction, and what its bars say.
- * @param {Trace} trace
- * @param {Attribution} attribution
- */
-function pathInWords(trace, attribution) {
-  const { preposition } = wordsFor(trace);
-  const tokens = tokensOf(trace, predictingSide(trace));
-  const [token, against] = tokensIn(attribution);
-  const stops = chartOf('path')
-    .rows(attribution, trace)
-    .map(({ from = '' }) => from);
-  return [
-    `${preposition} ${named(tokens, attribution.position)}, “${token}” has ${percent(attribution.probability)}. The strongest path found, step by step: ${stops.reverse().join(' → ')} → the prediction.`,
-    `The first bar switches the last head off, each other one cuts an edge of the path: the logits by which “${token}” then loses ground to “${against}”, and its probability before and after. Unlike in “Parts”, what later parts make of the loss counts too.`,
-  ];
 }
 
 /**
@@ -272,7 +229,6 @@ function tokensIn({ token, against }) {
 
 /** @type {Record<string, string>} */
 const HELP = {
-  path: 'From the prediction back to a token: first the head whose ablation lowers the difference most, then the edge to it, measured by a pass without it. “layer 0, head 4 → layer 1, head 2” stands for what the first head writes and the second reads.',
   patching:
     'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:
@@ -311,7 +267,6 @@ function panels(trace, state) {
   const attribution = attributionIn(state);
   const show = showOf(state);
   if (!attribution) return [{ id: 'layers', state: { chart: 'layers' } }];
-  if (show === 'path') return [{ id: 'path', state: { chart: 'path' } }];
   if (show === 'saliency')
     return ['gradient_times_input', 'erasure'].map((chart) => ({ id: chart, state: { chart } }));
   if (show === 'patching')
@@ -365,15 +320,6 @@ function figure(trace, state) {
  */
 function chartOf(chart) {
   if (chart in CHARTS) return CHARTS[chart];
-  if (chart === 'path')
-    return {
-      title: 'The strongest path',
-      help: 'From the prediction back to a token of the text.',
-      rows: (attribution, trace) => {
-        const [text, source] = textsOf(trace);
-        return pathParts(/** @type {any} */ (attribution), text.tokens, source.tokens);
-      },
-    };
   const isErasure = chart === 'erasure';
   return {
     title: isErasure ? 'Erasure' : 'Gradient × input',

@@ -234,41 +234,7 @@ function answered(trace, analysis, of, state = {}) {
 
 const every = (trace) => ({
   ...trace,
-  card: { ...trace.card, analyses: ['strongest_path', 'patching', 'saliency'] },
-});
-
-test('the path lists its edges, each with what is left without it', () => {
-  const trace = every(withCard(sampleTrace()));
-  const last = { path: 'decoder.layers.1.self_attention', head: 1, position: 1 };
-  const edges = [
-    { reader: null, head: last, token: null, difference: 1, probability: 0.25 },
-    { reader: last, head: null, token: 0, difference: 2.5, probability: 0.4 },
-  ];
-  const state = answered(trace, 'strongest_path', { edges, difference: 3, probability: 0.5 });
-  const figures = figuresOf(trace, { ...state, word_show: 'path' });
-  deepEqual(figures[0].data[0].x, [2, 0.5]);
-  match(figures[0].data[0].text[0], /\+2\.00 · 50\.0 % → 25\.0 %/);
-  const { answer } = word.wording(trace, { ...state, word_show: 'path' });
-  match(plain(answer[0]), /50\.0 %.* → layer 1, head 1 → the prediction\.$/);
-  deepEqual(figures[0].grid.tokens(1), { query: 1, key: 0 }, 'the token of the path is marked');
-  deepEqual(word.route(trace, { ...state, word_show: 'path' }), [
-    ['embedding decoder'],
-    ['head decoder 1 1', 'layer decoder 1'],
-    ['logits'],
-  ]);
-  deepEqual(word.route(trace, state), [], 'only the path is drawn on the map');
-  const labels = figures[0].layout.yaxis.ticktext;
-  equal(labels[0], 'layer 1, head 1, switched off');
-  match(labels[1], /→ layer 1, head 1$/);
-  const [narrow] = figuresOf(trace, { ...state, word_show: 'path', width: 358 });
-  match(narrow.layout.yaxis.ticktext[1], /→ L1 H1$/);
-  for (const { data, layout } of [figures[0], narrow]) {
-    const [from, to] = layout.xaxis.range;
-    const pixels = layout.width - layout.margin.l - layout.margin.r;
-    const beside = ((to - data[0].x[0]) / (to - from)) * pixels;
-    ok(beside > 12 * 0.55 * data[0].text[0].length, 'the number beside the longest bar is whole');
-  }
-  assertContract(figures, FRAME.width);
+  card: { ...trace.card, analyses: ['patching', 'saliency'] },
 });
 
 test('patching asks for a second sentence, and maps the shares', () => {
