@@ -4,7 +4,7 @@ import pytest
 
 PAIRS = [
     {"clean": "the cat sat on", "corrupted": "the cat sat mat", "right": " the", "wrong": " mat"},
-    {"clean": "the mat sat on", "corrupted": "the mat sat cat", "right": " the", "wrong": " cat"},
+    {"clean": "the mat sat on", "corrupted": "the mat sat mat", "right": " the", "wrong": " mat"},
 ]
 
 
