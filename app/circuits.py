@@ -6,7 +6,14 @@ from dataclasses import asdict
 from typing import Any
 
 from headlight.errors import Problem
-from headlight.model.analysis.circuit import Circuit, Faithfulness, find_circuit, measure, ranked
+from headlight.model.analysis.circuit import (
+    Circuit,
+    Faithfulness,
+    find_circuit,
+    measure,
+    ranked,
+    without,
+)
 from headlight.model.analysis.circuit_passes import Pair, PairPasses, UnfitPair
 from headlight.model.graph import Graph, NoGraph, UnknownEdge
 from headlight.model.graph_parts import parts_of
@@ -20,8 +27,10 @@ MAX_TOKENS = 2**17
 N_RANKED = 400
 
 
-def compute(request: CircuitRequest, model: Served) -> CircuitAnswer:
+def compute(request: CircuitRequest, model: Served, *, is_cut: bool = False) -> CircuitAnswer:
     """Find a circuit, or measure the one whose edges are given.
+
+    With `is_cut` the edges that are given are cut, and all others are the circuit.
 
     Raises:
         Problem: 422, a pair does not fit the tokenizer, the model has no exact graph, or it would
@@ -29,7 +38,7 @@ def compute(request: CircuitRequest, model: Served) -> CircuitAnswer:
         Cancelled: as `cancellation`.
     """
     try:
-        return _compute(request, model)
+        return _compute(request, model, is_cut=is_cut)
     except NoGraph as error:
         raise Problem(422, "no-graph", str(error)) from error
     except UnknownEdge as error:
@@ -38,13 +47,14 @@ def compute(request: CircuitRequest, model: Served) -> CircuitAnswer:
         raise Problem(422, "invalid-pairs", str(error)) from error
 
 
-def _compute(request: CircuitRequest, model: Served) -> CircuitAnswer:
+def _compute(request: CircuitRequest, model: Served, *, is_cut: bool) -> CircuitAnswer:
     pairs, texts, skipped = pairs_of(request, model)
     graph = parts_of(model).graph
     passes = PairPasses(model, tuple(pairs), baseline=request.baseline)
     _check_work(request, graph, pairs)
     if request.edges is not None:
-        circuit = measure(passes, [graph.edge(name) for name in request.edges])
+        edges = [graph.edge(name) for name in request.edges]
+        circuit = without(passes, edges) if is_cut else measure(passes, edges)
     else:
         circuit = find_circuit(
             passes,

@@ -705,6 +705,33 @@ def circuit(
 
 
 @app.command(cls=Command)
+def study(
+    file: Annotated[
+        str | None,
+        typer.Argument(help="A study that ships, or a TOML file.", metavar="FILE"),
+    ] = None,
+    out: Annotated[
+        Path, option("The folder for the tables, the page and what is kept.", "FOLDER")
+    ] = Path("study"),
+    device: Device = None,
+    models_dir: ModelsDir = None,
+) -> None:
+    """Run a study of circuits, and write Parquet tables and one page that opens offline.
+
+    Without FILE the studies that ship are listed. A study that was interrupted goes on where it
+    stopped; one that is done is only written again.
+    """
+    settings = settings_with_models(device=device, models_dir=models_dir)
+    with reporting_errors():
+        from headlight.commands.lab.study import list_studies, run
+
+        if file is None:
+            list_studies()
+        else:
+            run(file, out, settings)
+
+
+@app.command(cls=Command)
 def add(
     source: Annotated[
         str,

@@ -95,7 +95,7 @@ def find(
 
 
 def _source(task: str) -> dict[str, Any]:
-    from headlight.model.lab.evaluation.circuit_tasks import TASKS, UnfitTask, read_task
+    from headlight.model.lab.evaluation.circuit_tasks import TASKS, UnfitTask, as_request, read_task
 
     if task in TASKS:
         return {"task": task}
@@ -106,11 +106,7 @@ def _source(task: str) -> dict[str, Any]:
         pairs = read_task(path)
     except UnfitTask as error:
         raise ValueError(str(error)) from error
-    listed = []
-    for pair in pairs:
-        row = {name: value for name, value in pair._asdict().items() if value is not None}
-        listed.append({**row, "right": list(pair.right), "wrong": list(pair.wrong)})
-    return {"pairs": listed}
+    return {"pairs": as_request(pairs)}
 
 
 def print_circuit(answer: CircuitAnswer) -> None:

@@ -168,6 +168,31 @@ def measure(passes: PairPasses, edges: Sequence[int]) -> Circuit:
     )
 
 
+def without(passes: PairPasses, edges: Sequence[int]) -> Circuit:
+    """Return what the whole model shows without some edges, on all pairs.
+
+    The edges of the result are those that are cut; a loss is that of cutting one by itself.
+
+    Raises:
+        ValueError: the texts of the pairs give the same logit difference.
+        Cancelled: as `cancellation`.
+    """
+    shares = _Shares(passes)
+    edges = list(dict.fromkeys(edges))
+    every = set(range(len(passes.graph.edges)))
+    runs = shares.runs([every - set(edges), edges, *(every - {edge} for edge in edges)])
+    values = [shares.share(run) for run in runs]
+    return Circuit(
+        scores=None,
+        edges=tuple(edges),
+        chosen=shares.measured(runs[0]),
+        held_out=None,
+        curve=(),
+        losses=np.array([1 - value for value in values[2:]]),
+        complement=values[1],
+    )
+
+
 def ranked(graph: Graph, scores: Float[np.ndarray, " edge"], rule: Rule) -> list[int]:
     """Return the numbers of the edges, the first to be in a circuit first."""
     sizes = np.abs(scores)

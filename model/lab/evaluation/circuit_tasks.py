@@ -387,6 +387,12 @@ def write_task(pairs: Iterable[TextPair]) -> str:
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
+def as_request(pairs: Iterable[TextPair]) -> list[dict[str, Any]]:
+    """Return pairs as members of the API's circuit request."""
+    rows = ({k: v for k, v in pair._asdict().items() if v is not None} for pair in pairs)
+    return [{**row, "right": list(row["right"]), "wrong": list(row["wrong"])} for row in rows]
+
+
 def _pair_of(line: str, where: str) -> TextPair:
     try:
         row: Any = json.loads(line)

@@ -1,0 +1,53 @@
+"""The findings that the project states, computed again: agreement in `stories`, carrying in `sums`."""
+
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from headlight.model.analysis.circuit import find_circuit
+from headlight.model.analysis.circuit_passes import PairPasses
+from headlight.model.analysis.edge_scores import edge_scores
+from headlight.model.checkpoint import load
+from headlight.model.lab.evaluation.circuit_tasks import task_pairs
+
+pytestmark = pytest.mark.slow
+
+
+def passes(model, task, n_pairs):
+    checkpoint = load(model)
+    return PairPasses(checkpoint, tuple(task_pairs(checkpoint, task, n_pairs)[0]))
+
+
+def test_forty_edges_of_stories_keep_nine_tenths_of_agreement_on_other_pairs():
+    of_task = passes("stories", "agreement", 64)
+    assert len(of_task.graph.edges) == 927
+    circuit = find_circuit(of_task, rule="pruned", n_edges=40)
+    assert len(circuit.edges) <= 40
+    assert circuit.held_out.value >= 0.9
+    assert circuit.complement < 0.1
+
+
+@pytest.mark.parametrize("task", ["carrying", "last_digit"])
+def test_sixty_edges_of_sums_do_most_of_a_digit(task):
+    circuit = find_circuit(passes("sums", task, 32), rule="pruned", n_edges=60)
+    assert circuit.held_out.value >= 0.8
+
+
+@pytest.mark.parametrize(
+    ("model", "task"), [("stories-small", "agreement"), ("sums", "last_digit")]
+)
+def test_all_edges_of_a_small_model_are_patched_in_a_minute(model, task, capsys):
+    of_task = passes(model, task, 32)
+    began = perf_counter()
+    noising = edge_scores(of_task, "noising")
+    took = perf_counter() - began
+    denoising, ig = edge_scores(of_task, "denoising"), edge_scores(of_task, "eap_ig")
+    correlation = np.corrcoef(ig, noising)[0, 1]
+    ceiling = np.corrcoef(denoising, noising)[0, 1]
+    with capsys.disabled():
+        print(
+            f"\n{model}: {took:.0f} s; Pearson {correlation:.3f}, of the exact ones {ceiling:.3f}"
+        )
+    assert correlation > 0.9
+    assert took <= 60
