@@ -392,6 +392,13 @@ def _study(corpora: Sequence[_Source], out: Path, n_topics: int, seed: int) -> d
                 source = document.members.get("source", str(document.place))
                 file.write(_line({"source": source, **mixture.to_dict()}))
     figures = study.to_dict()
+    if empty := figures["empty"]:
+        notes.print(
+            f"{len(empty)} of {n_topics} topics are more than a tenth of no document: "
+            f"{', '.join(map(str, empty))}; ask for fewer with --topics",
+            markup=False,
+            soft_wrap=True,
+        )
     if len(corpora) > 1:
         figures["against"] |= {"corpus": corpora[1].figures()["corpus"]}
     return {"topics": figures}

@@ -278,7 +278,11 @@ def _map(topics: Mapping[str, Any]) -> Figure:
 def _shares(topics: Mapping[str, Any]) -> Figure:
     """Return the share of every topic, and that in the other corpus."""
     order = sorted(range(len(topics["shares"])), key=lambda number: topics["shares"][number])
-    labels = [f"{number} · {_label(topics['topics'][number])}" for number in order]
+    empty = {*topics.get("empty", ())}
+    labels = [
+        f"{number} · {_label(topics['topics'][number])}{' (in no document)' * (number in empty)}"
+        for number in order
+    ]
     rows = list(range(len(order)))
     shown = [topics["shares"][number] for number in order]
     template = "%{x:.1%}<extra></extra>"
@@ -332,5 +336,5 @@ def _per_document(topics: Mapping[str, Any]) -> Figure:
         "marker": {"color": NUMBER},
         "hovertemplate": "%{x} topics<br>%{y} documents<extra></extra>",
     }
-    axis = _axis("topics with more than a tenth of a document", dtick=1, showgrid=False)
+    axis = _axis("topics with more than<br>a tenth of a document", dtick=1, showgrid=False)
     return {"data": [bars], "layout": _layout(300, axis, _axis("documents"))}

@@ -1,4 +1,4 @@
-"""Bad documents made from good ones, in five ways that corpora are bad.
+"""Bad documents made from good ones, in nine ways that corpora are bad.
 
 They replace labelled data: the classifier that ships was trained to tell passages of stories from
 the same passages damaged, and knows no other fault. Each way changes a text by a random amount, so
@@ -107,12 +107,85 @@ def repeated(text: str, random: Random) -> str:
     return " ".join(before + kept * random.randint(3, 12))
 
 
+_TYPOGRAPHIC = (
+    (re.compile(r'"(?=\w)'), "“"),
+    (re.compile(r'"'), "”"),
+    (re.compile(r"(?<=\w)'(?=\w)"), "’"),
+    (re.compile(r"--"), "—"),
+    (re.compile(r"\b([Cc])afe\b"), r"\1afé"),
+)
+_TAGS = ("p", "i", "b", "span", "div", "br", "em", "strong", "a", "td", "li")
+_ENTITIES = (("&", "&amp;"), ('"', "&quot;"), ("'", "&#39;"), ("--", "&mdash;"), ("  ", "&nbsp; "))
+
+
+def misdecoded(text: str, random: Random) -> str:
+    """Set typographic marks, and read their UTF-8 as Windows-1252, once or twice; or double accents.
+
+    A text without such marks gets a few accents on its vowels, which are then doubled.
+    """
+    for pattern, mark in _TYPOGRAPHIC:
+        text = pattern.sub(mark, text)
+    if random.random() < 0.25 or text.isascii():
+        return _with_doubled_accents(text, random)
+    for _ in range(random.choice((1, 1, 2))):
+        text = text.encode("utf-8").decode("cp1252", errors="replace")
+    return text
+
+
+def _with_doubled_accents(text: str, random: Random) -> str:
+    rate, mark = random.choice((0.01, 0.03, 0.1)), random.choice("\u0301\u0300\u0302\u0308´")
+    letters = [
+        letter + 2 * mark if letter in "aeiou" and random.random() < rate else letter
+        for letter in text
+    ]
+    return "".join(letters) if 2 * mark in "".join(letters) else text + 2 * mark
+
+
+def with_doubled_quotes(text: str, random: Random) -> str:
+    """Double every quotation mark, as tables do, and quote a sentence if there is none."""
+    if '"' not in text:
+        sentences = [sentence for sentence in _SENTENCE.findall(text) if sentence.strip()]
+        chosen = random.choice(sentences).strip() if sentences else text
+        text = text.replace(chosen, f'"{chosen}"', 1)
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"' if random.random() < 0.3 else doubled
+
+
+def with_html(text: str, random: Random) -> str:
+    """Put tags around some sentences, and entities in place of marks."""
+    rate = random.choice((0.15, 0.4, 1.0))
+    parts = []
+    for sentence in _SENTENCE.findall(text) or [text]:
+        if random.random() < rate:
+            tag = random.choice(_TAGS)
+            extra = random.choice(("", "", ' class="text"', " style='color:red'", ' href="#n1"'))
+            sentence = random.choice(
+                (f"<{tag}{extra}>{sentence}</{tag}>", f"{sentence}<{tag}>", f"<{tag}>{sentence}")
+            )
+        parts.append(sentence)
+    text = "".join(parts)
+    if random.random() < 0.6:
+        for mark, entity in _ENTITIES:
+            text = text.replace(mark, entity)
+    return text if "<" in text or "&" in text else f"<p>{text}</p>"
+
+
+def without_spaces(text: str, random: Random) -> str:
+    """Lose some of the spaces between words, or all."""
+    rate = random.choice((0.03, 0.06, 0.12, 0.3, 0.6, 1.0))
+    return re.sub(r"[ \n]", lambda match: "" if random.random() < rate else match[0], text)
+
+
 DAMAGES: dict[str, Callable[[str, Random], str]] = {
     "shuffled": shuffled,
     "truncated": truncated,
     "boilerplate": with_boilerplate,
     "scanned": scanned,
     "repeated": repeated,
+    "misdecoded": misdecoded,
+    "doubled_quotes": with_doubled_quotes,
+    "html": with_html,
+    "lost_spaces": without_spaces,
 }
 """Every way, by its name."""
 

@@ -19,6 +19,14 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s|$)")
 _PUNCTUATION, _DIGIT = re.compile(r"[^\w\s]|_"), re.compile(r"\d")
 _VOWELS = re.compile(r"[aeiouy]+")
+# UTF-8 that was read as Windows-1252 or Latin-1: a lead byte, then bytes from 0x80 to 0xBF.
+_HIGH = "\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
+_MISDECODED = re.compile(f"[\u00c2-\u00f4][{_HIGH}]|\ufffd")
+_DOUBLED_ACCENT = re.compile(r"[\u0300-\u036f´`¨]{2}|([À-ɏ])\1")
+_DOUBLED_QUOTE = re.compile(r"\"\"|''|``|““|””|„„|«\s?«|»\s?»")
+_HTML = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|&(?:[A-Za-z]{2,8}|#\d{1,5});")
+_JOINED = re.compile(r"[,;:.!?][\"'”’]?[A-Za-z]")
+_LONG = 13  # letters of a word that joined words soon have
 _OPENING = "\"'“‘([ \n\t-"
 _CLOSING = "\"'”’)] \n\t"
 _WINDOW = 50  # words over which the type–token ratio is averaged
@@ -119,6 +127,23 @@ def _repeated_lines(text: Text) -> float:
     return 1 - len(set(lines)) / len(lines) if lines else 0.0
 
 
+def _log_rate(pattern: re.Pattern[str]) -> Callable[[Text], float]:
+    """Return log(1 + matches in a thousand words) as a feature: a few count, many add little."""
+
+    def measure(text: Text) -> float:
+        n_matches = sum(1 for _ in pattern.finditer(text.text))
+        return math.log1p(1_000 * n_matches / max(1, len(text.words)))
+
+    return measure
+
+
+def _long_words(text: Text) -> float:
+    """Return log(1 + letters of long words in a thousand letters)."""
+    n_letters = sum(map(len, text.words))
+    n_long = sum(len(word) for word in text.words if len(word) > _LONG)
+    return math.log1p(1_000 * n_long / max(1, n_letters))
+
+
 # The most frequent function words of English (Gopher asks for two of the first eight).
 _FREQUENT = "the be to of and that have with a in it he was his you as for had she her on at is"
 _STOP_WORDS = frozenset([*_FREQUENT.split(), "said", "they", "him", "i", "but", "not", "all", "so"])
@@ -148,6 +173,12 @@ FEATURES: dict[str, Callable[[Text], float]] = {
     "ends a sentence": lambda text: float(text.text.rstrip(_CLOSING).endswith((".", "!", "?"))),
     "repeated runs of 5 words": _repeated_runs,
     "repeated lines": _repeated_lines,
+    "wrongly decoded characters (log)": _log_rate(_MISDECODED),
+    "doubled accents (log)": _log_rate(_DOUBLED_ACCENT),
+    "doubled quotation marks (log)": _log_rate(_DOUBLED_QUOTE),
+    "tags and entities (log)": _log_rate(_HTML),
+    "marks without a space (log)": _log_rate(_JOINED),
+    "letters of long words (log)": _long_words,
 }
 """Every feature of a text, in the order of the classifier; all are finite, also of no text."""
 

@@ -31,12 +31,15 @@ SHIPPED = Path(__file__).parent / "quality.json"
 """The classifier that ships; its card is ``quality.md`` next to it."""
 
 HELD_OUT = 0.2
+TWINS = 0.25
+_MOST_COMPARED = 20_000  # characters of a document
 MADE = (
     "The bad documents are made, not found: the good ones with their words shuffled, cut off "
-    "within a sentence, mixed with lines of web pages, with letters confused as by a scanner, or "
-    "repeated. The classifier knows these faults in English prose and no others; what is true, "
-    "kind or worth reading it cannot tell. Text without sentences, such as verse, lists or code, "
-    "gets a low score."
+    "within a sentence, mixed with lines of web pages, with letters confused as by a scanner, "
+    "repeated, wrongly decoded, with doubled quotation marks, with HTML, or without spaces. The "
+    "classifier knows these faults in English prose and no others; what is true, kind or worth "
+    "reading it cannot tell. Text without sentences, such as verse, lists or code, gets a low "
+    "score."
 )
 GIVEN = "Good and bad are as the files that it was trained on have them."
 
@@ -315,21 +318,46 @@ def _shortened(text: str, random: Random) -> str:
 
 
 class Extremes:
-    """The best and the worst documents of a stream."""
+    """The best and the worst documents of a stream, no two of which are near-twins.
+
+    Twins have a Jaccard similarity of at least `TWINS` of their runs of three words; of two the
+    earlier is kept, or the one that is better or worse.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self.best: list[dict[str, Any]] = []
         self.worst: list[dict[str, Any]] = []
+        self._runs: dict[str, frozenset[tuple[str, ...]]] = {}
 
     def add(self, score: float, source: str, text: str) -> None:
         """Offer a document; ties keep the earlier one."""
+        score = round(score, 4)
         for items, sign in ((self.best, -1), (self.worst, 1)):
             if len(items) == self._size and sign * score >= sign * items[-1]["score"]:
                 continue
-            items.append({"score": round(score, 4), "source": source, "text": _excerpt(text)})
+            runs = _runs(text)
+            twins = [item for item in items if _are_twins(self._runs[item["source"]], runs)]
+            if any(sign * item["score"] <= sign * score for item in twins):
+                continue
+            for item in twins:
+                items.remove(item)
+            items.append({"score": score, "source": source, "text": _excerpt(text)})
+            self._runs[source] = runs
             items.sort(key=lambda item: sign * item["score"])
             del items[self._size :]
+        shown = {item["source"] for item in (*self.best, *self.worst)}
+        self._runs = {source: runs for source, runs in self._runs.items() if source in shown}
+
+
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    words = text[:_MOST_COMPARED].lower().split()
+    return frozenset(zip(words, words[1:], words[2:], strict=False)) or frozenset({tuple(words)})
+
+
+def _are_twins(first: frozenset[tuple[str, ...]], second: frozenset[tuple[str, ...]]) -> bool:
+    common = len(first & second)
+    return common >= TWINS * (len(first) + len(second) - common)
 
 
 def _excerpt(text: str) -> str:

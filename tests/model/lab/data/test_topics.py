@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from scipy.special import digamma
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
@@ -13,6 +14,7 @@ from headlight.model.lab.data.topics import (
     Mixture,
     TopicModel,
     TopicShares,
+    coherence,
     divergence,
     topic_map,
     vocabulary,
@@ -54,7 +56,10 @@ def test_planted_topics_are_found(model, corpus):
 
 
 def test_the_model_is_scikit_learns(corpus, model):
-    """One batch a pass makes the online fit that of scikit-learn's own `partial_fit`."""
+    """One batch a pass makes the online fit that of scikit-learn's own `partial_fit`.
+
+    Both begin with the start that was chosen.
+    """
     n_texts, words = vocabulary(corpus)
     counts = CountVectorizer(vocabulary=words).transform(corpus)
     reference = LatentDirichletAllocation(
@@ -64,6 +69,11 @@ def test_the_model_is_scikit_learns(corpus, model):
         max_doc_update_iter=50,
         random_state=0,
     )
+    start = model._best_start(counts)
+    reference.partial_fit(np.zeros((1, len(words))))
+    reference.components_, reference.n_batch_iter_ = start.copy(), 1
+    expected = digamma(start) - digamma(start.sum(axis=1, keepdims=True))
+    reference.exp_dirichlet_component_ = np.exp(expected)
     for _ in range(24):
         reference.partial_fit(counts)
     mine = np.stack([mixture.shares for mixture in model.mixtures(corpus)])
@@ -140,3 +150,49 @@ def test_too_few_documents_words_or_topics_are_errors():
         TopicModel(2).fit(lambda: ["one text"])
     with pytest.raises(ValueError, match="2 documents have 0 words in common"):
         TopicModel(2).fit(lambda: ["one text", "another"])
+
+
+def six_topics(n_texts):
+    """Return texts about one of six topics each, with as many words that all share."""
+    rng = random.Random(1)
+    syllables = [first + second for first in "bdfgklmnprst" for second in "aeiou"]
+    words = list(dict.fromkeys("".join(rng.choices(syllables, k=3)) for _ in range(800)))[:600]
+    planted = [words[60 * number : 60 * (number + 1)] for number in range(6)]
+    texts = [
+        " ".join(
+            rng.choice(words[360:])
+            if (chance := rng.random()) < 0.45
+            else rng.choice(rng.choice(planted))
+            if chance < 0.6
+            else planted[number % 6][min(int(rng.expovariate(1 / 15)), 59)]
+            for _ in range(80)
+        )
+        for number in range(n_texts)
+    ]
+    return texts, [set(each) for each in planted]
+
+
+def test_six_topics_are_found_from_nine_of_ten_seeds():
+    texts, planted = six_topics(120)
+    n_whole = 0
+    for seed in range(10):
+        model = TopicModel(6, seed)
+        model.fit(lambda: texts)
+        described = model.top_words()
+        n_whole += all(any(len(each & {*words}) >= 8 for words in described) for each in planted)
+    assert n_whole >= 9
+
+
+def test_words_that_occur_together_are_coherent():
+    counts = CountVectorizer(vocabulary=["a1x", "b1x", "c1x"]).transform(
+        ["a1x b1x", "a1x b1x", "c1x", "c1x"]
+    )
+    assert coherence(np.array([[0, 1]]), counts) == pytest.approx(1)
+    assert coherence(np.array([[0, 2]]), counts) == -1
+
+
+def test_a_topic_of_no_document_is_said():
+    shares = TopicShares(3)
+    shares.add(Mixture(np.array([0.95, 0.05, 0.0])))
+    shares.add(Mixture(np.array([0.5, 0.05, 0.45])))
+    assert shares.to_dict()["empty"] == [1]
