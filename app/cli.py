@@ -505,6 +505,14 @@ def evaluate(
             max=8,
         ),
     ] = None,
+    calibration: Annotated[
+        Files,
+        option(
+            "With --bits: also round the linear layers by GPTQ on the first rows of this text; "
+            "repeat it for more.",
+            "FILE",
+        ),
+    ] = None,
     device: Device = None,
     models_dir: ModelsDir = None,
 ) -> None:
@@ -519,7 +527,7 @@ def evaluate(
 
         device = device or settings.device
         if heads:
-            if other or pairs or corpus or gold or bits:
+            if other or pairs or corpus or gold or bits or calibration:
                 raise UsageError("--heads takes only --text; leave the other options out")
             profile_model(model, text or [], sentences, device, settings.own_models_dir)
             return
@@ -532,7 +540,11 @@ def evaluate(
             minimal_pairs=pairs,
             gold=gold,
         )
-        evaluate_model(model, evidence, device, settings.own_models_dir, bits or ())
+        if calibration and not bits:
+            raise UsageError("--calibration is for fewer bits; name them with --bits")
+        evaluate_model(
+            model, evidence, device, settings.own_models_dir, bits or (), calibration or ()
+        )
 
 
 @app.command(cls=Command)
@@ -561,6 +573,14 @@ def quantize(
             "in each pass; needs 8 bits and a CPU."
         ),
     ] = "float",
+    calibration: Annotated[
+        Files,
+        option(
+            "Round the linear layers by GPTQ on the first rows of this text, so that their outputs "
+            "change least; repeat it for more.",
+            "FILE",
+        ),
+    ] = None,
     base: Annotated[
         str | None,
         option(
@@ -588,6 +608,7 @@ def quantize(
             per=per,
             activations=activations,
             base=base,
+            calibration=calibration or (),
         )
 
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import torch
@@ -44,6 +45,7 @@ from headlight.model.head_profiles import read_profile
 from headlight.model.hooks import SkipInitialisation
 from headlight.model.positions import BASE, frequencies
 from headlight.model.quantization import (
+    Quantized,
     StoredQuantization,
     UnknownPart,
     make_dynamic,
@@ -261,6 +263,7 @@ def save(
     dtype: torch.dtype = torch.float16,
     quantization: StoredQuantization | None = None,
     difference: Difference | None = None,
+    calibrated: Mapping[str, Quantized] = MappingProxyType({}),
 ) -> None:
     """Write the four files, replacing each one atomically; of a difference there is no tokenizer.
 
@@ -271,6 +274,7 @@ def save(
         card: the model card.
         dtype: of the weights in the file that are not quantized.
         quantization: of the matrices; None: none is quantized.
+        calibrated: the numbers of quantized matrices that are not rounded (`gptq`), by name.
         difference: store only the difference from this model, without `quantization`.
 
     Raises:
@@ -284,7 +288,7 @@ def save(
         weights = difference.stored(model.weights(), load_checkpoint(base).model.weights())
         stated["difference"] = difference.to_dict()
     else:
-        weights = stored_weights(model.weights(), quantization, dtype)
+        weights = stored_weights(model.weights(), quantization, dtype, calibrated)
     if quantization is not None:
         stated["quantization"] = quantization.to_dict()
     config = json.dumps(stated, indent=2) + "\n"

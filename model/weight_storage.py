@@ -7,6 +7,7 @@ weights = restored_weights(stored.__getitem__, model.weights(), quantization)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -78,7 +79,10 @@ def stored_layout(
 
 
 def stored_weights(
-    weights: Mapping[str, Tensor], quantization: Quantization | None, dtype: torch.dtype
+    weights: Mapping[str, Tensor],
+    quantization: Quantization | None,
+    dtype: torch.dtype,
+    calibrated: Mapping[str, Quantized] = MappingProxyType({}),
 ) -> dict[str, Tensor]:
     """Return the tensors to write to a file, as `stored_layout` describes them.
 
@@ -86,6 +90,7 @@ def stored_weights(
         weights: by name.
         quantization: None: none is quantized.
         dtype: of the tensors that are not quantized.
+        calibrated: the numbers of matrices that were quantized before (`gptq`), by name.
 
     Raises:
         UnknownPart: a part matches no matrix.
@@ -97,7 +102,9 @@ def stored_weights(
         if quantization is None or name not in quantized:
             tensors[name] = tensor.detach().to("cpu", dtype).contiguous()
             continue
-        numbers = quantize(tensor.cpu(), quantization.bits, quantization.per)
+        numbers = calibrated.get(name) or quantize(
+            tensor.cpu(), quantization.bits, quantization.per
+        )
         tensors[name] = pack(numbers.values, quantization.bits)
         tensors[name + SCALE] = numbers.scales
         tensors[name + ZERO_POINT] = numbers.zero_points

@@ -24,6 +24,8 @@ from headlight.model.checkpoint_files import CARD, WEIGHTS, CheckpointError
 from headlight.model.device import choose_device
 from headlight.model.foreign import is_foreign
 from headlight.model.head_profiles import HEADS, head_labels, to_json
+from headlight.model.lab.evaluation.calibration import calibrated
+from headlight.model.lab.evaluation.calibration import evaluate as evaluate_calibrated
 from headlight.model.lab.evaluation.figures import (
     SAMPLE,
     figures_of,
@@ -41,7 +43,13 @@ from headlight.model.lab.training.corpus import (
     read_documents,
     read_pairs,
 )
-from headlight.model.quantization import Activations, Granularity, StoredQuantization, UnknownPart
+from headlight.model.quantization import (
+    Activations,
+    Granularity,
+    Quantized,
+    StoredQuantization,
+    UnknownPart,
+)
 from headlight.model.run_curves import CURVES
 from headlight.model.served import Served
 from headlight.model.served_transformer import Checkpoint
@@ -56,6 +64,7 @@ def evaluate_model(
     device: str,
     models_dir: Path | None,
     bits: Sequence[int],
+    calibration: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Measure a model, given its id or its folder, and write the figures to its card.
 
@@ -76,7 +85,13 @@ def evaluate_model(
     card = checkpoint.description.card
     if bits:
         with usage_errors():
-            figures = {BITS: measure_bits(checkpoint, evidence, bits)}
+            measured = measure_bits(checkpoint, evidence, bits)
+            if calibration:
+                _, measure_quality = figures_of(checkpoint).quality(evidence.text)
+                read = read_documents(calibration)
+                by_gptq = evaluate_calibrated(checkpoint, measure_quality, bits, read)
+                measured |= rounded(by_gptq) | {"calibration": [path.name for path in calibration]}
+            figures = {BITS: measured}
         show(_figures_table(figures, checkpoint.id))
         renewed = replace(card, metrics={**card.metrics, **figures})
         write_atomically(folder / CARD, lambda path: write_card(path, renewed))
@@ -240,6 +255,7 @@ def quantize_model(
     per: Granularity,
     activations: Activations,
     base: str | None = None,
+    calibration: Sequence[Path] = (),
 ) -> None:
     """Quantize a model, given its id or its folder, and write it to a new folder.
 
@@ -271,15 +287,26 @@ def quantize_model(
             "from"
         )
     if base is not None:
-        if parts or per != "channel" or activations != "float":
-            raise UsageError("--base excludes --part, --per and --activations")
+        if parts or calibration or per != "channel" or activations != "float":
+            raise UsageError("--base excludes --part, --per, --activations and --calibration")
         _write_difference(checkpoint, folder, base, out, bits)
         return
     card = _card_of_copy(
         checkpoint.description.card, checkpoint.id, out.resolve().name, quantization
     )
     try:
-        save(out, checkpoint.model, checkpoint.tokenizer, card, quantization=quantization)
+        numbers: Mapping[str, Quantized] = {}
+        if calibration:
+            with usage_errors():
+                numbers, _ = calibrated(checkpoint, read_documents(calibration), quantization)
+        save(
+            out,
+            checkpoint.model,
+            checkpoint.tokenizer,
+            card,
+            quantization=quantization,
+            calibrated=numbers,
+        )
     except UnknownPart as error:
         raise UsageError(str(error)) from error
     before, after = ((path / WEIGHTS).stat().st_size for path in (folder, out))

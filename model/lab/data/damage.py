@@ -119,7 +119,7 @@ _ENTITIES = (("&", "&amp;"), ('"', "&quot;"), ("'", "&#39;"), ("--", "&mdash;"),
 
 
 def misdecoded(text: str, random: Random) -> str:
-    """Set typographic marks, and read their UTF-8 as Windows-1252, once or twice; or double accents.
+    """Read the UTF-8 of typographic marks as Windows-1252, once or twice, or double accents.
 
     A text without such marks gets a few accents on its vowels, which are then doubled.
     """

@@ -31,7 +31,6 @@ from headlight.model.lab.training.preference import (
     read_comparisons,
     rule_score,
 )
-from headlight.model.lab.training.recipes.reward import RewardConfig, divide
 from headlight.model.lab.training.recipes.rlhf import kl_of_samples, rewards_of
 from headlight.model.served_transformer import Checkpoint
 
@@ -225,8 +224,11 @@ def _unmasked(maps: Maps) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " p
 
 
 def held_out_comparisons() -> list[Comparison]:
-    """Read those of the project's comparisons that no reward model was trained on."""
-    return divide(read_comparisons([COMPARISONS]), RewardConfig().held_out)[1]
+    """Read the project's comparisons, none of which a model that ships was trained on.
+
+    A model that was trained on them is measured on others.
+    """
+    return read_comparisons([COMPARISONS])
 
 
 def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, Any]:
