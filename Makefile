@@ -124,6 +124,20 @@ soak: $(VENV)/.installed-test ## Draw a server's memory over REQUESTS (10000) of
 	$(BIN)/python -m tests.load.memory --requests $(REQUESTS) --minutes $(MINUTES) \
 		--pause $(PAUSE) $(if $(SAMPLES),--samples '$(SAMPLES)')
 
+# Held-out text that may be passed on: lines spread over all of it, so that together the atlases stay
+# under 3 MB. BOOKS is text, a paragraph a line; PAIRS has English, a tab and French on each line.
+atlases: $(VENV)/.installed-test ## Renew the atlases of the models that ship, from BOOKS and PAIRS
+	@test -f "$(BOOKS)" -a -f "$(PAIRS)" || { echo "name the texts: make atlases BOOKS=FILE PAIRS=FILE" >&2; exit 1; }
+	@mkdir -p $(VENV)/atlases
+	awk 'NR % 60 == 7' "$(BOOKS)" > $(VENV)/atlases/held_out_books.txt
+	awk 'NR % 4 == 0' "$(PAIRS)" > $(VENV)/atlases/held_out_pairs.tsv
+	for model in stories fill translate; do \
+		text=$$(test $$model = translate && echo pairs.tsv || echo books.txt); out=model/zoo/$$model/atlas; \
+		rm -rf $$out && $(BIN)/headlight atlas build $$model $(VENV)/atlases/held_out_$$text --out $$out \
+			--threshold 0.35 --sample 60 && rm -rf $$out/shards $$out/plan.json $$out/.lock || exit 1; \
+	done
+	du -sk model/zoo/*/atlas
+
 openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
 	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py
 

@@ -61,6 +61,10 @@ def only_one_head(body):
     return {**body, "heads": {**heads, **short}}
 
 
+def only_two_each(body):
+    return {name: value[:2] if isinstance(value, list) else value for name, value in body.items()}
+
+
 def only_some_limits(body):
     return {name: body[name] for name in ("max_characters", "max_cells", "max_tokens")}
 
@@ -77,6 +81,7 @@ AGREEMENT = {
     "right": " were",
     "wrong": " was",
 }
+ATLAS, STORIES = "/api/v1/models/{model}/atlas", {"model": "stories"}
 TRACE_ID = "{trace_id}"
 LINK_ID = "Zr1lq5hYQbSx0d3nJm7vWw"
 LINK = {"id": LINK_ID, "path": f"/s/{LINK_ID}", "expires": "2027-01-31T12:00:00Z"}
@@ -169,6 +174,31 @@ ASKS = [
         "The exact weights of a rectangle",
         parameters={"trace_id": TRACE_ID, "attention": "decoder.layers.1.self_attention"}
         | {"head": 3, "queries": "1:3", "keys": "0:3"},
+    ),
+    Ask("atlas", ATLAS, "The corpus and its size", parameters=STORIES),
+    Ask(
+        "atlas_head",
+        f"{ATLAS}/head",
+        "A head over the corpus",
+        parameters=STORIES | {"attention": "decoder.layers.1.self_attention", "head": 2},
+        shorten=only_two_each,
+        kept="two of each list",
+    ),
+    Ask(
+        "atlas_search",
+        f"{ATLAS}/search",
+        "Heads from a pronoun to a noun",
+        parameters=STORIES | {"from_tag": "pronoun", "to_tag": "noun", "n_sentences": 2},
+        shorten=only_two_each,
+        kept="two of each list",
+    ),
+    Ask(
+        "atlas_matches",
+        f"{ATLAS}/matches",
+        "The heads of another model",
+        parameters=STORIES | {"other": "translate"},
+        shorten=only_two_each,
+        kept="two of each list",
     ),
     Ask("experiments", EXPERIMENTS, "Every experiment"),
     Ask("experiment", EXPERIMENT, "Attention by hand: parameters and arrays", parameters=BY_HAND),

@@ -91,10 +91,28 @@ def test_the_twins_differ_in_their_positions_alone():
     assert len(vocabularies) == 1
 
 
+OPTIONAL = {"heads.json", "curves.json", "atlas"}
+
+
+def test_the_atlases_are_of_their_models_and_small_together(client):
+    shipped = [model for model in MODELS if (model / "atlas").is_dir()]
+    assert {model.name for model in shipped} == {"stories", "fill", "translate"}
+    assert sum(size(model / "atlas") for model in shipped) <= 3 * MEGABYTE
+    for model in shipped:
+        atlas = client.get(f"/api/v1/models/{model.name}/atlas")
+        assert atlas.status_code == 200, f"renew it with `make atlases`: {atlas.text}"
+        found = client.get(f"/api/v1/models/{model.name}/atlas/search", params={"to_tag": "noun"})
+        assert found.json()["heads"]
+        assert {path.name for path in (model / "atlas").iterdir()} == {
+            *("atlas.json", "heads.json", "summary.json"),
+            *("edges", "sentences", "tokens"),
+        }
+
+
 def test_models_are_whole_and_small_enough_to_be_cloned():
     files = {"CARD.md", "config.json", "model.safetensors", "tokenizer.json"}
     assert {model.name for model in MODELS} == set(SHIPPED)
     for model in MODELS:
-        assert {path.name for path in model.iterdir()} - {"heads.json", "curves.json"} == files
+        assert {path.name for path in model.iterdir()} - OPTIONAL == files
         assert size(model) <= 30 * MEGABYTE
     assert size(ZOO) <= 80 * MEGABYTE
