@@ -39,7 +39,7 @@ endif
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
-	test-processors image-test audit resolve mutants mutants-js bench bench-page load soak openapi format lock docker clean
+	test-processors test-cluster image-test atlases audit resolve mutants mutants-js bench bench-page load soak openapi format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
