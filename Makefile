@@ -130,7 +130,7 @@ atlases: $(VENV)/.installed-test ## Renew the atlases of the models that ship, f
 	@test -f "$(BOOKS)" -a -f "$(PAIRS)" || { echo "name the texts: make atlases BOOKS=FILE PAIRS=FILE" >&2; exit 1; }
 	@mkdir -p $(VENV)/atlases
 	awk 'NR % 60 == 7' "$(BOOKS)" > $(VENV)/atlases/held_out_books.txt
-	awk 'NR % 4 == 0' "$(PAIRS)" > $(VENV)/atlases/held_out_pairs.tsv
+	awk 'NR % 6 == 0' "$(PAIRS)" > $(VENV)/atlases/held_out_pairs.tsv
 	for model in stories fill translate; do \
 		text=$$(test $$model = translate && echo pairs.tsv || echo books.txt); out=model/zoo/$$model/atlas; \
 		rm -rf $$out && $(BIN)/headlight atlas build $$model $(VENV)/atlases/held_out_$$text --out $$out \
