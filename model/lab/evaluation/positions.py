@@ -25,6 +25,9 @@ REACH = 8
 LONG_ROWS = 32
 """Rows of that length, at most."""
 
+DISTANCE_ROWS = 64
+"""Rows on which attention by distance is measured, at most."""
+
 
 def evaluate(
     checkpoint: Checkpoint,
@@ -39,7 +42,7 @@ def evaluate(
         checkpoint: a decoder.
         documents: held-out text.
         trained_tokens: the length of the training rows; None for that of the recipe.
-        n_rows: the number of rows of twice that length, at most.
+        n_rows: the number of rows of twice that length, at most, evenly spread over the text.
 
     Returns:
         ``bits_per_token``: the mean loss of the first `trained_tokens` predictions of a row, and
@@ -57,7 +60,7 @@ def evaluate(
     trained = PositionsConfig().tokens if trained_tokens is None else trained_tokens
     ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
     length = 2 * trained
-    rows = whole_rows(ids, length)[:n_rows]
+    rows = _spread(whole_rows(ids, length), n_rows)
     losses = _losses(checkpoint, rows)
     inside = _losses(checkpoint, rows[:, :trained]) if losses is None else losses[:, :trained]
     assert inside is not None
@@ -70,9 +73,17 @@ def evaluate(
         },
         "trained_tokens": trained,
         "rows": len(rows),
-        "attention_by_distance": _by_distance(checkpoint, rows[:64, :trained]),
+        "attention_by_distance": _by_distance(
+            checkpoint, _spread(rows, DISTANCE_ROWS)[:, :trained]
+        ),
         **({"loss_by_position": by_position} if by_position else {}),
     }
+
+
+def _spread(rows: Int[Tensor, "row token"], count: int) -> Int[Tensor, "chosen token"]:
+    """Select at most `count` rows, evenly spread: the books of a text differ by 0.2 nats."""
+    count = min(count, len(rows))
+    return rows[torch.arange(count) * len(rows) // max(1, count)]
 
 
 def _by_position(
@@ -80,7 +91,7 @@ def _by_position(
 ) -> dict[str, float]:
     """Return the mean loss in bits of each quarter of the trained length, far beyond it."""
     length = REACH * trained
-    rows = ids[: len(ids) // length * length].view(-1, length)[:LONG_ROWS]
+    rows = _spread(ids[: len(ids) // length * length].view(-1, length), LONG_ROWS)
     if not len(rows):
         return {}
     losses = _losses(checkpoint, rows)
