@@ -30,6 +30,7 @@ from headlight.model.lab.evaluation.word_alignment import (
     read_gold,
     short_pairs,
 )
+from headlight.model.lab.training import gender_text
 from headlight.model.lab.training.batches import is_held_out
 from headlight.model.lab.training.corpus import SentencePair, read_lines
 from headlight.model.lab.training.recipes.translate import TranslateConfig
@@ -96,6 +97,29 @@ NAMES = (
     "Zainab",
     "Zeynep",
 )
+# Names that begin like a French word, which a model may translate or elide.
+FRENCH_LIKE_NAMES = (
+    "Desta",
+    "Dunja",
+    "Dusan",
+    "Elleke",
+    "Enver",
+    "Estefan",
+    "Lamar",
+    "Latoya",
+    "Lesedi",
+    "Monika",
+    "Onur",
+    "Ousmane",
+    "Parvati",
+    "Pasquale",
+    "Quentin",
+    "Sanjay",
+    "Sonja",
+    "Surya",
+    "Toutai",
+    "Unai",
+)
 TEMPLATES = (
     "My name is {}.",
     "{} is my brother.",
@@ -136,7 +160,7 @@ def evaluate(
 
     Returns:
         The figures by name. Error rates are of word alignment on the project's own gold, except
-        ``alignment_literary``.
+        ``alignment_literary`` and ``ibm_models_literary``.
     """
     gold = read_gold(ENGLISH_FRENCH_GOLD)
     share = TranslateConfig().held_out
@@ -153,17 +177,26 @@ def evaluate(
             trained_on=trained_on,
             long_pairs=[pair.sentences for pair in literary],
         )
+    figures["pronouns"] = pronoun_figures(checkpoint)
     figures |= alignment_figures(checkpoint, gold, short_pairs(literary, SHORT))
     if trained_on:
         learned = [
             (source, target) for source, target in trained_on if not is_held_out(source, share)
         ]
-        figures["ibm_models"] = {
-            "model_1": _named(alignment_error_rate(ibm_model_1_links(learned, gold), gold)),
-            "model_2": _named(alignment_error_rate(ibm_model_2_links(learned, gold), gold)),
-            "diagonal": _named(alignment_error_rate(diagonal_links(learned, gold), gold)),
-        }
+        figures["ibm_models"] = _ibm_figures(learned, gold)
+        if short := short_pairs(literary, SHORT):
+            figures["ibm_models_literary"] = _ibm_figures(learned, short)
     return figures
+
+
+def _ibm_figures(
+    learned: Sequence[SentencePair], gold: Sequence[GoldPair]
+) -> dict[str, dict[str, float]]:
+    return {
+        "model_1": _named(alignment_error_rate(ibm_model_1_links(learned, gold), gold)),
+        "model_2": _named(alignment_error_rate(ibm_model_2_links(learned, gold), gold)),
+        "diagonal": _named(alignment_error_rate(diagonal_links(learned, gold), gold)),
+    }
 
 
 def alignment_figures(
@@ -284,14 +317,20 @@ def typed_figures(
 
     Returns:
         ``forms``: BLEU without regard to case, by form. ``names``: the share of unseen names that
-        the translation keeps letter by letter. ``length``: by the source's number of words, the
+        the translation keeps letter by letter; ``names_like_french``: of those that begin like a
+        French word. ``length``: by the source's number of words, the
         number of sources and the words of the output over those of the references.
         ``visitors``: what `VISITORS` become.
     """
     names = unseen_names(trained_on)
+    like_french = unseen_names(trained_on, FRENCH_LIKE_NAMES)
     figures: dict[str, Any] = {
         "forms": forms(checkpoint, spread(pairs, N_SENTENCES)),
         "names": {"names": len(names), "kept": names_kept(checkpoint, names)},
+        "names_like_french": {
+            "names": len(like_french),
+            "kept": names_kept(checkpoint, like_french),
+        },
         "length": length_ratios(checkpoint, pairs),
     }
     if long_pairs:
@@ -317,10 +356,10 @@ def forms(checkpoint: Checkpoint, pairs: Sequence[SentencePair]) -> dict[str, fl
     }
 
 
-def unseen_names(trained_on: Sequence[SentencePair]) -> list[str]:
-    """Select the `NAMES` that occur on neither side of a corpus."""
+def unseen_names(trained_on: Sequence[SentencePair], names: Sequence[str] = NAMES) -> list[str]:
+    """Select the names that occur on neither side of a corpus."""
     known = {word for pair in trained_on for text in pair for word in WORD.findall(text)}
-    return [name for name in NAMES if name not in known]
+    return [name for name in names if name not in known]
 
 
 def names_kept(checkpoint: Checkpoint, names: Sequence[str]) -> float:
@@ -329,6 +368,44 @@ def names_kept(checkpoint: Checkpoint, names: Sequence[str]) -> float:
     translated = translations(checkpoint, [text for _, text in typed])
     kept = [name in WORD.findall(text) for (name, _), text in zip(typed, translated, strict=True)]
     return sum(kept) / len(kept)
+
+
+def pronoun_figures(checkpoint: Checkpoint) -> dict[str, float | int]:
+    """Measure whether *it* takes the gender of its noun, across a clause.
+
+    The sentences are those of `because_of_subject` and `because_of_object` on nouns that no
+    template for training has: "The animal didn't cross the street because it was too tired."
+
+    Returns:
+        ``of_subject`` and ``of_object``: the share of translations with the pronoun that stands
+        for that noun and not the other one; ``agreeing``: the share of all with the adjective in
+        its form, too; ``sentences``.
+    """
+    ways = gender_text.test_nouns(gender_text.WAYS)
+    typed: dict[str, list[tuple[SentencePair, int, str]]] = {"of_subject": [], "of_object": []}
+    for number, subject in enumerate(gender_text.test_nouns(gender_text.ANIMALS)):
+        for turn, way in enumerate(ways):
+            of_animal = gender_text.OF_ANIMALS[(number + turn) % len(gender_text.OF_ANIMALS)]
+            of_way = gender_text.OF_WAYS[(number + turn) % len(gender_text.OF_WAYS)]
+            pair = gender_text.because_of_subject(subject, way, of_animal)
+            typed["of_subject"].append((pair, subject.gender, of_animal.french[subject.gender]))
+            pair = gender_text.because_of_object(subject, way, of_way)
+            typed["of_object"].append((pair, way.gender, of_way.french[way.gender]))
+    figures: dict[str, float | int] = {}
+    agreeing: list[bool] = []
+    for name, items in typed.items():
+        texts = translations(checkpoint, [pair.source for pair, _, _ in items])
+        words = [set(WORD.findall(text.lower())) for text in texts]
+        rights = [
+            {"il", "elle"} & each == {("il", "elle")[gender]}
+            for each, (_, gender, _) in zip(words, items, strict=True)
+        ]
+        agreeing += [
+            right and adjective in each
+            for right, each, (_, _, adjective) in zip(rights, words, items, strict=True)
+        ]
+        figures[name] = sum(rights) / len(rights)
+    return {**figures, "agreeing": sum(agreeing) / len(agreeing), "sentences": len(agreeing)}
 
 
 def length_ratios(

@@ -9,6 +9,7 @@ from headlight.model.lab.evaluation import translate as measured
 from headlight.model.lab.evaluation.ibm_models import ibm_model_1_links
 from headlight.model.lab.evaluation.translate import (
     FORMS,
+    FRENCH_LIKE_NAMES,
     NAMES,
     TEMPLATES,
     VISITORS,
@@ -18,6 +19,7 @@ from headlight.model.lab.evaluation.translate import (
     forms,
     length_ratios,
     names_kept,
+    pronoun_figures,
     spread,
     translations,
     typed_figures,
@@ -31,6 +33,7 @@ from headlight.model.lab.evaluation.word_alignment import (
     read_gold,
     short_pairs,
 )
+from headlight.model.lab.training import gender_text
 from headlight.model.lab.training.augmentation import GIVEN_NAMES
 from headlight.model.lab.training.batches import is_held_out
 from headlight.model.lab.training.corpus import SentencePair, read_lines
@@ -58,7 +61,7 @@ def small_gold(monkeypatch):
 def test_pairs_alone_give_bleu_and_alignment(translator, small_gold):
     figures = evaluate(translator, PAIRS)
     assert figures["bleu"] == {"text": bleu(translator, PAIRS)}
-    assert set(figures) == {"bleu", "alignment"}
+    assert set(figures) == {"bleu", "alignment", "pronouns"}
     alignment = figures["alignment"]
     assert alignment["pairs"] == 4
     assert set(alignment["layer"]) == {"layer", "shift", "error_rate", "precision", "recall"}
@@ -98,6 +101,7 @@ def test_with_pairs_and_a_corpus_typed_text_is_measured(translator, monkeypatch)
     literary = read_gold(ENGLISH_FRENCH_GOLD)[:1]
     figures = evaluate(translator, PAIRS, trained_on=FEW, literary=literary)
     assert figures["typed"] == {"names": {"kept": 1.0}}
+    assert set(figures["ibm_models_literary"]) == set(figures["ibm_models"])
     assert asked["pairs"] == PAIRS
     assert asked["trained_on"] == FEW
     assert [pair.source for pair in asked["long_pairs"]] == [literary[0].english]
@@ -286,4 +290,36 @@ def test_forty_sentences_of_visitors_are_translated(translator, echo):
     assert len(set(visitors)) == 40
     assert figures["visitors"] == {text: text for text in visitors}
     assert figures["names"] == {"names": len(NAMES), "kept": 1.0}
+    assert figures["names_like_french"] == {"names": len(FRENCH_LIKE_NAMES), "kept": 1.0}
     assert "length_literary" not in figures
+
+
+def test_a_pronoun_counts_if_only_the_one_of_its_noun_is_there(translator, monkeypatch):
+    """Three wrong translators: always *il*, both pronouns, and no adjective."""
+    right = {}
+    for subject in gender_text.test_nouns(gender_text.ANIMALS):
+        for way in gender_text.test_nouns(gender_text.WAYS):
+            for make, adjectives in (
+                (gender_text.because_of_subject, gender_text.OF_ANIMALS),
+                (gender_text.because_of_object, gender_text.OF_WAYS),
+            ):
+                for adjective in adjectives:
+                    pair = make(subject, way, adjective)
+                    right[pair.source] = pair.target
+
+    def measured_with(change):
+        monkeypatch.setattr(
+            measured, "translations", lambda _, sources: [change(right[s]) for s in sources]
+        )
+        return pronoun_figures(translator)
+
+    assert measured_with(str) == {
+        "of_subject": 1.0, "of_object": 1.0, "agreeing": 1.0, "sentences": len(right) and 112
+    }  # fmt: skip
+    always = measured_with(lambda text: text.replace("qu'elle", "qu'il"))
+    assert 0 < always["of_subject"] < 1
+    assert 0 < always["of_object"] < 0.5
+    assert measured_with(lambda text: f"Il voit. Elle voit. {text}")["of_subject"] == 0
+    without = measured_with(lambda text: text.partition(" trop ")[0])
+    assert without["of_subject"] == 1
+    assert without["agreeing"] == 0
