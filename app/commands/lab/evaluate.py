@@ -69,7 +69,8 @@ def evaluate_model(
     """Measure a model, given its id or its folder, and write the figures to its card.
 
     Figures that need other evidence stay on the card: without any, only those on the project's own
-    texts change. With `bits` the model is measured in fewer bits, and only those figures change.
+    texts change. With `bits` the model is measured in fewer bits, and only those figures change;
+    those of other bits stay if they were measured on the same text.
 
     Raises:
         UsageError: the model or the device is unknown, or the model takes no such evidence.
@@ -93,6 +94,9 @@ def evaluate_model(
                 measured |= rounded(by_gptq) | {"calibration": [path.name for path in calibration]}
             figures = {BITS: measured}
         show(_figures_table(figures, checkpoint.id))
+        known = card.metrics.get(BITS, {})
+        if known.get("text") == figures[BITS]["text"]:  # else the figures do not compare
+            figures[BITS] = {**known, **figures[BITS]}
         renewed = replace(card, metrics={**card.metrics, **figures})
         write_atomically(folder / CARD, lambda path: write_card(path, renewed))
         return figures
