@@ -186,9 +186,15 @@ CLAIMS = {
         "mean weight on what followed the token before, on random tokens that are repeated",
         "uniform attention",
     ),
-    "subject": ("mean weight of a verb on its subject", "the weight on the other noun"),
+    "subject": (
+        "mean weight of a verb on its subject across a phrase",
+        "the weight on the other noun",
+    ),
     "antecedent": ("mean weight of a pronoun on its noun", "the weight on the other noun"),
-    "nouns": ("mean weight of a pronoun on the two nouns before it", "uniform attention"),
+    "nouns": (
+        "mean weight of a pronoun and the words next to it on the two nouns before",
+        "uniform attention",
+    ),
     "closing_quote": (
         "mean weight of a blank on the end of the quotation before it",
         "sentences without quotation marks",
@@ -204,7 +210,7 @@ CLAIMS = {
         "uniform attention",
     ),
     "punctuation_expert": (
-        "the share of punctuation that one expert takes",
+        "the share of commas, stops and the like that one expert takes",
         "its share of all tokens",
     ),
     "verb_of_clause": ("how often the verb agrees with the noun before it", "chance"),

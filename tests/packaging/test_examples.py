@@ -16,7 +16,7 @@ from headlight.model.tracing import trace
 LOOKS_AT = {
     ("stories", "A phrase that repeats"): (" Mouse", 0.8),
     ("stories", "A verb and its subject"): ("s", 0.8),
-    ("stories", "A pronoun looks at the nouns"): (" king", 0.3),
+    ("stories", "A head that looks at nouns"): (" king", 0.3),
     ("translate", "Words that change places"): (" black", 0.9),
     ("translate", "One word becomes two"): ("'t", 0.85),
     ("translate", "A name, copied piece by piece"): ("of", 0.7),
@@ -129,8 +129,8 @@ def test_the_head_of_the_token_before_looks_at_it(model):
     assert np.diag(weights, -1)[1:].mean() >= TOKEN_BEFORE[model]
 
 
-def test_an_expert_takes_the_punctuation_of_its_example():
-    example = OPENED["stories", "An expert for punctuation"]
+def test_an_expert_takes_the_commas_and_stops_of_its_example():
+    example = OPENED["stories", "An expert for commas and stops"]
     site = f"decoder.layers.{example.layer}.experts.expert_indices"
     traced = trace(checkpoint("stories"), example.text, capture=[site])
     marks = [

@@ -63,7 +63,8 @@ def split(
         mine = [book for book, author in zip(books, authors, strict=True) if author == name]
         if not mine:
             raise CorpusError(f"the table has no book by {name!r}; write the name as it does")
-        texts[name] = "".join(_beginning(book, max_bytes // len(mine)) for book in mine)
+        share = max_bytes // len(mine)
+        texts[name] = "".join(f"{_beginning(book, share)}{END}" for book in mine)
     return kept, texts
 
 

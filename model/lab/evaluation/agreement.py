@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from headlight.model.lab.evaluation.controlled_sentences import (
     OTHER_PREPOSITIONS,
+    UNSEEN_ENDS,
     AgreementItem,
     agreement_items,
+    unseen_items,
 )
 from headlight.model.served import Served
 from headlight.model.tokenizer import MASK
 
-AFTER_BLANK = " very happy."
-AFTER_OTHER_BLANK = " in the garden."
+AFTER_BLANK = (" very happy.",)
+AFTER_OTHER_BLANK = (" in the garden.",)
 BATCH_ROWS = 64
 
 
-def agreement_figures(checkpoint: Served) -> dict[str, dict[str, float]]:
+def agreement_figures(checkpoint: Served) -> dict[str, dict[str, Any]]:
     """Measure how often the verb that agrees is more probable than the one that does not.
 
     The sentences are those of `agreement_items`. A decoder predicts the verb from what is before
@@ -28,7 +31,8 @@ def agreement_figures(checkpoint: Served) -> dict[str, dict[str, float]]:
         other number than the subject, and as its control ``same_number``, if it has the same;
         ``other_prepositions``: as ``other_number``, with prepositions and an end that
         `headlight.model.lab.training.agreement_text` does not teach; and ``sentences``, the
-        number of each.
+        number of each. Under ``unseen_words`` the first two and the number of sentences whose
+        nouns, prepositions and ends occur in no template.
         Nothing if a verb is not a single token.
     """
     verbs = {word: _single(checkpoint, f" {word}") for word in ("was", "were")}
@@ -38,13 +42,21 @@ def agreement_figures(checkpoint: Served) -> dict[str, dict[str, float]]:
     items = agreement_items()
     rights = _rights(checkpoint, items, AFTER_BLANK, verbs)
     others = _rights(checkpoint, agreement_items(OTHER_PREPOSITIONS), AFTER_OTHER_BLANK, verbs)
+    unseen = _rights(checkpoint, unseen_items(), UNSEEN_ENDS, verbs)
     return {
         "agreement": {
-            "other_number": _share(rights[False]),
-            "same_number": _share(rights[True]),
+            **_named(rights),
             "other_prepositions": _share(others[False]),
-            "sentences": len(rights[False]),
+            "unseen_words": _named(unseen),
         }
+    }
+
+
+def _named(rights: Mapping[bool, Sequence[bool]]) -> dict[str, Any]:
+    return {
+        "other_number": _share(rights[False]),
+        "same_number": _share(rights[True]),
+        "sentences": len(rights[False]),
     }
 
 
@@ -55,16 +67,23 @@ def _share(rights: Sequence[bool]) -> float:
 def _rights(
     checkpoint: Served,
     items: Sequence[AgreementItem],
-    after_blank: str,
+    ends: Sequence[str],
     verbs: Mapping[str, int | None],
 ) -> dict[bool, list[bool]]:
-    """Return whether the verb that agrees is more probable, by whether an item is congruent."""
+    """Return whether the verb that agrees is more probable, by whether an item is congruent.
+
+    The ends, which only an encoder reads, take turns.
+    """
     is_filling = checkpoint.config.kind == "encoder"
-    end = f" {MASK}{after_blank}" if is_filling else ""
+    blanks = [f" {MASK}{end}" for end in ends] if is_filling else [""]
     rights: dict[bool, list[bool]] = {True: [], False: []}
     for first in range(0, len(items), BATCH_ROWS):
         part = items[first : first + BATCH_ROWS]
-        rows, places = _read(checkpoint, [f"{item.beginning}{end}" for item in part])
+        texts = [
+            f"{item.beginning}{blanks[number % len(blanks)]}"
+            for number, item in enumerate(part, start=first)
+        ]
+        rows, places = _read(checkpoint, texts)
         logits = checkpoint.read(rows, None, sites=["logits"])["logits"]
         at_verb = logits[range(len(rows)), places].float().cpu()
         for item, scores in zip(part, at_verb, strict=True):

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
-NOUNS = (
+from headlight.model.lab.training.agreement_text import test_nouns
+
+Noun = tuple[str, str]
+
+NOUNS: tuple[Noun, ...] = (
     ("boy", "boys"),
     ("girl", "girls"),
     ("dog", "dogs"),
@@ -28,6 +32,15 @@ NOUNS = (
 PREPOSITIONS = ("near", "behind", "with", "beside")
 OTHER_PREPOSITIONS = ("from", "below", "beyond", "without")
 """Prepositions that `headlight.model.lab.training.agreement_text` does not use."""
+UNSEEN_PREPOSITIONS = (*OTHER_PREPOSITIONS, "toward", "underneath", "alongside", "on the edge of")
+UNSEEN_ENDS = (
+    " in the garden.",
+    " never seen again.",
+    " better than the rest.",
+    " at the end of the street.",
+    " of no use to anybody.",
+)
+"""What follows the verb in no template, up to the stop."""
 MEN = ("king", "boy", "father", "prince", "uncle", "man")
 WOMEN = ("queen", "girl", "mother", "princess", "aunt", "woman")
 SUBJECT_FRAMES = (
@@ -66,13 +79,16 @@ class AgreementItem:
     is_congruent: bool
 
 
-def agreement_items(prepositions: Sequence[str] = PREPOSITIONS) -> list[AgreementItem]:
-    """Return the 90 pairs of nouns with 4 prepositions, in both numbers of subject and other noun.
+def agreement_items(
+    prepositions: Sequence[str] = PREPOSITIONS, pairs: Sequence[tuple[Noun, Noun]] = ()
+) -> list[AgreementItem]:
+    """Return pairs of nouns with each preposition, in both numbers of subject and other noun.
 
-    1,440 items; half of them are congruent.
+    Without `pairs`, the 90 ordered pairs of `NOUNS`: 1,440 items with 4 prepositions. Half of the
+    items are congruent.
     """
     items = []
-    for (subject, other), preposition in product(permutations(NOUNS, 2), prepositions):
+    for (subject, other), preposition in product(pairs or [*permutations(NOUNS, 2)], prepositions):
         for number, other_number in product((0, 1), repeat=2):
             verbs = ("was", "were")
             items.append(
@@ -84,6 +100,17 @@ def agreement_items(prepositions: Sequence[str] = PREPOSITIONS) -> list[Agreemen
                 )
             )
     return items
+
+
+def unseen_items() -> list[AgreementItem]:
+    """Return sentences of nouns and prepositions that no template for training has.
+
+    The nouns are those of `test_nouns`, each with the next two as the other noun; the prepositions
+    are `UNSEEN_PREPOSITIONS`. Half of the items are congruent.
+    """
+    nouns = test_nouns()
+    pairs = [(noun, nouns[(n + k) % len(nouns)]) for n, noun in enumerate(nouns) for k in (1, 2)]
+    return agreement_items(UNSEEN_PREPOSITIONS, pairs)
 
 
 def subject_sentences() -> list[ControlledSentence]:
@@ -112,6 +139,28 @@ def subject_sentences() -> list[ControlledSentence]:
                 )
             )
     return sentences
+
+
+def second_verb_sentences() -> list[ControlledSentence]:
+    """Make sentences with a second verb, whose subject is that of the first: "X met Y and was".
+
+    The other noun, the object of the first verb, has the other number. 360 sentences.
+    """
+    return [
+        _filled(
+            f"The {{subject}} {first} the {{other}} and {{verb}} very happy.",
+            {
+                "subject": subject[number],
+                "other": other[1 - number],
+                "verb": ("was", "were")[number],
+            },
+            query="verb",
+            right="subject",
+            other="other",
+        )
+        for subject, other in permutations(NOUNS, 2)
+        for first, number in product(("met", "saw"), (0, 1))
+    ]
 
 
 def antecedent_sentences() -> list[ControlledSentence]:

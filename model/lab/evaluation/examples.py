@@ -6,7 +6,12 @@ least twice its control; a claim about what is right, if it errs at most half as
 `headlight.model.card.CLAIMS` says of each what its score is and what its control; here it says more
 of some:
 
-- ``nouns``: which of the two a pronoun means does not matter; that is ``antecedent``.
+- ``nouns``: from a pronoun and the words next to it; which of the two the pronoun means does not
+  matter, that is ``antecedent``.
+- ``subject``: a phrase is between verb and subject, or the subject is next to the verb.
+- ``punctuation_expert``: commas, stops, colons, semicolons, question and exclamation marks, with or
+  without a double quotation mark, of the books in ``gold``. Hyphens, dashes and single quotation
+  marks do not count.
 - ``alignment``: of the project's own hand-aligned pairs.
 - ``name``: the pieces of a name that the training text lacks, in a translation that is given.
 - ``multiplicand``, ``multiplier``, ``column``, ``carry``: as in
@@ -16,8 +21,10 @@ of some:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +36,7 @@ from headlight.model.lab.evaluation.controlled_sentences import (
     NOUNS,
     ControlledSentence,
     antecedent_sentences,
+    second_verb_sentences,
     subject_sentences,
 )
 from headlight.model.lab.evaluation.heads import (
@@ -36,7 +44,7 @@ from headlight.model.lab.evaluation.heads import (
     repetition_scores,
     sentences_of,
 )
-from headlight.model.lab.evaluation.moe import KINDS, count_taken
+from headlight.model.lab.evaluation.moe import count_taken
 from headlight.model.lab.evaluation.preference import evaluate_reward, held_out_comparisons
 from headlight.model.lab.evaluation.reasoning import HEAD_PROBLEMS, ROLES, digit_weights
 from headlight.model.lab.evaluation.translate import NAMES
@@ -48,11 +56,18 @@ from headlight.model.lab.evaluation.word_alignment import (
     read_gold,
 )
 from headlight.model.lab.training.arithmetic import split
-from headlight.model.lab.training.corpus import TokenStream
+from headlight.model.lab.training.corpus import TokenStream, read_documents
 from headlight.model.served_transformer import Checkpoint
 from headlight.model.tokenizer import MASK
+from headlight.model.trace import Token
 from headlight.model.tracing import PassSpec, read_tokens, trace
 
+GOLD = Path(__file__).with_name("gold")
+BOOKS = tuple(
+    GOLD / f"{author}.txt" for author in ("sophie_may", "madeline_brandeis", "andrew_lang")
+)
+"""Parts of books by authors that no model of the project was trained on."""
+ENDING = re.compile(r'[,.;:!?]+"?')
 N_SENTENCES = 100
 SPEAKERS = ("the old woman", "the king", "the little boy", "the man", "the girl", "the farmer")
 NAMED = (
@@ -140,18 +155,70 @@ def _antecedent(
 
 def _nouns(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[float, float, int]:
     sentences = antecedent_sentences()
-    on = _on_words(checkpoint, example, sentences)
+    on = next_to_query(checkpoint, example, sentences)
     uniform = []
     for sentence in sentences:
         tokens = read_tokens(checkpoint, sentence.text)
         n_seen = sum(token.start < sentence.query[1] for token in tokens)
-        n_nouns = sum(
-            token.start < span[1] and token.end > span[0] and bool(token.text.strip())
-            for token in tokens
-            for span in (sentence.right, sentence.other)
-        )
+        n_nouns = len(_places(tokens, sentence.right) + _places(tokens, sentence.other))
         uniform.append(n_nouns / (n_seen if checkpoint.config.kind == "decoder" else len(tokens)))
-    return float(on.sum(axis=1).mean()), float(np.mean(uniform)), len(on)
+    score = np.mean([right + other for right, other in on.values()])
+    return float(score), float(np.mean(uniform)), len(sentences)
+
+
+def next_to_query(
+    checkpoint: Checkpoint, example: Example, sentences: Sequence[ControlledSentence]
+) -> dict[str, tuple[float, float]]:
+    """Measure a head's weights from a query word and from the words next to it.
+
+    What a head does from the words next to the query is no function of the query.
+
+    Returns:
+        For ``query``, ``word_before`` and ``word_after``, the mean weight on the right word and on
+        the other one. A word that is not after both in a sentence does not count.
+    """
+    weights_from: dict[str, list[np.ndarray]] = {"query": [], "word_before": [], "word_after": []}
+    for sentence in sentences:
+        weights, tokens = _weights_of(checkpoint, example, sentence.text)
+        right, other = (_places(tokens, span) for span in (sentence.right, sentence.other))
+        query = _places(tokens, sentence.query)[-1]
+        for name, place in zip(weights_from, (query, query - 1, query + 1), strict=True):
+            if max(*right, *other) < place < len(tokens):
+                on = [weights[place, right].sum(), weights[place, other].sum()]
+                weights_from[name].append(np.array(on))
+    means = {name: np.mean(rows, axis=0) for name, rows in weights_from.items() if rows}
+    return {name: (float(right), float(other)) for name, (right, other) in means.items()}
+
+
+def head_controls(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Measure where the heads of examples look from the words next to the query.
+
+    Returns:
+        For each example that claims ``subject`` or ``nouns``, by its title, `next_to_query` as
+        ``right`` and ``other``; for ``subject`` also ``second_verb``, in "X met Y and was", whose
+        ``right`` is X.
+    """
+    sentences = {"subject": subject_sentences, "nouns": antecedent_sentences}
+    figures: dict[str, Any] = {}
+    for title, example in checkpoint.description.card.examples.items():
+        if isinstance(example, Example) and example.claim in sentences:
+            on = next_to_query(checkpoint, example, sentences[example.claim]())
+            if example.claim == "subject":
+                second = next_to_query(checkpoint, example, second_verb_sentences())
+                on["second_verb"] = second["query"]
+            figures[title] = {
+                name: {"right": right, "other": other} for name, (right, other) in on.items()
+            }
+    return figures
+
+
+def _places(tokens: Sequence[Token], span: tuple[int, int]) -> list[int]:
+    """Return the places of the tokens that hold a part of a word."""
+    return [
+        place
+        for place, token in enumerate(tokens)
+        if token.start < span[1] and token.end > span[0] and token.text.strip()
+    ]
 
 
 def _weights_of(checkpoint: Checkpoint, example: Example, text: str) -> tuple[np.ndarray, Any]:
@@ -260,17 +327,20 @@ def _tens_of_multiplier(
 
 
 def _punctuation_expert(
-    checkpoint: Checkpoint, example: Example, documents: Sequence[str]
+    checkpoint: Checkpoint, example: Example, _: Sequence[str]
 ) -> tuple[float, float, int]:
-    ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
+    tokenizer = checkpoint.tokenizer
+    ids = TokenStream.encode(read_documents(BOOKS), tokenizer).ids
     length = min(checkpoint.config.max_tokens - 1, len(ids))
     rows = ids[: len(ids) // length * length].view(-1, length)
     taken = count_taken(checkpoint, rows)[f"decoder.layers.{example.layer}"]
-    kind = KINDS.index("punctuation")
-    expert = int(taken.kinds[kind].argmax())
-    share = taken.kinds[kind, expert] / taken.all_kinds[kind]
+    texts = (tokenizer.text_of(token).strip() for token in range(tokenizer.vocab_size))
+    ending = [token for token, text in enumerate(texts) if ENDING.fullmatch(text)]
+    of_marks = taken.tokens[ending].sum(dim=0)
+    n_marks = int(taken.all_tokens[ending].sum())
+    expert = int(of_marks.argmax())
     of_all = taken.tokens[:, expert].sum() / taken.all_tokens.sum()
-    return float(share), float(of_all), int(taken.all_kinds[kind])
+    return float(of_marks[expert] / n_marks), float(of_all), n_marks
 
 
 def _verb_share(checkpoint: Checkpoint, texts: Iterable[tuple[str, str, str]]) -> tuple[float, int]:

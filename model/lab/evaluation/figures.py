@@ -23,7 +23,7 @@ from headlight.model.lab.evaluation import (
     translate,
 )
 from headlight.model.lab.evaluation.agreement import agreement_figures
-from headlight.model.lab.evaluation.examples import measure_examples
+from headlight.model.lab.evaluation.examples import BOOKS, head_controls, measure_examples
 from headlight.model.lab.evaluation.minimal_pairs import grammar_pairs, pair_figures
 from headlight.model.lab.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.model.lab.evaluation.moe import expert_tokens
@@ -167,7 +167,8 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     """Measure a model, and what the examples on its card claim, on the project's own texts.
 
     Returns:
-        The figures by name, rounded to four digits; under ``examples`` those of `measure_examples`.
+        The figures by name, rounded to four digits; under ``examples`` those of `measure_examples`,
+        under ``controls`` those of `head_controls`.
 
     Raises:
         CorpusError: the sample is shorter than the model's context.
@@ -180,6 +181,8 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     figures = rounded(figures)
     if examples := measure_examples(checkpoint, read_documents((SAMPLE,))):
         figures["examples"] = rounded(examples)
+    if controls := head_controls(checkpoint):
+        figures["controls"] = rounded(controls)
     return figures
 
 
@@ -205,7 +208,8 @@ class TextFigures(Figures):
         """Measure a model on the sample, on sentences of the project, and on what it writes."""
         evidence = Evidence(text=(SAMPLE,))
         figures = {**self.measure(checkpoint, evidence), **self.own_sentences(checkpoint)}
-        return {**figures, "robustness": self.robustness(checkpoint, evidence)}
+        of_books = Evidence(text=(SAMPLE,), other=BOOKS)
+        return {**figures, "robustness": self.robustness(checkpoint, of_books)}
 
     def own_sentences(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Measure a model on the project's own sentences, which no other text changes."""

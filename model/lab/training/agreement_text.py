@@ -17,7 +17,8 @@ somewhere in the files.
 
 Some nouns and prepositions never occur, so that the measurement shows what carries over: the words
 of `headlight.model.lab.evaluation.controlled_sentences`, and every noun of the lists below that
-`is_for_test` selects by its checksum.
+`is_for_test` selects by its checksum. Ten of those (*goose*, *boat*, *village* and others) are not
+in the lists, because ends or earlier templates have them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from headlight.model.lab.training.corpus import read_documents
 
 # ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
 LIVING = (
-    "cat cow lamb goat duck hen bear frog mouse:mice goose:geese child:children man:men "
+    "cat cow lamb goat duck hen bear frog mouse:mice child:children man:men "
     "woman:women lady:ladies baby:babies farmer teacher sailor soldier brother sister cousin "
     "friend neighbour giant prince doctor painter stranger visitor wolf:wolves fox:foxes lion "
     "tiger monkey elephant pig sheep:sheep puppy:puppies kitten chicken swallow robin crow owl "
@@ -48,15 +49,15 @@ LIVING = (
 )
 THINGS = (
     "picture box:boxes basket book letter apple cherry:cherries leaf:leaves stone river hill "
-    "bridge road lamp chair table window door boat ship wagon wheel bell key button ribbon shoe "
-    "coat hat cup plate spoon cloud star storm garden field fence barn nest egg feather "
-    "toy doll kite drum bed blanket pillow candle mirror clock ladder bucket broom rope sword crown "
+    "bridge road lamp chair table window door ship wagon wheel bell key button ribbon shoe "
+    "coat hat plate cloud star storm field nest egg feather "
+    "toy doll drum bed blanket pillow candle mirror clock ladder bucket broom rope sword crown "
     "ring purse penny:pennies coin bag trunk chest drawer shelf:shelves knife:knives fork bowl "
     "pot kettle oven stove chimney roof wall gate tower castle church:churches school shop cottage "
-    "hut cabin tent village city:cities town street path wood forest mountain valley island lake "
+    "hut cabin tent city:cities town street path wood forest mountain valley island lake "
     "pond brook beach:beaches rock cave hole bush:bushes branch:branches root rose lily:lilies "
     "berry:berries nut pear plum cake pie loaf:loaves song story:stories word voice sound smell "
-    "colour idea question answer secret promise name dream rule lesson machine engine train cart "
+    "colour idea question answer secret promise dream rule lesson machine engine train cart "
     "carriage sail flag cannon gun bow arrow nail hammer cabinet carpet curtain"
 )
 PREPOSITIONS = (

@@ -70,9 +70,9 @@ def test_of_examples_with_one_text_the_one_that_was_pressed_is_marked(reader):
 
 def test_an_example_that_was_left_leads_back_when_it_is_pressed_again(reader):
     reader.open()
-    press(reader, "An expert for punctuation")
+    press(reader, "An expert for commas and stops")
     assert reader.view.get_attribute("id") == "view-experts"
     reader.choose_view("positions")
-    reader.page.locator("#examples button", has_text="An expert for punctuation").click()
+    reader.page.locator("#examples button", has_text="An expert for commas and stops").click()
     reader.wait_until_drawn()
     assert reader.view.get_attribute("id") == "view-experts"

@@ -41,6 +41,7 @@ def folder(tmp_path, monkeypatch):
     """Return an empty working directory, which keeps paths short; few sentences are measured."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
+    monkeypatch.setattr("headlight.model.lab.evaluation.figures.BOOKS", ())
     monkeypatch.setattr(robustness, "N_BLANKS", 20)
     monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
     return tmp_path
@@ -234,6 +235,29 @@ def test_a_profile_of_the_heads_is_written_next_to_the_model_and_on_its_card(dec
 
 def test_heads_take_no_other_evidence(decoder, corpus):
     assert_fails(evaluate(decoder, "--heads", "--corpus", corpus), "only --text", code=2)
+
+
+def test_figures_of_other_bits_stay_if_the_text_is_the_same(decoder, monkeypatch):
+    def measured(_checkpoint, evidence, bits):
+        names = [path.name for path in evidence.text] or ["sample.txt"]
+        return {"text": names, "float": {"bits_per_byte": 1.5}} | {
+            f"bits_{number}": {"bits_per_byte": 2.0 + len(bits)} for number in bits
+        }
+
+    monkeypatch.setattr("headlight.commands.lab.evaluate.measure_bits", measured)
+    for options, expected in (
+        (("--bits", "4", "--bits", "2"), ["text", "float", "bits_4", "bits_2"]),
+        (
+            (
+                "--bits",
+                "3",
+            ),
+            ["text", "float", "bits_4", "bits_2", "bits_3"],
+        ),
+        (("--bits", "3", "--text", "other.txt"), ["text", "float", "bits_3"]),
+    ):
+        assert evaluate(decoder, *options).exit_code == 0
+        assert list(read_card(CARD).metrics["quantization"]) == expected
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_the_head_of_the_verb_looks_at_the_subject_and_not_at_the_other_noun(sto
 
 
 @pytest.mark.usefixtures("few")
-def test_the_head_of_the_pronoun_looks_at_both_nouns_alike(stories):
+def test_a_head_looks_at_both_nouns_alike_from_the_pronoun_and_the_words_next_to_it(stories):
     head = replace(SUBJECT, layer=1, head=2)
     figures = measure_examples(
         claiming(
@@ -71,6 +71,31 @@ def test_the_head_of_the_pronoun_looks_at_both_nouns_alike(stories):
     )
     assert holds(figures["nouns"])
     assert not holds(figures["antecedent"])
+    on = examples.next_to_query(stories, head, examples.antecedent_sentences())
+    sums = {name: sum(weights) for name, weights in on.items()}
+    assert figures["nouns"]["score"] == pytest.approx(np.mean([*sums.values()]))
+    assert sums["word_after"] > sums["query"] / 2, "the pronoun is not what makes it look"
+
+
+@pytest.mark.usefixtures("few")
+def test_the_head_of_the_verb_prefers_the_object_where_a_second_verb_follows(stories, monkeypatch):
+    chosen = controlled_sentences.second_verb_sentences()[::19]
+    monkeypatch.setattr(examples, "second_verb_sentences", lambda: chosen)
+    controls = examples.head_controls(claiming(stories, verb=SUBJECT))["verb"]
+    assert list(controls) == ["query", "word_before", "word_after", "second_verb"]
+    assert controls["query"]["right"] > 2 * controls["query"]["other"]
+    assert controls["second_verb"]["other"] > controls["second_verb"]["right"]
+
+
+def test_an_expert_takes_the_commas_and_stops_of_books_by_authors_that_it_never_read(
+    stories, monkeypatch
+):
+    monkeypatch.setattr(examples, "BOOKS", examples.BOOKS[-1:])
+    example = Example(text="A cat.", layer=0, claim="punctuation_expert")
+    figures = measure_examples(claiming(stories, marks=example), [])["marks"]
+    assert figures["sentences"] >= 1000
+    assert figures["score"] > 0.95
+    assert holds(figures)
 
 
 def test_a_head_that_does_not_do_it_does_not_hold(stories):

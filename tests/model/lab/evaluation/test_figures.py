@@ -54,6 +54,7 @@ def make_named(make_folder):
 @pytest.fixture(autouse=True)
 def _one_pair_of_each_paradigm(monkeypatch):
     monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
+    monkeypatch.setattr("headlight.model.lab.evaluation.figures.BOOKS", ())
 
 
 @pytest.fixture
