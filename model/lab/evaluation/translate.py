@@ -132,6 +132,9 @@ TEMPLATES = (
     "Tell {} the truth.",
     "{} and I are friends.",
 )
+IBM_MODELS = MappingProxyType(
+    {"model_1": ibm_model_1_links, "model_2": ibm_model_2_links, "diagonal": diagonal_links}
+)
 # The number of words of a source from which each group begins.
 LENGTHS = (1, 6, 12, 16, 20, 26)
 
@@ -183,20 +186,23 @@ def evaluate(
         learned = [
             (source, target) for source, target in trained_on if not is_held_out(source, share)
         ]
-        figures["ibm_models"] = _ibm_figures(learned, gold)
-        if short := short_pairs(literary, SHORT):
-            figures["ibm_models_literary"] = _ibm_figures(learned, short)
+        figures |= ibm_figures(learned, gold, short_pairs(literary, SHORT))
     return figures
 
 
-def _ibm_figures(
-    learned: Sequence[SentencePair], gold: Sequence[GoldPair]
-) -> dict[str, dict[str, float]]:
-    return {
-        "model_1": _named(alignment_error_rate(ibm_model_1_links(learned, gold), gold)),
-        "model_2": _named(alignment_error_rate(ibm_model_2_links(learned, gold), gold)),
-        "diagonal": _named(alignment_error_rate(diagonal_links(learned, gold), gold)),
-    }
+def ibm_figures(
+    learned: Sequence[SentencePair], gold: Sequence[GoldPair], literary: Sequence[GoldPair]
+) -> dict[str, dict[str, Any]]:
+    """Score the classic aligners, each trained once, on the gold and on a second one."""
+    figures: dict[str, dict[str, Any]] = {"ibm_models": {}}
+    for name, links_of in IBM_MODELS.items():
+        links = links_of(learned, [*gold, *literary])
+        of_gold = alignment_error_rate(links[: len(gold)], gold)
+        figures["ibm_models"][name] = _named(of_gold)
+        if literary:
+            again = alignment_error_rate(links[len(gold) :], literary)
+            figures.setdefault("ibm_models_literary", {})[name] = _named(again)
+    return figures
 
 
 def alignment_figures(

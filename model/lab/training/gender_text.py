@@ -2,11 +2,13 @@
 
     python -m headlight.model.lab.training.gender_text > gender.tsv
     python -m headlight.model.lab.training.gender_text train.tsv > gender.tsv
+    python -m headlight.model.lab.training.gender_text --elided train.tsv > elided.tsv
 
 English *it* is *il* or *elle* after the gender of the French noun that it stands for, which may be
 the subject ("The dog didn't cross the road because it was too tired.") or the object ("… because it
 was too wide."). Tatoeba has few such sentences. With a file, its pairs that have an American
-spelling follow once more in the British one.
+spelling follow once more in the British one. With ``--elided`` half of the animals are
+`ELIDED_ANIMALS`.
 
 A noun that `is_for_test` selects by the checksum of its English word never occurs, so that the
 measurement shows what carries over; nor does a sentence of ``gold/visitors.txt``.
@@ -64,6 +66,12 @@ ANIMALS = _nouns_of(
     "ant:fourmi spider:araignée giraffe:girafe goat:chèvre fly:mouche "
     "owl:chouette swallow:hirondelle mare:jument",
 )
+ELIDED_ANIMALS = _nouns_of(
+    "eagle:aigle alligator:alligator lamb:agneau insect:insecte hippopotamus:hippopotame "
+    "orangutan:orang-outan emu:émeu squirrel:écureuil bear:ours",
+    "ostrich:autruche antelope:antilope bee:abeille",
+)
+"""Nouns whose article, *l'*, shows no gender: a model took it for a feminine one."""
 WAYS = _nouns_of(
     "bridge:pont path:chemin field:champ garden:jardin park:parc lake:lac stream:ruisseau "
     "tunnel:tunnel desert:désert ditch:fossé",
@@ -194,8 +202,13 @@ def test_nouns(nouns: Sequence[Noun]) -> list[Noun]:
     return [noun for noun in nouns if is_for_test(noun)]
 
 
-def pairs(seed: int = 0) -> Iterator[SentencePair]:
-    """Make pairs without end, none with a source of the visitors' list."""
+def pairs(seed: int = 0, *, is_elided: bool = False) -> Iterator[SentencePair]:
+    """Make pairs without end, none with a source of the visitors' list.
+
+    Args:
+        seed: decides every pair.
+        is_elided: whether half of the pairs are of `because_of_subject` with `ELIDED_ANIMALS`.
+    """
     draw = random.Random(seed)
     visitors = set(VISITORS.read_text(encoding="utf-8").splitlines())
     frames = (
@@ -204,7 +217,8 @@ def pairs(seed: int = 0) -> Iterator[SentencePair]:
         _time, *[_is_adjective] * 2,
     )  # fmt: skip
     while True:
-        pair = draw.choice(frames)(draw)
+        is_next_elided = is_elided and draw.random() < 0.5
+        pair = (_because_of_elided if is_next_elided else draw.choice(frames))(draw)
         if pair.source not in visitors:
             yield pair
 
@@ -256,6 +270,12 @@ def because_of_object(subject: Noun, place: Noun, adjective: Adjective) -> Sente
 
 def _because_of_subject(draw: random.Random) -> SentencePair:
     subject, place = _taught(draw, ANIMALS), _taught(draw, WAYS)
+    pair = because_of_subject(subject, place, draw.choice(OF_ANIMALS), draw.choice(CROSSINGS))
+    return _varied(draw, pair)
+
+
+def _because_of_elided(draw: random.Random) -> SentencePair:
+    subject, place = _taught(draw, ELIDED_ANIMALS), _taught(draw, WAYS)
     pair = because_of_subject(subject, place, draw.choice(OF_ANIMALS), draw.choice(CROSSINGS))
     return _varied(draw, pair)
 
@@ -430,8 +450,9 @@ def _capital(text: str) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", nargs="*", type=Path, help="pairs with American spellings")
+    parser.add_argument("--elided", action="store_true", help="half with an elided article")
     asked = parser.parse_args()
-    made = list(islice(pairs(), N_PAIRS))
+    made = list(islice(pairs(is_elided=asked.elided), N_PAIRS))
     if asked.files:
         made += british(read_pairs(asked.files))
     sys.stdout.writelines(f"{source}\t{target}\n" for source, target in made)

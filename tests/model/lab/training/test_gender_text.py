@@ -62,3 +62,13 @@ def test_a_pair_in_american_spelling_follows_in_the_british_one() -> None:
     assert list(gender.british(corpus)) == [
         SentencePair("My favourite colours.", "Mes couleurs préférées.")
     ]
+
+
+def test_half_of_the_pairs_have_an_elided_article_if_asked():
+    english = {noun.english for noun in gender.ELIDED_ANIMALS}
+    made = list(islice(gender.pairs(is_elided=True), 1000))
+    elided = [pair for pair in made if pair.source.split()[1] in english and " it " in pair.source]
+
+    assert 450 < len(elided) < 650
+    assert all(pair.target.startswith("L'") for pair in elided)
+    assert {"il", "elle"} <= {word for pair in elided for word in re.findall(r"\w+", pair.target)}
