@@ -43,7 +43,7 @@ def test_heads_are_reached_by_arrow_keys_and_chosen_by_enter(shown):
     shown.page.keyboard.press("ArrowRight")
     shown.page.keyboard.press("ArrowUp")
     focused = shown.page.evaluate("document.activeElement.getAttribute('aria-label')")
-    assert shown.page.locator(".heads-caption").text_content().startswith(focused)
+    assert shown.page.locator(".heads-block .heads-caption").text_content().startswith(focused)
     place, _ = focused.split(": ")
     assert place == f"Layer {LAYER - 1}, head {HEAD + 1}"
     assert shown.chosen_head == f"Layer {LAYER}, head {HEAD}"

@@ -27,16 +27,14 @@ def tensor(ask):
 
 
 def choose(reader, title):
-    """Set one of the switches; it may be behind “More”."""
+    """Set one of the switches, which are behind “Display”."""
+    reader.view.locator(".controls-more summary").click()
     menu = reader.view.locator("select", has=reader.page.locator("option", has_text=title))
     if menu.count():
         menu.select_option(label=title)
-        reader.wait_until_drawn()
-        return
-    control = reader.view.get_by_role("radio", name=title, exact=True)
-    if not control.is_visible():
-        reader.view.locator(".controls-more summary").click()
-    control.check(force=True)
+    else:
+        reader.view.get_by_role("radio", name=title, exact=True).check(force=True)
+    reader.view.locator(".controls-more summary").click()
     reader.wait_until_drawn()
 
 

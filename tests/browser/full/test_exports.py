@@ -40,14 +40,14 @@ def test_the_menus_are_walked_by_arrow_keys_and_left_by_escape(reader):
     assert button.get_attribute("aria-expanded") == "true"
     assert page.evaluate(focused).startswith("PNG")
     page.keyboard.press("ArrowUp")
-    assert page.evaluate(focused).startswith("JSON")
+    assert page.evaluate(focused).startswith("Copy Python")
     page.keyboard.press("h")
     assert page.evaluate(focused).startswith("HTML")
     page.keyboard.press("Escape")
     assert not page.get_by_role("menu").is_visible()
     assert page.evaluate(focused) == "Save"
     page.keyboard.press("ArrowDown")
-    page.keyboard.press("End")
+    page.keyboard.press("j")
     with page.expect_download() as download:
         page.keyboard.press("Enter")
     assert download.value.suggested_filename.endswith(".json")

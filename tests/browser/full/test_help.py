@@ -5,7 +5,9 @@ TEXT = "Once upon a time there was a little fox."
 
 def test_the_switches_are_explained_by_a_key_and_escape_goes_back(reader):
     reader.open(text=TEXT)
-    button = reader.view.get_by_role("button", name="What the switches do")
+    switches = reader.view.locator(".controls-more")
+    switches.locator("summary").click()
+    button = switches.get_by_role("button", name="What the switches do")
     button.focus()
     reader.page.keyboard.press("Enter")
     box = reader.view.locator(".help-box.is-placed")

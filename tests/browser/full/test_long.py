@@ -32,7 +32,7 @@ def reader_of_book(visit, tmp_path):
     book.write_text(BOOK)
     reader.open()
     with reader.page.expect_file_chooser() as chooser:
-        reader.page.get_by_role("button", name="File…").click()
+        reader.press_in_menu("Open a text file…")
     chooser.value.set_files(book)
     reader.page.wait_for_url(lambda url: "view=long" in url)
     reader.wait_until_plotted()
@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_read_changes_nothing(reader, tmp_path):
         path = tmp_path / name
         path.write_bytes(content)
         with reader.page.expect_file_chooser() as chooser:
-            reader.page.locator("#file").click()
+            reader.press_in_menu("Open a text file…")
         chooser.value.set_files(path)
         expect(reader.page.locator("#text-note")).to_contain_text(said)
     assert reader.page.locator("#text").input_value() == text

@@ -38,6 +38,7 @@ def page(request, new_context, saved):
 
 
 def test_only_what_the_file_holds_is_offered(page):
+    page.locator(".controls-more summary").first.click()
     offered = page.locator(".controls").first.inner_text()
     assert "Rollout" in offered
     assert "Scores" in offered
@@ -66,13 +67,14 @@ def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(new_co
     page = new_context(390, 844, offline=True, has_touch=True, is_mobile=True).new_page()
     page.goto(saved.as_uri())
     page.wait_for_selector(".plot .heatmaplayer image", state="attached")
-    for box in page.locator(".controls .segmented label").evaluate_all(
+    page.locator(".controls-more summary").first.click()
+    rights = page.locator(".controls-menu .segmented label").evaluate_all(
         "(labels) => labels.map((label) => label.getBoundingClientRect().right)"
-    ):
-        assert box <= 390
-    row = page.locator(".controls-row")
+    )
+    assert 0 < max(rights) <= 390
+    row = page.locator(".controls-menu").first
     assert row.evaluate("(row) => row.scrollWidth <= row.clientWidth")
-    caption = page.locator(".heads-caption").inner_text()
+    caption = page.locator(".heads-block .heads-caption").inner_text()
     assert "Tap a map" in caption
     assert "Point" not in caption
     page.context.close()

@@ -90,10 +90,7 @@ def test_what_is_covered_is_revealed_by_a_key_and_all_type_is_large(visit, width
     cover = page.locator(".view:not([hidden]) .cover")
     cover.wait_for()
     assert (
-        page.locator("#readout").evaluate(
-            "(said) => getComputedStyle(said.parentElement).visibility"
-        )
-        == "hidden"
+        page.locator("#readout").evaluate("(said) => getComputedStyle(said).visibility") == "hidden"
     )
     assert min(page.evaluate(SIZES)) >= least
     page.keyboard.press("ArrowRight")
@@ -117,6 +114,7 @@ def saved_figure(reader, kind, folder):
     dialog.get_by_role("button", name="85 mm, one column").click()
     with reader.page.expect_download() as download:
         dialog.get_by_role("button", name="Save figure").click()
+    dialog.get_by_role("button", name="Close").click()
     path = folder / download.value.suggested_filename
     download.value.save_as(path)
     return path.read_bytes()

@@ -42,7 +42,7 @@ def test_it_goes_through_the_page_and_back_to_where_it_began(reader):
 def test_it_goes_by_keys_and_escape_leaves_it(reader):
     card = start(reader)
     reader.page.keyboard.press("ArrowRight")
-    assert card.locator("h2").text_content() == "The sentence as tokens"
+    assert card.locator("h2").text_content() == "What comes next, and why"
     reader.page.keyboard.press("ArrowLeft")
     assert card.locator("h2").text_content() == "Type a sentence"
     reader.page.keyboard.press("Tab")

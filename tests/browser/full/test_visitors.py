@@ -79,8 +79,9 @@ def test_somebody_with_a_screen_reader_walks_to_a_head_and_a_weight(arrive):
     listener = arrive()
     keyboard = listener.page.keyboard
     keyboard.press("Tab")
-    keyboard.press("Enter")  # skip to the results
-    keyboard.press("Tab")
+    keyboard.press("Enter")  # skip to the drawing
+    expect(listener.view.locator(".plot").first).to_be_focused()
+    keyboard.press("m")
     focused = listener.page.locator(":focus")
     assert focused.evaluate("(node) => node.closest('[role=toolbar]') !== null")
     before = focused.get_attribute("aria-label")
