@@ -80,7 +80,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Split:
-    """All products of two numbers of two digits, in three parts.
+    """All products of a number of two digits and one of two or three, in three parts.
 
     Both orders of two factors are in the same part, so that no held-out problem is a training
     problem turned round.
@@ -92,8 +92,20 @@ class Split:
 
 
 @cache
-def split() -> Split:
-    """Split the 8,100 problems by a hash of their factors, the same on every machine."""
+def split(second_digits: int = 2) -> Split:
+    """Split all problems by a hash of their factors, the same on every machine.
+
+    Args:
+        second_digits: digits of the second factor. 2: 8,100 problems. 3: the harder range of
+            81,000, whose chains have three partial products.
+
+    Raises:
+        ValueError: there are no such problems.
+    """
+    if second_digits == 3:
+        return _split_hard()
+    if second_digits != 2:
+        raise ValueError(f"second_digits ({second_digits}) must be 2 or 3")
     numbers = range(10, 100)
     pairs = sorted(
         ((first, second) for first in numbers for second in numbers if first <= second),
@@ -106,6 +118,17 @@ def split() -> Split:
     ]
     test, rest = _take(ordered, N_TEST)
     valid, train = _take(rest, N_VALID)
+    return Split(tuple(sorted(train)), tuple(valid), tuple(test))
+
+
+def _split_hard() -> Split:
+    """Split the products of two digits and three; no problem is another one turned round."""
+    ordered = sorted(
+        (Problem(first, second) for first in range(10, 100) for second in range(100, 1000)),
+        key=lambda each: hashlib.sha256(f"{each.first}*{each.second}".encode()).digest(),
+    )
+    rest = N_TEST + N_VALID
+    test, valid, train = ordered[:N_TEST], ordered[N_TEST:rest], ordered[rest:]
     return Split(tuple(sorted(train)), tuple(valid), tuple(test))
 
 

@@ -3,6 +3,8 @@
     headlight train reasoning --out runs/sums
     headlight train reasoning --out runs/direct --set rows.form=direct --set rows.imitation=1590
 
+    headlight train reasoning --out runs/hard --set rows.second_digits=3 --set model.max_tokens=64
+
 It makes its problems itself and takes no corpus. Tokens are characters. The first
 ``rows.imitation`` steps learn from solutions written out by the rule; the steps after them are
 reinforcement: the model writes its own chains, and is told of each whether its answer is right.
@@ -17,7 +19,13 @@ from pathlib import Path
 import torch
 
 from headlight.model.config import TransformerConfig, require_known
-from headlight.model.lab.training.arithmetic import FORMS, Problem, single_products, split
+from headlight.model.lab.training.arithmetic import (
+    FORMS,
+    Problem,
+    Split,
+    single_products,
+    split,
+)
 from headlight.model.lab.training.batches import Batch, generator_of
 from headlight.model.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.model.lab.training.corpus import CorpusError
@@ -44,6 +52,8 @@ class ReasoningConfig(ReinforcementConfig):
     Args:
         form: of the solutions; a name of `arithmetic.FORMS`.
         count: solutions in a batch of imitation.
+        second_digits: digits of the second factor, 2 or 3; chains of 3 need more of
+            ``model.max_tokens``.
         curriculum: the first steps of imitation, whose solutions are products of two digits and
             one.
 
@@ -54,11 +64,13 @@ class ReasoningConfig(ReinforcementConfig):
     form: str = "chain"
     count: int = 64
     curriculum: int = 0
+    second_digits: int = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, "count", 1 <= self.count <= 2**16, "lie between 1 and 65,536")
         require(self, "curriculum", self.curriculum >= 0, "be at least 0")
+        require(self, "second_digits", self.second_digits in (2, 3), "be 2 or 3")
         require_known("form", self.form, FORMS)
 
 
@@ -70,29 +82,34 @@ class ReasoningBatches:
     tokenizer: Tokenizer
     seed: int
 
+    @property
+    def _split(self) -> Split:
+        return split(self.config.second_digits)
+
     def batch(self, step: int) -> Batch:
         """Return the solutions of a step of imitation."""
         is_easy = step < self.config.curriculum
-        known = single_products() if is_easy else split().train
+        known = single_products() if is_easy else self._split.train
         return self._solutions(self._draw(known, self.config.count, step))
 
     def asked(self, step: int, draw: int = 0) -> list[Problem]:
         """Return the training problems of a draw of a step of reinforcement."""
-        return self._draw(split().train, self.config.problems, step, *[draw] * bool(draw))
+        return self._draw(self._split.train, self.config.problems, step, *[draw] * bool(draw))
 
     def validation(self) -> list[Batch]:
         """Return the solutions of the validation problems."""
-        return [self._solutions(split().valid)]
+        return [self._solutions(self._split.valid)]
 
     @property
     def valid_problems(self) -> Sequence[Problem]:
         """The problems of validation."""
-        return split().valid
+        return self._split.valid
 
     @property
     def n_tokens(self) -> int:
         """The most tokens that a chain may have: four more than the longest solution."""
-        return len(Problem(99, 99).solution(self.config.form)) + 5
+        longest = Problem(99, 10**self.config.second_digits - 1)
+        return len(longest.solution(self.config.form)) + 5
 
     def _draw(self, problems: Sequence[Problem], count: int, *key: int) -> list[Problem]:
         numbers = torch.randint(len(problems), (count,), generator=generator_of(self.seed, *key))
@@ -123,7 +140,7 @@ def _read(paths: Sequence[Path]) -> None:
 def _batches(
     _corpus: None,
     tokenizer: Tokenizer,
-    _model: TransformerConfig,
+    model: TransformerConfig,
     rows: ReasoningConfig,
     seed: int,
 ) -> ReasoningBatches:
@@ -132,7 +149,14 @@ def _batches(
             f"the vocabulary has {tokenizer.vocab_size} tokens; reasoning reads single "
             f"characters, {N_CHARACTERS} tokens"
         )
-    return ReasoningBatches(rows, tokenizer, seed)
+    batches = ReasoningBatches(rows, tokenizer, seed)
+    longest = len(Problem(99, 10**rows.second_digits - 1).question) + 1 + batches.n_tokens
+    if longest > model.max_tokens:
+        raise ValueError(
+            f"chains of {longest} tokens are longer than max_tokens ({model.max_tokens}); add "
+            f"--set model.max_tokens={2 ** (longest - 1).bit_length()}"
+        )
+    return batches
 
 
 def _unread(rows: ReasoningConfig) -> Sequence[str]:

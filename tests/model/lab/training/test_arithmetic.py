@@ -71,3 +71,16 @@ def test_a_side_is_a_sum_of_numbers_and_products():
     assert value_of("940+141") == 1081
     for side in ("", "+", "4+", "*3", "4*5*6", "-4", "4 + 5", "a", "٣"):
         assert value_of(side) is None
+
+
+def test_the_harder_range_has_three_partial_products_and_parts_of_its_own():
+    hard = split(3)
+    parts = [hard.train, hard.valid, hard.test]
+    assert [len(part) for part in parts[1:]] == [N_VALID, N_TEST]
+    assert sum(map(len, parts)) == len(set().union(*parts)) == 90 * 900
+    assert all(100 <= each.second < 1000 for each in hard.test)
+    problem = Problem(47, 203)
+    assert problem.solution() == "47*200+47*0+47*3=9400+0+141=9541"
+    assert mark(problem, problem.solution()).is_sound
+    with pytest.raises(ValueError, match=r"second_digits \(4\) must be 2 or 3"):
+        split(4)
