@@ -211,12 +211,12 @@ def run(parameters: ByHand) -> Iterator[Arrays]:
         matrix = given.get(f"{kind}_weights")
         arrays[name] = given[name] if name in given else _project(given["inputs"], matrix)
     # 2. Attention of each head, from its part of the columns.
-    parts = zip(
-        *(np.split(arrays[name], parameters.n_heads, axis=1) for name in GIVEN[4:]), strict=True
+    queries, keys, values = (
+        np.split(arrays[name], parameters.n_heads, axis=1) for name in GIVEN[4:]
     )
     heads = [
-        _attend(*part, parameters, is_shown=head == parameters.head)
-        for head, part in enumerate(parts)
+        _attend(q, k, v, parameters, is_shown=head == parameters.head)
+        for head, (q, k, v) in enumerate(zip(queries, keys, values, strict=True))
     ]
     shown = heads[parameters.head]
     arrays |= {**shown, **_labels(parameters, chosen, *shown["scores"].shape)}

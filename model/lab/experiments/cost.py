@@ -12,6 +12,7 @@ Times are of this machine and this moment; counts are exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -215,7 +216,7 @@ def _kernels(parameters: CostParameters) -> dict[str, np.ndarray]:
         else:
             kernels["compiled"] = compiled
             compile_seconds = perf_counter() - start
-    seconds = np.array([shortest(lambda kernel=kernel: kernel(x)) for kernel in kernels.values()])
+    seconds = np.array([shortest(partial(kernel, x)) for kernel in kernels.values()])
     traffic = np.array([PASSES[name] * x.nbytes for name in kernels])
     return {
         "kernel": np.array(list(kernels)),

@@ -94,9 +94,9 @@ def run(parameters: Thinking) -> Iterator[Arrays]:
     yield {
         "question": np.array([problem.question for problem in problems]),
         "n_chains": counts,
-        "majority_tokens": np.array([_mean_tokens(chains, k) for k in counts]),
-        "majority_right": np.array([_majority_right(problems, chains, k) for k in counts]),
-        "any_right": np.array([_any_right(problems, chains, k) for k in counts]),
+        "majority_tokens": np.array([_mean_tokens(chains, k) for k in counts.tolist()]),
+        "majority_right": np.array([_majority_right(problems, chains, k) for k in counts.tolist()]),
+        "any_right": np.array([_any_right(problems, chains, k) for k in counts.tolist()]),
         "sure": np.array([of[0].probability for of in chains]),
         "sure_right": np.array(
             [of[0].answer == each.answer for of, each in zip(chains, problems, strict=True)]
