@@ -1,13 +1,14 @@
 """GPTQ: round the weights of linear layers so that their outputs on calibration text change least.
 
-Frantar et al. 2022, https://arxiv.org/abs/2210.17323. Of a layer y = W·x, rounding column by column,
-the error of each column is spread over those that are not rounded yet,
+Frantar et al. 2022, https://arxiv.org/abs/2210.17323. Of a layer y = W·x, rounding column by
+column, the error of each column is spread over those that are not rounded yet,
 
     w_j ← w_j − (w_q − round(w_q)) / [H⁻¹]_qq · [H⁻¹]_qj        H = 2·X·Xᵀ + λ·I,
 
-which is the best answer to it for the squared error of the outputs. The Cholesky factor of H⁻¹ gives the
-rows of every step at once. Columns are taken in the order of their diagonal of H, the largest first.
-Scales and zero points are those of rounding (`quantization.quantize`), so the file has the same layout.
+which is the best answer to it for the squared error of the outputs. The Cholesky factor of H⁻¹
+gives the rows of every step at once. Columns are taken in the order of their diagonal of H, the
+largest first. Scales and zero points are those of rounding (`quantization.quantize`), so the file
+has the same layout.
 """
 
 from __future__ import annotations
