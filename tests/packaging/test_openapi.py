@@ -196,7 +196,7 @@ ASKS = [
         "atlas_matches",
         f"{ATLAS}/matches",
         "The heads of another model",
-        parameters=STORIES | {"other": "translate"},
+        parameters=STORIES | {"other": "fill"},
         shorten=only_two_each,
         kept="two of each list",
     ),
