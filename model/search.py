@@ -42,7 +42,7 @@ class _Hypothesis:
     cache: Any
 
     def score(self, length_penalty: float) -> float:
-        return self.log_probability / max(1, len(self.ids)) ** length_penalty
+        return self.log_probability / float(max(1, len(self.ids)) ** length_penalty)
 
 
 def beam_search(

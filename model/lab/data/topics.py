@@ -374,7 +374,8 @@ def topic_map(distributions: Float[np.ndarray, "topic word"]) -> Float[np.ndarra
         places: np.ndarray = ClassicalMDS(n_components=2, metric="precomputed").fit_transform(
             distances
         )
-    return np.nan_to_num(places)
+    finite: np.ndarray = np.nan_to_num(places)
+    return finite
 
 
 def divergence(first: Sequence[float], second: Sequence[float]) -> float:

@@ -284,7 +284,7 @@ class Loop:
         self._saved_step = self.step
 
     def _save_state(self, path: Path) -> None:
-        progress = {
+        progress: dict[str, Any] = {
             "step": self.step,
             "tokens": self.tokens,
             "seconds": self.seconds,

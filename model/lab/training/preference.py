@@ -89,7 +89,7 @@ def _comparison(line: str, where: str) -> Comparison:
     if part not in ("", *Marks._fields):
         parts = ", ".join(Marks._fields)
         raise CorpusError(f"{where}: part is {part!r}; it must be one of {parts}, or left out")
-    comparison = Comparison(*(members[name] for name in _MEMBERS), part=part)
+    comparison = Comparison(**{name: members[name] for name in _MEMBERS}, part=part)
     if comparison.preferred not in ("a", "b"):
         raise CorpusError(f"{where}: preferred is {comparison.preferred!r}; it must be a or b")
     if comparison.a == comparison.b:

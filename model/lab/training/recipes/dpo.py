@@ -104,8 +104,13 @@ class DpoBatch(Batch):
         return (1 - smoothing) * losses + smoothing * reversed_
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> DpoBatch:
-        names = ("ids", "targets", "is_counted", "reference")
-        return replace(self, **{name: change(getattr(self, name)) for name in names})
+        return replace(
+            self,
+            ids=change(self.ids),
+            targets=change(self.targets),
+            is_counted=change(self.is_counted),
+            reference=change(self.reference),
+        )
 
 
 def text_log_probs(

@@ -159,3 +159,28 @@ def test_models_that_read_different_tokens_are_not_matched():
         head_correlations([maps(0, length=5)], [maps(0, length=6)])
     with pytest.raises(ValueError, match="the same texts"):
         head_correlations([], [])
+
+
+def test_accuracy_is_counted_for_each_part_that_alone_differs(make_checkpoint):
+    from headlight.model.lab.evaluation.preference import evaluate_reward
+    from headlight.model.lab.training.preference import Comparison
+
+    long = " ".join(["one two three four five six seven eight nine ten", *"abcdefghijkl"])
+    comparisons = [
+        Comparison("p", f' "{long}"', f" {long}", "a", "has_speech"),
+        Comparison("p", f" {long}", ' "a b"', "b"),
+        Comparison("p", " a b c", f" {long}", "b"),
+    ]
+    figures = evaluate_reward(make_checkpoint(has_reward=True, max_tokens=256), comparisons)
+    assert {part: each["pairs"] for part, each in figures["minimal_pairs"].items()} == {
+        "has_speech": 1
+    }
+    assert figures["samples_differ_alone"].keys() == {"is_long"}
+    assert figures["samples_differ_alone"]["is_long"]["pairs"] == 1
+
+
+def test_a_stop_cuts_an_answer_after_its_first_full_stop():
+    from headlight.model.lab.evaluation.preference import cut_at_full_stop
+
+    assert cut_at_full_stop(" He ran. He fell.") == " He ran."
+    assert cut_at_full_stop(" He ran") == " He ran"
