@@ -151,5 +151,5 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path):
 
 
 def test_every_kind_has_a_name_and_a_description():
-    assert len(KINDS) == 10
+    assert len(KINDS) == 14
     assert all(form.__doc__ for form in KINDS.values())

@@ -1,4 +1,4 @@
-/** What it costs: a loop and a product, a cache, fused kernels, and experts. */
+/** The experiment on costs: a loop and a product, a cache, fused kernels, and experts. */
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, grouped, inBytes } from '../../data/format.js';

@@ -1,5 +1,5 @@
 /**
- * What a head attends to over a corpus: its commonest pairs of words, the distances of its weights
+ * The attention of a head over a corpus: its commonest pairs of words, the distances of its weights
  * and the parts of speech, from the model's atlas.
  */
 
