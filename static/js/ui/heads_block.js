@@ -1,6 +1,6 @@
 /**
- * The side of the Attention view that heads are chosen from. It shows all heads at a glance, sets
- * their colours and order, and lists the well-known kinds of head in this text.
+ * The side of the Attention view that heads are chosen from. It shows all heads at a glance,
+ * and lists the well-known kinds of head in this text.
  */
 
 import {
@@ -159,7 +159,7 @@ function patternList(strongest, onState) {
 }
 
 /** The words over the maps. */
-const WORDS = '.heads-label:not(.is-corner), .heads-name > span';
+const WORDS = '.heads-label:not(.is-corner), .heads-name';
 /** The heads that are listed for a pair. */
 const MOST_RANKED = 6;
 

@@ -123,7 +123,7 @@ test('sorted by label, heads of one label share a row', () => {
     all('.heads-row').map((row) => row.style.getPropertyValue('--columns')),
     ['2', '1', '1'],
   );
-  ok(texts('.heads-name > span:first-child')[0].includes('1.0'));
+  deepEqual(texts('.heads-name'), ['1.0', '0.0', '0.1', '1.1'], 'layer and head');
   equal(all('.is-group').length, 3);
   equal(find('.is-corner'), null);
   press(cells()[1], 'ArrowDown');
@@ -138,24 +138,28 @@ test('sorted by label, heads of one label share a row', () => {
   equal(find('.heads').style.getPropertyValue('--heads'), '1');
 });
 
+/** The card of a model of which each head's labels over many sentences are known. */
+const PROFILED = {
+  ...CARD,
+  head_labels: {
+    [WEIGHTS(0)]: [{ previous: 0.8 }, { sink: 0.7 }],
+    [WEIGHTS(1)]: [{ previous: 0.9 }, {}],
+  },
+};
+
 test('the maps are as large as there is room, and have words if those fit', () => {
   const size = () => find('.heads').style.getPropertyValue('--size');
-  const show = (width, order = 'layer') => heads.show(labelledTrace(), { ...STATE, width, order });
+  const trace = { ...labelledTrace(), card: PROFILED };
+  const show = (width, order = 'layer') => heads.show(trace, { ...STATE, width, order });
   show(600);
-  equal(size(), '72px');
-  ok(!find('.heads-grid').classList.contains('is-short'));
-  equal(all('.heads-name.is-mixed').length, 1);
-  equal(all('.heads-score').length, 3);
+  equal(size(), '96px');
   const words = texts('.heads-name');
-  show(44 + 2 * 6 + 2 * 61);
-  equal(size(), '61px');
-  ok(find('.heads-grid').classList.contains('is-short'));
-  ok(texts('.heads-name').join().length <= words.join().length);
-  show(44 + 2 * 6 + 2 * 62);
-  ok(!find('.heads-grid').classList.contains('is-short'));
-  show(44 + 2 * 6 + 2 * 22);
+  deepEqual([words[0] === words[2], words[0] === words[1], words[3]], [true, false, '']);
+  show(44 + 2 * 6 + 2 * 58);
+  equal(size(), '58px');
   equal(all('.heads-name').length, 4);
-  show(44 + 2 * 6 + 2 * 21);
+  show(44 + 2 * 6 + 2 * 57);
+  equal(size(), '57px');
   equal(all('.heads-name').length, 0);
   show(10);
   equal(size(), '12px');
@@ -276,31 +280,16 @@ const WHOLE = {
 };
 const show = (state, trace) => block.show(trace, { ...WHOLE, ...state });
 
-test('the block says what its maps are, and sets colours and order', async () => {
+test('the block says what its maps are, and is sorted by the switches of the drawing', async () => {
   const trace = await withBlock();
   const heading = find('.heads-title h2').textContent;
-  deepEqual(
-    all('input:checked').map(({ name, value }) => [name, value]),
-    [
-      ['range', 'one'],
-      ['attention_order', 'layer'],
-    ],
-  );
-  const [colours, order] = all('fieldset');
-  find('[value="head"]', colours).checked = true;
-  send(find('[value="head"]', colours), 'change');
-  find('[value="label"]', order).checked = true;
-  send(find('[value="label"]', order), 'change');
-  deepEqual(calls, [
-    ['onState', { range: 'head' }],
-    ['onState', { attention_order: 'label' }],
-  ]);
-  show({ range: 'head', attention_order: 'label' }, trace);
-  deepEqual(
-    all('input:checked').map(({ value }) => value),
-    ['head', 'label'],
-  );
+  equal(all('input', block.element).length, 0, 'its switches are those of the drawing');
+  const before = canvas();
+  show({ attention_order: 'label' }, trace);
   equal(all('.is-group').length, 3);
+  show({}, trace);
+  equal(all('.is-group').length, 0);
+  equal(canvas(), before);
   show({ attention_what: 'scores' }, trace);
   ok(find('.heads-title h2').textContent !== heading);
   show({ attention_which: 'rollout' }, trace);
@@ -337,7 +326,7 @@ test('heads worth a look are listed, and pressed if they are shown', async () =>
 });
 
 test('heads are ranked by a pair of tokens', async () => {
-  const trace = await withBlock();
+  const trace = await withBlock({}, { ...labelledTrace(), card: PROFILED });
   const details = find('details');
   const [from, to] = all('select', details);
   deepEqual([from.options.length, to.options.length, to.value, details.open], [5, 6, '', false]);
@@ -389,9 +378,13 @@ test('of many heads only the first are listed', async () => {
   ok(/6 of 8/.test(find('details .patterns-note').textContent));
 });
 
-test('the maps are saved as a picture', async () => {
-  await withBlock();
+test('the maps are saved as a picture, with the words of each', async () => {
+  await withBlock({}, { ...labelledTrace(), card: PROFILED });
   layOut(find('.heads'), { width: 100, height: 50 });
+  layOut(block.element, { width: 600 });
+  show({}, { ...labelledTrace(), card: PROFILED });
+  const names = texts('.heads-name').filter(Boolean);
+  ok(names.length > 0);
   labelled('PNG').click();
   await settled(5);
   equal(saved.at(-1).name, 'headlight-all-heads.png');
