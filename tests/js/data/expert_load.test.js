@@ -15,20 +15,15 @@ const CARD = {
 const [{ embedding, layers }] = anatomyOf(CARD).stacks;
 const levels = (parts, trace) => parts.map((part) => readingsOf(CARD, trace)(part).level);
 
-test('the busiest expert of a layer has the full colour, one without tokens none', () => {
+test('the experts of a layer are one part, as strong as what they write of it', () => {
   const trace = { ...sampleTrace(), card: CARD };
-  const chosen = [0, 1, 0, 1, 0, 1, 0, 2, 0, 2];
-  trace.tensors['decoder.layers.1.experts.expert_indices'] = tensor(
-    ['query', 'top_k'],
-    [5, 2],
-    (at) => chosen[at],
-    Int32Array,
-  );
-  deepEqual(
-    levels(layers[1].experts, trace).map((level) => Number(level.toFixed(3))),
-    [1, 0.6, 0.4, 0],
-  );
-  deepEqual(levels(layers[1].experts, { ...trace, tensors: {} }), [null, null, null, null]);
+  deepEqual(levels([layers[1].network], trace), [null]);
+  trace.analyses.residual_stream = {
+    'decoder.written_norm.self_attention': tensor(['layer', 'query'], [2, 5], 1),
+    'decoder.written_norm.feed_forward': tensor(['layer', 'query'], [2, 5], 3),
+  };
+  deepEqual(levels([layers[1].network], trace), [0.75]);
+  deepEqual([layers[0].network.kind, layers[1].network.kind], ['network', 'expert']);
 });
 
 test('the head that writes most has the full colour of its layer', () => {

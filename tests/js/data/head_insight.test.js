@@ -58,10 +58,7 @@ const said = (trace, head, query) => insightOf(trace, { where: '', layer: 0, hea
 test('a head that links two words is told before one that looks at the token before', () => {
   const trace = traceOf(KING, [PREVIOUS, [[6, 2, 0.7]]], ['previous']);
   deepEqual(telling(trace), { layer: 0, head: 1, query: 6 });
-  equal(
-    said(trace, 1, 6),
-    'At “him”, head 1 of layer 0 looks mostly at “king”, 4 tokens back (70 %).',
-  );
+  equal(said(trace, 1, 6), 'At “him”, this head mostly reads “king”, 4 tokens back (70 %).');
 });
 
 test('a short word, or one that the text begins with, is a weaker link', () => {
@@ -98,7 +95,7 @@ test('a head that repeats a phrase comes before all, at the row that does', () =
   deepEqual(telling(trace), { layer: 0, head: 1, query: 7 });
   equal(
     said(trace, 1, 7),
-    'At the second “Doctor”, head 1 of layer 0 looks back to “Mouse”, which followed it before (80 %): an induction head.',
+    'At the second “Doctor”, this head looks back to “Mouse”, which followed it before (80 %): an induction head.',
   );
 });
 
@@ -111,8 +108,8 @@ test('a labelled head whose rows link nothing gives way to one that links two wo
 test('a piece that repeats within different words is told as a piece', () => {
   const days = ['<s>', 'Mon', 'day', ',', ' Tues', 'day', ','];
   const trace = traceOf(days, [[[5, 3, 0.8]], [[5, 2, 0.7]]]);
-  match(said(trace, 0, 5), /^At “day”, head 0 of layer 0 looks back to “,”, which followed it/);
-  match(said(trace, 1, 5), /^At “day”, head 1 of layer 0 looks at the same letters elsewhere/);
+  match(said(trace, 0, 5), /^At “day”, this head looks back to “,”, which followed it/);
+  match(said(trace, 1, 5), /^At “day”, this head looks at the same letters elsewhere/);
 });
 
 test('a digit is told of its number, and a letter of a script without spaces alone', () => {
@@ -125,8 +122,8 @@ test('a digit is told of its number, and a letter of a script without spaces alo
   ]);
   const places = [null, 0, 0, 1, 2, 2, 3, 3];
   const tokens = trace.tokens.map((token, at) => ({ ...token, word: places[at] }));
-  match(said({ ...trace, tokens }, 0, 5), /^At “3” of “23”, .* at “9” of “94”, 4 tokens back/);
-  match(said({ ...trace, tokens }, 0, 7), /^At “喜”, .* at “2” of “23”/);
+  match(said({ ...trace, tokens }, 0, 5), /^At “3” of “23”, .* “9” of “94”, 4 tokens back/);
+  match(said({ ...trace, tokens }, 0, 7), /^At “喜”, .* “2” of “23”/);
 });
 
 test('of a common head the row of a word is told, not a full stop that rests on the first token', () => {
@@ -136,7 +133,7 @@ test('of a common head the row of a word is told, not a full stop that rests on 
   deepEqual(telling(idle), { layer: 0, head: 0, query: 6 });
   equal(
     said(idle, 0, 6),
-    'At “him”, head 0 of layer 0 looks at “<s>”, the start of the text (100 %): an attention sink.',
+    'At “him”, this head looks at “<s>”, the start of the text (100 %): an attention sink.',
   );
 });
 
@@ -149,7 +146,7 @@ test('the pieces of a word are told apart only if one looks at the other, and a 
       [4, 3, 0.9],
     ],
   ]);
-  match(said(trace, 0, 6), /^At “sing”, .* at “didn’t”, 4 tokens back/);
+  match(said(trace, 0, 6), /^At “sing”, .* “didn’t”, 4 tokens back/);
   match(said(trace, 0, 5), /^At “tily”, .* “hear” \(80 %\)/);
   match(said(trace, 0, 4), /^At “heartily”, .* “’t” \(90 %\)/);
 });
@@ -163,12 +160,9 @@ test('what a label means is told only where the row does it', () => {
   const trace = traceOf(KING, [[...PREVIOUS.slice(0, 5), [6, 2, 0.9]]], ['previous']);
   equal(
     said(trace, 0, 3),
-    'At “was”, head 0 of layer 0 looks at the token before, “king” (90 %): a previous-token head.',
+    'At “was”, this head looks at the token before, “king” (90 %): a previous-token head.',
   );
-  equal(
-    said(trace, 0, 6),
-    'At “him”, head 0 of layer 0 looks mostly at “king”, 4 tokens back (90 %).',
-  );
+  equal(said(trace, 0, 6), 'At “him”, this head mostly reads “king”, 4 tokens back (90 %).');
 });
 
 test('without weights, or past the text, there is nothing to tell', () => {
@@ -212,7 +206,7 @@ test('a layer that is chosen without a head is kept', () => {
 
 test('the row of the first token is told, and none before it', () => {
   const trace = traceOf(KING, [PREVIOUS]);
-  match(said(trace, 0, 0), /head 0 of layer 0/);
+  match(said(trace, 0, 0), /this head/);
   equal(said(trace, 0, -1), '');
 });
 
@@ -265,7 +259,7 @@ function pair(aligner) {
 }
 
 test('a row of cross-attention is told by the word that it writes, or looks up if it aligns', () => {
-  equal(said(pair(null), 0, 2), 'To write “dort”, head 0 of layer 0 reads “girl” (90 %).');
+  equal(said(pair(null), 0, 2), 'To write “dort”, this head reads “girl” (90 %).');
   match(said(pair(null), 0, 3), /^To write what follows “dort”/);
   match(said(pair({ layer: 0, head: 0, shift: 0 }), 0, 2), /^Having written “fille”, .*“girl”/);
 });
@@ -275,7 +269,7 @@ test('a second word is told where the head looks at it nearly as much', () => {
     [6, 2, 0.5],
     [6, 4, 0.3],
   ];
-  match(said(traceOf(KING, [links]), 0, 6), /mostly at “king”.* \(50 %\) and “afraid” \(30 %\)/);
+  match(said(traceOf(KING, [links]), 0, 6), /mostly reads “king”.* \(50 %\) and “afraid” \(30 %\)/);
   const weaker = [
     [6, 2, 0.5],
     [6, 4, 0.2],

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+import { roleOf } from '../../../static/js/data/attention.js';
 import { anatomyOf, litParts, openingOf, readingsOf } from '../../../static/js/data/model_parts.js';
 import { FRAME, plain, sampleTrace, tensor } from '../sample.js';
 
@@ -42,7 +43,11 @@ test('a part is read out with what it does in this pass', () => {
     read(layers[0].network).words,
     'layer 0, feed-forward network: writes 75 % of what the layer adds',
   );
-  equal(read(layers[1].experts[1]).words, 'layer 1, expert 1: takes 50 % of the choices');
+  equal(
+    read(layers[1].network).words,
+    'layer 1, 4 experts, 2 for each token: writes 75 % of what the layer adds',
+  );
+  equal(read(layers[1].network).label, '4 experts');
   equal(read(layers[1].stream).words, 'residual stream after layer 1: median norm 8');
   equal(plain(read(anatomy.logits).words), 'next token: “saw” 50 %');
   equal(read(anatomy.stacks[0].tokens).words, '5 tokens');
@@ -59,12 +64,12 @@ test('the prediction read out is that of the chosen place', () => {
     row === 1 ? [' ran', ...guesses.slice(1)] : guesses,
   );
   const analyses = { ...TRACE.analyses, next_token: { ...next, texts } };
-  const read = readingsOf(CARD, { ...TRACE, analyses }, undefined, 1);
+  const read = readingsOf(CARD, { ...TRACE, analyses }, undefined, null, 1);
   match(plain(read(anatomy.logits).label), /^After “it”: “ran” \d+ %$/);
-  const last = readingsOf(CARD, TRACE, undefined, 4);
+  const last = readingsOf(CARD, TRACE, undefined, null, 4);
   match(plain(last(anatomy.logits).label), /^Next token: “/);
   const rating = { ...CARD, analyses: ['reward'] };
-  const rated = readingsOf(rating, { ...TRACE, card: rating }, undefined, 4);
+  const rated = readingsOf(rating, { ...TRACE, card: rating }, undefined, null, 4);
   equal(rated(anatomy.logits).label, 'Next token', 'a reward model predicts none');
 });
 
@@ -83,8 +88,22 @@ test('a label is read out where the heads are labelled', () => {
     },
   };
   const read = readingsOf(CARD, labelled);
-  equal(read(layers[0].heads[0]).words, 'layer 0, head 0: previous token, writes 75 %');
-  equal(read(layers[0].heads[0]).note, 'prev');
+  equal(
+    read(layers[0].heads[0]).words,
+    'layer 0, head 0: previous token 0.900 in this text, writes 75 %',
+  );
+  equal(
+    read(layers[0].heads[1]).words,
+    'layer 0, head 1: writes 25 %',
+    'a mixed head does nothing',
+  );
+  equal(read(layers[0].heads[0]).note, '', 'its note is its role over many sentences');
+  const profiles = { [path]: [{ previous: 0.8 }, {}] };
+  const card = { ...CARD, head_labels: profiles };
+  const profiled = readingsOf(card, { ...labelled, card });
+  match(profiled(layers[0].heads[0]).words, /previous token 0\.80* over many sentences, /);
+  equal(profiled(layers[0].heads[0]).note, roleOf({ profile: [{ id: 'previous' }] }));
+  ok(profiled(layers[0].heads[0]).note !== '' && profiled(layers[0].heads[1]).note === '');
 });
 
 test('without its numbers a part has its name and no colour', () => {
@@ -93,24 +112,24 @@ test('without its numbers a part has its name and no colour', () => {
     level: null,
     words: 'layer 0, head 1',
     label: '1',
+    effect: null,
     note: '',
     isOff: false,
   });
   equal(read(layers[1].stream).level, null);
 });
 
-test('a head that the comparison switches off is read out as off', () => {
-  const read = readingsOf(CARD, TRACE, { heads: [1], layer: 0 });
-  match(read(layers[0].heads[1]).words, /switched off/);
-  ok(!read(layers[1].heads[1]).isOff);
-  ok(readingsOf(CARD, TRACE, { heads: [1], layer: null })(layers[1].heads[1]).isOff);
+test('a head that is switched off is read out as off, before all that it does', () => {
+  const read = readingsOf(CARD, TRACE, ({ id }) => id === 'head decoder 0 1');
+  match(read(layers[0].heads[1]).words, /^layer 0, head 1: switched off, writes/);
+  ok(read(layers[0].heads[1]).isOff && !read(layers[1].heads[1]).isOff);
 });
 
 test('choosing a part leads to its place', () => {
   const opening = openingOf(layers[1].heads[0], 'attention');
   deepEqual([opening.view, opening.layer, opening.head], ['attention', 1, 0]);
-  const expert = openingOf(layers[1].experts[2], 'experts');
-  deepEqual([expert.view, expert.layer, expert.experts_expert], ['experts', 1, 2]);
+  const experts = openingOf(layers[1].network, 'experts');
+  deepEqual([experts.view, experts.layer, experts.where], ['experts', 1, 'decoder']);
   equal(openingOf(layers[0].stream, 'stream').stream_layer, 0);
   deepEqual(openingOf(anatomy.model, 'compare'), { view: 'compare' });
 });
@@ -123,8 +142,9 @@ test('the parts that the drawing shows are lit', () => {
   deepEqual(lit('logits'), ['logits']);
   deepEqual(lit('loop'), ['loop']);
   deepEqual(lit('stream'), ['stream decoder 0', 'stream decoder 1']);
-  equal(lit('expert').length, 4);
-  equal(lit('expert', { ...FRAME, layer: 0 }).length, 4); // the nearest layer that routes
+  deepEqual(lit('expert'), ['expert decoder 1']);
+  // The nearest layer that routes.
+  deepEqual(lit('expert', { ...FRAME, layer: 0 }), ['expert decoder 1']);
   deepEqual(lit('model'), ['model']);
 });
 
@@ -140,12 +160,7 @@ test('a head of a model with two sides is read out with its side', () => {
 
 test('without numbers of a pass a part has no level, and says what it is', () => {
   const read = readingsOf(CARD, { ...BARE, tensors: {}, analyses: {} });
-  const parts = layers.flatMap(({ heads, experts, network, stream }) => [
-    ...heads,
-    ...experts,
-    ...(network ? [network] : []),
-    stream,
-  ]);
+  const parts = layers.flatMap(({ heads, network, stream }) => [...heads, network, stream]);
   for (const part of parts) {
     const { level, words } = read(part);
     equal(level, null, part.id);

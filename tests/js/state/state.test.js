@@ -15,6 +15,7 @@ import {
   flag,
   INITIAL,
   normalized,
+  NOTHING_CHOSEN,
   number,
   ofText,
   opened,
@@ -127,7 +128,7 @@ test('a place that this model does not have is left to the page', () => {
 
 test('an example opens its own view, if it names one', () => {
   const opens = { view: 'attention', layer: 1, head: 3 };
-  assert.deepEqual(opened(opens), { query: null, source: null, key: null, where: '', ...opens });
+  assert.deepEqual(opened(opens), { ...NOTHING_CHOSEN, where: '', ...opens });
   assert.deepEqual(opened({ where: 'cross' }).where, 'cross');
   assert.deepEqual(opened({}), {});
 });

@@ -253,6 +253,9 @@ test('the change to another text resets what is of the text', () => {
     query: null,
     source: null,
     key: null,
+    token: null,
+    off: '',
+    weight: null,
     generate_step: null,
     text: 'b',
   });

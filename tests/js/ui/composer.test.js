@@ -60,13 +60,21 @@ test('the characters of a text that are read as others are named, and no more of
   assert.equal(spelled(5), 'reads 我 喜 歡 … as bytes');
 });
 
-test('the status says how much could be read, unless there is no end', () => {
-  const read = { tokens: ['a', 'b'], timings: { pass: 3 }, card: { max_tokens: 64 } };
-  assert.equal(readInWords(read), '2 of 64 tokens, 3 ms');
-  assert.equal(readInWords({ ...read, target_tokens: ['c'] }), '2 + 1 of 64 tokens each, 3 ms');
-  const endless = { ...read, card: { max_tokens: 1_000_000, is_endless: true } };
-  assert.equal(readInWords(endless), '2 tokens, 3 ms');
-  assert.equal(readInWords({ ...endless, target_tokens: ['c'] }), '2 + 1 tokens, 3 ms');
+test('the status says how much could be read once that is near, unless there is no end', () => {
+  const read = (count, more = {}) =>
+    readInWords({
+      tokens: Array.from({ length: count }, () => 'a'),
+      timings: { pass: 3 },
+      card: { max_tokens: 64 },
+      ...more,
+    });
+  assert.equal(read(51), '51 tokens');
+  assert.equal(read(52), '52 tokens of 64');
+  assert.equal(read(52, { target_tokens: ['c'] }), '52 + 1 tokens of 64 each');
+  assert.equal(read(1, { target_tokens: Array(60).fill('c') }), '1 + 60 tokens of 64 each');
+  assert.equal(read(52, { card: { max_tokens: 52, is_endless: true } }), '52 tokens');
+  assert.equal(read(52, { resolution: 8 }), '52 tokens', 'a long text has its own limit');
+  assert.equal(read(52, { card: null }), '52 tokens');
 });
 
 test('a claim is told with its score, its control and how many it is a mean over', () => {
@@ -230,8 +238,10 @@ test('examples are buttons, and the one that is read is pressed', () => {
   assert.deepEqual(pressed(), ['false', 'false', 'false']);
   assert.ok(buttons[2].title.startsWith('two\n') && buttons[2].hasAttribute('aria-description'));
   assert.equal(buttons[0].title, 'one text');
-  assert.equal(all('.example-score').length, 1);
-  assert.match(find('.example-score').textContent, /5.* vs .*2/);
+  assert.ok(
+    buttons.every((node) => !/\d/.test(node.textContent)),
+    'scores are on the card',
+  );
   show({ card: { ...CARD, id: 'n', examples: [] } });
   assert.equal(all('#examples button').length, 0);
 });
@@ -349,23 +359,37 @@ const FULL = {
   revision: 'r1',
   moe: null,
 };
-const facts = (card) => {
+const carded = (card) => {
   const host = document.createElement('div');
   showCard(host, { ...FULL, ...card });
+  return host;
+};
+const facts = (card) => {
+  const host = carded(card);
   const values = texts('dd', host);
   return Object.fromEntries(texts('dt', host).map((name, at) => [name, values[at]]));
 };
+/** The one line about the model, which opens the facts. */
+const lineOf = (card) => find('summary', carded(card)).textContent;
+
+test('a card is one line and a link until its facts are opened', () => {
+  const host = carded({ id: 'a/b', title: 'Tiny' });
+  assert.equal(find('details', host).open, false);
+  assert.match(lineOf({ title: 'Tiny' }), /^Tiny: decoder, /);
+  assert.equal(find('a', host).getAttribute('href'), '/models/a%2Fb/card');
+  assert.equal(host.lastElementChild, find('a', host), 'the link is outside of what is folded');
+});
 
 test('a card tells its facts, and leaves out what it does not have', () => {
-  assert.deepEqual(Object.keys(facts({})), ['Kind', 'Positions', 'Experts', 'Licence', 'Revision']);
-  assert.match(facts({}).Kind, /^decoder, 1 layer of 2 heads, .*parameters, up to 64 tokens$/);
+  assert.deepEqual(Object.keys(facts({})), ['Positions', 'Experts', 'Licence', 'Revision']);
+  assert.match(lineOf({}), /: decoder, 1 layer of 2 heads, .*parameters, up to 64 tokens$/);
   assert.match(
-    facts({ kind: 'encoder-decoder', n_layers: 3 }).Kind,
-    /^encoder–decoder, 3 \+ 3 layers/,
+    lineOf({ kind: 'encoder-decoder', n_layers: 3 }),
+    /: encoder–decoder, 3 \+ 3 layers/,
   );
-  assert.match(facts({ is_endless: true }).Kind, /any length/);
-  assert.match(facts({ longest_text: 640 }).Kind, /64 tokens.*640 tokens/);
-  assert.ok(!/Overview/.test(facts({ longest_text: 64 }).Kind));
+  assert.match(lineOf({ is_endless: true }), /any length/);
+  assert.match(lineOf({ longest_text: 640 }), /64 tokens.*640 tokens/);
+  assert.ok(!/Overview/.test(lineOf({ longest_text: 64 })));
   assert.equal(facts({ is_checked: false }).Positions, undefined);
   assert.equal(facts({}).Positions, 'rotary');
   assert.match(facts({ n_kv_heads: 1 })['Keys and values'], /^1 for 2 heads/);

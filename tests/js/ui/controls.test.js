@@ -233,7 +233,7 @@ test('several of a set are chosen together, in their order', () => {
     colours,
   });
   controls.show([counts([3], ['red', null])]);
-  const buttons = all('button', host);
+  const buttons = all('.segmented button', host);
   deepEqual(
     buttons.map((node) => node.getAttribute('aria-pressed')),
     ['false', 'false', 'true'],

@@ -34,6 +34,7 @@ function stripesOf(written) {
     state: { ...FRAME, layer: 0 },
     kind: 'head',
     query: 2,
+    effects: null,
     route: [],
     viewsOf: (part) => [part.kind],
   });

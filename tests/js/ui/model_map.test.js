@@ -31,6 +31,7 @@ const show = (looked = {}, state = {}, card = CARD) =>
     state: { ...FRAME, ...state },
     kind: 'head',
     query: 2,
+    effects: null,
     route: [],
     viewsOf: (part) => views(part),
     ...looked,
@@ -169,10 +170,7 @@ test('strength is a tint, and the stream is as wide as its norm', () => {
   ok(all('path', svg).every((node) => !/NaN|undefined/.test(node.getAttribute('d'))));
   ok(Number(svg.getAttribute('width')) === 220 && Number(svg.getAttribute('height')) > 100);
   ok(all('.map-stream').length >= 2);
-  ok(find('.map-legend').textContent.includes('experts'));
-  ok(find('.map-legend').style.getPropertyValue('--scale').includes('linear-gradient'));
-  show({}, {}, { ...CARD, moe: null });
-  ok(!find('.map-legend').textContent.includes('experts'));
+  ok(find('.map-ramp').style.getPropertyValue('--scale').includes('linear-gradient'));
 });
 
 test('a path through the model is drawn over it, and named at its heads', () => {
@@ -281,17 +279,30 @@ test('at rest nothing is said twice, unless the map is a strip', () => {
   equal(find('#caption').textContent.toLowerCase(), words.toLowerCase());
 });
 
-test('heads have room for a note where they are large, and nothing else has', () => {
+const profiles = (heads) => ({
+  'decoder.layers.0.self_attention': heads,
+  'decoder.layers.1.self_attention': heads,
+});
+
+test('heads have their role in words where the model is labelled and they are wide', () => {
   const roomy = () => all('.is-roomy').map((node) => node.dataset.part);
+  const notes = () => parts('head').map((node) => node.lastChild.textContent);
+  const labelled = { ...CARD, head_labels: profiles([{ previous: 0.9 }, {}]) };
   show();
+  deepEqual([roomy(), notes().join('')], [[], ''], 'without profiles there is nothing to write');
+  show({}, {}, { ...labelled, id: 'labelled' });
+  layOut(find('.map-body'), { width: 221 });
+  show({}, {}, labelled);
   deepEqual(
     roomy(),
     parts('head').map((node) => node.dataset.part),
   );
-  ok(parts('expert').length > 0 && parts('network').length > 0);
-  show({}, {}, { ...CARD, id: 'wide', n_heads: 14 });
-  layOut(find('.map-body'), { width: 221 });
-  show({}, {}, { ...CARD, n_heads: 14 });
+  const [first, second] = notes();
+  ok(first !== '' && second === '');
+  ok(parts('head')[0].getAttribute('aria-label').includes('previous token'));
+  const many = { ...labelled, n_heads: 14, head_labels: profiles(Array(14).fill({ sink: 0.9 })) };
+  layOut(find('.map-body'), { width: 222 });
+  show({}, {}, many);
   equal(parts('head').length, 28);
   deepEqual(roomy(), []);
 });
@@ -304,6 +315,7 @@ test('a tint goes with the numbers it was made of', () => {
       state: FRAME,
       kind: 'head',
       query: 2,
+      effects: null,
       route: [],
       viewsOf: views,
     });
@@ -335,7 +347,14 @@ test('the stream of each stack begins narrow and is as wide as its norm', () => 
     },
   };
   const draw = (of) =>
-    map.show(of, card, { state: FRAME, kind: 'head', query: 1, route: [], viewsOf: views });
+    map.show(of, card, {
+      state: FRAME,
+      kind: 'head',
+      query: 1,
+      effects: null,
+      route: [],
+      viewsOf: views,
+    });
   draw(trace);
   /** How wide each reach is where it begins and where it ends. */
   const widths = () =>

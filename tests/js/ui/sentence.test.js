@@ -329,11 +329,11 @@ test('what is pointed at is told before what is found', () => {
   ok(!isTold());
   sentence.explain('90 % of it');
   sentence.mark(GRID, null, PALETTE);
-  ok(isTold());
-  equal(find('#insight').textContent, '90\u00a0% of it');
+  ok(isTold(), 'the finding above says what the drawing shows');
+  ok(!find('#sentence').classList.contains('is-pointing'));
   sentence.mark(GRID, { cell: { row: 1, column: 2 }, grid: GRID }, PALETTE);
   equal(readout(), 'cell 1 2');
-  ok(!isTold());
+  ok(!isTold() && find('#sentence').classList.contains('is-pointing'));
   deepEqual([flags('is-query').indexOf(true), flags('is-key').indexOf(true)], [1, 2]);
   send(chips()[3], 'pointerover', { pointerType: 'mouse' });
   equal(calls.at(-1)[0], 'onPoint');

@@ -11,7 +11,7 @@ const { handlers, take } = recorder('onCell', 'onChoose', 'onState', 'onGoingOn'
 
 const copyCode = () =>
   all('.menu-name')
-    .find(({ textContent }) => textContent === 'curl')
+    .find(({ textContent }) => textContent === 'Copy curl')
     .closest('button')
     .click();
 

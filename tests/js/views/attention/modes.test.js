@@ -137,6 +137,8 @@ test('the mean of heads sums to 1 in every row, the largest to more', () => {
   match(largest.help, /1 or more/);
 });
 
+const PAIR = { ...pairTrace(), card: { ...pairTrace().card, analyses: [] } };
+
 test('rollout covers all layers, and does not exist for cross-attention', () => {
   const rollout = { attention_which: 'rollout' };
   const { title, grid } = shown(rollout);
@@ -144,7 +146,7 @@ test('rollout covers all layers, and does not exist for cross-attention', () => 
   close(grid.value(3, 2), 0.25);
   const cross = attention.figure(pairTrace(), { ...FRAME, ...rollout });
   equal(cross.title, 'Cross-attention, layer 1, head 0');
-  const { options } = controlNamed('attention_which', rollout, pairTrace());
+  const { options } = controlNamed('attention_which', rollout, PAIR);
   ok(!options.some(({ id }) => id === 'rollout'));
 });
 
@@ -234,10 +236,10 @@ test('incompatible switches are not offered', () => {
       .controls(sampleTrace(), { ...FRAME, ...state })
       .map(({ name }) => name.replace('attention_', ''))
       .join(' ');
-  equal(names({}), 'what which as hide words threshold');
-  equal(names({ attention_what: 'scores' }), 'what which hide');
+  equal(names({}), 'what which as hide words threshold range order');
+  equal(names({ attention_what: 'scores' }), 'what which hide range order');
   const several = { attention_which: 'heads', attention_hide: 'first' };
-  equal(names(several), 'what which heads as hide words renormalise threshold');
+  equal(names(several), 'what which heads as hide words renormalise threshold range order');
   const { options } = controlNamed('attention_what', { attention_which: 'rollout' });
   equal(options.map(({ id }) => id).join(), 'weights,log');
   deepEqual(controlNamed('attention_heads', { ...several, head: 1 }).value, [1], 'the open head');
