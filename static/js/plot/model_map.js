@@ -356,6 +356,9 @@ function pointOn({ part, x, y, width, height }, next) {
   return { x: across, y: next.y > y ? y + height : y };
 }
 
+/** Pixels by which a part is passed over while there is another. */
+const FAR = 1e4;
+
 /**
  * Return the part that an arrow key leads to: the nearest in that direction, in the same row or
  * column first.
@@ -380,7 +383,10 @@ export function neighbour(parts, from, key) {
   let best = null;
   let least = Infinity;
   for (const placed of parts) {
-    const far = placed === start ? Infinity : distance(start, placed, direction);
+    // The stream runs along all layers: up and down lead through them instead.
+    const isPassed = direction[1] !== 0 && placed.part.kind === 'stream';
+    const far =
+      placed === start ? Infinity : distance(start, placed, direction) + (isPassed ? FAR : 0);
     if (far < least) [best, least] = [placed.part.id, far];
   }
   return best;

@@ -95,11 +95,13 @@ def test_somebody_with_a_screen_reader_walks_to_a_head_and_a_weight(arrive):
     assert "head" in listener.page.locator(":focus").get_attribute("aria-label")
     keyboard.press("Enter")
     listener.wait_until_drawn()
+    announcer = listener.page.locator("#announcer")
+    expect(announcer).to_contain_text("→")  # the next word without this head
     keyboard.press("l")
     listener.wait_until_drawn()
     assert "head" in listener.announced
     listener.view.locator(".plot").first.focus()
     listener.page.evaluate("document.querySelector('#announcer').textContent = ''")
-    keyboard.press("ArrowDown")
+    keyboard.press("ArrowUp")  # from the last row
     assert "attends to" in listener.announced
     assert presses(listener) == 0

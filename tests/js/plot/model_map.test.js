@@ -171,3 +171,9 @@ test('a name of the strip is shortened, or left out, where it has no room', () =
   ok(namesAt(358, 4).includes('heads of layer 1'));
   ok(namesAt(358, 2).includes('heads') && !namesAt(358, 2).includes('heads of layer 1'));
 });
+
+test('down from the embedding are the heads, not the stream along them', () => {
+  const { parts } = LAYOUTS.rail(anatomyOf(SHAPES['four layers of six heads']), open);
+  const embedding = parts.find(({ part }) => part.kind === 'embedding').part.id;
+  ok(neighbour(parts, embedding, 'ArrowDown').startsWith('head decoder 0 '));
+});
