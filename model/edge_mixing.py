@@ -26,7 +26,7 @@ from headlight.model.interventions import Intervention
 from headlight.model.served import Served
 
 Writes = Mapping[int, Float[Tensor, "pair query d_model"]]
-"""What each writer, by number, adds to its stream."""
+"""The addition of each writer, by number, to its stream."""
 
 Ids = Sequence[Sequence[int]]
 

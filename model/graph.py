@@ -39,7 +39,7 @@ class UnknownEdge(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """What adds to a stream: ``path`` is that of its attention, network or experts.
+    """A part that adds to a stream: ``path`` is that of its attention, network or experts.
 
     ``kind`` ``attention`` is a whole attention, where a norm follows its heads. ``step`` is its
     place among the writes of its stack; the writers of one attention share it.
@@ -56,7 +56,7 @@ class Writer:
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """What reads a stream: ``stream`` is the site of the sum that it reads.
+    """A part that reads a stream: ``stream`` is the site of the sum that it reads.
 
     ``site`` is the tensor that it makes of it, ``norm`` the site of the norm between the two, empty
     if the model itself goes on from the stream. ``heads`` are those of a query, key or value.

@@ -1,8 +1,4 @@
-"""The norms and matrices behind a model's graph, and the proof that the graph is exact.
-
-    n(x) = γ ⊙ (x − μ)/√(σ² + ε) + β        LayerNorm; RMSNorm has neither μ nor β
-    q = n(x)·W_Q + b_Q                      and so for keys and values
-    head = context·W_O                      what a head adds to the stream
+"""The graph of a loaded model with its norms and matrices, and the proof that it is exact.
 
 `parts_of` reads one text and compares: the stream with the sum of what is written to it, and
 queries, keys and values with those of the formula. Where heads or inputs do not hold, the graph is
@@ -11,15 +7,15 @@ made of whole attentions; where those do not hold either, there is none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.graph import Graph, NoGraph, graph_of
+from headlight.model.graph_weights import InputMatrix, NormParts, Weights
 from headlight.model.hooks import Edit
 from headlight.model.served import Served
 
@@ -27,58 +23,6 @@ TOLERANCE = 2e-5
 """The largest difference from the sum or formula, by the largest number; rounding makes 1e-6."""
 BFLOAT16_TOLERANCE = 4e-2
 N_PROBED = 7
-
-
-@dataclass(frozen=True)
-class NormParts:
-    """A norm as its formula; ``shift`` None: there is none."""
-
-    scale: Float[Tensor, " d_model"]
-    shift: Float[Tensor, " d_model"] | None
-    epsilon: float
-    is_centred: bool
-
-    def __call__(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Return the normalised last axis."""
-        centred, size = self.split(x)
-        out = centred / size * self.scale
-        return out if self.shift is None else out + self.shift
-
-    def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return x, centred if the norm does so, and the number that it is divided by."""
-        centred = x - x.mean(dim=-1, keepdim=True) if self.is_centred else x
-        return centred, (centred.square().mean(dim=-1, keepdim=True) + self.epsilon).sqrt()
-
-
-@dataclass(frozen=True)
-class InputMatrix:
-    """W_Q, W_K or W_V by head (head, d_model, d_head), and its bias (head, d_head) or None."""
-
-    weight: Tensor
-    bias: Tensor | None
-
-    def __call__(
-        self, x: Float[Tensor, "head *batch d_model"], heads: list[int]
-    ) -> Float[Tensor, "head *batch d_head"]:
-        """Return queries, keys or values of some heads, each of an input of its own."""
-        flat = x.flatten(1, -2)
-        made = torch.bmm(flat, self.weight[heads])
-        if self.bias is not None:
-            made = made + self.bias[heads, None]
-        by_text: Tensor = made.unflatten(1, x.shape[1:-1])
-        return by_text
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The weights that a graph needs: norms by site, inputs by site, W_O by attention.
-
-    ``norms`` are functions of a site, as a foreign model's are looked for when they are needed.
-    """
-
-    norm: Callable[[str], NormParts | None]
-    inputs: Callable[[str], InputMatrix | None]
-    outputs: Callable[[str], Tensor | None]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from headlight.model.served import Served
     from headlight.model.trace import Trace
 
 Where: TypeAlias = Literal["encoder", "decoder", "cross"]
@@ -123,8 +122,8 @@ class Intervention:
         """
         return self
 
-    def with_model(self, model: Served) -> Intervention:
-        """Return the intervention with what it needs of a model's weights and passes.
+    def with_model(self, model: Any) -> Intervention:
+        """Return the intervention with what it needs of the weights and passes of a `Served`.
 
         Raises:
             NoGraph, UnknownEdge, ImpossibleIntervention: the model has not what it acts on.

@@ -29,7 +29,7 @@ from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, NamedArray, Rotation, Token
 
 if TYPE_CHECKING:
-    from headlight.model.graph_parts import Weights
+    from headlight.model.graph_weights import Weights
 
 PADDING_ID = 0
 
@@ -373,7 +373,7 @@ class Served(Protocol):
         """
 
     def graph_weights(self) -> Weights:
-        """Return the norms and matrices of the graph (`headlight.model.graph_parts`)."""
+        """Return the norms and matrices of the graph (`headlight.model.graph_weights`)."""
 
     def output_weights(self, path: str) -> NamedArray:
         """Return W_O of the attention at a path, by head: (head, d_head, d_model), float32.

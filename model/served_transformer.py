@@ -16,7 +16,7 @@ from headlight.model.analysis.logit_lens import PARAMETERS, norm_and_unembedding
 from headlight.model.attention.layer import MultiHeadAttention
 from headlight.model.config import TransformerConfig
 from headlight.model.generation import TransformerWriter
-from headlight.model.graph_parts import InputMatrix, NormParts, Weights
+from headlight.model.graph_weights import InputMatrix, NormParts, Weights
 from headlight.model.hooks import Capture, Edit, gradient_leaves
 from headlight.model.interventions import Intervention, intervene, quantizations_of
 from headlight.model.norms import LayerNorm, Norm

@@ -25,6 +25,7 @@ is loaded and never before.
     sites                the sites, and the modules and calls behind them
     attention_facts      the scale, cap, window, bias and sink of each softmax
     matrices             W_Q, W_K, W_V and W_O by head, and the tables
+    graph                the norms and matrices of the graph of writers and readers
     positions            the positional encoding
     rotations            rotations that depend on the length of the text
     installing           let the named tensors pass their hook points

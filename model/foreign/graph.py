@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
-from headlight.model.graph_parts import InputMatrix, NormParts, Weights
+from headlight.model.graph_weights import InputMatrix, NormParts, Weights
 
 _LETTERS = {"queries": "Q", "keys": "K", "values": "V"}
 _EPSILONS = ("eps", "variance_epsilon", "epsilon")

@@ -55,7 +55,7 @@ from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writes import reach_of
-from headlight.model.graph_parts import Weights
+from headlight.model.graph_weights import Weights
 from headlight.model.hooks import Edit, gradient_leaves
 from headlight.model.interventions import Intervention
 from headlight.model.served import NO_LIMIT, Description, LinearExit, TextTokenizer, Weight

@@ -155,7 +155,7 @@ def run_study(
     revision_of: Callable[[str], str],
     tell: Callable[[Part, bool], object] = lambda part, is_kept: None,
 ) -> list[tuple[Part, Mapping[str, Any]]]:
-    """Return the answer to each part of a study; those that are kept in the folder are not computed.
+    """Return the answer to each part of a study; those that are kept are not computed.
 
     Args:
         study: the study.

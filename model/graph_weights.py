@@ -1,0 +1,67 @@
+"""The norms and matrices behind a model's graph.
+
+n(x) = γ ⊙ (x − μ)/√(σ² + ε) + β        LayerNorm; RMSNorm has neither μ nor β
+q = n(x)·W_Q + b_Q                      and so for keys and values
+head = context·W_O                      added to the stream by a head
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class NormParts:
+    """A norm as its formula; ``shift`` None: there is none."""
+
+    scale: Float[Tensor, " d_model"]
+    shift: Float[Tensor, " d_model"] | None
+    epsilon: float
+    is_centred: bool
+
+    def __call__(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Return the normalised last axis."""
+        centred, size = self.split(x)
+        out = centred / size * self.scale
+        return out if self.shift is None else out + self.shift
+
+    def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return x, centred if the norm does so, and the number that it is divided by."""
+        centred = x - x.mean(dim=-1, keepdim=True) if self.is_centred else x
+        return centred, (centred.square().mean(dim=-1, keepdim=True) + self.epsilon).sqrt()
+
+
+@dataclass(frozen=True)
+class InputMatrix:
+    """W_Q, W_K or W_V by head (head, d_model, d_head), and its bias (head, d_head) or None."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __call__(
+        self, x: Float[Tensor, "head *batch d_model"], heads: list[int]
+    ) -> Float[Tensor, "head *batch d_head"]:
+        """Return queries, keys or values of some heads, each of an input of its own."""
+        flat = x.flatten(1, -2)
+        made = torch.bmm(flat, self.weight[heads])
+        if self.bias is not None:
+            made = made + self.bias[heads, None]
+        by_text: Tensor = made.unflatten(1, x.shape[1:-1])
+        return by_text
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights that a graph needs: norms by site, inputs by site, W_O by attention.
+
+    ``norms`` are functions of a site, as a foreign model's are looked for when they are needed.
+    """
+
+    norm: Callable[[str], NormParts | None]
+    inputs: Callable[[str], InputMatrix | None]
+    outputs: Callable[[str], Tensor | None]
