@@ -51,9 +51,9 @@ class Adjective(NamedTuple):
 
 def _nouns_of(masculine: str, feminine: str) -> list[Noun]:
     return [
-        Noun(*(word.replace("_", " ") for word in pair.split(":")), gender)
+        Noun(english.replace("_", " "), french.replace("_", " "), gender)
         for gender, text in enumerate((masculine, feminine))
-        for pair in text.split()
+        for english, _, french in (pair.partition(":") for pair in text.split())
     ]
 
 
@@ -114,17 +114,11 @@ OF_THINGS = _adjectives_of(
     "yellow:jaune grey:gris:grise brown:marron light:léger:légère wet:mouillé:mouillée "
     "dry:sec:sèche cold:froid:froide hot:chaud:chaude ready:prêt:prête empty:vide full:plein:pleine"
 )
-COLOURS = _adjectives_of(
-    "white:blanc:blanche black:noir:noire green:vert:verte red:rouge blue:bleu:bleue "
-    "yellow:jaune grey:gris:grise brown:marron"
-)
+COLOURS = OF_THINGS[10:18]
 CROSSINGS = (
-    ("cross", "crossed", "traversé"),
-    ("leave", "left", "quitté"),
-    ("like", "liked", "aimé"),
-    ("find", "found", "trouvé"),
-    ("see", "saw", "vu"),
-)
+    ("cross", "crossed", "traversé"), ("leave", "left", "quitté"), ("like", "liked", "aimé"),
+    ("find", "found", "trouvé"), ("see", "saw", "vu"),
+)  # fmt: skip
 INFINITIVES = (
     ("traversé", "traverser"), ("quitté", "quitter"), ("aimé", "aimer"), ("trouvé", "trouver"),
     ("vu", "voir"),
@@ -291,9 +285,8 @@ def _varied(draw: random.Random, pair: SentencePair) -> SentencePair:
     if draw.random() < 0.2:
         source = source.replace("didn't", "did not")
     elif draw.random() < 0.2:
-        source, target = (
-            source.replace("didn't", "couldn't"), target.replace("n'a pas", "n'a pas pu")
-        )  # fmt: skip
+        source = source.replace("didn't", "couldn't")
+        target = target.replace("n'a pas", "n'a pas pu")
         for participle, base in INFINITIVES:
             target = target.replace(f"pu {participle}", f"pu {base}")
     if draw.random() < 0.2:
@@ -395,9 +388,7 @@ def _favourite(draw: random.Random) -> SentencePair:
 
 def _learnt(draw: random.Random) -> SentencePair:
     english, french, gender = draw.choice(LEARNT)
-    is_several = french.startswith("les ")
-    verb = "sont" if is_several else "est"
-    plural = "s" if is_several else ""
+    verb, plural = ("sont", "s") if french.startswith("les ") else ("est", "")
     ends = (
         ("very interesting", f"très {('intéressant', 'intéressante')[gender]}{plural}"),
         ("fun", f"{('amusant', 'amusante')[gender]}{plural}"),
