@@ -53,7 +53,7 @@ Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 LISTS = frozenset(
     (
         *("texts", "targets", "ids", "capture", "layers", "heads"),
-        *("analyses", "edits", "queries", "forced", "name", "pairs", "edges"),
+        *("analyses", "edits", "queries", "forced", "stop", "name", "pairs", "edges"),
     )
 )
 """The arguments that are lists; one item may be given in place of a list of it."""

@@ -367,7 +367,8 @@ def topic_map(distributions: Float[np.ndarray, "topic word"]) -> Float[np.ndarra
         from scipy.spatial.distance import pdist, squareform
         from sklearn.manifold import ClassicalMDS
 
-    distances = np.nan_to_num(squareform(pdist(distributions, "jensenshannon")))
+    with np.errstate(invalid="ignore"):  # of equal topics the divergence may round below 0
+        distances = np.nan_to_num(squareform(pdist(distributions, "jensenshannon")))
     if len(distances) < 3:
         return np.stack([distances[0], np.zeros(len(distances))], axis=1)
     with np.errstate(invalid="ignore"):  # of topics in one place or on one line
@@ -387,4 +388,6 @@ def divergence(first: Sequence[float], second: Sequence[float]) -> float:
     with lab_libraries():
         from scipy.spatial.distance import jensenshannon
 
-    return round(float(jensenshannon(first, second, base=2)) ** 2, 4)
+    with np.errstate(invalid="ignore"):  # of equal shares it may round below 0
+        distance = float(np.nan_to_num(jensenshannon(first, second, base=2)))
+    return round(distance**2, 4)

@@ -24,9 +24,8 @@ from typing import Any, BinaryIO
 
 import zstandard
 
-from headlight.model.lab.training.corpus import COMPRESSED, CorpusError, bare_suffix
-
 PARQUET = ".parquet"
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".bz2": bz2.BZ2File,
@@ -38,6 +37,16 @@ _NUMBERS = count()
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, UnicodeError)
 
 assert set(_OPENERS) == set(COMPRESSED)
+
+
+class CorpusError(ValueError):
+    """An unusable corpus; the message names the file and the fault."""
+
+
+def bare_suffix(path: Path) -> str:
+    """Return the ending of a file's name in lower case, without that of a compression."""
+    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
+    return before if last in COMPRESSED else last
 
 
 class _Zstandard:

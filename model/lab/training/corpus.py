@@ -20,15 +20,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from headlight.model.lab.data.unpacking import CorpusError as CorpusError
+from headlight.model.lab.data.unpacking import bare_suffix as bare_suffix
+from headlight.model.lab.data.unpacking import plain
 from headlight.model.tokenizer import Tokenizer
 
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 KINDS = (".txt", ".jsonl", ".parquet")
 SEPARATOR = re.compile(r"^<\|endof\w+\|>\n?", re.MULTILINE)
-
-
-class CorpusError(ValueError):
-    """An unusable corpus; the message names the file and the fault."""
 
 
 # --- documents ------------------------------------------------------------------------------------
@@ -39,8 +37,8 @@ def read_documents(paths: Iterable[Path]) -> list[str]:
 
     A ``.jsonl`` file holds one document a line, the member ``text`` of a JSON object; a
     ``.parquet`` file one a row. Any other file is text, and lines like ``<|endofbook|>`` separate
-    its documents. Each may be compressed (`COMPRESSED`). A folder means every such file below it,
-    sorted.
+    its documents. Each may be compressed (`unpacking.COMPRESSED`). A folder means every such file
+    below it, sorted.
 
     Raises:
         CorpusError: a file is missing, empty or not UTF-8, a JSON line has no text, or a folder
@@ -60,8 +58,6 @@ def lines(documents: Iterable[str]) -> Iterator[str]:
 
 def _documents_of(path: Path) -> list[str]:
     if bare_suffix(path) != path.suffix.lower() or bare_suffix(path) == ".parquet":
-        from headlight.model.lab.data.unpacking import plain
-
         copy = plain(path)
         try:
             return _documents_of(copy)
@@ -238,12 +234,6 @@ def corpus_files(paths: Iterable[Path]) -> list[Path]:
         for path in map(Path, paths)
         for file in (_files_below(path) if path.is_dir() else [path])
     ]
-
-
-def bare_suffix(path: Path) -> str:
-    """Return the ending of a file's name in lower case, without that of a compression."""
-    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
-    return before if last in COMPRESSED else last
 
 
 def _files_below(folder: Path) -> list[Path]:
