@@ -1,5 +1,5 @@
 /**
- * The attention of a head over a corpus: its commonest pairs of words, the distances of its weights
+ * A head over a corpus: its commonest pairs of words, the distances of its weights
  * and the parts of speech, from the model's atlas.
  */
 
