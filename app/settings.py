@@ -514,6 +514,14 @@ FIXED_LIMITS = {
     "max_alternatives": _fixed(
         generation.MAX_ALTERNATIVES, "tokens", "More than a reader compares at one step."
     ),
+    "max_stops": _fixed(
+        generation.MAX_STOPS,
+        "texts",
+        "Each is looked for at each step.",
+    ),
+    "max_candidates": _fixed(
+        generation.MAX_CANDIDATES, "continuations", "Each costs a pass of the model at each step."
+    ),
     "max_numbers": _fixed(
         form.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
     ),

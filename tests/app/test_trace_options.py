@@ -9,6 +9,7 @@ import pytest
 from headlight.cli import trace as command
 from headlight.client import endpoints
 from headlight.model.tracing import pass_spec, trace
+from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceOptions, TraceRequest, TracesRequest
 
@@ -52,7 +53,7 @@ def test_the_client_takes_several_where_a_request_has_a_list(function, form):
 
 
 def test_the_client_makes_a_list_of_one_item_where_a_request_has_a_list():
-    forms = (TraceRequest, TracesRequest, GenerateRequest)
+    forms = (TraceRequest, TracesRequest, GenerateRequest, CircuitRequest)
     assert endpoints.LISTS - {"name"} == set().union(*(several(types_of(form)) for form in forms))
 
 

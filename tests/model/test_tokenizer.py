@@ -10,7 +10,7 @@ import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headlight.model.checkpoint import ZOO
+from headlight.model.checkpoint import ZOO, tokenizer_file
 from headlight.model.tokenizer import (
     Normalization,
     Replacement,
@@ -298,7 +298,7 @@ def plain_tokenizer():
 @pytest.mark.parametrize("model", sorted(path.name for path in ZOO.iterdir() if path.is_dir()))
 @pytest.mark.parametrize(("typed", "plain"), TYPED)
 def test_typographic_characters_are_read_as_the_models_know_them(model, typed, plain):
-    tokenizer = read_tokenizer(ZOO / model / "tokenizer.json")
+    tokenizer = read_tokenizer(tokenizer_file(ZOO / model))
     read, expected = tokenizer.encode(typed), tokenizer.encode(plain)
     assert [token.id for token in read] == [token.id for token in expected]
     assert [token.word for token in read] == [token.word for token in expected]
@@ -344,9 +344,9 @@ def test_the_replacements_are_declared_in_the_file(plain_tokenizer, tokenizer, t
 
 @pytest.mark.parametrize("model", sorted(path.name for path in ZOO.iterdir() if path.is_dir()))
 def test_a_text_in_capitals_is_read_in_small_letters(model):
-    tokenizer = read_tokenizer(ZOO / model / "tokenizer.json")
+    tokenizer = read_tokenizer(tokenizer_file(ZOO / model))
     assert tokenizer.normalization.lowers_capitals
-    assert read_normalization(ZOO / model / "tokenizer.json") == tokenizer.normalization
+    assert read_normalization(tokenizer_file(ZOO / model)) == tokenizer.normalization
     read = tokenizer.encode("THE CAT\u2019S 9 LIVES!")
     assert read == tokenizer.encode("the cat\u2019s 9 lives!")
     assert "".join(token.text for token in read[1:]) == "the cat's 9 lives!"

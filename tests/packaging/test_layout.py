@@ -63,19 +63,25 @@ JS_FOLDERS = ["data", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 17_700,
-    "model": 34_900,
-    "model/analysis": 2_900,
+    "app": 21_300,
+    "model": 46_500,
+    "model/analysis": 3_400,
     "model/attention": 1_300,
-    "model/foreign": 7_650,
-    "model/lab": 14_800,
+    "model/foreign": 7_800,
+    "model/lab": 22_800,
     "static/js": 41_000,
     "static/js/views": 16_600,
 }
-# The visualizer imports nothing of the lab, but for the experiments, which it serves; only the
-# commands of the lab import all of it.
+# The visualizer imports nothing of the lab, but for the experiments and the tasks, which it serves;
+# only the commands of the lab import all of it.
 LAB = "headlight.model.lab"
-SERVES_EXPERIMENTS = {"headlight.experiment_runs", "headlight.routes.experiments"}
+SERVES = {
+    "headlight.experiment_runs": f"{LAB}.experiments",
+    "headlight.routes.experiments": f"{LAB}.experiments",
+    "headlight.circuits": f"{LAB}.evaluation.circuit_tasks",
+    "headlight.routes.circuits": f"{LAB}.evaluation.circuit_tasks",
+    "headlight.commands.circuit": f"{LAB}.evaluation.circuit_tasks",
+}
 MOST_AWKWARD_DOCSTRINGS = 0
 AWKWARD = re.compile(r"(What|Who|Whoever|Nobody|Told|Where)\b")
 
@@ -193,12 +199,8 @@ def test_the_visualizer_imports_nothing_of_the_lab():
     for name in MODULES:
         if not name.startswith((LAB, "headlight.commands.lab", "headlight.cli")):
             of_lab = {module for module in imported_modules(name) if module.startswith(LAB)}
-            is_allowed = name in SERVES_EXPERIMENTS
-            wrong[name] = {
-                module
-                for module in of_lab
-                if not (is_allowed and module.startswith(f"{LAB}.experiments"))
-            }
+            served = SERVES.get(name, "nothing")
+            wrong[name] = {module for module in of_lab if not module.startswith(served)}
     assert {name: imports for name, imports in wrong.items() if imports} == {}
 
 

@@ -1,4 +1,4 @@
-"""What the project states of circuits, computed again: agreement, carrying, exact patching."""
+"""The statements of the project on circuits, computed again: agreement, carrying, exact patching."""
 
 from time import process_time
 

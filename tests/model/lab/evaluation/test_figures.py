@@ -31,9 +31,7 @@ from headlight.model.lab.evaluation.figures import (
 from headlight.model.lab.evaluation.moe import expert_tokens
 from headlight.model.lab.evaluation.robustness import FORMS, robustness
 from headlight.model.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
-from headlight.model.lab.training.batches import is_held_out
 from headlight.model.lab.training.corpus import CorpusError, SentencePair, read_documents
-from headlight.model.lab.training.recipes.reward import RewardConfig
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +156,7 @@ def test_a_reward_model_reads_held_out_comparisons_in_every_form(make_folder, mo
             "forms": {name: (n + 1) / 8 for n, name in enumerate(FORMS)},
         },
     }
-    held_out = RewardConfig().held_out
-    assert prompts[0]
-    assert all(is_held_out(prompt, held_out) for prompt in prompts[0])
+    assert prompts[0] == [comparison.prompt for comparison in preference.held_out_comparisons()]
     assert prompts[1] == [prompt.lower() for prompt in prompts[0]]
 
 
