@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape, quoteattr  # nosec B406: written, never parsed
 
 from rich.table import Column, Table
 from rich.text import Text

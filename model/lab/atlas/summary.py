@@ -65,7 +65,7 @@ def _of_attention(atlas: Atlas, path: str) -> list[dict[str, Any]]:
                 ORDER BY weight DESC, query, key) = 1)
             SELECT head, weight, query, key, query_word, key_word, sentence FROM each
             QUALIFY row_number() OVER (PARTITION BY head ORDER BY weight DESC, sentence)
-                <= {N_SENTENCES} ORDER BY head, weight DESC, sentence""",
+                <= {N_SENTENCES} ORDER BY head, weight DESC, sentence""",  # nosec B608
             files,
         )
         texts = sentences_at(run, atlas, sorted({row[-1] for row in rows}))

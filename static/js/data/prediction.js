@@ -9,7 +9,7 @@ import { highestIn, matrixAt, rowOf } from './trace.js';
 import { isMask } from './words.js';
 
 /**
- * @import { NamedArray, Ask, Edit, Trace } from './trace.js'
+ * @import { NamedArray, Ask, Edit, Token, Trace } from './trace.js'
  * @import { Place } from './attention.js'
  * @import { Patch, State } from '../state/state.js'
  */
@@ -232,7 +232,7 @@ function headCauses(trace, attribution) {
       return {
         word: isWord ? names[key] : '',
         part: `${where === 'cross' ? 'cross-attention ' : ''}layer ${layer}, head ${head}`,
-        value: data[at],
+        value: isWord ? ofWord(keys, at, tokens, key) : data[at],
         patch: {
           view: 'attention',
           ...{ layer, head, where, key: isWord ? key : null },
@@ -252,6 +252,24 @@ function strongestKey({ shape, data }, at) {
   for (let key = 0; key < count; key += 1)
     if (data[at * count + key] > most) [best, most] = [key, data[at * count + key]];
   return best;
+}
+
+/**
+ * Return what a head reads from a word: from all of its tokens.
+ * @param {NamedArray} keys (layer, head, key)
+ * @param {number} at layer and head
+ * @param {Token[]} tokens
+ * @param {number} key a token of the word
+ */
+function ofWord({ shape, data }, at, tokens, key) {
+  const { word } = tokens[key];
+  return tokens.reduce(
+    (sum, token, index) =>
+      index === key || (word !== null && token.word === word)
+        ? sum + data[at * shape[2] + index]
+        : sum,
+    0,
+  );
 }
 
 /** @param {Trace} trace @param {any} attribution @returns {Cause[]} */

@@ -7,6 +7,7 @@
 import { placeOf, stackOf } from '../data/attention.js';
 import { anatomyOf, litParts, readingsOf } from '../data/model_parts.js';
 import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
+import { isPredicting } from '../data/prediction.js';
 import { neighbour, railLayout, routePoints, stripLayout } from '../plot/model_map.js';
 import { isShown, switchesOf } from '../state/attention_switches.js';
 import { amount } from '../data/format.js';
@@ -32,6 +33,7 @@ import { element } from './dom.js';
  * @property {string[][]} route the stops of a path through the map, drawn over it; none: no path
  * @property {Open} open
  * @property {Effects|null} effects on the prediction, which the colours show
+ * @property {boolean} hasNext a press on a head switches it off
  * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
  * @property {Theme} theme
  */
@@ -192,17 +194,30 @@ function shownOf(trace, card, { state, kind, query, effects, route, viewsOf }) {
   return {
     name: `${trace.model} ${trace.revision}`,
     anatomy,
-    read: readingsOf(card, trace, isOff, effects, query),
+    read: readingsOf(card, withPrediction(trace, state), isOff, effects, query),
     lit: new Set([
       ...litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head)),
       ...route.slice(1).flat(),
     ]),
     route,
     effects,
+    hasNext: isPredicting(trace) && !state.isSaved,
     open: { stack, layer: Math.min(state.layer, card.n_layers - 1) },
     viewsOf,
     theme: state.palette.theme,
   };
+}
+
+/**
+ * Return a trace with the prediction of the pass that is edited, if one is.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Trace}
+ */
+function withPrediction(trace, { answers }) {
+  const prediction = answers?.next_edited?.trace?.analyses.next_token;
+  if (!prediction) return trace;
+  return { ...trace, analyses: { ...trace.analyses, next_token: prediction } };
 }
 
 /** Create the key above the map: what its colours show, from least to most. */
@@ -275,7 +290,7 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
 function dress(
   node,
   { part, bars, isUnnumbered },
-  { read, lit, route, theme, open, effects },
+  { read, lit, route, theme, open, effects, hasNext },
   isStrip,
 ) {
   const { level, effect = null, words: does, label, note = '', isOff = false } = read(part);
@@ -292,8 +307,14 @@ function dress(
     .join(' ');
   const isNamed = words.toLowerCase().includes(seen.toLowerCase());
   node.setAttribute('aria-label', isNamed ? words : `${seen}: ${words}`);
-  node.title = words;
   const isLit = lit.has(part.id);
+  const canPress = part.kind === 'head' && hasNext;
+  const next = isOff
+    ? 'Press to put it back.'
+    : isLit
+      ? 'Press to switch it off.'
+      : 'Press to open it and switch it off.';
+  node.title = canPress ? `${words}. ${next}` : words;
   node.setAttribute('aria-current', String(isLit));
   node.classList.toggle('is-off', isOff);
   node.classList.toggle(

@@ -30,6 +30,8 @@ export function createFinding(host, { onState, announce }) {
   /** The row on the page: an unchanged row keeps its buttons, and the focus. */
   let shown = '';
   let told = '';
+  /** The finding on an edit, in place of that on the head. */
+  let moved = '';
 
   return {
     /**
@@ -37,7 +39,7 @@ export function createFinding(host, { onState, announce }) {
      * @param {string} address of the head, and what it is for
      */
     explain(words, address) {
-      insight.textContent = words.replaceAll(' %', '\u00a0%');
+      insight.textContent = (words && moved ? moved : words).replaceAll(' %', '\u00a0%');
       where.textContent = words === '' ? '' : address;
       host.classList.toggle('has-insight', words !== '');
     },
@@ -55,6 +57,8 @@ export function createFinding(host, { onState, announce }) {
       const label = labelOf(trace, position);
       const isWaiting = !next.isEdited && Boolean(state.answers?.next_why?.isWaiting);
       host.classList.toggle('is-waiting', next.isWaiting || isWaiting);
+      const edit = editInWords(trace, state);
+      moved = movedInWords(next, edit);
       const wanted = JSON.stringify([trace.id, next, because, label, state.off, state.weight]);
       if (wanted === shown || next.isWaiting) return;
       shown = wanted;
@@ -64,7 +68,6 @@ export function createFinding(host, { onState, announce }) {
         ...next.words.map((word) => wordOf(word, next.chosen?.id === word.id, onState)),
         doorOf('why?', 'Why this word: every part of the model', next.chosen, onState),
       );
-      const edit = editInWords(trace, state);
       causes.replaceChildren(
         ...(edit
           ? [`${next.problem || edit} `, button('Put it back', () => onState(UNEDITED))]
@@ -89,6 +92,19 @@ export function createFinding(host, { onState, announce }) {
     if (message && message !== told) announce(message);
     told = message;
   }
+}
+
+/**
+ * Return how the edit moves the chosen word.
+ * @param {ReturnType<typeof nextWords>} next
+ * @param {string} edit
+ */
+function movedInWords({ words, chosen, isEdited }, edit) {
+  const word = isEdited && edit ? words.find(({ id }) => id === chosen?.id) : undefined;
+  if (!word) return '';
+  const [before, now] = [chance(word.before ?? NaN), chance(word.probability)];
+  const way = before === now ? 'stays at' : `goes from ${before} to`;
+  return `${edit} “${guessInWords(word.text)}” ${way} ${now}.`;
 }
 
 /** @type {Patch} */
@@ -174,7 +190,7 @@ function sentenceOf(chosen, causes, onState) {
     if (cause)
       node.append(
         ...(cause.word
-          ? [element('b', {}, `“${cause.word}”`), `, read by ${cause.part}`]
+          ? [element('b', {}, `“${cause.word}”`), ` (${cause.part})`]
           : [capitalised(cause.part)]),
         element('span', { class: 'next-value' }, withSign(cause.value)),
       );

@@ -422,7 +422,8 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
     const [view] = viewsOf(part);
     const isSame = view === store.state.view;
     store.change({ ...openingOf(part, view), ...(part.kind === 'head' && pressed(part)) });
-    if (isSame) onSame(view);
+    // A press on a head changes the row of next words, which stays in sight.
+    if (isSame && !(part.kind === 'head' && pressed(part))) onSame(view);
   }
 
   return {

@@ -7,7 +7,6 @@ import {
   find,
   labelled,
   layOut,
-  match as matchMedia,
   observers,
   press,
   recorder,

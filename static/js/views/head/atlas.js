@@ -30,7 +30,7 @@ export function createAtlas({ onState, announce }) {
   /** The model, the search and the comparison that are shown or awaited. */
   const asked = { model: '', search: '', other: '', head: '' };
 
-  const about = element('p', { class: 'help' });
+  const about = element('p', { class: 'atlas-about' });
   const sentences = element('ol', { class: 'atlas-sentences' });
   const more = button('Show more sentences', () => showSentences(Infinity));
   const from = input('from', 'pronoun');

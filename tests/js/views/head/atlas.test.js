@@ -136,7 +136,7 @@ function opened(answers = {}, state = stateOf(), of = trace()) {
   const patches = [];
   const paths = serve({ '': FACTS, search: FOUND, ...answers });
   const atlas = createAtlas({ onState: (patch) => patches.push(patch), announce: () => {} });
-  document.body.append(atlas.element);
+  globalThis.document.body.append(atlas.element);
   atlas.show(of, state);
   return { atlas, patches, paths };
 }
