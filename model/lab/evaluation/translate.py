@@ -183,9 +183,7 @@ def evaluate(
     figures["pronouns"] = pronoun_figures(checkpoint)
     figures |= alignment_figures(checkpoint, gold, short_pairs(literary, SHORT))
     if trained_on:
-        learned = [
-            (source, target) for source, target in trained_on if not is_held_out(source, share)
-        ]
+        learned = [pair for pair in trained_on if not is_held_out(pair.source, share)]
         figures |= ibm_figures(learned, gold, short_pairs(literary, SHORT))
     return figures
 
