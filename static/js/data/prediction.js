@@ -5,7 +5,7 @@
 
 import { isFilling, isRating, placeOf, placesOf, predictingSide, tokensOf } from './attention.js';
 import { wordNames } from './head_insight.js';
-import { highestIn, matrixAt, rowOf } from './trace.js';
+import { highestIn, isCausal, matrixAt, rowOf } from './trace.js';
 import { isMask } from './words.js';
 
 /**
@@ -97,21 +97,24 @@ export function editsOf(trace, state, row) {
 }
 
 /** @param {Trace} trace @param {Chosen} state @returns {Edit[]} */
-function offEdit(trace, { off }) {
-  const head = headIn(off);
-  const place = placesOf(trace).find(({ id }) => id === head?.place);
-  const { n_layers: nLayers = 0, n_heads: nHeads = 0 } = trace.card ?? {};
-  if (!head || !place || head.layer >= nLayers || head.head >= nHeads) return NO_EDITS;
-  return [{ kind: 'heads_off', heads: [head.head], layer: head.layer, where: head.place }];
+function offEdit(trace, state) {
+  const off = headOff(trace, state);
+  if (!off) return NO_EDITS;
+  return [{ kind: 'heads_off', heads: [off.head], layer: off.layer, where: off.place }];
 }
 
 /**
- * Return the head that the id of a part names: `head decoder 3 3`.
- * @param {string} off
+ * Return the head that is switched off, which the id of its part names: `head decoder 3 3`.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @returns {{place: string, layer: number, head: number}|null} null: none, or none that the model has
  */
-export function headIn(off) {
-  const [, place, layer, head] = /^head (encoder|decoder|cross) (\d+) (\d+)$/.exec(off) ?? [];
-  return place ? { place, layer: Number(layer), head: Number(head) } : null;
+export function headOff(trace, { off }) {
+  const [, place, ...numbers] = /^head (\w+) (\d+) (\d+)$/.exec(off) ?? [];
+  const [layer, head] = numbers.map(Number);
+  const { n_layers: nLayers = 0, n_heads: nHeads = 0 } = trace.card ?? {};
+  const isOfModel = placesOf(trace).some(({ id }) => id === place);
+  return isOfModel && layer < nLayers && head < nHeads ? { place, layer, head } : null;
 }
 
 /** @param {Trace} trace @param {Chosen} state @param {number} query @returns {Edit[]} */
@@ -141,6 +144,7 @@ export function rowWith(row, key, weight, isFixed) {
  * @param {Trace} trace
  * @param {Chosen} state
  * @param {number} query the row that is shown
+ * @returns null: there is none, or it is one of the future
  */
 export function cellOf(trace, state, query) {
   const place = placeOf(state, trace);
@@ -152,6 +156,7 @@ export function cellOf(trace, state, query) {
   if (!isInside) return null;
   const row = rowOf(matrixAt(weights, head), query);
   const key = state.key !== null && state.key < row.length ? state.key : highestIn(row);
+  if (isCausal(site) && key > query) return null;
   return { site, head, query, key, row, place };
 }
 
@@ -165,25 +170,42 @@ function pathOf({ id, stack }, layer) {
  * @param {Trace} trace
  * @param {Chosen} state
  * @param {number} position that predicts
- * @returns {{words: NextWord[], chosen: NextWord|null, isEdited: boolean, isWaiting: boolean, problem: string}}
+ * @returns {{words: NextWord[], chosen: NextWord|null, isEdited: boolean, isWaiting: boolean, problem: string, least: number[]}} `least`: the least probability that is listed before and now; one that is not listed, NaN, is no larger
  */
 export function nextWords(trace, state, position) {
   const own = guessesAt(trace, position, MOST_WORDS);
   const chosen = own.find(({ id }) => id === state.token) ?? own[0] ?? null;
+  const listed = listedAt(trace, position);
+  const unedited = {
+    words: own,
+    chosen,
+    isEdited: false,
+    least: [leastOf(listed), leastOf(listed)],
+  };
   const edited = state.answers?.next_edited;
-  if (!edited) return { words: own, chosen, isEdited: false, isWaiting: false, problem: '' };
+  if (!edited) return { ...unedited, isWaiting: false, problem: '' };
   const pass = edited.trace ?? edited.previous;
   const problem = edited.problem?.message ?? '';
-  if (!pass) return { words: own, chosen, isEdited: false, isWaiting: !problem, problem };
-  const before = new Map(listedAt(trace, position).map(({ id, probability }) => [id, probability]));
+  if (!pass) return { ...unedited, isWaiting: !problem, problem };
+  const before = new Map(listed.map(({ id, probability }) => [id, probability]));
   const now = listedAt(pass, position);
   const words = now
     .filter(({ id }, rank) => rank < MOST_WORDS || id === chosen?.id)
     .map((word) => ({ ...word, before: before.get(word.id) ?? NaN }));
   const isLost = chosen && words.every(({ id }) => id !== chosen.id);
   const lost = isLost ? [{ ...chosen, probability: NaN, before: chosen.probability }] : [];
-  return { words: [...words, ...lost], chosen, isEdited: true, isWaiting: !edited.trace, problem };
+  return {
+    words: [...words, ...lost],
+    chosen,
+    isEdited: true,
+    isWaiting: !edited.trace,
+    problem,
+    least: [leastOf(listed), leastOf(now)],
+  };
 }
+
+/** @param {NextWord[]} listed likeliest first */
+const leastOf = (listed) => listed.at(-1)?.probability ?? 1;
 
 /**
  * Return what speaks most for the chosen word: heads with the word that they read, and networks.

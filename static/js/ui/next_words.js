@@ -5,7 +5,7 @@
 
 import { isFilling, predictingSide, tokensOf } from '../data/attention.js';
 import { capitalised, percent, quoted } from '../data/format.js';
-import { causesOf, headIn, nextWords } from '../data/prediction.js';
+import { causesOf, headOff, nextWords } from '../data/prediction.js';
 import { isMask } from '../data/words.js';
 import { guessInWords, withSign } from '../plot/bars.js';
 import { button, element, partOf } from './dom.js';
@@ -15,9 +15,6 @@ import { button, element, partOf } from './dom.js';
  * @import { Cause, Chosen, NextWord } from '../data/prediction.js'
  * @import { Patch } from '../state/state.js'
  */
-
-/** A probability that is not listed is smaller than the listed ones. */
-const UNLISTED = 'under 1 %';
 
 /**
  * @param {HTMLElement} host
@@ -65,12 +62,15 @@ export function createFinding(host, { onState, announce }) {
       const focused = focusIn(host);
       row.replaceChildren(
         element('span', { class: 'next-label' }, label),
-        ...next.words.map((word) => wordOf(word, next.chosen?.id === word.id, onState)),
+        ...next.words.map((word) => wordOf(word, next, onState)),
         doorOf('why?', 'Why this word: every part of the model', next.chosen, onState),
       );
       causes.replaceChildren(
         ...(edit
-          ? [`${next.problem || edit} `, button('Put it back', () => onState(UNEDITED))]
+          ? [
+              `${next.problem || edit} `,
+              button('Put it back', () => onState(UNEDITED), { 'data-focus': 'back' }),
+            ]
           : sentenceOf(next.chosen, because, onState)),
       );
       refocus(host, focused);
@@ -83,11 +83,11 @@ export function createFinding(host, { onState, announce }) {
    * @param {ReturnType<typeof nextWords>} next
    * @param {string} edit
    */
-  function tell({ words, chosen, isEdited }, edit) {
+  function tell({ words, chosen, isEdited, least }, edit) {
     const word = words.find(({ id }) => id === chosen?.id);
     const message =
       isEdited && word
-        ? `${edit} “${guessInWords(word.text)}”: ${chance(word.before ?? NaN)} → ${chance(word.probability)}`
+        ? `${edit} “${guessInWords(word.text)}”: ${chance(word.before ?? NaN, least[0])} → ${chance(word.probability, least[1])}`
         : '';
     if (message && message !== told) announce(message);
     told = message;
@@ -110,9 +110,11 @@ function movedInWords({ words, chosen, isEdited }, edit) {
 /** @type {Patch} */
 const UNEDITED = { off: '', weight: null };
 
-/** @param {number} probability */
-const chance = (probability) =>
-  Number.isNaN(probability) ? UNLISTED : percent(probability, probability < 0.1 ? 1 : 0);
+/** @param {number} probability NaN: it is not listed @param {number} least that is listed */
+const chance = (probability, least) =>
+  Number.isNaN(probability)
+    ? `under ${percent(least)}`
+    : percent(probability, probability < 0.1 ? 1 : 0);
 
 /** @param {Trace} trace @param {number} position */
 function labelOf(trace, position) {
@@ -125,13 +127,14 @@ function labelOf(trace, position) {
 /**
  * Create a word, which is chosen by a press, and its probability, which opens all of them.
  * @param {NextWord} word
- * @param {boolean} isChosen
+ * @param {ReturnType<typeof nextWords>} row
  * @param {(patch: Patch) => void} onState
  */
-function wordOf({ id, text, probability, before }, isChosen, onState) {
+function wordOf({ id, text, probability, before }, { chosen, least }, onState) {
+  const isChosen = chosen?.id === id;
   const name = guessInWords(text);
-  const moved = before === undefined ? '' : chance(before);
-  const number = chance(probability);
+  const moved = before === undefined ? '' : chance(before, least[0]);
+  const number = chance(probability, least[1]);
   const isMoved = moved !== '' && moved !== number;
   return element(
     'span',
@@ -199,13 +202,13 @@ function sentenceOf(chosen, causes, onState) {
 }
 
 /** @param {Trace} trace @param {Chosen} state */
-function editInWords({ card }, { off, weight }) {
-  const head = headIn(off);
-  const isOfModel = head && head.layer < (card?.n_layers ?? 0) && head.head < (card?.n_heads ?? 0);
+function editInWords(trace, state) {
+  const head = headOff(trace, state);
   const cross = head?.place === 'cross' ? 'Cross-attention, layer' : 'Layer';
+  const isSet = state.weight !== null && Boolean(state.answers?.next_edited);
   return [
-    isOfModel && `${cross} ${head.layer}, head ${head.head} is switched off.`,
-    weight !== null && `The chosen weight is set to ${weight}.`,
+    head && `${cross} ${head.layer}, head ${head.head} is switched off.`,
+    isSet && `The chosen weight is set to ${state.weight}.`,
   ]
     .filter(Boolean)
     .join(' ');

@@ -9,7 +9,7 @@ import { asksRoles, rolesOf } from '../../data/head_insight.js';
 import { namedUnit, readableWords, unitOf } from '../../data/words.js';
 import { cellOf, isPredicting } from '../../data/prediction.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
-import { isCausal, range } from '../../data/trace.js';
+import { range } from '../../data/trace.js';
 import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
 import { rowShown } from '../../state/written_rows.js';
@@ -330,7 +330,6 @@ function ofWeight(trace, state, { place: of, switches: { which, what, isWords } 
     isOwn && isPredicting(trace) ? cellOf(trace, state, rowShown(trace, of, state)) : null;
   if (!cell || state.isSaved) return [];
   const { query, key, row, place } = cell;
-  if (isCausal(cell.site) && key > query) return [];
   const value = state.weight ?? row[key];
   /** @param {Side} side @param {number} index */
   const wordAt = (side, index) => {
