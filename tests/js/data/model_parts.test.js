@@ -106,6 +106,35 @@ test('a label is read out where the heads are labelled', () => {
   ok(profiled(layers[0].heads[0]).note !== '' && profiled(layers[0].heads[1]).note === '');
 });
 
+test('an effect on the prediction is a share of the largest, and is read out in logits', () => {
+  const effects = {
+    heads: new Map([
+      ['decoder 0 0', 3],
+      ['decoder 0 1', -1.5],
+    ]),
+    networks: new Map([['decoder 1', 0.75]]),
+    most: 3,
+    token: ' saw',
+    against: ' ran',
+  };
+  const read = readingsOf(CARD, TRACE, undefined, effects);
+  const [strong, weak] = layers[0].heads.map(read);
+  deepEqual([strong.effect, weak.effect], [1, -0.5]);
+  equal(strong.words, 'layer 0, head 0: +3.00 for “saw” against “ran”, writes 75 %');
+  match(weak.words, /: −1\.50 for/);
+  equal(read(layers[1].network).effect, 0.25);
+  match(read(layers[1].network).words, /^layer 1, 4 experts.*: \+0\.75 for “saw”/);
+  equal(read(layers[1].heads[0]).effect, null, 'nothing is known of it');
+  equal(read(layers[0].network).effect, null);
+});
+
+test('only a model whose heads were labelled has room for their words', () => {
+  ok(!anatomyOf(CARD).isLabelled && !anatomyOf({ ...CARD, head_labels: {} }).isLabelled);
+  ok(
+    anatomyOf({ ...CARD, head_labels: { 'decoder.layers.0.self_attention': [{}, {}] } }).isLabelled,
+  );
+});
+
 test('without its numbers a part has its name and no colour', () => {
   const read = readingsOf(CARD, BARE);
   deepEqual(read(layers[0].heads[1]), {

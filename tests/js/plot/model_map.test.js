@@ -99,6 +99,18 @@ test('a small model is drawn whole; of a deep one all layers but the open one ar
   equal(deep.parts.find(({ part }) => part.kind === 'layer').bars.length, 16);
 });
 
+test('heads are higher where the model has words for them, and only if they are wide', () => {
+  const heightOf = (nHeads, labels, width = 320) => {
+    const card = { kind: 'decoder', n_layers: 2, n_heads: nHeads, moe: null, head_labels: labels };
+    const { parts } = railLayout(anatomyOf(card), { width, height: 700, open });
+    return parts.find(({ part }) => part.kind === 'head').height;
+  };
+  const labels = { 'decoder.layers.0.self_attention': [] };
+  ok(heightOf(4, labels) > heightOf(4, undefined));
+  ok(heightOf(4, undefined) > heightOf(9, undefined));
+  equal(heightOf(9, labels), heightOf(9, undefined), 'narrow heads have no words');
+});
+
 test('arrow keys walk along the heads of a layer and from layer to layer', () => {
   const { parts } = LAYOUTS.rail(anatomyOf(SHAPES['four layers of six heads']), open);
   equal(neighbour(parts, 'head decoder 1 2', 'ArrowRight'), 'head decoder 1 3');

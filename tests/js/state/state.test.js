@@ -24,6 +24,7 @@ import {
   standardsOf,
   standardsOfText,
   text,
+  withoutStale,
   writeFragment,
 } from '../../../static/js/state/state.js';
 import { fillTrace, pairTrace, sampleTrace } from '../sample.js';
@@ -131,6 +132,33 @@ test('an example opens its own view, if it names one', () => {
   assert.deepEqual(opened(opens), { ...NOTHING_CHOSEN, where: '', ...opens });
   assert.deepEqual(opened({ where: 'cross' }).where, 'cross');
   assert.deepEqual(opened({}), {});
+});
+
+test('a change of the cell takes the weight that was set for it, and no other change does', () => {
+  const state = { ...INITIAL, layer: 1, head: 0, query: 3, key: 2, weight: 0.5, token: 7 };
+  for (const patch of [{ head: 1 }, { layer: 0 }, { key: 1 }, { where: 'cross' }, { source: 2 }])
+    assert.deepEqual(withoutStale(patch, state), { weight: null, ...patch });
+  for (const patch of [{ query: 4 }, { text: 'b' }, { model: 'm' }, { target: 'c' }])
+    assert.deepEqual(withoutStale(patch, state), { weight: null, token: null, ...patch });
+  for (const patch of [{}, { off: 'head decoder 0 0' }, { view: 'word' }, { weight_fixed: true }])
+    assert.deepEqual(withoutStale(patch, state), patch);
+  const same = { layer: 1, head: 0, query: 3, key: 2 };
+  assert.deepEqual(withoutStale(same, state), same, 'it is the same cell');
+});
+
+test('a change that sets another cell may set its weight and its prediction with it', () => {
+  const state = { ...INITIAL, key: 2, weight: 0.5, token: 7 };
+  const patch = { key: 1, query: 4, weight: 0.9, token: 3 };
+  assert.deepEqual(withoutStale(patch, state), patch);
+});
+
+test('edits are in the link, and a wrong one is not read', () => {
+  const edited = { ...INITIAL, token: 7, off: 'head decoder 1 0', weight: 0.5, weight_fixed: true };
+  assert.deepEqual({ ...INITIAL, ...readFragment(writeFragment(edited)) }, edited);
+  assert.deepEqual(readFragment('#weight=0'), { weight: 0 });
+  for (const wrong of ['weight=1.1', 'weight=-1', 'weight=', 'token=-1', 'token=a', 'map=size'])
+    assert.deepEqual(readFragment(`#${wrong}`), {}, wrong);
+  assert.deepEqual(readFragment('#map=writes'), { map: 'writes' });
 });
 
 test('the first example opens if the link has no text, and the link’s other fields stay', () => {

@@ -260,3 +260,15 @@ test('the change to another text resets what is of the text', () => {
     text: 'b',
   });
 });
+
+test('an edit is of the cell and the text that it was made in', () => {
+  const { store } = open('#text=a&layer=1&head=0&query=3&key=2&weight=0.5&off=head+decoder+1+0');
+  deepEqual([store.state.weight, store.state.off], [0.5, 'head decoder 1 0']);
+  store.change({ view: 'word' });
+  equal(store.state.weight, 0.5);
+  store.change({ key: 1 });
+  deepEqual([store.state.weight, store.state.off], [null, 'head decoder 1 0']);
+  store.change({ weight: 0.75 });
+  store.write({ text: 'b', words: '' }, false);
+  deepEqual([store.state.weight, store.state.off], [null, '']);
+});

@@ -110,7 +110,38 @@ test('a control that stays keeps its element, and one that is gone leaves', () =
   );
 });
 
-test('what is seldom wanted is behind “More”, which counts what is set', () => {
+const typed = (value, more) => ({
+  ...{ kind: 'number', name: 'w', label: 'W', least: 0, most: 1, step: 0.001, isTyped: true },
+  ...{ value, ...more },
+});
+
+test('a number that is slid can be typed as well', () => {
+  controls.show([typed(0.25)]);
+  const [slider, box] = all('input');
+  deepEqual([slider.type, box.type, box.value, slider.value], ['range', 'number', '0.25', '0.25']);
+  ok(box.getAttribute('aria-label').includes('W'));
+  equal(find('label').htmlFor, slider.id, 'the label is of the slider');
+  type(slider, '0.5');
+  deepEqual(set, [[{ w: 0.5 }, true]]);
+  type(box, '0.125', 'change');
+  deepEqual(set.at(-1), [{ w: 0.125 }]);
+  controls.show([typed(0.125)]);
+  deepEqual([box.value, slider.value], ['0.125', '0.125']);
+  for (const wrong of ['', '1.5', '-0.1', '0.00005', 'abc']) {
+    type(box, wrong, 'change');
+    equal(box.value, '0.125', `“${wrong}” gives way to the last number`);
+  }
+  equal(set.length, 2);
+  type(box, '0', 'change');
+  deepEqual(set.at(-1), [{ w: 0 }]);
+});
+
+test('a number that is only slid is told next to its slider', () => {
+  controls.show([typed(0.25, { isTyped: false, shown: 'a quarter' })]);
+  deepEqual([all('input').length, find('output').textContent], [1, 'a quarter']);
+});
+
+test('what is seldom wanted is behind “Display”, which counts what is set', () => {
   const flag = (name, more) => ({ kind: 'flag', name, label: name, ...more });
   controls.show([
     flag('a'),
@@ -121,7 +152,8 @@ test('what is seldom wanted is behind “More”, which counts what is set', () 
   const details = find('details');
   equal(all('.control', details).length, 2);
   equal(all('.controls-row .control').length, 2);
-  ok(find('summary').textContent.includes('1'));
+  ok(!details.open);
+  equal(find('summary').textContent, 'Display: 1 set');
   controls.show([flag('b', { isMore: true }), flag('a')]);
   ok(!/\d/.test(find('summary').textContent));
   controls.show([flag('a')]);

@@ -279,6 +279,69 @@ test('at rest nothing is said twice, unless the map is a strip', () => {
   equal(find('#caption').textContent.toLowerCase(), words.toLowerCase());
 });
 
+const EFFECTS = {
+  heads: new Map([
+    ['decoder 0 0', 2],
+    ['decoder 0 1', -2],
+    ['decoder 1 0', 0],
+  ]),
+  networks: new Map([['decoder 0', 1]]),
+  most: 2,
+  token: ' are',
+  against: ' is',
+};
+const tintOf = (id) => find(`[data-part="${id}"]`).style.getPropertyValue('--tint');
+
+test('the key above the map says what its colours show, from least to most', () => {
+  show();
+  const words = () => find('.map-key').textContent;
+  const ends = () => Object.values(find('.map-ramp').dataset);
+  const scale = () => find('.map-ramp').style.getPropertyValue('--scale');
+  ok(find('.map-key').nextElementSibling === find('#map'));
+  const [plainWords, plainScale] = [words(), scale()];
+  deepEqual([ends()[0], plainWords.includes('“')], ['0', false]);
+  show({ effects: EFFECTS });
+  ok(words().includes('“are”') && words().includes('“is”') && words().includes('ogits'));
+  deepEqual(ends(), ['−2', '+2']);
+  ok(scale() !== plainScale);
+  show();
+  equal(words(), plainWords);
+});
+
+test('with effects a part has the colour of its own, on a scale with two ends', () => {
+  show({ effects: EFFECTS });
+  const [strong, against, none] = ['0 0', '0 1', '1 0'].map((id) => tintOf(`head decoder ${id}`));
+  equal(new Set([strong, against, none]).size, 3);
+  ok([strong, against, none].every((tint) => tint.startsWith('rgb')));
+  equal(tintOf('head decoder 1 1'), '', 'nothing is known of it');
+  ok(tintOf('network decoder 0') !== '' && tintOf('expert decoder 1') === '');
+  const said = find('[data-part="head decoder 0 1"]').title;
+  ok(/−2(\.0+)? for “are” against “is”/.test(said), said);
+  show();
+  equal(tintOf('head decoder 0 0'), '');
+});
+
+test('the heads of a folded layer have the colours of their effects', () => {
+  const deep = { ...CARD, id: 'deep', n_layers: 40, moe: null };
+  const bars = () => find('[data-part="layer decoder 0"]').style.getPropertyValue('--bars');
+  show({ effects: EFFECTS }, { layer: 20 }, deep);
+  const [first, second] = bars().match(/rgb\([^)]*\)/g);
+  ok(first !== second);
+  show({}, { layer: 20 }, deep);
+  equal(new Set(bars().match(/rgb\([^)]*\)/g)).size, 1);
+});
+
+test('a head that is pressed off is shown and read out so, in every view', () => {
+  for (const view of ['attention', 'word', 'stream']) {
+    show({}, { off: 'head decoder 1 0', view });
+    const [off, ...others] = all('.is-off');
+    deepEqual([off.dataset.part, others.length], ['head decoder 1 0', 0], view);
+    ok(off.title.includes('switched off'));
+  }
+  show({}, { off: 'head decoder 9 9' });
+  equal(all('.is-off').length, 0, 'a link may name a head of another model');
+});
+
 const profiles = (heads) => ({
   'decoder.layers.0.self_attention': heads,
   'decoder.layers.1.self_attention': heads,

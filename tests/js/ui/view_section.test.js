@@ -386,6 +386,27 @@ test('a notice takes the place of a drawing, and a waiting one pales it', async 
   window.Plotly.react = react;
 });
 
+test('the switches of a drawing are below it, keep the focus, and go with it', async () => {
+  const weight = (value) => ({
+    ...{ kind: 'number', name: 'weight', label: 'W', least: 0, most: 1, step: 0.1 },
+    ...{ value, isTyped: true },
+  });
+  const withSwitch = (value) => viewOf({ figure: () => figureOf({ controls: [weight(value)] }) });
+  await show(withSwitch(0.2));
+  const [slider, box] = all('.panel-body .controls input');
+  const drawing = find('.panel-body .plot');
+  ok(drawing.compareDocumentPosition(slider) & Node.DOCUMENT_POSITION_FOLLOWING);
+  slider.focus();
+  slider.value = '0.4';
+  send(slider, 'input');
+  equal(calls.find(([what]) => what === 'onState')[1].weight, 0.4);
+  await show(withSwitch(0.4));
+  deepEqual([document.activeElement, box.value], [slider, '0.4']);
+  await show(viewOf());
+  ok(find('.panel-body .controls').hidden);
+  equal(all('.panel-body .controls input').length, 0);
+});
+
 test('the table is built when it is opened, and follows the drawing', async () => {
   await show();
   const table = find('.table-block');

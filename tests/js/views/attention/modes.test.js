@@ -245,6 +245,63 @@ test('incompatible switches are not offered', () => {
   deepEqual(controlNamed('attention_heads', { ...several, head: 1 }).value, [1], 'the open head');
 });
 
+/** The switches below the drawing. */
+const weightControls = (state = {}, trace = sampleTrace()) =>
+  attention.figure(trace, { ...FRAME, ...state }).controls;
+
+test('the weight of the chosen cell can be set by hand, where one head shows its weights', () => {
+  const [weight, ...others] = weightControls({ query: 3, key: 2 });
+  equal(others.length, 0);
+  deepEqual(
+    [weight.name, weight.value, weight.least, weight.most, weight.isTyped],
+    ['weight', 0.8, 0, 1, true],
+  );
+  match(plain(weight.label), /“saw”.* for .*“<b>”/);
+  const [set, fixed] = weightControls({ query: 3, key: 2, weight: 0.1 });
+  deepEqual([set.value, fixed.name, fixed.value], [0.1, 'weight_fixed', false]);
+  equal(weightControls({ query: 3, key: 1 })[0].value, 0.067);
+  equal(weightControls({ query: 3 })[0].value, 0.8, 'the strongest of the row');
+  for (const state of [
+    { query: 2, key: 3 },
+    { attention_which: 'mean' },
+    { attention_words: true },
+    { attention_what: 'log' },
+    { isSaved: true },
+  ])
+    deepEqual(weightControls({ query: 3, key: 2, ...state }), [], JSON.stringify(state));
+  const rating = { ...sampleTrace(), card: { kind: 'decoder', analyses: ['reward'] } };
+  deepEqual(weightControls({ query: 3 }, rating), [], 'a reward model predicts no token');
+});
+
+test('a weight that is set is drawn, and the others of its row make room for it', () => {
+  const state = { query: 3, key: 2 };
+  const rowOf = (more) => rowsOf(shown({ ...state, ...more }))[3].filter(Number.isFinite);
+  const [before, after, fixed] = [{}, { weight: 0.1 }, { weight: 0.1, weight_fixed: true }].map(
+    (more) => rowOf(more),
+  );
+  close(after[2], 0.1);
+  close(sum(after), 1);
+  ok(after[0] > before[0] && after[1] > before[1]);
+  deepEqual([fixed[0], fixed[1]], [before[0], before[1]]);
+  close(sum(fixed), 0.3);
+  deepEqual(rowsOf(shown({ ...state, weight: 0.1 }))[2], rowsOf(shown(state))[2], 'only its row');
+});
+
+test('the map’s colours are a switch of models whose predictions have parts', () => {
+  const traceOf = (analyses) => ({ ...sampleTrace(), card: { kind: 'decoder', analyses } });
+  const control = controlNamed('map', { map: 'writes' }, traceOf(['logit_attribution']));
+  deepEqual(
+    [control.value, control.isMore, control.options.map(({ id }) => id)],
+    ['writes', true, ['effect', 'writes']],
+  );
+  equal(controlNamed('map', {}, traceOf(['next_token'])), undefined);
+});
+
+test('all switches of the display are folded', () => {
+  const { controls } = attention;
+  ok(controls(sampleTrace(), FRAME).every(({ isMore }) => isMore));
+});
+
 const choosingIn = (state, chosen) => {
   const setting = settingOf(sampleTrace(), { ...FRAME, ...state });
   return choosingHead(setting.switches, { ...FRAME, ...state }, chosen);
