@@ -17,6 +17,7 @@ from typer.core import TyperOption
 
 from headlight.commands.cluster import cluster
 from headlight.commands.lab.atlas import atlas
+from headlight.commands.chapter import chapter
 from headlight.commands.lab.data import data
 from headlight.commands.parsing import (
     DERIVED,
@@ -47,6 +48,7 @@ app = typer.Typer(
 app.add_typer(data)
 app.add_typer(atlas)
 app.add_typer(cluster)
+app.add_typer(chapter)
 
 
 def _kinds_of_edits() -> str:

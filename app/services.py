@@ -14,6 +14,7 @@ from typing import Annotated, TypeVar
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from headlight.chapters.library import Library
 from headlight.concurrency import (
     ClientLeft,
     Places,
@@ -206,6 +207,7 @@ class Services:
         self.streams = Streams(settings.max_streams)
         self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
         self.links = Links(settings)
+        self.chapters = Library(settings.chapters_dir)
         self.profiles = ProfileRuns(settings.profile_seconds, settings.device)
         self.circuits = Places(MAX_CIRCUITS, "too-many-circuits", "circuits are being looked for")
         self.circuit_thread = CapacityLimiter(1)

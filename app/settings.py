@@ -305,6 +305,11 @@ class Settings(BaseSettings):
         description="Folders of single models, separated by commas; a folder's name is the "
         "model's id.",
     )
+    chapters_dir: Path | None = Field(
+        None,
+        description="Folder of more chapters, Markdown files whose names without `.md` are their "
+        "ids; `headlight chapter check` tells what is wrong with one.",
+    )
     links_dir: Path | None = Field(
         None,
         description="Folder of the file that keeps links, with the texts in them. Without it: "

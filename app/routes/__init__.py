@@ -8,6 +8,7 @@ request and its answer are classes of `headlight.schemas`. A router with POST ro
 from headlight.routes import (
     atlas,
     circuits,
+    chapters,
     experiments,
     generation,
     health,
@@ -30,6 +31,7 @@ ROUTERS = tuple(
         generation,
         circuits,
         experiments,
+        chapters,
         links,
         health,
         page,

@@ -1,0 +1,373 @@
+"""A chapter's file: Markdown with front matter, its steps as headings of the second level.
+
+    ---
+    title: Why √d
+    about: One sentence.
+    sources:
+      - {title: Vaswani et al. 2017, url: https://arxiv.org/abs/1706.03762}
+    ---
+
+    ## The name of a step
+
+    ```step
+    opens: {model: stories, text: The cat sat, layer: 1, head: 0}
+    ```
+
+    At most sixty words.
+
+The block `step` is YAML. A fault is told with the file and the line that it is in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode
+
+import yaml
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from headlight.chapters.rules import Opens, Outcome, Rule, Scalar
+from headlight.schemas import Answer, Request
+
+MAX_BYTES = 200_000
+MAX_STEPS = 60
+MAX_WORDS = 60
+FENCE = "step"
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class ChapterError(ValueError):
+    """A fault of a chapter's file; the message names the file and the line."""
+
+    def __init__(self, name: str, line: int, message: str) -> None:
+        super().__init__(f"{name}, line {line}: {message}")
+
+
+class Source(Request):
+    """A publication, or another page to read."""
+
+    title: str = Field(min_length=1)
+    url: str = Field(pattern="^https?://")
+
+
+class Claim(Request):
+    """What a text says, to be checked: a rule, and what it has to give."""
+
+    rule: Rule
+    says: Scalar | None = Field(None, description="The label or value that it gives.")
+    above: float | None = None
+    below: float | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Claim:
+        if self.says is self.above is self.below is None:
+            raise ValueError("a claim needs says, above or below")
+        return self
+
+    def fault(self, outcome: Outcome) -> str | None:
+        """Return what is not as the claim says; None: it holds."""
+        number = outcome.number
+        if self.says is not None and str(self.says) not in (
+            str(outcome.right),
+            outcome.label,
+            outcome.label.strip("“”"),
+        ):
+            return f"the claim says {self.says}, and it is {outcome.label}"
+        if self.above is not None and not (number is not None and number > self.above):
+            return f"the claim says above {self.above:g}, and it is {number}"
+        if self.below is not None and not (number is not None and number < self.below):
+            return f"the claim says below {self.below:g}, and it is {number}"
+        return None
+
+
+class Question(Request):
+    """Predict, then reveal: the answer is computed when the step opens."""
+
+    asks: str = Field(min_length=1, max_length=400)
+    by: Literal["token", "cell", "bar", "number", "one"] = Field(
+        "one",
+        description="What is chosen: a token, a cell of the drawing, a bar, a number, or "
+        "one of several answers.",
+    )
+    answer: Rule
+    choices: dict[str, str] = Field(
+        default={}, description="What each of the values is called, as in {more: It rises}."
+    )
+    within: float | None = Field(None, gt=0, description="How far a number may be off.")
+    because: str = Field("", max_length=600, description="Shown with the right answer.")
+
+
+class Block(Request):
+    """The YAML of a step."""
+
+    opens: Opens = Opens()
+    marks: str = Field("", max_length=200, description="Where to look, in a few words.")
+    question: Question | None = None
+    claims: list[Claim] = Field(default=[], max_length=20)
+
+    @field_validator("opens", mode="before")
+    @classmethod
+    def _reads_a_link(cls, opens: Any) -> Any:
+        return opened_by(opens) if isinstance(opens, str) else opens
+
+
+class Step(Answer):
+    """One step of a chapter."""
+
+    title: str
+    text: str = Field(description="Markdown.")
+    html: str = Field(description="The same as HTML: paragraphs, lists, emphasis, code and links.")
+    opens: Opens
+    link: str = Field(description="The address that opens it, from the root of the server.")
+    marks: str
+    question: Question | None
+    claims: list[Claim]
+    line: int = Field(description="Of the file, from 1.")
+
+
+class FrontMatter(Request):
+    """The YAML at the top of a chapter's file."""
+
+    title: str = Field(min_length=1, max_length=120)
+    about: str = Field("", max_length=400)
+    order: float = Field(1000, description="Its place among the chapters.")
+    sources: list[Source] = Field(default=[], max_length=30)
+    next: str | None = Field(None, description="The id of the chapter to go on with.")
+
+
+class Chapter(Answer):
+    """A chapter."""
+
+    id: str
+    title: str
+    about: str
+    order: float
+    sources: list[Source]
+    next: str | None
+    steps: list[Step]
+
+    @property
+    def n_questions(self) -> int:
+        """How many of its steps ask something."""
+        return sum(step.question is not None for step in self.steps)
+
+
+@dataclass(frozen=True)
+class _File:
+    name: str
+
+    def fault(self, line: int, message: str) -> ChapterError:
+        return ChapterError(self.name, line, message)
+
+    def validated(self, form: type[Any], text: str, first: int) -> Any:
+        """Return the YAML of a text that begins after line `first` as a model."""
+        try:
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            aliases = any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text))
+            values = None if aliases else yaml.safe_load(text)
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None) or "it is nested too deeply"
+            line = first + 1 + (mark.line if mark else 0)
+            raise self.fault(line, f"the YAML cannot be read: {problem}") from error
+        if aliases:
+            raise self.fault(first + 1, "YAML with aliases (*name) is not read; write it out")
+        if not isinstance(values, dict):
+            raise self.fault(first + 1, "here has to be YAML with names and values")
+        try:
+            return form(**values)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            line, path = _line_of(node, fault["loc"])
+            said = fault["msg"].removeprefix("Value error, ")
+            named = f"{'.'.join(path)}: " if path else ""
+            raise self.fault(first + 1 + line, f"{named}{said}") from error
+        except TypeError as error:
+            raise self.fault(first + 1, "the names of the YAML have to be texts") from error
+
+
+def read_chapter(text: str, name: str, identity: str) -> Chapter:
+    """Read a chapter.
+
+    Args:
+        text: of the file.
+        name: of the file, for faults.
+        identity: the chapter's id.
+
+    Raises:
+        ChapterError: the file breaks a rule.
+    """
+    file = _File(name)
+    text = text.replace("\r\n", "\n")
+    if len(text.encode(errors="replace")) > MAX_BYTES:
+        raise file.fault(1, f"the file is larger than the {MAX_BYTES:,} bytes of a chapter")
+    lines = text.split("\n")
+    if lines[0].strip() != "---" or "---" not in (line.strip() for line in lines[1:]):
+        raise file.fault(1, "a chapter begins with front matter between two lines of ---")
+    end = next(at for at, line in enumerate(lines[1:], start=1) if line.strip() == "---")
+    front = file.validated(FrontMatter, "\n".join(lines[1:end]), 1)
+    steps = list(_steps(file, lines, end + 1))
+    if not steps:
+        raise file.fault(end + 1, "the chapter has no step; a step begins with a line `## Name`")
+    if len(steps) > MAX_STEPS:
+        raise file.fault(steps[MAX_STEPS].line, f"a chapter has at most {MAX_STEPS} steps")
+    return Chapter(
+        id=identity, steps=steps, **front.model_dump(exclude={"sources"}), sources=front.sources
+    )
+
+
+def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
+    """Yield the steps of the lines from `first` on."""
+    from markdown_it import MarkdownIt
+
+    body = "\n".join(lines[first:])
+    tokens = MarkdownIt("commonmark").parse(body)
+    for token in tokens:
+        for each in (token, *(token.children or ())):
+            line = first + 1 + (token.map or [0])[0]
+            if each.type in ("html_block", "html_inline"):
+                raise file.fault(
+                    line, f"HTML is not read, {each.content.strip()[:40]!r}; write Markdown"
+                )
+            if each.type == "image":
+                raise file.fault(line, "a chapter has no pictures; its steps open the page")
+    starts = [
+        token.map[0]
+        for token in tokens
+        if token.type == "heading_open" and token.tag == "h2" and token.map
+    ]
+    early = "\n".join(lines[first : first + starts[0]] if starts else lines[first:]).strip()
+    if early:
+        raise file.fault(first + 1, "text before the first step; a step begins with `## Name`")
+    fences = [token for token in tokens if token.type == "fence" and token.info.strip() == FENCE]
+    for start, stop in zip(starts, [*starts[1:], len(lines) - first], strict=True):
+        line = first + start + 1
+        inside = [token for token in fences if token.map and start <= token.map[0] < stop]
+        if len(inside) > 1:
+            raise file.fault(first + inside[1].map[0] + 1, "the step has a second block `step`")
+        block = Block()
+        written = lines[first + start + 1 : first + stop]
+        if inside:
+            begin, end = inside[0].map
+            block = file.validated(Block, inside[0].content, first + begin + 1)
+            written = [
+                *lines[first + start + 1 : first + begin],
+                *lines[first + end : first + stop],
+            ]
+        text = "\n".join(written).strip()
+        n_words = len(text.split())
+        if n_words > MAX_WORDS:
+            raise file.fault(
+                line,
+                f"the step has {n_words} words; at most {MAX_WORDS} are read next to a drawing",
+            )
+        yield Step(
+            title=lines[first + start].lstrip("#").strip(),
+            text=text,
+            html=rendered(text),
+            link=link_of(block.opens),
+            line=line,
+            opens=block.opens,
+            marks=block.marks,
+            question=block.question,
+            claims=block.claims,
+        )
+
+
+def rendered(text: str) -> str:
+    """Render Markdown as HTML, tags in it as text, without pictures."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).disable("image")
+    return str(reader.render(text))
+
+
+SHARED = tuple(name for name in Opens.model_fields if name not in ("more", "experiment", "knobs"))
+
+
+def link_of(opens: Opens) -> str:
+    """Return the address of what a step opens, as the page writes it."""
+    if opens.experiment is not None:
+        knobs = {name: _in_link(value) for name, value in opens.knobs.items()}
+        return f"/experiments#{urlencode({'experiment': opens.experiment, **knobs})}"
+    given = {name: getattr(opens, name) for name in SHARED}
+    given = {name: value for name, value in given.items() if value not in (None, "")}
+    return f"/#{urlencode({name: _in_link(v) for name, v in {**given, **opens.more}.items()})}"
+
+
+def _in_link(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, list):
+        is_flat = all(isinstance(entry, int | float | str) for entry in value)
+        return ",".join(map(str, value)) if is_flat else json.dumps(value)
+    return str(value)
+
+
+def opened_by(link: str) -> dict[str, Any]:
+    """Return what a link of the address bar opens, as the members of `Opens`.
+
+    Raises:
+        ValueError: it is no link of a page of Headlight.
+    """
+    if "#" not in link:
+        raise ValueError("a link has a # with what it opens; copy it from the address bar")
+    before, _, fragment = link.partition("#")
+    pairs = dict(parse_qsl(fragment, keep_blank_values=True))
+    for name in ("chapter", "step"):
+        pairs.pop(name, None)
+    if before.rstrip("/").endswith("/experiments") or "experiment" in pairs:
+        return {
+            "experiment": pairs.pop("experiment", ""),
+            "knobs": {name: _from_link(value) for name, value in pairs.items()},
+        }
+    opens: dict[str, Any] = {}
+    for name, value in pairs.items():
+        if name not in SHARED:
+            opens.setdefault("more", {})[name] = _from_link(value)
+        elif name in ("text", "target", "model", "view", "where", "off", "range"):
+            opens[name] = value
+        elif name == "weight_fixed":
+            opens[name] = value == "1"
+        else:
+            opens[name] = _from_link(value)
+    return opens
+
+
+def _from_link(value: str) -> Any:
+    if value.startswith("["):
+        return json.loads(value)
+    if "," in value and re.fullmatch(r"[\d.,\s+-]+", value):
+        return [_from_link(part) for part in value.split(",")]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def _line_of(node: yaml.Node | None, path: tuple[int | str, ...]) -> tuple[int, list[str]]:
+    """Return the line, from 0, of the deepest part of a path in YAML, and its names."""
+    line, names = 0, []
+    for part in path:
+        child = None
+        if isinstance(node, yaml.MappingNode):
+            pairs = {key.value: (key, value) for key, value in node.value}
+            if part in pairs:
+                key, child = pairs[str(part)]
+                line = key.start_mark.line
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            child = node.value[part] if part < len(node.value) else None
+            line = child.start_mark.line if child is not None else line
+        if child is None:  # a kind of rule, or something that is missing
+            if part == path[-1]:
+                names.append(str(part))
+            continue
+        names.append(str(part))
+        node = child
+    return line, names

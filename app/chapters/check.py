@@ -1,0 +1,223 @@
+"""`headlight chapter check`: open every step against the models and the experiments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import orjson
+from pydantic import ValidationError
+
+from headlight.chapters.chapter import Chapter, Question, Step
+from headlight.chapters.library import circle_in
+from headlight.chapters.rules import Ask, Opens, Outcome
+from headlight.errors import Problem
+from headlight.experiment_runs import encoded_result
+from headlight.model.lab.experiments.experiment import TooCostly, collect
+from headlight.models.registry import registry_of
+from headlight.schemas import JSON
+from headlight.schemas.traces import TraceRequest
+from headlight.serialization.formats import ResponseFormat
+from headlight.serialization.trace import encode
+from headlight.settings import Settings
+from headlight.static_files import STATIC
+from headlight.tracing.service import trace_now
+
+KINDS = {"cell": "cell", "number": "number", "token": "choice", "bar": "choice", "one": "choice"}
+"""The kind of outcome that a question is answered by."""
+
+
+@dataclass
+class Finding:
+    """What one step gave: its faults, and the right answer of its question."""
+
+    step: Step
+    faults: list[str] = field(default_factory=list)
+    right: str = ""
+
+
+@cache
+def views() -> frozenset[str]:
+    """Return the ids of the page's views, from the list that the page itself has."""
+    script = (STATIC / "js" / "views" / "registry.js").read_text()
+    return frozenset(re.findall(r"^    id: '(\w+)'", script, re.MULTILINE))
+
+
+@cache
+def _link_names() -> frozenset[str]:
+    """Return the names that the scripts of a link's fields hold."""
+    names: set[str] = set()
+    for path in ("views/registry.js", "state/attention_switches.js", "state/state.js"):
+        names |= set(re.findall(r"\b(\w+):", (STATIC / "js" / path).read_text()))
+    return frozenset(names)
+
+
+class Checker:
+    """Opens steps in this process, as the server would answer.
+
+    Raises:
+        ValueError: the device does not exist here.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.registry = registry_of(settings)
+        self._answers: dict[str, Mapping[str, Any]] = {}
+
+    def check(self, chapter: Chapter, others: list[Chapter]) -> Iterator[Finding]:
+        """Yield what each step gave; faults of the whole chapter are those of its first step."""
+        for step in chapter.steps:
+            finding = Finding(step)
+            if step is chapter.steps[0]:
+                finding.faults += _faults_of_next(chapter, others)
+            finding.faults += self._faults_of_opens(step.opens)
+            if not finding.faults:
+                self._check_rules(finding)
+            yield finding
+
+    def answer(self, ask: Ask) -> Mapping[str, Any]:
+        """Return the API's answer to a request.
+
+        Raises:
+            ValueError: it is refused.
+        """
+        key = ask.model_dump_json(by_alias=True)
+        if key not in self._answers:
+            self._answers[key] = self._answered(ask)
+        return self._answers[key]
+
+    def outcome(self, rule: Any, opens: Opens) -> Outcome:
+        """Return what a rule gives at a step.
+
+        Raises:
+            ValueError: it cannot be computed.
+        """
+        outcome: Outcome = rule.outcome(opens, [self.answer(ask) for ask in rule.asks(opens)])
+        return outcome
+
+    def _answered(self, ask: Ask) -> Mapping[str, Any]:
+        answer: Mapping[str, Any]
+        if ask.trace is None:
+            experiment = _experiments().get(ask.experiment)
+            if experiment is None:
+                known = ", ".join(_experiments())
+                raise ValueError(f"there is no experiment {ask.experiment!r}; there are {known}")
+            try:
+                parameters = experiment.validate(ask.knobs)
+            except ValidationError as error:
+                fault = error.errors()[0]
+                named = ".".join(map(str, fault["loc"]))
+                raise ValueError(f"{ask.experiment}: {named}: {fault['msg']}") from error
+            except TooCostly as error:
+                raise ValueError(str(error)) from error
+            result = collect(experiment.start(parameters))
+            answer = orjson.loads(encoded_result(experiment, parameters, result))
+            return answer
+        try:
+            trace = trace_now(ask.trace, self.registry, self.settings)
+        except Problem as problem:
+            raise ValueError(problem.detail) from problem
+        answer = orjson.loads(encode(trace, ResponseFormat(media_type=JSON)))
+        return answer
+
+    def _check_rules(self, finding: Finding) -> None:
+        step, question = finding.step, finding.step.question
+        try:
+            if question is not None:
+                outcome = self.outcome(question.answer, step.opens)
+                finding.right = outcome.label
+                finding.faults += _faults_of_question(question, outcome)
+        except ValueError as error:
+            finding.faults.append(f"the question has no answer: {_sentence(error)}")
+        for claim in step.claims:
+            try:
+                fault = claim.fault(self.outcome(claim.rule, step.opens))
+            except ValueError as error:
+                fault = f"a claim cannot be checked: {_sentence(error)}"
+            if fault:
+                finding.faults.append(fault)
+
+    def _faults_of_opens(self, opens: Opens) -> list[str]:
+        try:
+            if opens.experiment is not None:
+                self.answer(Ask(experiment=opens.experiment, knobs=opens.knobs))
+                return []
+            if opens.view not in views():
+                known = ", ".join(sorted(views()))
+                return [f"there is no view {opens.view!r}; there are {known}"]
+            if unknown := [name for name in opens.more if name not in _link_names()]:
+                return [f"a link has no part {unknown[0]!r}"]
+            if opens.text is None:
+                return ["the step opens no text and no experiment"]
+            return list(self._faults_of_places(opens))
+        except ValueError as error:
+            return [_sentence(error)]
+
+    def _faults_of_places(self, opens: Opens) -> Iterator[str]:
+        """Yield the layers, heads and tokens that the model and the text do not have."""
+        description = self._describe(opens.model)
+        config = description.config
+        for name, number, count in (
+            ("layer", opens.layer, config.n_layers),
+            ("head", opens.head, config.n_heads),
+        ):
+            if number is not None and number >= count:
+                yield f"there is no {name} {number}; {description.id} has {count}, from 0"
+        given = {"text": opens.text, "model": opens.model, "target": opens.target}
+        members = {name: value for name, value in given.items() if value is not None}
+        trace = self.answer(
+            Ask(trace=TraceRequest(**members, analyses=[], capture=["*.embedding.tokens"]))
+        )
+        source, target = trace["tokens"], trace["target_tokens"] or trace["tokens"]
+        keys = source if opens.where == "cross" else target
+        for name, number, tokens in (
+            ("query", opens.query, target),
+            ("source", opens.source, source),
+            ("key", opens.key, keys),
+        ):
+            if number is not None and number >= len(tokens):
+                yield f"there is no token {number} for {name}; the text has {len(tokens)}, from 0"
+
+    def _describe(self, model: str | None) -> Any:
+        try:
+            return self.registry.describe(model)
+        except Problem as problem:
+            raise ValueError(problem.detail) from problem
+
+
+def _faults_of_question(question: Question, outcome: Outcome) -> Iterator[str]:
+    if outcome.kind != KINDS[question.by]:
+        yield f"the question is answered by a {question.by}, and its rule gives a {outcome.kind}"
+    values = [str(choice.value) for choice in outcome.choices]
+    if unknown := [name for name in question.choices if name not in values]:
+        yield f"the choice {unknown[0]!r} is not an answer; there are {', '.join(values)}"
+    if question.within is not None and outcome.kind != "number":
+        yield "`within` is for numbers only"
+    if outcome.kind == "number" and not np.isfinite(float(outcome.right)):  # type: ignore[arg-type]
+        yield "the right number is not finite"
+
+
+def _faults_of_next(chapter: Chapter, others: list[Chapter]) -> Iterator[str]:
+    known = {each.id for each in others} | {chapter.id}
+    if chapter.next is not None and chapter.next not in known:
+        there_are = ", ".join(sorted(known))
+        yield f"there is no chapter {chapter.next!r} to go on with; there are {there_are}"
+    if circle := circle_in(others, chapter):
+        yield f"chapters lead to each other in a circle: {' → '.join(circle)}"
+
+
+def _experiments() -> Mapping[str, Any]:
+    from headlight.model.lab.experiments.registry import EXPERIMENTS
+
+    return EXPERIMENTS
+
+
+def _sentence(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        fault = error.errors()[0]
+        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+    return str(error)

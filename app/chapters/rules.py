@@ -1,0 +1,490 @@
+"""Rules: what is right in a question, computed from a trace or from the result of an experiment.
+
+A rule names the requests that it needs, and reads the answers that the API gives to them. The
+server and `headlight chapter check` use the same rules, so nothing that is right is typed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from headlight.schemas import Answer, Request
+from headlight.schemas.edits import Number
+from headlight.schemas.traces import ModelId, TraceRequest
+
+Scalar = str | int | float
+Where = Literal["encoder", "decoder", "cross"]
+MAX_CELLS = 4096
+"""Of a map whose numbers a page is given, to tell how far a wrong cell is off."""
+
+
+class Ask(Answer):
+    """A request that a rule needs answered: a trace, or an experiment with its parameters."""
+
+    trace: TraceRequest | None = None
+    experiment: str = ""
+    knobs: dict[str, Any] = Field(default={})
+
+
+class Opens(Request):
+    """What a step opens: a view of the page, or an experiment. The names are those of a link."""
+
+    model: ModelId | None = Field(None, description="The model; if omitted, the default one.")
+    text: str | None = Field(None, description="The text that it reads.")
+    target: str | None = Field(None, description="The decoder's text in an encoder–decoder.")
+    view: str = Field("attention", description="The id of a view.")
+    where: Where | None = Field(None, description="The stack, or the attention between both.")
+    layer: Number | None = Field(None, description="From 0.")
+    head: Number | None = Field(None, description="From 0.")
+    query: Number | None = Field(None, description="The row: the number of a token, from 0.")
+    source: Number | None = Field(None, description="A token of the source.")
+    key: Number | None = Field(None, description="The column.")
+    off: str | None = Field(None, description="The head that is switched off, as in a link.")
+    weight: float | None = Field(None, ge=0, le=1, description="The chosen cell is set to it.")
+    weight_fixed: bool | None = Field(None, description="The rest of its row stays as it is.")
+    range: Literal["one", "head"] | None = Field(None, description="Where the colours end.")
+    more: dict[str, Scalar] = Field(
+        default={}, description="Other parts of a link, such as a control of the view."
+    )
+    experiment: str | None = Field(None, description="The id of an experiment, in place of a view.")
+    knobs: dict[str, Any] = Field(default={}, description="Its parameters that are not standard.")
+
+
+class Choice(Answer):
+    """One of the answers to choose from."""
+
+    value: Scalar
+    label: str
+    number: float | None = Field(None, description="Its weight or probability, if it has one.")
+
+
+class Outcome(Answer):
+    """The right answer, and the numbers that show how far another one is off."""
+
+    kind: Literal["choice", "number", "cell"]
+    right: Scalar | list[int] = Field(description="A choice's value, a number, or row and column.")
+    label: str = Field(description="The right answer in words.")
+    number: float | None = Field(None, description="Its weight or probability, if it has one.")
+    unit: str = ""
+    choices: list[Choice] = Field(default=[], description="To choose from, not by size.")
+    rows: list[str] = Field(default=[], description="Of a map: the tokens that attend.")
+    columns: list[str] = Field(default=[], description="Of a map: the tokens attended to.")
+    cells: list[list[float]] = Field(default=[], description="The numbers of a map, by row.")
+
+
+Answers = Sequence[Mapping[str, Any]]
+Place = Number | str
+
+
+class OfPass(Request):
+    """A rule about a pass. Whatever it omits is that of the step."""
+
+    model: ModelId | None = None
+    text: str | None = None
+    target: str | None = None
+    off: dict[str, Any] | None = Field(
+        None, description="Heads to switch off, as in {layer: 1, heads: [0, 2]}."
+    )
+
+    def request(self, opens: Opens, **members: Any) -> Ask:
+        """Return the request for a pass over the text of the rule, or of the step.
+
+        Raises:
+            ValueError: neither has a text, or the request is malformed.
+        """
+        text = self.text if self.text is not None else opens.text
+        if text is None:
+            raise ValueError("neither the rule nor the step has a text")
+        edits = [{"kind": "heads_off", **self.off}] if self.off is not None else None
+        given = {
+            "text": text,
+            "model": self.model or opens.model,
+            "target": self.target or opens.target,
+            "edits": edits,
+            **members,
+        }
+        return Ask(trace=TraceRequest(**{k: v for k, v in given.items() if v is not None}))
+
+
+class OfHead(OfPass):
+    """A rule about the weights of a head."""
+
+    where: Where | None = None
+    layer: Number | None = None
+    head: Number | None = None
+    query: Place | None = Field(None, description="A token's number or text; -: the step's, last.")
+
+    def asks(self, opens: Opens) -> list[Ask]:
+        """Return the request for the weights of one layer."""
+        return [self.request(opens, capture=[self._site(opens)])]
+
+    def _site(self, opens: Opens) -> str:
+        layer = self.layer if self.layer is not None else opens.layer
+        if layer is None:
+            raise ValueError("neither the rule nor the step has a layer")
+        where = self.where or opens.where
+        stack = {"encoder": "encoder", None: "*"}.get(where, "decoder")
+        attention = "cross" if where == "cross" else "self"
+        return f"{stack}.layers.{layer}.{attention}_attention.weights"
+
+    def _weights(self, opens: Opens, answers: Answers) -> np.ndarray:
+        """Return the weights (head, query, key) of the layer."""
+        (trace,) = answers
+        tensors = list(trace["tensors"].values())
+        if len(tensors) != 1:
+            raise ValueError("the model has several attentions in this layer; name one by `where`")
+        return np.array(tensors[0]["data"], dtype=np.float64)
+
+    def _head(self, opens: Opens, weights: np.ndarray) -> int:
+        head = self.head if self.head is not None else opens.head
+        if head is None:
+            raise ValueError("neither the rule nor the step has a head")
+        if head >= len(weights):
+            raise ValueError(f"there is no head {head}; the layer has {len(weights)}, from 0")
+        return head
+
+    def _rows(self, opens: Opens, answers: Answers) -> list[str]:
+        is_source = (self.where or opens.where) == "encoder"
+        return _texts(answers[0], "tokens" if is_source else "target_tokens")
+
+    def _columns(self, opens: Opens, answers: Answers) -> list[str]:
+        is_source = (self.where or opens.where) in ("encoder", "cross")
+        return _texts(answers[0], "tokens" if is_source else "target_tokens")
+
+    def _query(self, opens: Opens, answers: Answers) -> int:
+        place = self.query if self.query is not None else opens.query
+        return _place(place, self._rows(opens, answers))
+
+
+class Weight(OfHead):
+    """The weight of one cell."""
+
+    of: Literal["weight"]
+    key: Place | None = None
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return the number of the cell."""
+        weights = self._weights(opens, answers)
+        key = _place(self.key if self.key is not None else opens.key, self._columns(opens, answers))
+        row = self._query(opens, answers)
+        return number_of(float(weights[self._head(opens, weights), row, key]))
+
+
+class StrongestKey(OfHead):
+    """The token that a row attends to most."""
+
+    of: Literal["strongest_key"]
+    not_first: bool = Field(False, description="Leave out the first token, where many heads rest.")
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return the column, with the tokens that the row may attend to as choices."""
+        weights, row = self._weights(opens, answers), self._query(opens, answers)
+        numbers = weights[self._head(opens, weights), row]
+        columns, first = self._columns(opens, answers), int(self.not_first)
+        is_causal = (self.where or opens.where) in (None, "decoder") and not numbers[
+            row + 1 :
+        ].any()
+        last = row + 1 if is_causal else len(columns)
+        choices = [
+            Choice(value=key, label=_spoken(columns, key), number=float(numbers[key]))
+            for key in range(first, last)
+        ]
+        return best_of(choices)
+
+
+class StrongestHead(OfHead):
+    """The head of a layer that gives a cell the most weight."""
+
+    of: Literal["strongest_head"]
+    key: Place | None = None
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return the head, with all heads of the layer as choices."""
+        weights, row = self._weights(opens, answers), self._query(opens, answers)
+        key = _place(self.key if self.key is not None else opens.key, self._columns(opens, answers))
+        return best_of(
+            [
+                Choice(value=head, label=f"head {head}", number=float(each[row, key]))
+                for head, each in enumerate(weights)
+            ]
+        )
+
+
+class StrongestCell(OfHead):
+    """The cell of a head with the most weight."""
+
+    of: Literal["strongest_cell"]
+    not_first: bool = Field(False, description="Leave out the first row and the first column.")
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return row and column, with the whole map."""
+        weights = self._weights(opens, answers)
+        cells = weights[self._head(opens, weights)]
+        if cells.size > MAX_CELLS:
+            raise ValueError(f"{cells.size} cells are more than {MAX_CELLS}; take a shorter text")
+        first = int(self.not_first)
+        looked_at = cells[first:, first:]
+        row, column = (
+            int(at) + first for at in np.unravel_index(looked_at.argmax(), looked_at.shape)
+        )
+        rows, columns = self._rows(opens, answers), self._columns(opens, answers)
+        return Outcome(
+            kind="cell",
+            right=[row, column],
+            label=f"{_spoken(rows, row)} attends to {_spoken(columns, column)}",
+            number=float(cells[row, column]),
+            rows=rows,
+            columns=columns,
+            cells=cells.tolist(),
+        )
+
+
+class OfPrediction(OfPass):
+    """A rule about what is predicted after a token, or in its place."""
+
+    at: Place | None = Field(None, description="A token's number or text; -: the step's, or last.")
+    temperature: float | None = Field(None, ge=0, description="As `headlight generate` samples.")
+
+    def asks(self, opens: Opens) -> list[Ask]:
+        """Return the request for the predictions."""
+        tokens = {"tokens": [self.token]} if getattr(self, "token", None) is not None else {}
+        tempered = {} if self.temperature is None else {"temperature": self.temperature}
+        predictions = {"top": 20, **tokens, **tempered}
+        return [self.request(opens, analyses=["next_token"], predictions=predictions)]
+
+    def _place_in(self, opens: Opens, answers: Answers) -> int:
+        tokens = _texts(answers[0], "target_tokens")
+        return _place(self.at if self.at is not None else opens.query, tokens)
+
+
+class NextToken(OfPrediction):
+    """The likeliest token."""
+
+    of: Literal["next_token"]
+    among: int = Field(4, ge=2, le=10, description="How many of the likeliest to choose from.")
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return the likeliest token, with the next ones as choices."""
+        place, predicted = self._place_in(opens, answers), answers[0]["analyses"]["next_token"]
+        numbers = predicted["sampled" if self.temperature is not None else "probabilities"]["data"]
+        pairs = list(zip(predicted["texts"][place], numbers[place], strict=True))
+        return best_of(
+            [
+                Choice(value=text, label=_quoted(text), number=float(number))
+                for text, number in pairs[: self.among]
+            ]
+        )
+
+
+class Probability(OfPrediction):
+    """The probability of a token, by default of the likeliest."""
+
+    of: Literal["probability"]
+    token: str | None = Field(None, description="Its text, with a leading space if it has one.")
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return the probability."""
+        place, predicted = self._place_in(opens, answers), answers[0]["analyses"]["next_token"]
+        name = "probabilities" if self.temperature is None else "sampled"
+        if self.token is None:
+            return number_of(float(max(predicted[name]["data"][place])))
+        if self.temperature is None:
+            return number_of(float(predicted["chosen_probabilities"]["data"][place][0]))
+        texts = predicted["texts"][place]
+        if self.token not in texts:
+            raise ValueError(f"{_quoted(self.token)} is not among the 20 likeliest tokens")
+        return number_of(float(predicted[name]["data"][place][texts.index(self.token)]))
+
+
+class OfExperiment(Request):
+    """An entry of an array of an experiment's result, or the place of its extreme."""
+
+    of: Literal["experiment"]
+    experiment: str | None = Field(None, description="Its id; if omitted, that of the step.")
+    knobs: dict[str, Any] = Field(default={}, description="In place of those of the step.")
+    array: str
+    at: dict[str, Scalar] = Field(
+        default={}, description="By axis: a value of the axis, or a number from 0."
+    )
+    pick: Literal["value", "greatest", "least", "where_greatest", "where_least", "last"] = "value"
+
+    def asks(self, opens: Opens) -> list[Ask]:
+        """Return the experiment with the knobs of the step, and those of the rule.
+
+        Raises:
+            ValueError: neither names an experiment.
+        """
+        name = self.experiment or opens.experiment
+        if name is None:
+            raise ValueError("neither the rule nor the step names an experiment")
+        knobs = {**opens.knobs, **self.knobs} if name == opens.experiment else self.knobs
+        return [Ask(experiment=name, knobs=knobs)]
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return the number, or the place on the one axis that is left.
+
+        Raises:
+            ValueError: there is no such array, axis or entry.
+        """
+        arrays = answers[0]["arrays"]
+        if self.array not in arrays:
+            raise ValueError(f"there is no array {self.array!r}; there are {', '.join(arrays)}")
+        array = arrays[self.array]
+        axes, data = list(array["axes"]), np.array(array["data"])
+        if unknown := [axis for axis in self.at if axis not in axes]:
+            raise ValueError(f"{self.array} has no axis {unknown[0]!r}; it has {', '.join(axes)}")
+        for axis, value in self.at.items():
+            data = np.take(
+                data,
+                _index(arrays, axis, value, data.shape[axes.index(axis)]),
+                axis=axes.index(axis),
+            )
+            axes.remove(axis)
+        if self.pick == "value":
+            if data.ndim:
+                raise ValueError(
+                    f"{self.array} still has the axes {', '.join(axes)}; give them too"
+                )
+            return number_of(float(data))
+        if self.pick.startswith("where"):
+            if data.ndim != 1:
+                raise ValueError(
+                    f"{self.pick} needs one axis; left are {', '.join(axes) or 'none'}"
+                )
+            values = arrays.get(axes[0], {}).get("data", list(range(len(data))))
+            choices = [
+                Choice(value=str(value), label=str(value), number=float(number))
+                for value, number in zip(values, data, strict=True)
+            ]
+            return best_of(choices, is_least=self.pick == "where_least")
+        picked = {"greatest": np.max, "least": np.min, "last": lambda each: each.ravel()[-1]}
+        return number_of(float(picked[self.pick](data)))
+
+
+NumberRule = Annotated[Weight | Probability | OfExperiment, Field(discriminator="of")]
+
+
+class Compare(Request):
+    """Whether a second number is more than a first one, less, or about the same."""
+
+    of: Literal["compare"]
+    first: NumberRule
+    second: NumberRule
+    same_within: float = Field(0.05, ge=0, description="A share of the larger one.")
+
+    def asks(self, opens: Opens) -> list[Ask]:
+        """Return the requests of both."""
+        return [*self.first.asks(opens), *self.second.asks(opens)]
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return `more`, `less` or `same`.
+
+        Raises:
+            ValueError: one of them is no number.
+        """
+        first, second = (
+            rule.outcome(opens, [answer])
+            for rule, answer in zip((self.first, self.second), answers, strict=True)
+        )
+        if first.kind != "number" or second.kind != "number":
+            raise ValueError("compare needs two numbers; a rule of it picks a place")
+        before, after = float(first.right), float(second.right)  # type: ignore[arg-type]
+        change = after - before
+        is_same = abs(change) <= self.same_within * max(abs(before), abs(after))
+        right = "same" if is_same else "more" if change > 0 else "less"
+        return Outcome(
+            kind="choice",
+            right=right,
+            label=f"{right}: from {before:.3g} to {after:.3g}",
+            choices=[Choice(value=value, label=value) for value in ("more", "less", "same")],
+        )
+
+
+Rule = Annotated[
+    Weight
+    | StrongestKey
+    | StrongestHead
+    | StrongestCell
+    | NextToken
+    | Probability
+    | OfExperiment
+    | Compare,
+    Field(discriminator="of"),
+]
+
+
+def number_of(value: float) -> Outcome:
+    """Return the outcome of a number."""
+    return Outcome(kind="number", right=value, label=f"{value:.3g}", number=value)
+
+
+def best_of(choices: list[Choice], *, is_least: bool = False) -> Outcome:
+    """Return the choice with the greatest number, with the choices in the order of their labels.
+
+    Raises:
+        ValueError: there are fewer than two, or the first two are within a thousandth.
+    """
+    ranked = sorted(choices, key=lambda choice: choice.number or 0.0, reverse=not is_least)
+    if len(ranked) < 2:
+        raise ValueError("there is only one answer to choose from")
+    best, second = ranked[:2]
+    gap = abs((best.number or 0.0) - (second.number or 0.0))
+    if gap <= 1e-3 * abs(best.number or 0.0):
+        raise ValueError(f"{best.label} and {second.label} are equally right")
+    in_order = (
+        choices
+        if all(isinstance(choice.value, int) for choice in choices)
+        else sorted(choices, key=lambda choice: choice.label)
+    )
+    return Outcome(
+        kind="choice", right=best.value, label=best.label, number=best.number, choices=in_order
+    )
+
+
+def _texts(trace: Mapping[str, Any], name: str) -> list[str]:
+    """Return the texts of the tokens; of the only stack where there is no target."""
+    return [token["text"] for token in trace.get(name) or trace["tokens"]]
+
+
+def _place(place: Place | None, tokens: Sequence[str]) -> int:
+    """Return the number of a token that is given by number or text; None: the last.
+
+    Raises:
+        ValueError: the text has no such token.
+    """
+    if place is None:
+        return len(tokens) - 1
+    if isinstance(place, int):
+        if place >= len(tokens):
+            raise ValueError(f"there is no token {place}; the text has {len(tokens)}, from 0")
+        return place
+    stripped = [token.strip() for token in tokens]
+    if place.strip() not in stripped:
+        raise ValueError(f"the text has no token {_quoted(place)}; it has {', '.join(stripped)}")
+    return stripped.index(place.strip())
+
+
+def _index(arrays: Mapping[str, Any], axis: str, value: Scalar, size: int) -> int:
+    """Return the place of a value on an axis, or the place itself where the axis has no values."""
+    values = arrays.get(axis, {}).get("data")
+    if values is not None and value in values:
+        return int(values.index(value))
+    if isinstance(value, int) and 0 <= value < size and values is None:
+        return value
+    shown = ", ".join(map(str, (values or range(size))[:12]))
+    raise ValueError(f"the axis {axis} has no {value!r}; it has {shown}")
+
+
+def _spoken(tokens: Sequence[str], at: int) -> str:
+    """Return a token in quotes, with its number if the text has it twice."""
+    text = tokens[at].strip()
+    is_twice = [token.strip() for token in tokens].count(text) > 1
+    return f"{_quoted(text)} (token {at})" if is_twice else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return f"“{text.strip()}”"

@@ -1,0 +1,143 @@
+"""`headlight chapter`: check the files of chapters, and begin one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headlight.commands.output import notes, show, writing
+from headlight.commands.parsing import (
+    Command,
+    Group,
+    UsageError,
+    option,
+    reporting_errors,
+    settings_of,
+)
+
+chapter = typer.Typer(
+    name="chapter",
+    cls=Group,
+    help="Check chapters against the models, and begin one.",
+    no_args_is_help=True,
+)
+
+TEMPLATE = """\
+---
+title: {title}
+about: One sentence on what the reader will have seen.
+sources:
+  - {{title: "Vaswani et al. 2017, Attention Is All You Need", url: "https://arxiv.org/abs/1706.03762"}}
+---
+
+## One head of one sentence
+
+```step
+# A link copied from the page's address bar may be written here too: opens: "http://…/#text=…"
+opens:
+  model: stories
+  text: Once upon a time there was a little fox who lived near the river.
+  layer: 0
+  head: 1
+marks: The line of dark cells below the diagonal
+```
+
+Say in at most sixty words what there is to see. The reader may try anything on the page and come
+back to the step.
+
+## A question
+
+```step
+opens:
+  model: stories
+  text: Once upon a time there was a little fox who lived near the river.
+  layer: 0
+  head: 1
+  query: 9
+question:
+  asks: Which token does this row read most?
+  by: token
+  answer: {{of: strongest_key}}
+  because: This head looks at the token before.
+claims:
+  - {{rule: {{of: strongest_key}}, says: little}}
+```
+
+The right answer is computed when the step opens. A claim is what the text says; `headlight chapter
+check` tells when it no longer holds.
+
+## What it does not show
+
+```step
+opens:
+  model: stories
+  text: Once upon a time there was a little fox who lived near the river.
+```
+
+Say what the reader must not conclude.
+"""
+
+
+@chapter.command("check", cls=Command)
+def check_command(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Files of chapters.", metavar="FILE...")
+    ] = None,
+    every: Annotated[
+        bool,
+        option("Check the shipped chapters and those of HEADLIGHT_CHAPTERS_DIR.", name="--all"),
+    ] = False,
+) -> None:
+    """Open every step, compute every answer, and test every claim; print what falls short.
+
+    The status is 1 if anything does.
+    """
+    with reporting_errors():
+        from headlight.chapters.check import Checker
+        from headlight.chapters.library import Library, read_file
+
+        if every == bool(files):
+            raise UsageError("name files, or --all")
+        settings = settings_of()
+        library = Library(settings.chapters_dir)
+        known, faults = library.chapters()
+        chapters = known if every else [read_file(path) for path in files or ()]
+        problems = [*faults.values()] if every else []
+        checker = Checker(settings)
+        for each in chapters:
+            show(f"{each.id}: {each.title}")
+            others = [other for other in known if other.id != each.id]
+            for finding in checker.check(each, others):
+                place = f"{each.id}.md, line {finding.step.line}"
+                problems += [f"{place}: {fault}" for fault in finding.faults]
+                right = f"   {finding.right}" if finding.right else ""
+                show(f"  {'—' if finding.faults else '✓'} {finding.step.title}{right}")
+        for problem in problems:
+            notes.print(problem, markup=False, soft_wrap=True)
+        if problems:
+            raise typer.Exit(1)
+
+
+@chapter.command("new", cls=Command)
+def new_command(
+    name: Annotated[str, typer.Argument(help="The chapter's id.", metavar="NAME")],
+    out: Annotated[Path | None, option("The folder to write it to; here.", "DIR")] = None,
+    force: Annotated[bool, option("Replace a file.")] = False,
+) -> None:
+    """Write NAME.md with three steps to change: a view, a question, and what it does not show."""
+    with reporting_errors():
+        from headlight.chapters.chapter import NAME
+
+        if not NAME.fullmatch(name):
+            raise UsageError(f"{name!r} is no id: use small letters, digits, - and _")
+        path = (out or Path()) / f"{name}.md"
+        title = name.replace("-", " ").replace("_", " ").capitalize()
+        with writing(path, is_forced=force) as file:
+            file.write(TEMPLATE.format(title=title).encode())
+        notes.print(
+            f"{path} is written; `headlight chapter check {path}` opens its steps",
+            markup=False,
+            soft_wrap=True,
+        )

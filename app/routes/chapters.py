@@ -1,0 +1,137 @@
+"""Chapters: the list, each with its steps, one that is dropped on the page, and right answers.
+
+Not in the OpenAPI description, as the page's files: they are for the page that is served with them.
+"""
+
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path, Request
+from pydantic import Field, ValidationError
+
+from headlight.chapters.chapter import Chapter, ChapterError, read_chapter
+from headlight.chapters.rules import Ask, Opens, Outcome, Rule
+from headlight.concurrency import client_left
+from headlight.errors import Problem, echo
+from headlight.routes.experiments import known_experiments
+from headlight.routes.strict_json import JsonRoute
+from headlight.schemas import JSON, Answer
+from headlight.schemas import Request as Body
+from headlight.serialization.formats import ResponseFormat
+from headlight.services import Services, ServicesDep
+
+router = APIRouter(prefix="/api/v1", route_class=JsonRoute, include_in_schema=False)
+
+
+class ChapterSummary(Answer):
+    """A chapter in short."""
+
+    id: str
+    title: str
+    about: str
+    n_steps: int
+    n_questions: int
+
+
+class ChaptersAnswer(Answer):
+    """Every chapter in short, and by file name why one cannot be read."""
+
+    chapters: list[ChapterSummary]
+    unavailable: dict[str, str]
+
+
+class ReadRequest(Body):
+    """The file of a chapter that a reader dropped on the page."""
+
+    name: str = Field("the file", max_length=200)
+    text: str
+
+
+class RightRequest(Body):
+    """A rule, and the step that it is asked at."""
+
+    opens: Opens
+    answer: Rule
+
+
+@router.get("/chapters")
+async def chapters(request: Request, services: ServicesDep) -> ChaptersAnswer:
+    """Every chapter in short."""
+    known, faults = await services.in_thread(services.chapters.chapters, client_left(request))
+    return ChaptersAnswer(
+        chapters=[
+            ChapterSummary(
+                id=each.id,
+                title=each.title,
+                about=each.about,
+                n_steps=len(each.steps),
+                n_questions=each.n_questions,
+            )
+            for each in known
+        ],
+        unavailable=faults,
+    )
+
+
+@router.get("/chapters/{chapter}")
+async def chapter(
+    chapter: Annotated[str, Path(description="The chapter's id.")],
+    request: Request,
+    services: ServicesDep,
+) -> Chapter:
+    """One chapter with its steps."""
+    known, _ = await services.in_thread(services.chapters.chapters, client_left(request))
+    for each in known:
+        if each.id == chapter:
+            return each
+    available = [each.id for each in known]
+    detail = f"there is no chapter {echo(chapter)}; there are {', '.join(available)}"
+    raise Problem(404, "unknown-chapter", detail, available=available)
+
+
+@router.post("/chapters/read")
+async def read(body: ReadRequest, request: Request, services: ServicesDep) -> Chapter:
+    """Return the chapter of a file; nothing is kept."""
+
+    def chapter() -> Chapter:
+        try:
+            return read_chapter(body.text, body.name, "dropped")
+        except ChapterError as error:
+            raise Problem(422, "unreadable-chapter", str(error)) from error
+
+    return await services.in_thread(chapter, client_left(request))
+
+
+@router.post("/chapters/answer")
+async def right(body: RightRequest, request: Request, services: ServicesDep) -> Outcome:
+    """Return what is right at a step, computed from the trace or the experiment."""
+    try:
+        asks = body.answer.asks(body.opens)
+        answers = [await _answered(ask, request, services) for ask in asks]
+        return body.answer.outcome(body.opens, answers)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        detail = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        raise Problem(422, "no-answer", detail) from error
+    except ValueError as error:
+        raise Problem(422, "no-answer", str(error)) from error
+
+
+async def _answered(ask: Ask, request: Request, services: Services) -> Any:
+    """Return the API's answer to a request of a rule."""
+    left = client_left(request)
+    if ask.trace is not None:
+        with ExitStack() as stack:
+            await services.use_model(ask.trace.model, stack, left)
+            sent_as = ResponseFormat(media_type=JSON)
+            _, encoded = await services.traces.trace(ask.trace, sent_as, left)
+        encoded.reservation.release()
+        return orjson.loads(encoded.body)
+    known = known_experiments()
+    if ask.experiment not in known:
+        detail = f"there is no experiment {echo(ask.experiment)}; there are {', '.join(known)}"
+        raise Problem(404, "unknown-experiment", detail, available=list(known))
+    definition = known[ask.experiment]
+    with services.experiments.run(definition, definition.parameters(**ask.knobs)) as run:
+        return orjson.loads(await run.result(left))
