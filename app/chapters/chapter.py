@@ -40,6 +40,18 @@ FENCE = "step"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads booleans as YAML 1.2: `off`, `no` and `yes` are texts, as which they are meant here."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(?:true|false)$"), ["t", "f"])
+
+
 class ChapterError(ValueError):
     """A fault of a chapter's file; the message names the file and the line."""
 
@@ -166,9 +178,9 @@ class _File:
     def validated(self, form: type[Any], text: str, first: int) -> Any:
         """Return the YAML of a text that begins after line `first` as a model."""
         try:
-            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            node = yaml.compose(text, Loader=_Loader)
             aliases = any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text))
-            values = None if aliases else yaml.safe_load(text)
+            values = None if aliases else yaml.load(text, _Loader)  # nosec B506 - a safe one
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             mark = getattr(error, "problem_mark", None)
             problem = getattr(error, "problem", None) or "it is nested too deeply"

@@ -47,7 +47,7 @@ class Opens(Request):
     weight: float | None = Field(None, ge=0, le=1, description="The chosen cell is set to it.")
     weight_fixed: bool | None = Field(None, description="The rest of its row stays as it is.")
     range: Literal["one", "head"] | None = Field(None, description="Where the colours end.")
-    more: dict[str, Scalar] = Field(
+    more: dict[str, bool | Scalar] = Field(
         default={}, description="Other parts of a link, such as a control of the view."
     )
     experiment: str | None = Field(None, description="The id of an experiment, in place of a view.")

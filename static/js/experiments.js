@@ -5,6 +5,7 @@
 
 import { advice, asProblem, askWhenRefused, isWorthRetrying } from './api/calls.js';
 import { fetchExperiment } from './api/experiments.js';
+import { keepPlace, placeIn } from './data/chapter.js';
 import { asSentence } from './data/format.js';
 import { button, watchTheme, element, partOf } from './ui/dom.js';
 import { createExperiment } from './ui/experiment/experiment.js';
@@ -161,6 +162,8 @@ new ResizeObserver(([{ contentRect }]) => {
   opened.get(current)?.redraw();
 }).observe(byId('main'));
 open(idIn(link)).then(tellUnknown);
+if (placeIn(location.hash))
+  import('./ui/chapter.js').then(({ openFromAddress }) => openFromAddress(announce));
 
 /** @param {URLSearchParams} of */
 function idIn(of) {
@@ -191,7 +194,9 @@ function linkNow() {
 /** @param {string} id of a pressed tab: a step of the history */
 function choose(id) {
   if (id === current) return;
-  history.pushState(null, '', `#experiment=${id}`);
+  const chosen = new URLSearchParams({ experiment: id });
+  keepPlace(linkNow(), chosen);
+  history.pushState(null, '', `#${chosen}`);
   link = linkNow();
   open(id).then(rewrite);
 }
@@ -269,6 +274,7 @@ function wait(isWaiting) {
 /** Write what is set into the address, without a step of the history. */
 function rewrite() {
   const now = new URLSearchParams({ experiment: current });
+  keepPlace(linkNow(), now);
   opened.get(current)?.write(now);
   history.replaceState(null, '', `#${now}`);
 }

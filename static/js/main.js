@@ -6,6 +6,7 @@
 import { askWhenRefused, cardOf } from './api/calls.js';
 import { followLink } from './api/links.js';
 import { createReader } from './api/reader.js';
+import { isChapter } from './data/chapter.js';
 import { MAP } from './data/model_parts.js';
 import { wordsAfter } from './data/words.js';
 import { createMemo, fieldsOf } from './state/state.js';
@@ -113,6 +114,10 @@ const composer = createComposer(partOf(document, '#composer', HTMLFormElement), 
     submit({ text, words }, isTyped);
   },
   onFile(text) {
+    if (isChapter(text)) {
+      openChapters(({ openFile }) => openFile(text, announce));
+      return;
+    }
     reader.expectFile(text);
     submit({ text, words: '' }, false);
   },
@@ -160,6 +165,9 @@ createLater(byId('share'), async () => {
   const { createShare } = await import('./ui/share.js');
   return createShare(sharedNow, announce);
 });
+const chapters = document.getElementById('chapters'); // a saved page has none
+chapters?.addEventListener('click', () => openChapters(({ openList }) => openList(announce)));
+if (store.state.chapter !== '') openChapters(({ openFromAddress }) => openFromAddress(announce));
 if (whyLost) import('./ui/share.js').then(({ tellLost }) => tellLost(whyLost));
 watchSticky(byId('sentence'));
 whenSeen(byId('card'), () => {
@@ -172,7 +180,13 @@ createSkip(partOf(document, '.skip', HTMLAnchorElement), () => drawing() ?? byId
 for (const row of ['examples', 'view-list']) createRoving(byId(row));
 createRoving(partOf(document, '.masthead-links', HTMLElement));
 window.addEventListener('online', reader.retry);
-window.addEventListener('popstate', () => (store.restore() ? reader.read() : stage.show()));
+window.addEventListener('popstate', () => {
+  const before = store.state.chapter;
+  if (store.restore()) reader.read();
+  else stage.show();
+  if (before === '' && store.state.chapter !== '')
+    openChapters(({ openFromAddress }) => openFromAddress(announce));
+});
 watchWidth(byId('main'), stage.show);
 loadView(store.state.view).catch(() => {});
 reader.start();
@@ -207,6 +221,11 @@ function cancel() {
     pageStatus.say(`Cancelled. ${kept}${advice}`, isKept);
   }
   byId('text').focus();
+}
+
+/** @param {(module: typeof import('./ui/chapter.js')) => void} act */
+function openChapters(act) {
+  import('./ui/chapter.js').then(act);
 }
 
 /** Return the trace and the drawing that are shared; null: nothing was read yet. */

@@ -1,0 +1,46 @@
+/** Chapters: the list, one of them, a dropped file, and what is right at a step. */
+
+import { BASE, call, fetchJson } from './calls.js';
+
+/**
+ * @import { Chapter, Outcome, Step } from '../data/chapter.js'
+ */
+
+/** @typedef {{chapters: {id: string, title: string, about: string, n_steps: number, n_questions: number}[], unavailable: Record<string, string>}} Chapters */
+
+/** @returns {Promise<Chapters>} */
+export function fetchChapters() {
+  return fetchJson(`${BASE}/chapters`);
+}
+
+/** @param {string} id @returns {Promise<Chapter>} */
+export function fetchChapter(id) {
+  return fetchJson(`${BASE}/chapters/${encodeURIComponent(id)}`);
+}
+
+/** Read the text of a file. @param {string} text @returns {Promise<Chapter>} */
+export async function readChapter(text) {
+  return (await call(`${BASE}/chapters/read`, { body: { text } })).json();
+}
+
+/**
+ * Compute what is right at a step that has a question.
+ * @param {Step} step
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Outcome>}
+ */
+export async function fetchOutcome({ opens, question }, signal) {
+  const body = { opens: given(opens), answer: given(question?.answer ?? {}) };
+  return (await call(`${BASE}/chapters/answer`, { body, signal })).json();
+}
+
+/**
+ * Leave out what is null: in a request it would be a value.
+ * @param {any} value
+ * @returns {any}
+ */
+function given(value) {
+  if (Array.isArray(value) || typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, each]) => each !== null);
+  return Object.fromEntries(entries.map(([name, each]) => [name, given(each)]));
+}

@@ -1,0 +1,241 @@
+/**
+ * A chapter on the page: its place in the address, whether an answer is right and how far a wrong
+ * one is off, and the file that a presentation is written to. Without the DOM.
+ */
+
+/**
+ * @import { Slide } from './presentation.js'
+ */
+
+/** @typedef {{value: string|number, label: string, number: number|null}} Choice */
+/**
+ * @typedef {Object} Outcome what is right, computed by the server when the step opens
+ * @property {'choice'|'number'|'cell'} kind
+ * @property {any} right a choice's value, a number, or a row and a column
+ * @property {string} label
+ * @property {number|null} number
+ * @property {Choice[]} choices
+ * @property {string[]} rows
+ * @property {string[]} columns
+ * @property {number[][]} cells
+ */
+/** @typedef {{asks: string, by: string, answer: Record<string, any>, choices: Record<string, string>, within: number|null, because: string}} Question */
+/** @typedef {{title: string, text: string, html: string, link: string, marks: string, opens: Record<string, any>, question: Question|null}} Step */
+/** @typedef {{id: string, title: string, about: string, sources: {title: string, url: string}[], next: string|null, steps: Step[]}} Chapter */
+/** @typedef {{isRight: boolean, sentence: string}} Verdict */
+
+/** A chapter's own parts of an address, on the page and on that of experiments. */
+export const CHAPTER_FIELDS = ['chapter', 'step'];
+
+/** The id of a chapter that was dropped on the page. */
+export const DROPPED = 'dropped';
+
+/** Bytes of the largest file of a chapter. */
+export const MOST_BYTES = 200_000;
+
+/** A number is right within a tenth, unless its question says otherwise. */
+const WITHIN = 0.1;
+
+/**
+ * @param {string} hash
+ * @returns {{id: string, step: number|null}|null} null: it names no chapter
+ */
+export function placeIn(hash) {
+  const written = new URLSearchParams(hash.replace(/^#/, ''));
+  const id = written.get('chapter');
+  if (!id) return null;
+  const step = written.get('step') ?? '';
+  return { id, step: /^\d{1,3}$/.test(step) ? Number(step) : null };
+}
+
+/** @param {string} hash does it name a chapter and nothing that is open? */
+export function isBare(hash) {
+  const names = [...new URLSearchParams(hash.replace(/^#/, '')).keys()];
+  return names.every((name) => CHAPTER_FIELDS.includes(name) || name === 'view');
+}
+
+/**
+ * @param {string} link of a step, from the root of the server
+ * @param {string} id
+ * @param {number} step from 0
+ * @returns {string} the link with the chapter's place
+ */
+export function withPlace(link, id, step) {
+  const [path, hash = ''] = link.split('#');
+  const written = new URLSearchParams(hash);
+  written.set('chapter', id);
+  written.set('step', String(step));
+  return `${path}#${written}`;
+}
+
+/**
+ * @param {URLSearchParams} from an address
+ * @param {URLSearchParams} to what is written into the address next: it keeps the chapter's place
+ */
+export function keepPlace(from, to) {
+  for (const name of CHAPTER_FIELDS) {
+    const value = from.get(name);
+    if (value !== null) to.set(name, value);
+  }
+}
+
+/** @param {string} text of a file: does it look like a chapter? */
+export function isChapter(text) {
+  const [front, ...rest] = text.split(/^---\s*$/m).slice(1);
+  return /^---\s*$/m.test(text.slice(0, 5)) && /^title:/m.test(front ?? '') && rest.length > 0;
+}
+
+/**
+ * @param {Outcome} outcome
+ * @param {Question} question
+ * @returns {Choice[]} in the question's words
+ */
+export function choicesOf({ choices }, question) {
+  return choices.map((choice) => ({
+    ...choice,
+    label: question.choices[String(choice.value)] ?? choice.label,
+  }));
+}
+
+/**
+ * Judge an answer.
+ * @param {Outcome} outcome
+ * @param {Question} question
+ * @param {any} given a choice's value, a number, or a row and a column
+ * @returns {Verdict}
+ */
+export function verdictOn(outcome, question, given) {
+  if (outcome.kind === 'number') return ofNumber(outcome, question, Number(given));
+  if (outcome.kind === 'cell') return ofCell(outcome, given);
+  const choices = choicesOf(outcome, question);
+  const chosen = choices.find(({ value }) => String(value) === String(given));
+  const isRight = String(given) === String(outcome.right);
+  const right = named(choices, outcome);
+  if (isRight) return { isRight, sentence: `Right: ${right}.` };
+  const number = chosen?.number;
+  const off = number === null || number === undefined ? '' : `, ${digits(number)}`;
+  return { isRight, sentence: `You chose ${chosen?.label ?? 'nothing'}${off}; it is ${right}.` };
+}
+
+/**
+ * Say what is right, to somebody who asks for it without an answer.
+ * @param {Outcome} outcome
+ * @param {Question} question
+ */
+export function revealed(outcome, question) {
+  if (outcome.kind === 'choice') return `It is ${named(choicesOf(outcome, question), outcome)}.`;
+  const number = outcome.kind === 'cell' && outcome.number !== null ? outcome.number : null;
+  return `It is ${outcome.label}${number === null ? '' : `, ${digits(number)}`}.`;
+}
+
+/** @param {Choice[]} choices @param {Outcome} outcome */
+function named(choices, { right, number, label }) {
+  const name = choices.find(({ value }) => String(value) === String(right))?.label ?? label;
+  if (number !== null && number !== undefined) return `${name}, ${digits(number)}`;
+  const [, fromTo] = label.match(/: (from .*)$/) ?? [];
+  return fromTo ? `${name}: ${fromTo}` : name;
+}
+
+/** @param {Outcome} outcome @param {Question} question @param {number} given @returns {Verdict} */
+function ofNumber({ right, label }, { within }, given) {
+  if (!Number.isFinite(given)) return { isRight: false, sentence: `It is ${label}.` };
+  const off = given - right;
+  const isRight = Math.abs(off) <= (within ?? WITHIN * Math.abs(right));
+  if (isRight) return { isRight, sentence: `Right: it is ${label}.` };
+  const side = off > 0 ? 'too high' : 'too low';
+  return {
+    isRight,
+    sentence: `You said ${digits(given)}; it is ${label}: ${digits(Math.abs(off))} ${side}.`,
+  };
+}
+
+/** @param {Outcome} outcome @param {number[]|null} given @returns {Verdict} */
+function ofCell({ right, label, number, rows, columns, cells }, given) {
+  const [row, column] = given ?? [];
+  const its = digits(number ?? 0);
+  if (row === right[0] && column === right[1])
+    return { isRight: true, sentence: `Right: ${label}, ${its}.` };
+  const value = cells[row]?.[column];
+  const yours =
+    value === undefined
+      ? 'That is no cell of this map'
+      : `You chose “${rows[row].trim()}” and “${columns[column].trim()}”, ${digits(value)}`;
+  return { isRight: false, sentence: `${yours}; it is ${label}, ${its}.` };
+}
+
+/** @param {number} value */
+function digits(value) {
+  return String(Number(value.toPrecision(3)));
+}
+
+/** @typedef {{step: number, right: number[], wrong: number[]}} Progress kept in the browser only */
+
+/**
+ * @param {string|null|undefined} kept JSON of every chapter's progress
+ * @param {string} id
+ * @returns {Progress}
+ */
+export function progressIn(kept, id) {
+  const none = { step: 0, right: [], wrong: [] };
+  try {
+    const progress = JSON.parse(kept ?? '{}')[id];
+    const isOne = Number.isInteger(progress?.step) && Array.isArray(progress.right);
+    return isOne ? { ...none, ...progress } : none;
+  } catch {
+    return none;
+  }
+}
+
+/**
+ * @param {string|null|undefined} kept
+ * @param {string} id
+ * @param {Progress} progress
+ * @returns {string} JSON
+ */
+export function withProgress(kept, id, progress) {
+  let all = {};
+  try {
+    all = JSON.parse(kept ?? '{}') ?? {};
+  } catch {
+    // What was kept is of something else.
+  }
+  return JSON.stringify({ ...all, [id]: progress });
+}
+
+/**
+ * @param {Progress} progress
+ * @param {number} step
+ * @param {boolean} isRight
+ * @returns {Progress} a step that was right once stays right
+ */
+export function answered(progress, step, isRight) {
+  const right = isRight ? [...new Set([...progress.right, step])] : progress.right;
+  const wrong = isRight ? progress.wrong : [...new Set([...progress.wrong, step])];
+  return { ...progress, right, wrong: wrong.filter((each) => !right.includes(each)) };
+}
+
+/** The rule that a question of a presentation asks by, and what it asks. */
+export const QUESTIONS = Object.freeze({
+  strongest_key: { asks: 'Which token does this row read most?', by: 'token' },
+  next_token: { asks: 'Which token is the likeliest to come next?', by: 'bar' },
+  weight: { asks: 'What is the weight of the chosen cell?', by: 'number' },
+});
+
+/**
+ * Write a presentation as a chapter.
+ * @param {string} title
+ * @param {(Slide & {text?: string, question?: string})[]} slides
+ * @returns {string} Markdown with front matter
+ */
+export function asChapter(title, slides) {
+  const steps = slides.map(({ name, link, text = '', question = '' }) => {
+    const known = QUESTIONS[/** @type {keyof typeof QUESTIONS} */ (question)];
+    const asked = known
+      ? `question:\n  asks: ${JSON.stringify(known.asks)}\n  by: ${known.by}\n  answer: {of: ${question}}\n`
+      : '';
+    const heading = name.replace(/\s+/g, ' ').trim();
+    const block = `\`\`\`step\nopens: ${JSON.stringify(link)}\n${asked}\`\`\``;
+    return `## ${heading}\n\n${block}\n\n${text.trim()}\n`;
+  });
+  return `---\ntitle: ${JSON.stringify(title)}\nsources: []\n---\n\n${steps.join('\n')}`;
+}

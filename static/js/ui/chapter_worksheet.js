@@ -1,0 +1,78 @@
+/** A chapter on paper: its texts and questions, and the answers on a page of their own at the end. */
+
+import { fetchOutcome } from '../api/chapters.js';
+import { choicesOf, revealed } from '../data/chapter.js';
+import { element } from './dom.js';
+
+/**
+ * @import { Chapter, Outcome, Step } from '../data/chapter.js'
+ */
+
+/**
+ * Compute every answer, and open the browser's print dialog.
+ * @param {Chapter} chapter
+ * @param {(html: string) => HTMLElement} textOf
+ * @throws {Error} where an answer cannot be computed: no sheet lacks one
+ */
+export async function printWorksheet(chapter, textOf) {
+  /** @type {(Outcome|null)[]} */
+  const outcomes = [];
+  for (const step of chapter.steps) outcomes.push(step.question ? await fetchOutcome(step) : null);
+  const sheet = worksheetOf(chapter, outcomes, textOf);
+  document.body.append(sheet);
+  document.documentElement.classList.add('is-worksheet');
+  const leave = () => {
+    sheet.remove();
+    document.documentElement.classList.remove('is-worksheet');
+  };
+  window.addEventListener('afterprint', leave, { once: true });
+  window.print();
+}
+
+/**
+ * @param {Chapter} chapter
+ * @param {(Outcome|null)[]} outcomes
+ * @param {(html: string) => HTMLElement} textOf
+ */
+function worksheetOf({ title, steps }, outcomes, textOf) {
+  return element(
+    'section',
+    { class: 'worksheet' },
+    element('h1', {}, title),
+    ...steps.map((step, at) => stepOf(step, outcomes[at], at, textOf)),
+    element(
+      'section',
+      { class: 'worksheet-answers' },
+      element('h2', {}, `Answers: ${title}`),
+      element('dl', {}, ...steps.flatMap((step, at) => answerOf(step, outcomes[at], at))),
+    ),
+  );
+}
+
+/**
+ * @param {Step} step
+ * @param {Outcome|null} outcome
+ * @param {number} at
+ * @param {(html: string) => HTMLElement} textOf
+ */
+function stepOf({ title, html, question, opens }, outcome, at, textOf) {
+  const parts = [element('h2', {}, `${at + 1}. ${title}`), textOf(html)];
+  if (opens.text) parts.push(element('p', { class: 'worksheet-read' }, `Text: “${opens.text}”`));
+  if (question && outcome) {
+    parts.push(element('p', { class: 'worksheet-asks' }, question.asks));
+    const choices = choicesOf(outcome, question);
+    if (choices.length > 0)
+      parts.push(element('ul', {}, ...choices.map(({ label }) => element('li', {}, `☐ ${label}`))));
+    else parts.push(element('p', { class: 'worksheet-line' }, 'Answer:'));
+  }
+  return element('section', { class: 'worksheet-step' }, ...parts);
+}
+
+/** @param {Step} step @param {Outcome|null} outcome @param {number} at */
+function answerOf({ question }, outcome, at) {
+  if (!question || !outcome) return [];
+  return [
+    element('dt', {}, `${at + 1}. ${question.asks}`),
+    element('dd', {}, `${revealed(outcome, question)} ${question.because}`),
+  ];
+}
