@@ -83,11 +83,9 @@ class Claim(Request):
     def fault(self, outcome: Outcome) -> str | None:
         """Return what is not as the claim says; None: it holds."""
         number = outcome.number
-        if self.says is not None and str(self.says) not in (
-            str(outcome.right),
-            outcome.label,
-            outcome.label.strip("“”"),
-        ):
+        label = outcome.label.split(" (token ")[0].strip("“”")
+        said = (str(outcome.right), outcome.label, label)
+        if self.says is not None and str(self.says) not in said:
             return f"the claim says {self.says}, and it is {outcome.label}"
         if self.above is not None and not (number is not None and number > self.above):
             return f"the claim says above {self.above:g}, and it is {number}"
