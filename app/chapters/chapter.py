@@ -191,7 +191,8 @@ class _File:
         try:
             return form(**values)
         except ValidationError as error:
-            fault = error.errors()[0]
+            faults = error.errors()  # a name that is not known may be a slip for one that lacks
+            fault = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
             line, path = _line_of(node, fault["loc"])
             said = fault["msg"].removeprefix("Value error, ")
             named = f"{'.'.join(path)}: " if path else ""
@@ -253,6 +254,8 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
     early = "\n".join(lines[first : first + starts[0]] if starts else lines[first:]).strip()
     if early:
         raise file.fault(first + 1, "text before the first step; a step begins with `## Name`")
+    if not starts:
+        return
     fences = [token for token in tokens if token.type == "fence" and token.info.strip() == FENCE]
     for start, stop in zip(starts, [*starts[1:], len(lines) - first], strict=True):
         line = first + start + 1

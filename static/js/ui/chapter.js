@@ -148,6 +148,7 @@ function createPanel(announce) {
     controller.abort();
     controller = new AbortController();
     at = Math.min(step, chapter.steps.length - 1);
+    root.classList.toggle('is-asking', chapter.steps[at].question !== null);
     const { steps, title, sources } = chapter;
     const current = steps[at];
     const isLast = at === steps.length - 1;
@@ -157,6 +158,10 @@ function createPanel(announce) {
         'header',
         { class: 'chapter-head' },
         element('p', { class: 'chapter-title' }, title),
+        button('–', () => aside.classList.toggle('is-folded'), {
+          class: 'icon chapter-fold',
+          'aria-label': 'Fold or unfold the chapter',
+        }),
         button('×', leave, { class: 'icon', 'aria-label': 'Close the chapter' }),
       ),
       stepsOf(steps),
@@ -213,6 +218,7 @@ function createPanel(announce) {
     const { signal } = controller;
     const step_at = at;
     return createQuestion(step, () => fetchOutcome(step, signal), {
+      onShown: () => root.classList.remove('is-asking'),
       onAnswer(verdict) {
         keepProgress(answered(progress(), step_at, verdict.isRight));
         announce(verdict.sentence);
@@ -330,7 +336,7 @@ function createPanel(announce) {
     chapter = null;
     aside.hidden = true;
     present(false);
-    root.classList.remove('has-chapter');
+    root.classList.remove('has-chapter', 'is-asking');
   }
 
   return { open, list, file };

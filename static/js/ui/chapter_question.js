@@ -12,9 +12,9 @@ import { button, element, segment } from './dom.js';
 /**
  * @param {Step} step which has a question
  * @param {() => Promise<Outcome>} compute
- * @param {{onAnswer: (verdict: Verdict) => void}} handlers
+ * @param {{onAnswer: (verdict: Verdict) => void, onShown: () => void}} handlers
  */
-export function createQuestion(step, compute, { onAnswer }) {
+export function createQuestion(step, compute, { onAnswer, onShown }) {
   const question = /** @type {Question} */ (step.question);
   const said = element('p', { class: 'chapter-said', role: 'status' });
   const because = element('p', { class: 'chapter-because', hidden: true }, question.because);
@@ -80,6 +80,7 @@ export function createQuestion(step, compute, { onAnswer }) {
     said.textContent = sentence;
     form.dataset.result = result;
     because.hidden = question.because === '';
+    onShown();
   }
 
   return form;
