@@ -331,7 +331,7 @@ def opened_by(link: str) -> dict[str, Any]:
         raise ValueError("a link has a # with what it opens; copy it from the address bar")
     before, _, fragment = link.partition("#")
     pairs = dict(parse_qsl(fragment, keep_blank_values=True))
-    for name in ("chapter", "step"):
+    for name in ("chapter", "chapter_step"):
         pairs.pop(name, None)
     if before.rstrip("/").endswith("/experiments") or "experiment" in pairs:
         return {

@@ -25,7 +25,7 @@
 /** @typedef {{isRight: boolean, sentence: string}} Verdict */
 
 /** A chapter's own parts of an address, on the page and on that of experiments. */
-export const CHAPTER_FIELDS = ['chapter', 'step'];
+export const CHAPTER_FIELDS = ['chapter', 'chapter_step'];
 
 /** The id of a chapter that was dropped on the page. */
 export const DROPPED = 'dropped';
@@ -44,7 +44,7 @@ export function placeIn(hash) {
   const written = new URLSearchParams(hash.replace(/^#/, ''));
   const id = written.get('chapter');
   if (!id) return null;
-  const step = written.get('step') ?? '';
+  const step = written.get('chapter_step') ?? '';
   return { id, step: /^\d{1,3}$/.test(step) ? Number(step) : null };
 }
 
@@ -64,7 +64,7 @@ export function withPlace(link, id, step) {
   const [path, hash = ''] = link.split('#');
   const written = new URLSearchParams(hash);
   written.set('chapter', id);
-  written.set('step', String(step));
+  written.set('chapter_step', String(step));
   return `${path}#${written}`;
 }
 

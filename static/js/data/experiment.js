@@ -306,7 +306,7 @@ export function valuesInWords(values) {
  */
 
 /** Names in a link that are not parameters; `run` is of older links. */
-const RESERVED = ['experiment', 'run', 'frame', 'beside', 'picked', 'chapter', 'step'];
+const RESERVED = ['experiment', 'run', 'frame', 'beside', 'picked', 'chapter', 'chapter_step'];
 
 /**
  * Return the parameters that a link names; whatever it does not name, or means nothing by, is left

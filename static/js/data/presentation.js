@@ -4,13 +4,14 @@
  */
 
 /** @typedef {{panel: number, row: number, column: number}} Cover a cell or bar of one of a view's drawings */
-/** @typedef {{name: string, link: string, covers: Cover[]}} Slide */
+/** @typedef {{name: string, link: string, covers: Cover[], text?: string, question?: string}} Slide `text` and `question` are for a chapter */
 /** @typedef {{at: number, revealed: number}} Place the slide shown, and how many of its covers are off */
 
 const VERSION = 1;
 const MOST_SLIDES = 500;
 const LONGEST_NAME = 200;
 const LONGEST_LINK = 20_000;
+const LONGEST_TEXT = 2_000;
 
 /** @param {Slide[]} slides @returns {string} a file */
 export function written(slides) {
@@ -54,7 +55,14 @@ function slideOf(view, index) {
     name: name || `View ${index + 1}`,
     link,
     covers: covers.map((/** @type {Cover} */ { panel, row, column }) => ({ panel, row, column })),
+    ...ofText('text', view.text),
+    ...ofText('question', view.question),
   };
+}
+
+/** @param {string} name @param {any} value @returns {Partial<Slide>} nothing, unless it is a text */
+function ofText(name, value) {
+  return typeof value === 'string' && value !== '' ? { [name]: value.slice(0, LONGEST_TEXT) } : {};
 }
 
 /** @param {any} cover @returns {cover is Cover} */

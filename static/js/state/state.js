@@ -40,7 +40,7 @@ import { isMask } from '../data/words.js';
  * @property {boolean} weight_fixed true: the rest of its row stays as it is; false: it is scaled so that the row sums to 1
  * @property {'effect'|'writes'} map what its colours show: each head's effect on the prediction, or its share of what is written
  * @property {string} chapter the chapter that is read next to the page; '' is none
- * @property {number|null} step of it, from 0
+ * @property {number|null} chapter_step its step, from 0
  * @property {'one'|'head'} range where the colours end: at 1, or at each head's own maximum
  */
 
@@ -73,7 +73,7 @@ const SHARED_FIELDS = Object.freeze({
   weight_fixed: flag(),
   map: choice(COLOURS),
   chapter: text(),
-  step: count(),
+  chapter_step: count(),
 });
 
 /** @type {Readonly<State>} */

@@ -326,7 +326,7 @@ function createPanel(announce) {
   function leave() {
     const written = new URLSearchParams(location.hash.replace(/^#/, ''));
     written.delete('chapter');
-    written.delete('step');
+    written.delete('chapter_step');
     close();
     location.hash = `#${written}`;
   }

@@ -15,6 +15,7 @@ import {
 import { button, element, save } from './dom.js';
 import { CELLS } from './plot.js';
 import { createCovers, plots, plotOf, coverOf } from './covers.js';
+import { asChapter, QUESTIONS } from '../data/chapter.js';
 import * as storage from './dom.js';
 
 /**
@@ -23,6 +24,7 @@ import * as storage from './dom.js';
 
 const KEPT = 'headlight.presentation';
 const FILE = 'headlight-presentation.json';
+const CHAPTER_FILE = 'my-chapter.md';
 const NARROW = '(max-width: 40rem)';
 
 /** @param {(message: string) => void} announce */
@@ -42,6 +44,10 @@ export function createPresentation(announce) {
   const exported = button('Export', () => {
     tell(save(new Blob([written(slides)], { type: 'application/json' }), FILE));
   });
+  const asFile = button('Export as a chapter', () => {
+    const file = new Blob([asChapter('A chapter', slides)], { type: 'text/markdown' });
+    tell(`${save(file, CHAPTER_FILE)}. \`headlight chapter check\` opens its steps.`);
+  });
   const dialog = element(
     'dialog',
     { class: 'keys queue', 'aria-labelledby': 'queue-title' },
@@ -59,6 +65,7 @@ export function createPresentation(announce) {
       button('Add this view', add),
       button('Import', () => file.click()),
       exported,
+      asFile,
       file,
       element('span', { class: 'queue-gap' }),
       button('Close', () => dialog.close()),
@@ -98,7 +105,7 @@ export function createPresentation(announce) {
   }
 
   function show() {
-    start.disabled = exported.disabled = slides.length === 0;
+    start.disabled = exported.disabled = asFile.disabled = slides.length === 0;
     list.replaceChildren(
       ...(slides.length === 0
         ? [element('li', { class: 'queue-empty' }, 'No views yet. Add the one you look at.')]
@@ -150,7 +157,40 @@ export function createPresentation(announce) {
         change(slides.filter((_, at) => at !== index));
         tell(`Removed ${name}`);
       }),
+      ...lesson(slide, index),
     );
+  }
+
+  /** Return the text and the question that a view has in a chapter. @param {Slide} slide @param {number} index */
+  function lesson({ text = '', question = '' }, index) {
+    /** @param {Partial<Slide>} patch */
+    const patch = (patch) => {
+      slides = slides.map((former, at) => (at === index ? { ...former, ...patch } : former));
+      keep(slides);
+    };
+    const words = element(
+      'textarea',
+      {
+        rows: 2,
+        'aria-label': `Text of view ${index + 1}`,
+        placeholder: 'What to say about it, for a chapter',
+        maxlength: 2000,
+        onchange: () => patch({ text: words.value }),
+      },
+      text,
+    );
+    const asked = element(
+      'select',
+      {
+        'aria-label': `Question of view ${index + 1}`,
+        onchange: () => patch({ question: asked.value }),
+      },
+      element('option', { value: '' }, 'No question'),
+      ...Object.entries(QUESTIONS).map(([id, { asks }]) =>
+        element('option', { value: id, selected: id === question }, asks),
+      ),
+    );
+    return [words, asked];
   }
 
   /** Let the reader choose the cells of a view that are covered. @param {number} index */

@@ -79,9 +79,7 @@ def test_words_such_as_off_and_no_are_texts():
 
 
 def test_a_link_of_the_address_bar_opens_what_its_parts_open():
-    link = (
-        "http://127.0.0.1:8000/#text=the+cat&layer=1&weight=0.5&why_temperature=2&chapter=x&step=3"
-    )
+    link = "http://127.0.0.1:8000/#text=the+cat&layer=1&weight=0.5&why_temperature=2&chapter=x&chapter_step=3"
     opens = Opens(**opened_by(link))
     assert (opens.text, opens.layer, opens.weight) == ("the cat", 1, 0.5)
     assert opens.more == {"why_temperature": 2}

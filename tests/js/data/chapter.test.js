@@ -47,13 +47,13 @@ const CELL = {
 };
 
 test('the place of a chapter is read from the address, and a link keeps what it opens', () => {
-  deepEqual(placeIn('#text=a&chapter=x&step=3'), { id: 'x', step: 3 });
-  deepEqual(placeIn('#chapter=x&step=-1'), { id: 'x', step: null });
+  deepEqual(placeIn('#text=a&chapter=x&chapter_step=3'), { id: 'x', step: 3 });
+  deepEqual(placeIn('#chapter=x&chapter_step=-1'), { id: 'x', step: null });
   equal(placeIn('#text=a'), null);
-  equal(withPlace('/#text=a+b', 'x', 2), '/#text=a+b&chapter=x&step=2');
+  equal(withPlace('/#text=a+b', 'x', 2), '/#text=a+b&chapter=x&chapter_step=2');
   equal(
     withPlace('/experiments#experiment=y', 'x', 0),
-    '/experiments#experiment=y&chapter=x&step=0',
+    '/experiments#experiment=y&chapter=x&chapter_step=0',
   );
 });
 
@@ -64,8 +64,8 @@ test('an address that names only a chapter is bare', () => {
 
 test('what is written next keeps the place, and nothing else', () => {
   const to = new URLSearchParams({ experiment: 'y' });
-  keepPlace(new URLSearchParams('chapter=x&step=1&width=4'), to);
-  equal(String(to), 'experiment=y&chapter=x&step=1');
+  keepPlace(new URLSearchParams('chapter=x&chapter_step=1&width=4'), to);
+  equal(String(to), 'experiment=y&chapter=x&chapter_step=1');
 });
 
 test('a file is a chapter if it has front matter with a title', () => {
