@@ -67,7 +67,7 @@ class Source(Request):
 
 
 class Claim(Request):
-    """What a text says, to be checked: a rule, and what it has to give."""
+    """A claim of a text, to be checked: a rule, and the result that it has to have."""
 
     rule: Rule
     says: Scalar | None = Field(None, description="The label or value that it gives.")

@@ -33,7 +33,7 @@ KINDS = {"cell": "cell", "number": "number", "token": "choice", "bar": "choice",
 
 @dataclass
 class Finding:
-    """What one step gave: its faults, and the right answer of its question."""
+    """The result of one step: its faults, and the right answer of its question."""
 
     step: Step
     faults: list[str] = field(default_factory=list)

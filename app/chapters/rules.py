@@ -1,4 +1,4 @@
-"""Rules: what is right in a question, computed from a trace or from the result of an experiment.
+"""Rules: the right answer of a question, computed from a trace or from the result of an experiment.
 
 A rule names the requests that it needs, and reads the answers that the API gives to them. The
 server and `headlight chapter check` use the same rules, so nothing that is right is typed in.
@@ -31,7 +31,7 @@ class Ask(Answer):
 
 
 class Opens(Request):
-    """What a step opens: a view of the page, or an experiment. The names are those of a link."""
+    """The view of the page, or the experiment, that a step opens; its names are those of a link."""
 
     model: ModelId | None = Field(None, description="The model; if omitted, the default one.")
     text: str | None = Field(None, description="The text that it reads.")

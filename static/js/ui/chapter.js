@@ -27,7 +27,7 @@ const KEPT = 'headlight.chapters';
 const FILE = 'headlight.chapter.file';
 const SHOWN = 'headlight.chapter.shown';
 const STYLES = new URL('../../css/chapter.css', import.meta.url).href;
-/** What the text of a step may be made of; anything else is written as text. */
+/** The tags that the text of a step may have; anything else is written as text. */
 const TAGS = ['P', 'UL', 'OL', 'LI', 'EM', 'STRONG', 'CODE', 'PRE', 'BLOCKQUOTE', 'BR', 'H3', 'H4'];
 
 /** @type {ReturnType<typeof createPanel>|null} */

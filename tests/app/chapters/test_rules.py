@@ -1,4 +1,4 @@
-"""What is right, computed from the API's answers."""
+"""Right answers, computed from the API's answers."""
 
 import numpy as np
 import pytest
