@@ -259,14 +259,18 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
     fences = [token for token in tokens if token.type == "fence" and token.info.strip() == FENCE]
     for start, stop in zip(starts, [*starts[1:], len(lines) - first], strict=True):
         line = first + start + 1
-        inside = [token for token in fences if token.map and start <= token.map[0] < stop]
+        inside = [
+            (*token.map, token.content)
+            for token in fences
+            if token.map and start <= token.map[0] < stop
+        ]
         if len(inside) > 1:
-            raise file.fault(first + inside[1].map[0] + 1, "the step has a second block `step`")
+            raise file.fault(first + inside[1][0] + 1, "the step has a second block `step`")
         block = Block()
         written = lines[first + start + 1 : first + stop]
         if inside:
-            begin, end = inside[0].map
-            block = file.validated(Block, inside[0].content, first + begin + 1)
+            begin, end, content = inside[0]
+            block = file.validated(Block, content, first + begin + 1)
             written = [
                 *lines[first + start + 1 : first + begin],
                 *lines[first + end : first + stop],

@@ -168,7 +168,9 @@ class Checker:
             if number is not None and number >= count:
                 yield f"there is no {name} {number}; {description.id} has {count}, from 0"
         given = {"text": opens.text, "model": opens.model, "target": opens.target}
-        members = {name: value for name, value in given.items() if value is not None}
+        members: dict[str, Any] = {
+            name: value for name, value in given.items() if value is not None
+        }
         trace = self.answer(
             Ask(trace=TraceRequest(**members, analyses=[], capture=["*.embedding.tokens"]))
         )

@@ -251,7 +251,8 @@ class OfPrediction(OfPass):
 
     def asks(self, opens: Opens) -> list[Ask]:
         """Return the request for the predictions."""
-        tokens = {"tokens": [self.token]} if getattr(self, "token", None) is not None else {}
+        token = getattr(self, "token", None)
+        tokens = {} if token is None else {"tokens": [token]}
         tempered = {} if self.temperature is None else {"temperature": self.temperature}
         predictions = {"top": 20, **tokens, **tempered}
         return [self.request(opens, analyses=["next_token"], predictions=predictions)]
@@ -361,8 +362,9 @@ class OfExperiment(Request):
                 for value, number in zip(values, data, strict=True)
             ]
             return best_of(choices, is_least=self.pick == "where_least")
-        picked = {"greatest": np.max, "least": np.min, "last": lambda each: each.ravel()[-1]}
-        return number_of(float(picked[self.pick](data)))
+        entries = data.ravel()
+        picked = {"greatest": entries.max(), "least": entries.min(), "last": entries[-1]}
+        return number_of(float(picked[self.pick]))
 
 
 NumberRule = Annotated[Weight | Probability | OfExperiment, Field(discriminator="of")]
