@@ -260,7 +260,7 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
     for start, stop in zip(starts, [*starts[1:], len(lines) - first], strict=True):
         line = first + start + 1
         inside = [
-            (*token.map, token.content)
+            (token.map[0], token.map[1], token.content)
             for token in fences
             if token.map and start <= token.map[0] < stop
         ]
