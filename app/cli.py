@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from typer.core import TyperOption
 
+from headlight.commands.chapter import chapter
 from headlight.commands.cluster import cluster
 from headlight.commands.lab.atlas import atlas
-from headlight.commands.chapter import chapter
 from headlight.commands.lab.data import data
 from headlight.commands.parsing import (
     DERIVED,

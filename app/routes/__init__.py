@@ -7,8 +7,8 @@ request and its answer are classes of `headlight.schemas`. A router with POST ro
 
 from headlight.routes import (
     atlas,
-    circuits,
     chapters,
+    circuits,
     experiments,
     generation,
     health,

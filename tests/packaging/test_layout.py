@@ -63,13 +63,13 @@ JS_FOLDERS = ["data", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 21_300,
+    "app": 22_800,
     "model": 46_500,
     "model/analysis": 3_400,
     "model/attention": 1_300,
     "model/foreign": 7_800,
     "model/lab": 22_800,
-    "static/js": 44_800,
+    "static/js": 45_800,
     "static/js/views": 19_800,
 }
 # The visualizer imports nothing of the lab, but for the experiments and the tasks, which it serves;
@@ -81,6 +81,10 @@ SERVES = {
     "headlight.circuits": f"{LAB}.evaluation.circuit_tasks",
     "headlight.routes.circuits": f"{LAB}.evaluation.circuit_tasks",
     "headlight.commands.circuit": f"{LAB}.evaluation.circuit_tasks",
+    "headlight.chapters.check": f"{LAB}.experiments",
+    "headlight.chapters.rules": f"{LAB}.experiments",
+    "headlight.routes.chapters": f"{LAB}.experiments",
+    "headlight.commands.chapter": f"{LAB}.experiments",
 }
 MOST_AWKWARD_DOCSTRINGS = 0
 AWKWARD = re.compile(r"(What|Who|Whoever|Nobody|Told|Where)\b")

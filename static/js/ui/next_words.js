@@ -99,10 +99,10 @@ export function createFinding(host, { onState, announce }) {
  * @param {ReturnType<typeof nextWords>} next
  * @param {string} edit
  */
-function movedInWords({ words, chosen, isEdited }, edit) {
+function movedInWords({ words, chosen, isEdited, least }, edit) {
   const word = isEdited && edit ? words.find(({ id }) => id === chosen?.id) : undefined;
   if (!word) return '';
-  const [before, now] = [chance(word.before ?? NaN), chance(word.probability)];
+  const [before, now] = [chance(word.before ?? NaN, least[0]), chance(word.probability, least[1])];
   const way = before === now ? 'stays at' : `goes from ${before} to`;
   return `${edit} “${guessInWords(word.text)}” ${way} ${now}.`;
 }

@@ -253,7 +253,7 @@ test('what speaks most for the word comes first: heads with their word, and netw
   deepEqual(
     causes.map(({ word, part, value }) => [word, part, value]),
     [
-      ['saw', 'layer 1, head 1', 2],
+      ['saw', 'layer 1, head 1', 1],
       ['', 'layer 0, feed-forward network', 1],
       ['', 'layer 0, head 0', 0.5],
     ],

@@ -50,7 +50,7 @@ const WHY = {
         parts: tensor(['part'], [1], 1.5),
         'self_attention.heads': tensor(['layer', 'head'], [2, 2], (at) => [0, 0, 0, 4.1][at]),
         'self_attention.keys': tensor(['layer', 'head', 'key'], [2, 2, 5], (at) =>
-          at === 3 * 5 + 2 ? 1 : 0,
+          at === 3 * 5 + 2 ? 4.1 : 0,
         ),
       },
     },
@@ -130,7 +130,7 @@ test('what speaks for the word are buttons, which open it', () => {
   show({ answers: { next_why: WHY } });
   const [head, network, ...others] = all('.next-cause');
   equal(others.length, 0);
-  match(head.textContent, /“saw”, read by layer 1, head 1.*\+4\.1/);
+  match(head.textContent, /“saw” \(layer 1, head 1\).*\+4\.1/);
   match(network.textContent, /^Layer 0, feed-forward network.*\+1\.5/);
   match(head.title, /layer 1, head 1/);
   head.click();
