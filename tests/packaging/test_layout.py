@@ -82,9 +82,6 @@ SERVES = {
     "headlight.routes.circuits": f"{LAB}.evaluation.circuit_tasks",
     "headlight.commands.circuit": f"{LAB}.evaluation.circuit_tasks",
     "headlight.chapters.check": f"{LAB}.experiments",
-    "headlight.chapters.rules": f"{LAB}.experiments",
-    "headlight.routes.chapters": f"{LAB}.experiments",
-    "headlight.commands.chapter": f"{LAB}.experiments",
 }
 MOST_AWKWARD_DOCSTRINGS = 0
 AWKWARD = re.compile(r"(What|Who|Whoever|Nobody|Told|Where)\b")
