@@ -37,7 +37,7 @@ class LinkRequest(Request):
 class LinkAnswer(Answer):
     """A link."""
 
-    id: str = Field(description="128 random bits: whoever is told it can read the state.")
+    id: str = Field(description="128 random bits: everybody who knows it can read the state.")
     path: str = Field(description="The path of the page that restores the state.")
     expires: datetime = Field(description="When the server forgets it, unless it needs the space.")
     local: bool = Field(

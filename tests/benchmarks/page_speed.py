@@ -53,7 +53,7 @@ WATCH = """
 IS_STILL = "lastPaint > 0 && performance.now() - lastPaint > 1500"
 # An answer of a cache has no size.
 N_REQUESTS = "1 + performance.getEntriesByType('resource').filter((r) => r.transferSize > 0).length"
-# 40 until the first drawing, then two for the overview of heads, which no drawing waits for.
+# The finding, links and chapters have modules; no drawing waits for the overview of heads.
 MOST_REQUESTS, MOST_REQUESTS_AGAIN = 60, 5
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 

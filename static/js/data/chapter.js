@@ -197,7 +197,7 @@ export function withProgress(kept, id, progress) {
   try {
     all = JSON.parse(kept ?? '{}') ?? {};
   } catch {
-    // What was kept is of something else.
+    // Damaged progress is replaced.
   }
   return JSON.stringify({ ...all, [id]: progress });
 }

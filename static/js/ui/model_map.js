@@ -322,7 +322,7 @@ function dress(
     part.kind === 'layer' && part.layer === open.layer && part.stack === open.stack,
   );
   const { scale, at } = colourOf({ level, effect }, theme);
-  // Where colours are effects, a part without one has none.
+  // A part without an effect has no colour while the colours are effects.
   const isBare = effects ? effect === null : level === null;
   if (bars) node.style.setProperty('--bars', stripes(bars, read, theme, effects !== null));
   if (!TINTED.includes(part.kind) || isBare) {

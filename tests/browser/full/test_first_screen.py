@@ -132,7 +132,7 @@ def test_a_button_that_changes_the_view_brings_it_into_sight(visit):
 
 KEYS = "The keys to the cabinet"
 NUMBER = "#next .next-word.is-chosen .next-number"
-# What can be pressed or typed into on the screen as it is.
+# The controls on the screen: buttons, links and fields.
 CONTROLS = """() => [...document.querySelectorAll(
   'button, a[href], input, select, textarea, summary')].filter((node) => {
     const { top, bottom, left, right, width } = node.getBoundingClientRect();
