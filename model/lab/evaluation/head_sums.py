@@ -240,6 +240,13 @@ class HeadSums:
         ranked = sorted(self.strongest[head].items(), key=lambda item: _rank(item[1]))
         return dict(ranked[:N_STRONGEST])
 
+    def least_kept(self) -> list[float]:
+        """Return for each head the weight below which a place is not among the strongest."""
+        return [
+            min(place["weight"] for place in places.values()) if len(places) >= N_STRONGEST else 0.0
+            for places in self.strongest
+        ]
+
     def trim(self) -> None:
         """Forget all but the strongest places, so that memory does not grow with the text."""
         self.strongest = [self.best(head) for head in range(self.n_heads)]
@@ -376,26 +383,28 @@ def _keep_strongest(
     allowed = weights.masked_fill(masks.is_excluded[:, None], -1.0).flatten(2)
     greatest, at = allowed.max(dim=2)
     n_keys = weights.shape[3]
-    for row, (values, places) in enumerate(zip(greatest.tolist(), at.tolist(), strict=True)):
-        for head, (weight, place) in enumerate(zip(values, places, strict=True)):
-            if weight <= 0:
-                continue
-            query, key = divmod(place, n_keys)
+    ordered, rows = greatest.sort(dim=0, descending=True)
+    for head, least in enumerate(sums.least_kept()):
+        named: set[tuple[str, str]] = set()
+        last = 0.0
+        for weight, row in zip(ordered[:, head].tolist(), rows[:, head].tolist(), strict=True):
+            # Behind enough other pairs, a weaker place cannot be among the strongest.
+            if weight <= 0 or weight < least or (len(named) >= N_STRONGEST and weight < last):
+                break
+            query, key = divmod(int(at[row, head]), n_keys)
             of_query, of_key = queries.rows[row][query], keys.rows[row][key]
-            sums.keep(
-                head,
-                (of_query.text, of_key.text),
-                {
-                    "order": orders[row],
-                    "query": query,
-                    "key": key,
-                    "weight": weight,
-                    "query_span": span(of_query),
-                    "key_span": span(of_key),
-                },
-            )
-    if any(len(places) > 8 * N_STRONGEST for places in sums.strongest):
-        sums.trim()
+            place = {
+                "order": orders[row],
+                "query": query,
+                "key": key,
+                "weight": weight,
+                "query_span": span(of_query),
+                "key_span": span(of_key),
+            }
+            sums.keep(head, (of_query.text, of_key.text), place)
+            named.add((of_query.text, of_key.text))
+            last = weight
+    sums.trim()
 
 
 def span(token: Token) -> list[int]:
