@@ -5,6 +5,7 @@ A server by itself shares nothing. The replicas of `headlight.cluster` do, by wa
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 Snapshot = list[tuple[str, str, str, list[tuple[str, dict[str, str], float]]]]
@@ -37,3 +38,17 @@ class Shared(Protocol):
 
     async def others(self) -> Sequence[tuple[bool, Snapshot]]:
         """Return the metrics of the other servers, and whether each is alive."""
+
+    async def keep_link(self, state: str) -> tuple[str, datetime] | None:
+        """Keep the state of a page for all servers, as `Links.keep`; None: it cannot be asked.
+
+        Raises:
+            Problem: as `Links.keep`.
+        """
+
+    async def state_of_link(self, link_id: str) -> str | None:
+        """Return the state of a link that any server kept; None: it cannot be asked.
+
+        Raises:
+            Problem: as `Links.state`.
+        """

@@ -1,8 +1,9 @@
-"""The actor that the replicas share: requests of traces, quotas, metrics.
+"""The actor that the replicas share: requests of traces, links, quotas, metrics.
 
 A trace is a function of its request, so the actor keeps the request and not the trace: a replica
 that is asked for a trace it has not computes it again. The actor is small and restarted if it dies;
-what it forgot is then as in a server that was restarted.
+what it forgot is then as in a server that was restarted. Links are in a file of the machine that it
+runs on, or in `HEADLIGHT_LINKS_DIR`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 from cachetools import LRUCache
 
+from headlight.errors import Problem
+from headlight.links import Links
 from headlight.middleware.limits import RateLimiter
+from headlight.settings import Settings
 from headlight.shared import Quota, Snapshot
 
 NAME, NAMESPACE = "headlight-hub", "headlight"
@@ -29,9 +34,14 @@ logger = logging.getLogger(__name__)
 
 
 class Hub:
-    """The state of the actor; every method is short."""
+    """The state of the actor; every method is short, or waits in a thread.
 
-    def __init__(self) -> None:
+    Args:
+        settings: of the servers; those of the environment by default.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._links = Links(settings or Settings())
         self._requests: LRUCache[str, tuple[str, bytes]] = LRUCache(
             KEPT_BYTES, getsizeof=lambda entry: len(entry[1]) + 256
         )
@@ -71,6 +81,33 @@ class Hub:
             for name, (at, snapshot) in self._metrics.items()
             if name != replica
         ]
+
+    async def keep_link(self, state: str) -> Any:
+        """Keep the state of a page; return the id and the expiry, or the members of a problem."""
+        return await _answer(self._links.keep, state)
+
+    async def state_of_link(self, link_id: str) -> Any:
+        """Return the state of a link, or the members of a problem."""
+        return await _answer(self._links.state, link_id)
+
+
+async def _answer(method: Callable[[str], Any], value: str) -> dict[str, Any]:
+    """Call a method of the links in a thread; a problem is returned as data, which Ray can send."""
+    try:
+        return {"value": await asyncio.to_thread(method, value)}
+    except Problem as problem:
+        return {"problem": (problem.status_code, problem.kind, problem.detail)}
+
+
+def value_of(answer: dict[str, Any] | None) -> Any:
+    """Return the value of an answer on links; None: the hub did not answer.
+
+    Raises:
+        Problem: the answer is one.
+    """
+    if answer is not None and "problem" in answer:
+        raise Problem(*answer["problem"])
+    return None if answer is None else answer["value"]
 
 
 def hub() -> Any:
@@ -125,6 +162,16 @@ class HubClient:
     async def others(self) -> Sequence[tuple[bool, Snapshot]]:
         """As `Shared.others`."""
         return await self._ask("others", self.replica) or []
+
+    async def keep_link(self, state: str) -> tuple[str, datetime] | None:
+        """As `Shared.keep_link`."""
+        kept: tuple[str, datetime] | None = value_of(await self._ask("keep_link", state))
+        return kept
+
+    async def state_of_link(self, link_id: str) -> str | None:
+        """As `Shared.state_of_link`."""
+        state: str | None = value_of(await self._ask("state_of_link", link_id))
+        return state
 
     async def _ask(self, method: str, *values: Any) -> Any:
         """Return what the actor answers; None if it does not in time."""

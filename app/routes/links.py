@@ -66,8 +66,11 @@ async def share(
         way_out = "share a shorter text, or the long address"
         kind = "link-too-large"
         raise over_limit("bytes", limit=limit, actual=actual, way_out=way_out, kind=kind)
-    keep = partial(services.links.keep, body.state)
-    link_id, expires = await run_in_thread(keep, services.links.threads, client_left(request))
+    kept = await services.shared.keep_link(body.state) if services.shared else None
+    if kept is None:
+        keep = partial(services.links.keep, body.state)
+        kept = await run_in_thread(keep, services.links.threads, client_left(request))
+    link_id, expires = kept
     path_of = partial(request.app.url_path_for, link_id=link_id)
     response.headers["Location"] = path_of("link")
     is_local = is_loopback(request.url.hostname or "")
@@ -93,6 +96,9 @@ async def link_qr(link_id: LinkId, request: Request, services: ServicesDep) -> R
 
 async def state_of(link_id: str, request: Request, services: Services) -> str:
     """Return the state of a link; raise the problems of `Links.state`."""
+    shared = await services.shared.state_of_link(link_id) if services.shared else None
+    if shared is not None:
+        return shared
     state = partial(services.links.state, link_id)
     return await run_in_thread(state, services.links.threads, client_left(request))
 

@@ -101,6 +101,18 @@ def test_a_kept_trace_is_computed_once_whichever_replica_is_asked(served):
         assert httpx.get(address + location).status_code == 200
 
 
+def test_a_link_opens_at_every_replica(served):
+    _, address, _ = served
+    state = "#text=The+old+king"
+    kept = httpx.post(f"{address}/api/v1/links", json={"state": state})
+    assert kept.status_code == 201, kept.text
+    for _ in range(8):
+        opened = httpx.get(address + kept.headers["location"])
+        assert opened.json() == {"state": state}
+    unknown = httpx.get(f"{address}/api/v1/links/{'A' * 22}")
+    assert unknown.status_code == 404
+
+
 def test_two_workers_give_the_atlas_of_none_even_if_one_is_killed(tmp_path):
     (tmp_path / "book.txt").write_text(SAMPLE.read_text() * 12)
     command = [*HEADLIGHT, "atlas", "build", "stories", str(tmp_path / "book.txt")]

@@ -6,7 +6,7 @@ import re
 import pytest
 from fastapi.testclient import TestClient
 
-from headlight.cluster.hub import Hub
+from headlight.cluster.hub import Hub, value_of
 from headlight.main import create_app
 from headlight.shared import Quota
 from tests.app.conftest import wait_until_ready
@@ -36,13 +36,22 @@ class Near:
     async def others(self):
         return await self.hub.others(self.replica)
 
+    async def keep_link(self, state):
+        return None if self.is_lost else value_of(await self.hub.keep_link(state))
+
+    async def state_of_link(self, link_id):
+        return None if self.is_lost else value_of(await self.hub.state_of_link(link_id))
+
 
 @pytest.fixture
-def replicas(settings):
-    """Yield two clients, each of a server that shares with the other."""
-    hub = Hub()
+def replicas(settings, tmp_path):
+    """Yield two clients, each of a server on a machine of its own that shares with the other."""
+    hub = Hub(settings.model_copy(update={"links_dir": tmp_path / "hub"}))
     changed = settings.model_copy(update={"cache_bytes": 2**24, "requests_per_minute": 40})
-    apps = [create_app(changed, Near(hub, name)) for name in ("one", "two")]
+    apps = [
+        create_app(changed.model_copy(update={"links_dir": tmp_path / name}), Near(hub, name))
+        for name in ("one", "two")
+    ]
     with (
         TestClient(apps[0], base_url="http://localhost") as one,
         TestClient(apps[1], base_url="http://localhost") as two,
@@ -72,6 +81,19 @@ def test_tiles_of_one_are_made_by_the_other(replicas):
     part = {"attention": trace["tiles"][0], "head": 0, "queries": "0:5", "keys": "0:5"}
     path = f"/api/v1/traces/{trace['id']}/tile"
     assert untimed(two.get(path, params=part)) == untimed(one.get(path, params=part))
+
+
+def test_a_link_of_one_opens_at_the_other(replicas):
+    one, two = replicas
+    kept = one.post("/api/v1/links", json={"state": "#text=the+cat"})
+    assert kept.status_code == 201
+    location = kept.headers["location"]
+    assert two.get(location).json() == {"state": "#text=the+cat"}
+    unknown = two.get(f"{location[:-22]}{'A' * 22}")
+    assert (unknown.status_code, unknown.json()["type"]) == (
+        404,
+        "urn:headlight:problem:unknown-link",
+    )
 
 
 def test_an_edit_takes_values_from_a_trace_of_the_other(replicas):
