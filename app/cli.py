@@ -615,6 +615,34 @@ def quantize(
 
 
 @app.command(cls=Command)
+def site(
+    out: Annotated[Path, typer.Argument(help="The folder to write.", metavar="OUT")],
+    chapters: Annotated[
+        list[Path] | None,
+        option("A chapter's file, or a folder of them; repeat it for more.", "PATH"),
+    ] = None,
+    texts: Annotated[
+        Path | None,
+        option("More texts, one on each line: a model and a tab may come before it.", "FILE"),
+    ] = None,
+    server: Annotated[
+        str, option("The address of a server that reads what the site does not hold.", "URL")
+    ] = "",
+    models_dir: ModelsDir = None,
+) -> None:
+    """Write the pages as files for any static host; they open from a disk, too.
+
+    The site holds the examples of every model, the chapters, and the experiments with a few
+    settings each. Their answers are computed now, which takes some minutes.
+    """
+    settings = settings_with_models(models_dir=models_dir)
+    with reporting_errors():
+        from headlight.commands.site import run_site
+
+        run_site(out, chapters or [], texts, server, settings)
+
+
+@app.command(cls=Command)
 def experiment(
     name: Annotated[
         str | None,

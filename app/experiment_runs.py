@@ -263,6 +263,11 @@ def encoded_result(experiment: Experiment, parameters: Parameters, result: Frame
     return _encoded({**members, "arrays": _described(result)})
 
 
+def encoded_frame(frame: Frame) -> bytes:
+    """Return the arrays of a frame as JSON."""
+    return _encoded(_described(frame))
+
+
 def _described(frame: Frame) -> dict[str, Any]:
     """Return the arrays of a frame as `ArrayAnswer` has them."""
     arrays = {}

@@ -301,7 +301,7 @@ def _page(text: str, answers: Markup, edits: Sequence[Mapping[str, Any]] = ()) -
 
 @cache
 def _code() -> Markup:
-    code = {"plotly": _plotly(), "modules": modules()}
+    code = {"plotly": plotly_code(), "modules": modules()}
     return _packed(json.dumps(code, ensure_ascii=False).encode())
 
 
@@ -312,15 +312,19 @@ def _packed(content: bytes) -> Markup:
 
 
 @cache
-def modules() -> dict[str, str]:
-    """Return the text of every module that the page needs, by its path in `static/js`.
+def modules(
+    entries: tuple[str, ...] = (ENTRY,), imports: re.Pattern[str] = _IMPORT
+) -> dict[str, str]:
+    """Return the text of every module that the entries need, by its path in `static/js`.
+
+    Group 1 of `imports` is the relative address of an imported module.
 
     Imports are rewritten to these paths, because a module without an address has no relative ones.
     Comments are left out: they are a quarter of the code.
     """
-    texts = modules_of([ENTRY], _IMPORT)
+    texts = modules_of(entries, imports)
     return {
-        name: _IMPORT.sub(partial(_by_path, name), _COMMENT.sub("", text))
+        name: imports.sub(partial(_by_path, name), _COMMENT.sub("", text))
         for name, text in texts.items()
     }
 
@@ -339,13 +343,14 @@ def json_element(value: Any) -> Markup:
     return Markup(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))  # nosec B704
 
 
-def _plotly() -> str:
+def plotly_code() -> str:
+    """Return Plotly as it is in its package."""
     return (HOME / "static" / "vendor" / "plotly" / "plotly.min.js").read_text()
 
 
 def plotly_script() -> Markup:
     """Return Plotly as the text of a script element, escaped so that nothing in it ends it."""
-    script = re.sub(r"<(?=/script|!--)", r"\\x3c", _plotly(), flags=re.IGNORECASE)
+    script = re.sub(r"<(?=/script|!--)", r"\\x3c", plotly_code(), flags=re.IGNORECASE)
     return Markup(script)  # nosec B704
 
 

@@ -250,6 +250,7 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     is_streamed=True,
+    measures_machine=True,
     way_out="choose fewer tokens, a smaller width or fewer megabytes, or do not compile",
     quantities={
         "way": Quantity(axes="way", help="loop: number by number. product: one matrix product."),

@@ -116,6 +116,7 @@ class Experiment:
         field: one paragraph on where the field stands.
         sources: of both paragraphs.
         is_streamed: whether it gives more than one frame.
+        measures_machine: whether its numbers are those of the machine that runs it.
     """
 
     id: str
@@ -129,6 +130,7 @@ class Experiment:
     field: str
     sources: tuple[Source, ...]
     is_streamed: bool = False
+    measures_machine: bool = False
 
     def validate(self, values: Mapping[str, Any] | Parameters) -> Parameters:
         """Check values; a parameter that is not named has its default.

@@ -40,6 +40,8 @@ export class Problem extends Error {
   offer;
   /** @type {{label: string, patch: Patch}|undefined} another way out */
   further;
+  /** @type {{label: string, href: string}|undefined} a page that can do it */
+  elsewhere;
 
   /**
    * @param {{type?: string, title: string, detail?: string, status?: number, limit?: number, actual?: number, retryAfter?: number, errors?: {field: string, message: string}[]}} facts `retryAfter` in seconds
@@ -142,6 +144,14 @@ export function askWhenRefused(tell) {
   keyRefused = tell;
 }
 
+/** Answers calls in place of a server. @type {((path: string, body?: Record<string, any>) => Promise<Response>)|null} */
+let answering = null;
+
+/** Let a site answer the calls of its pages. @param {NonNullable<typeof answering>} answer */
+export function answerCallsBy(answer) {
+  answering = answer;
+}
+
 /** @typedef {{body?: Record<string, any>, accept?: string, signal?: AbortSignal}} CallOptions with a body it is a POST */
 
 /**
@@ -151,6 +161,7 @@ export function askWhenRefused(tell) {
  * @throws {Problem}
  */
 export async function call(path, { body, accept = 'application/json', signal } = {}) {
+  if (answering) return answering(path, body);
   const key = readKey();
   const posted = body && { method: 'POST', body: JSON.stringify(body) };
   const headers = { Accept: accept, ...(body && { 'Content-Type': 'application/json' }) };
@@ -227,6 +238,7 @@ export function advice(problem, goesOn = false) {
 /** @param {Problem} problem @param {string} [then] */
 function whatToDo({ type, status, texts = 'the text' }, then = '') {
   if (type === TOO_LARGE) return 'Choose another model.';
+  if (type?.endsWith(':not-on-this-site')) return 'All examples and chapters are here.';
   if (status === 0) return `Check that the server is running${then}.`;
   if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
   if (status === 401) return 'Ask the server’s operator for a key, then reload the page.';

@@ -26,7 +26,7 @@ import { button, element, keep, kept } from './dom.js';
 const KEPT = 'headlight.chapters';
 const FILE = 'headlight.chapter.file';
 const SHOWN = 'headlight.chapter.shown';
-const STYLES = new URL('../../css/chapter.css', import.meta.url).href;
+const STYLES = '../../css/chapter.css';
 /** The tags that the text of a step may have; anything else is written as text. */
 const TAGS = ['P', 'UL', 'OL', 'LI', 'EM', 'STRONG', 'CODE', 'PRE', 'BLOCKQUOTE', 'BR', 'H3', 'H4'];
 
@@ -70,8 +70,11 @@ function createPanel(announce) {
   let controller = new AbortController();
   const root = document.documentElement;
   const aside = element('aside', { class: 'chapter', tabindex: -1, 'aria-label': 'Chapter' });
-  if (!document.querySelector(`link[href="${STYLES}"]`))
-    document.head.append(element('link', { rel: 'stylesheet', href: STYLES }));
+  // The pages of a site hold them, and their modules have no address that a file lies next to.
+  if (!document.body.classList.contains('is-site'))
+    document.head.append(
+      element('link', { rel: 'stylesheet', href: new URL(STYLES, import.meta.url).href }),
+    );
   document.body.append(aside);
   window.addEventListener('popstate', follow);
   window.addEventListener('keydown', onKey);
@@ -133,7 +136,7 @@ function createPanel(announce) {
     const link = withPlace(chapter.steps[step].link, chapter.id, step);
     const [path, hash] = link.split('#');
     keepProgress({ ...progress(), step });
-    if (path !== location.pathname) {
+    if (new URL(path || '.', location.href).pathname !== location.pathname) {
       location.assign(link);
       return;
     }

@@ -159,6 +159,10 @@ function createNotice(host, { onRetry, onOffer }) {
         element('p', {}, lines[1]),
         element('p', { class: 'notice-advice' }, lines[2]),
       );
+      if (problem.elsewhere) {
+        const { label, href } = problem.elsewhere;
+        host.append(element('a', { class: 'button', href }, label));
+      }
       if (isWorthRetrying(problem)) host.append(button('Try again', onRetry));
       for (const offer of [problem.offer, problem.further])
         if (offer) host.append(button(offer.label, () => onOffer(offer.patch)));

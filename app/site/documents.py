@@ -1,0 +1,103 @@
+"""The documentation on a site: concepts, the API, and how to add things.
+
+Concepts are the README of the installed package; the API is its OpenAPI description. What lies only
+in a checkout is on the site of a checkout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import metadata
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from headlight.routes.page import prose_of
+from headlight.settings import HOME
+
+API = Path(__file__).parents[1] / "openapi.json"
+
+_IMAGE = re.compile(r"^!\[[^\]]*\]\([^)]*\)$", re.MULTILINE)
+_HREF = re.compile(r'<a href="(?!https?:|#|docs)([^"#]*)(#[^"]*)?">(.*?)</a>', re.DOTALL)
+_PAGES = {
+    "README.md": "docs.html",
+    "docs/ideas.md": "docs-ideas.html",
+    "docs/cluster.md": "docs-cluster.html",
+    "CONTRIBUTING.md": "docs-add.html",
+}
+_TITLES = {
+    "docs/ideas.md": "Every idea, and where to try it",
+    "CONTRIBUTING.md": "How to add things",
+    "docs/cluster.md": "Beyond one process",
+}
+
+
+def documents() -> Iterator[tuple[str, str, str]]:
+    """Yield the documents, each as its file, its title, and its HTML."""
+    described = metadata("headlight")
+    readme = str(described.get_payload() or described["Description"] or "")
+    yield "docs.html", "Concepts", _linked(prose_of(_IMAGE.sub("", readme)))
+    yield "docs-api.html", "The API", prose_of(_api())
+    for source, title in _TITLES.items():
+        path = HOME / source
+        if path.is_file():
+            yield _PAGES[source], title, _linked(prose_of(path.read_text(encoding="utf-8")))
+
+
+def _linked(html: str) -> str:
+    """Let links to files lead to the pages of the site; others become plain text."""
+
+    def replaced(match: re.Match[str]) -> str:
+        path, anchor, text = match[1].removeprefix("../"), match[2] or "", match[3]
+        page = _PAGES.get(path) or _PAGES.get(f"docs/{path}")
+        return f'<a href="{page}{anchor}">{text}</a>' if page else text
+
+    return _HREF.sub(replaced, html)
+
+
+def _api() -> str:
+    """Return the API as Markdown: each operation with its members and answers."""
+    document = orjson.loads(API.read_bytes())
+    info = document["info"]
+    lines = [f"# {info['title']} {info['version']}", "", info.get("description", ""), ""]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            text = operation.get("description") or operation.get("summary", "")
+            lines += [f"## {method.upper()} {path}", "", text, ""]
+            lines += _table("Parameter", _parameters(operation))
+            lines += _table("Member of the body", _members(operation, document))
+            answers = [
+                (status, answer.get("description", ""))
+                for status, answer in operation["responses"].items()
+            ]
+            lines += _table("Status", answers)
+    return "\n".join(lines)
+
+
+def _parameters(operation: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (f"`{each['name']}` ({each['in']})", each.get("description", ""))
+        for each in operation.get("parameters", ())
+    ]
+
+
+def _members(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    content = operation.get("requestBody", {}).get("content", {})
+    schema = next(iter(content.values()), {}).get("schema", {})
+    if "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return [
+        (f"`{name}`", member.get("description", ""))
+        for name, member in schema.get("properties", {}).items()
+    ]
+
+
+def _table(heading: str, rows: list[tuple[str, str]]) -> list[str]:
+    if not rows:
+        return []
+    cells = [
+        f"| {name} | {' '.join(text.split()).replace('|', chr(92) + '|')} |" for name, text in rows
+    ]
+    return [f"| {heading} | |", "|---|---|", *cells, ""]

@@ -1,0 +1,266 @@
+"""Write a site: its pages, their code, and every answer, as files that any host can serve.
+
+All files but the pages are named by their content, and nothing in them tells of a time or a
+machine, so that two sites of the same models differ in no byte. A site is written next to its place
+and then renamed.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+
+import orjson
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from headlight import saved_page
+from headlight.chapters.chapter import Chapter
+from headlight.chapters.library import Library, read_file
+from headlight.settings import HOME, Settings
+from headlight.site.answers import Answers, Members, Reading, all_experiments
+from headlight.site.documents import documents
+from headlight.static_files import THEME_SCRIPT, logo
+
+MARK = "headlight-site.json"
+"""The file by which a folder is known to be a site, which another one may replace."""
+
+_SCRIPTS = HOME / "static" / "js"
+_IMPORTS = re.compile(
+    r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bimport\()['"](\.[^'"]+)['"]""", re.MULTILINE
+)
+ENTRY = "site.js"
+
+
+class SiteError(ValueError):
+    """A site cannot be written; the message gives the reason and the way out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a site holds.
+
+    Args:
+        chapters: files and folders of more chapters than those that ship.
+        texts: more texts than the examples.
+        server: the address of a server that computes; empty: none is named.
+    """
+
+    chapters: Sequence[Path] = ()
+    texts: Sequence[Reading] = ()
+    server: str = ""
+
+
+@dataclass
+class Folder:
+    """The files of a site while it is written."""
+
+    root: Path
+    names: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        (self.root / "data").mkdir(parents=True)
+
+    def keep(self, kind: str, content: bytes) -> str:
+        """Write content as a script that hands it over, and return the file's name."""
+        packed = base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
+        name = f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}"
+        self.write(f"data/{name}.js", f'(self.headlightFiles ??= {{}})["{name}"] = "{packed}";\n')
+        return name
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file."""
+        (self.root / name).write_text(text, encoding="utf-8")
+        self.names.append(name)
+
+
+def write_site(
+    out: Path, plan: Plan, settings: Settings, on_progress: Callable[[str], object] = lambda _: None
+) -> int:
+    """Write a site and return its size in bytes; an earlier site in its place is replaced.
+
+    Raises:
+        SiteError: the place holds something else, or a text, a chapter or an experiment cannot be
+            answered.
+        OSError: a file cannot be written.
+    """
+    _check_place(out)
+    try:
+        chapters = _chapters(plan.chapters, settings)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        root = Path(mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        try:
+            folder = Folder(root / "site")
+            _fill(folder, plan, chapters, Answers(settings, on_progress))
+            if out.exists():
+                shutil.rmtree(out)
+            folder.root.rename(out)
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+    except ValueError as error:
+        raise SiteError(str(error)) from error
+    return sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+
+
+def _check_place(out: Path) -> None:
+    if not out.exists() or (out / MARK).is_file():
+        return
+    if not out.is_dir():
+        raise SiteError(f"{out} is a file; name a folder")
+    if any(out.iterdir()):
+        raise SiteError(f"{out} holds something else than a site; name another folder")
+
+
+def _chapters(paths: Sequence[Path], settings: Settings) -> list[Chapter]:
+    """Return the chapters that ship, those of the settings, and those of these paths."""
+    chapters, faults = Library(settings.chapters_dir).chapters()
+    for path in paths:
+        files = sorted(path.glob("*.md")) if path.is_dir() else [path]
+        if not files:
+            raise ValueError(f"{path} has no chapter: no file ends in .md")
+        chapters += [read_file(file) for file in files]
+    ids = [chapter.id for chapter in chapters]
+    twice = sorted({each for each in ids if ids.count(each) > 1})
+    if twice:
+        raise ValueError(f"there are two chapters of the name {twice[0]!r}; rename one file")
+    if faults:
+        raise ValueError(next(iter(faults.values())))
+    return sorted(chapters, key=lambda chapter: (chapter.order, chapter.id))
+
+
+def _fill(folder: Folder, plan: Plan, chapters: list[Chapter], answers: Answers) -> None:
+    cards = answers.cards()
+    by_id = {card["id"]: card for card in cards}
+    texts = []
+    for reading in answers.readings(cards, chapters, plan.texts):
+        if reading.model not in by_id:
+            raise ValueError(f"there is no model {reading.model!r}; there are {', '.join(by_id)}")
+        name = folder.keep("text", answers.archive(reading, by_id[reading.model]))
+        texts.append(
+            {
+                "model": reading.model,
+                "text": reading.text,
+                "target": reading.target,
+                "file": name,
+            }
+        )
+    files = {}
+    for chapter in chapters:
+        held = {"chapter": _in_site(chapter), "outcomes": answers.outcomes(chapter)}
+        files[f"/api/v1/chapters/{chapter.id}"] = folder.keep("chapter", orjson.dumps(held))
+    opened = [step.opens for chapter in chapters for step in chapter.steps]
+    for experiment in all_experiments().values():
+        content = orjson.dumps(answers.experiment(experiment, opened))
+        files[f"/api/v1/experiments/{experiment.id}"] = folder.keep("experiment", content)
+    index = {
+        "catalogue": {
+            "default": answers.registry.default,
+            "models": _with_texts(cards, plan.texts),
+        },
+        "texts": texts,
+        "chapters": {"chapters": [_summary(chapter) for chapter in chapters], "unavailable": {}},
+        "files": files,
+        "server": plan.server.rstrip("/"),
+    }
+    _write_pages(folder, folder.keep("index", orjson.dumps(index)))
+
+
+def _with_texts(cards: Sequence[Members], texts: Sequence[Reading]) -> list[Members]:
+    """Return the cards with the texts that were given among their examples."""
+    shown = []
+    for card in cards:
+        known = {example["text"] for example in card["examples"]}
+        more = [
+            {"title": each.text, "text": each.text, "opens": {}}
+            for each in texts
+            if each.model == card["id"] and each.text not in known
+        ]
+        shown.append({**card, "examples": [*card["examples"], *more]})
+    return shown
+
+
+def _in_site(chapter: Chapter) -> Members:
+    """Return a chapter whose steps open the pages of the site."""
+    members = chapter.model_dump(mode="json")
+    for step in members["steps"]:
+        path, _, state = step["link"].partition("#")
+        page = "experiments.html" if path == "/experiments" else "index.html"
+        step["link"] = f"{page}#{state}"
+    return members
+
+
+def _summary(chapter: Chapter) -> Members:
+    return {
+        "id": chapter.id,
+        "title": chapter.title,
+        "about": chapter.about,
+        "n_steps": len(chapter.steps),
+        "n_questions": chapter.n_questions,
+    }
+
+
+def _write_pages(folder: Folder, index: str) -> None:
+    code = {
+        "plotly": saved_page.plotly_code(),
+        "modules": saved_page.modules((ENTRY,), _IMPORTS),
+    }
+    name = folder.keep("code", json.dumps(code, ensure_ascii=False).encode())
+    templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
+    shared = {
+        "is_site": True,
+        "logo": logo(),
+        "theme_first": Markup(THEME_SCRIPT),  # a file of ours  # nosec B704
+    }
+    pages = {
+        "index.html": ("index.html", "openSentences", ["page", "chapter"]),
+        "experiments.html": (
+            "experiments.html",
+            "openExperiments",
+            ["page", "experiments", "chapter"],
+        ),
+    }
+    template = templates.get_template("site.html")
+    for file, (base, opens, styles) in pages.items():
+        text = template.render(
+            **shared,
+            base=base,
+            is_saved=base == "index.html",
+            opens=opens,
+            code=name,
+            index=index,
+            styles=[saved_page.style(each) for each in styles],
+        )
+        folder.write(file, text)
+    documentation = list(documents())
+    for file, title, prose in documentation:
+        text = templates.get_template("site_document.html").render(
+            **shared,
+            title=title,
+            here=file,
+            pages=[(each, name) for each, name, _ in documentation],
+            prose=Markup(prose),  # rendered from our own Markdown  # nosec B704
+            styles=[saved_page.style("page")],
+        )
+        folder.write(file, text)
+    folder.write(MARK, json.dumps({"files": sorted(folder.names)}, indent=1) + "\n")
+    worker = (_SCRIPTS / "site_worker.js").read_text(encoding="utf-8")
+    kept = json.dumps(["./", *sorted(folder.names)])
+    version = hashlib.sha256("".join(_digests(folder)).encode()).hexdigest()[:12]
+    folder.write(
+        "worker.js", worker.replace("['files']", kept).replace("'version'", f"'{version}'")
+    )
+
+
+def _digests(folder: Folder) -> list[str]:
+    return [
+        hashlib.sha256((folder.root / name).read_bytes()).hexdigest()
+        for name in sorted(folder.names)
+    ]
