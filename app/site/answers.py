@@ -40,14 +40,13 @@ Members = dict[str, Any]
 SHOWS_VECTORS = {"why", "stream"}
 """Views whose drawing needs the vectors of heads."""
 
+TURNS_VECTORS = {"rotary", "alibi"}
+"""Schemes whose every view needs them."""
+
 VECTORS = ("head_outputs",)
 """The analyses that are left out of a smaller archive."""
-SITES = (
-    *(f"*attention.{part}" for part in ("rotated_queries", "rotated_keys", "bias")),
-    *(f"*attention.{part}" for part in ("scores", "weights")),
-    "*.embedding.positional",
-)
-"""The sites of a smaller archive, besides those of experts; the first ones turn or add positions."""
+SITES = ("*attention.scores", "*attention.weights", "*.embedding.positional")
+"""The sites of a smaller archive, besides those of experts."""
 EXPERT_SITES = tuple(site for site in saved_page.SITES if "experts" in site)
 
 MOST_RUNS = 12
@@ -106,7 +105,11 @@ class Answers:
     ) -> list[Reading]:
         """Return what is read, each text once: examples, given texts, and the steps of chapters."""
         examples = (
-            Reading(card["id"], example["text"], is_whole=at == 0)
+            Reading(
+                card["id"],
+                example["text"],
+                is_whole=at == 0 or card["positional"] in TURNS_VECTORS,
+            )
             for card in cards
             for at, example in enumerate(card["examples"])
         )

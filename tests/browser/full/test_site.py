@@ -3,12 +3,16 @@
 import contextlib
 import functools
 import http.server
+import json
 import subprocess
 import sys
 import threading
 
 import pytest
 
+from headlight.site.folder import MARK
+
+LOUD = ("error", "warning")
 DRAWN = ".plot .main-svg"
 OTHER = "A sentence that nobody ever wrote."
 
@@ -48,7 +52,7 @@ def page(request, new_context, address):
     """Yield a page; fail if anything went wrong, or another host was asked."""
     page = new_context(getattr(request, "param", 1440), 900).new_page()
     wrong: list[str] = []
-    page.on("console", lambda said: wrong.append(said.text))
+    page.on("console", lambda said: wrong.append(said.text) if said.type in LOUD else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     asked: list[str] = []
     page.on("request", lambda asking: asked.append(asking.url))
@@ -171,13 +175,13 @@ def test_after_the_first_visit_no_network_is_needed(new_context, site):
         page.goto(f"{url}index.html")
         page.wait_for_selector(DRAWN, state="attached")
         page.evaluate("navigator.serviceWorker.ready.then(({active}) => active.postMessage(''))")
+        names = json.loads((site / MARK).read_text())["files"]
         page.wait_for_function(
-            """async () => {
+            """async (count) => {
                 const [name] = await caches.keys();
-                const held = await (await caches.open(name)).keys();
-                return held.length > 80;
+                return (await (await caches.open(name)).keys()).length === count;
             }""",
-            timeout=60_000,
+            arg=len(names) + 2,  # the folder itself, and the list
         )
     page.goto(f"{url}index.html")
     page.wait_for_selector(DRAWN, state="attached")
