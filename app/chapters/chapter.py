@@ -30,8 +30,10 @@ from urllib.parse import parse_qsl, urlencode
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from headlight.chapters.rules import Opens, Outcome, Rule, Scalar
+from headlight.chapters.outcomes import Opens, Outcome, Scalar
+from headlight.chapters.rules import Rule
 from headlight.schemas import Answer, Request
+from headlight.schemas.edits import Number
 
 MAX_BYTES = 200_000
 MAX_STEPS = 60
@@ -111,11 +113,27 @@ class Question(Request):
     because: str = Field("", max_length=600, description="Shown with the right answer.")
 
 
+class Highlight(Request):
+    """A row, a column or a cell of the drawing, by the numbers of its tokens."""
+
+    query: Number | None = Field(None, description="The row.")
+    key: Number | None = Field(None, description="The column.")
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> Highlight:
+        if self.query is self.key is None:
+            raise ValueError("a highlight needs a query, a key or both")
+        return self
+
+
 class Block(Request):
     """The YAML of a step."""
 
     opens: Opens = Opens()
     marks: str = Field("", max_length=200, description="Where to look, in a few words.")
+    highlights: list[Highlight] = Field(
+        default=[], max_length=12, description="What is outlined in the drawing."
+    )
     question: Question | None = None
     claims: list[Claim] = Field(default=[], max_length=20)
 
@@ -134,6 +152,7 @@ class Step(Answer):
     opens: Opens
     link: str = Field(description="The address that opens it, from the root of the server.")
     marks: str
+    highlights: list[Highlight]
     question: Question | None
     claims: list[Claim]
     line: int = Field(description="Of the file, from 1.")
@@ -290,6 +309,7 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
             line=line,
             opens=block.opens,
             marks=block.marks,
+            highlights=block.highlights,
             question=block.question,
             claims=block.claims,
         )

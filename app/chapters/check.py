@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 import orjson
 from pydantic import ValidationError
 
-from headlight.chapters.chapter import Chapter, Question, Step
+from headlight.chapters.chapter import Chapter, Highlight, Question, Step
 from headlight.chapters.library import circle_in
-from headlight.chapters.rules import Ask, Opens, Outcome
+from headlight.chapters.outcomes import Ask, Opens, Outcome
 from headlight.errors import Problem
 from headlight.experiment_runs import encoded_result
 from headlight.model.lab.experiments.experiment import TooCostly, collect
@@ -74,7 +74,7 @@ class Checker:
             finding = Finding(step)
             if step is chapter.steps[0]:
                 finding.faults += _faults_of_next(chapter, others)
-            finding.faults += self._faults_of_opens(step.opens)
+            finding.faults += self._faults_of_opens(step)
             if not finding.faults:
                 self._check_rules(finding)
             yield finding
@@ -141,11 +141,13 @@ class Checker:
             if fault:
                 finding.faults.append(fault)
 
-    def _faults_of_opens(self, opens: Opens) -> list[str]:
+    def _faults_of_opens(self, step: Step) -> list[str]:
+        opens = step.opens
         try:
             if opens.experiment is not None:
                 self.answer(Ask(experiment=opens.experiment, knobs=opens.knobs))
-                return []
+                is_lit = len(step.highlights) > 0
+                return ["an experiment has no tokens to highlight"] if is_lit else []
             if opens.view not in views():
                 known = ", ".join(sorted(views()))
                 return [f"there is no view {opens.view!r}; there are {known}"]
@@ -153,11 +155,11 @@ class Checker:
                 return [f"a link has no part {unknown[0]!r}"]
             if opens.text is None:
                 return ["the step opens no text and no experiment"]
-            return list(self._faults_of_places(opens))
+            return list(self._faults_of_places(opens, step.highlights))
         except ValueError as error:
             return [_sentence(error)]
 
-    def _faults_of_places(self, opens: Opens) -> Iterator[str]:
+    def _faults_of_places(self, opens: Opens, highlights: Sequence[Highlight]) -> Iterator[str]:
         """Yield the layers, heads and tokens that the model and the text do not have."""
         description = self._describe(opens.model)
         config = description.config
@@ -180,6 +182,8 @@ class Checker:
             ("query", opens.query, target),
             ("source", opens.source, source),
             ("key", opens.key, keys),
+            *(("a highlight", each.query, target) for each in highlights),
+            *(("a highlight", each.key, keys) for each in highlights),
         ):
             if number is not None and number >= len(tokens):
                 yield f"there is no token {number} for {name}; the text has {len(tokens)}, from 0"

@@ -6,78 +6,32 @@ server and `headlight chapter check` use the same rules, so nothing that is righ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from headlight.schemas import Answer, Request
+from headlight.chapters.outcomes import (
+    MAX_CELLS,
+    Answers,
+    Ask,
+    Choice,
+    Opens,
+    Outcome,
+    Place,
+    Scalar,
+    Where,
+    best_of,
+    number_of,
+    place_of,
+    quoted,
+    spoken,
+    texts_of,
+)
+from headlight.schemas import Request
 from headlight.schemas.edits import Number
 from headlight.schemas.traces import ModelId, TraceRequest
-
-Scalar = str | int | float
-Where = Literal["encoder", "decoder", "cross"]
-MAX_CELLS = 4096
-"""Of a map whose numbers a page is given, to tell how far a wrong cell is off."""
-
-
-class Ask(Answer):
-    """A request that a rule needs answered: a trace, or an experiment with its parameters."""
-
-    trace: TraceRequest | None = None
-    experiment: str = ""
-    knobs: dict[str, Any] = Field(default={})
-
-
-class Opens(Request):
-    """The view of the page, or the experiment, that a step opens; its names are those of a link."""
-
-    model: ModelId | None = Field(None, description="The model; if omitted, the default one.")
-    text: str | None = Field(None, description="The text that it reads.")
-    target: str | None = Field(None, description="The decoder's text in an encoder–decoder.")
-    view: str = Field("attention", description="The id of a view.")
-    where: Where | None = Field(None, description="The stack, or the attention between both.")
-    layer: Number | None = Field(None, description="From 0.")
-    head: Number | None = Field(None, description="From 0.")
-    query: Number | None = Field(None, description="The row: the number of a token, from 0.")
-    source: Number | None = Field(None, description="A token of the source.")
-    key: Number | None = Field(None, description="The column.")
-    off: str | None = Field(None, description="The head that is switched off, as in a link.")
-    weight: float | None = Field(None, ge=0, le=1, description="The chosen cell is set to it.")
-    weight_fixed: bool | None = Field(None, description="The rest of its row stays as it is.")
-    range: Literal["one", "head"] | None = Field(None, description="Where the colours end.")
-    more: dict[str, bool | Scalar] = Field(
-        default={}, description="Other parts of a link, such as a control of the view."
-    )
-    experiment: str | None = Field(None, description="The id of an experiment, in place of a view.")
-    knobs: dict[str, Any] = Field(default={}, description="Its parameters that are not standard.")
-
-
-class Choice(Answer):
-    """One of the answers to choose from."""
-
-    value: Scalar
-    label: str
-    number: float | None = Field(None, description="Its weight or probability, if it has one.")
-
-
-class Outcome(Answer):
-    """The right answer, and the numbers that show how far another one is off."""
-
-    kind: Literal["choice", "number", "cell"]
-    right: Scalar | list[int] = Field(description="A choice's value, a number, or row and column.")
-    label: str = Field(description="The right answer in words.")
-    number: float | None = Field(None, description="Its weight or probability, if it has one.")
-    unit: str = ""
-    choices: list[Choice] = Field(default=[], description="To choose from, not by size.")
-    rows: list[str] = Field(default=[], description="Of a map: the tokens that attend.")
-    columns: list[str] = Field(default=[], description="Of a map: the tokens attended to.")
-    cells: list[list[float]] = Field(default=[], description="The numbers of a map, by row.")
-
-
-Answers = Sequence[Mapping[str, Any]]
-Place = Number | str
 
 
 class OfPass(Request):
@@ -149,15 +103,15 @@ class OfHead(OfPass):
 
     def _rows(self, opens: Opens, answers: Answers) -> list[str]:
         is_source = (self.where or opens.where) == "encoder"
-        return _texts(answers[0], "tokens" if is_source else "target_tokens")
+        return texts_of(answers[0], "tokens" if is_source else "target_tokens")
 
     def _columns(self, opens: Opens, answers: Answers) -> list[str]:
         is_source = (self.where or opens.where) in ("encoder", "cross")
-        return _texts(answers[0], "tokens" if is_source else "target_tokens")
+        return texts_of(answers[0], "tokens" if is_source else "target_tokens")
 
     def _query(self, opens: Opens, answers: Answers) -> int:
         place = self.query if self.query is not None else opens.query
-        return _place(place, self._rows(opens, answers))
+        return place_of(place, self._rows(opens, answers))
 
 
 class Weight(OfHead):
@@ -169,9 +123,10 @@ class Weight(OfHead):
     def outcome(self, opens: Opens, answers: Answers) -> Outcome:
         """Return the number of the cell."""
         weights = self._weights(opens, answers)
-        key = _place(self.key if self.key is not None else opens.key, self._columns(opens, answers))
+        key = self.key if self.key is not None else opens.key
+        column = place_of(key, self._columns(opens, answers))
         row = self._query(opens, answers)
-        return number_of(float(weights[self._head(opens, weights), row, key]))
+        return number_of(float(weights[self._head(opens, weights), row, column]))
 
 
 class StrongestKey(OfHead):
@@ -190,7 +145,7 @@ class StrongestKey(OfHead):
         ].any()
         last = row + 1 if is_causal else len(columns)
         choices = [
-            Choice(value=key, label=_spoken(columns, key), number=float(numbers[key]))
+            Choice(value=key, label=spoken(columns, key), number=float(numbers[key]))
             for key in range(first, last)
         ]
         return best_of(choices)
@@ -205,10 +160,11 @@ class StrongestHead(OfHead):
     def outcome(self, opens: Opens, answers: Answers) -> Outcome:
         """Return the head, with all heads of the layer as choices."""
         weights, row = self._weights(opens, answers), self._query(opens, answers)
-        key = _place(self.key if self.key is not None else opens.key, self._columns(opens, answers))
+        key = self.key if self.key is not None else opens.key
+        column = place_of(key, self._columns(opens, answers))
         return best_of(
             [
-                Choice(value=head, label=f"head {head}", number=float(each[row, key]))
+                Choice(value=head, label=f"head {head}", number=float(each[row, column]))
                 for head, each in enumerate(weights)
             ]
         )
@@ -235,11 +191,43 @@ class StrongestCell(OfHead):
         return Outcome(
             kind="cell",
             right=[row, column],
-            label=f"{_spoken(rows, row)} attends to {_spoken(columns, column)}",
+            label=f"{spoken(rows, row)} attends to {spoken(columns, column)}",
             number=float(cells[row, column]),
             rows=rows,
             columns=columns,
             cells=cells.tolist(),
+        )
+
+
+class StrongestExpert(OfPass):
+    """The expert that the router of a layer gives a token the greatest probability."""
+
+    of: Literal["strongest_expert"]
+    layer: Number | None = None
+    query: Place | None = Field(None, description="A token's number or text; -: the step's, last.")
+
+    def asks(self, opens: Opens) -> list[Ask]:
+        """Return the request for the router's probabilities in one layer.
+
+        Raises:
+            ValueError: neither the rule nor the step has a layer.
+        """
+        layer = self.layer if self.layer is not None else opens.layer
+        if layer is None:
+            raise ValueError("neither the rule nor the step has a layer")
+        site = f"decoder.layers.{layer}.experts.router_probs"
+        return [self.request(opens, capture=[site])]
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return the expert, with all experts of the layer as choices."""
+        (routed,) = answers[0]["tensors"].values()
+        place = self.query if self.query is not None else opens.query
+        probabilities = routed["data"][place_of(place, texts_of(answers[0], "target_tokens"))]
+        return best_of(
+            [
+                Choice(value=expert, label=f"expert {expert}", number=float(number))
+                for expert, number in enumerate(probabilities)
+            ]
         )
 
 
@@ -258,8 +246,8 @@ class OfPrediction(OfPass):
         return [self.request(opens, analyses=["next_token"], predictions=predictions)]
 
     def _place_in(self, opens: Opens, answers: Answers) -> int:
-        tokens = _texts(answers[0], "target_tokens")
-        return _place(self.at if self.at is not None else opens.query, tokens)
+        tokens = texts_of(answers[0], "target_tokens")
+        return place_of(self.at if self.at is not None else opens.query, tokens)
 
 
 class NextToken(OfPrediction):
@@ -275,7 +263,7 @@ class NextToken(OfPrediction):
         pairs = list(zip(predicted["texts"][place], numbers[place], strict=True))
         return best_of(
             [
-                Choice(value=text, label=_quoted(text), number=float(number))
+                Choice(value=text, label=quoted(text), number=float(number))
                 for text, number in pairs[: self.among]
             ]
         )
@@ -297,7 +285,7 @@ class Probability(OfPrediction):
             return number_of(float(predicted["chosen_probabilities"]["data"][place][0]))
         texts = predicted["texts"][place]
         if self.token not in texts:
-            raise ValueError(f"{_quoted(self.token)} is not among the 20 likeliest tokens")
+            raise ValueError(f"{quoted(self.token)} is not among the 20 likeliest tokens")
         return number_of(float(predicted[name]["data"][place][texts.index(self.token)]))
 
 
@@ -411,63 +399,13 @@ Rule = Annotated[
     | StrongestKey
     | StrongestHead
     | StrongestCell
+    | StrongestExpert
     | NextToken
     | Probability
     | OfExperiment
     | Compare,
     Field(discriminator="of"),
 ]
-
-
-def number_of(value: float) -> Outcome:
-    """Return the outcome of a number."""
-    return Outcome(kind="number", right=value, label=f"{value:.3g}", number=value)
-
-
-def best_of(choices: list[Choice], *, is_least: bool = False) -> Outcome:
-    """Return the choice with the greatest number, with the choices in the order of their labels.
-
-    Raises:
-        ValueError: there are fewer than two, or the first two are within a thousandth.
-    """
-    ranked = sorted(choices, key=lambda choice: choice.number or 0.0, reverse=not is_least)
-    if len(ranked) < 2:
-        raise ValueError("there is only one answer to choose from")
-    best, second = ranked[:2]
-    gap = abs((best.number or 0.0) - (second.number or 0.0))
-    if gap <= 1e-3 * abs(best.number or 0.0):
-        raise ValueError(f"{best.label} and {second.label} are equally right")
-    in_order = (
-        choices
-        if all(isinstance(choice.value, int) for choice in choices)
-        else sorted(choices, key=lambda choice: choice.label)
-    )
-    return Outcome(
-        kind="choice", right=best.value, label=best.label, number=best.number, choices=in_order
-    )
-
-
-def _texts(trace: Mapping[str, Any], name: str) -> list[str]:
-    """Return the texts of the tokens; of the only stack where there is no target."""
-    return [token["text"] for token in trace.get(name) or trace["tokens"]]
-
-
-def _place(place: Place | None, tokens: Sequence[str]) -> int:
-    """Return the number of a token that is given by number or text; None: the last.
-
-    Raises:
-        ValueError: the text has no such token.
-    """
-    if place is None:
-        return len(tokens) - 1
-    if isinstance(place, int):
-        if place >= len(tokens):
-            raise ValueError(f"there is no token {place}; the text has {len(tokens)}, from 0")
-        return place
-    stripped = [token.strip() for token in tokens]
-    if place.strip() not in stripped:
-        raise ValueError(f"the text has no token {_quoted(place)}; it has {', '.join(stripped)}")
-    return stripped.index(place.strip())
 
 
 def _index(arrays: Mapping[str, Any], axis: str, value: Scalar, size: int) -> int:
@@ -479,14 +417,3 @@ def _index(arrays: Mapping[str, Any], axis: str, value: Scalar, size: int) -> in
         return value
     shown = ", ".join(map(str, (values or range(size))[:12]))
     raise ValueError(f"the axis {axis} has no {value!r}; it has {shown}")
-
-
-def _spoken(tokens: Sequence[str], at: int) -> str:
-    """Return a token in quotes, with its number if the text has it twice."""
-    text = tokens[at].strip()
-    is_twice = [token.strip() for token in tokens].count(text) > 1
-    return f"{_quoted(text)} (token {at})" if is_twice else _quoted(text)
-
-
-def _quoted(text: str) -> str:
-    return f"“{text.strip()}”"

@@ -11,7 +11,8 @@ from fastapi import APIRouter, Path, Request
 from pydantic import Field, ValidationError
 
 from headlight.chapters.chapter import Chapter, ChapterError, read_chapter
-from headlight.chapters.rules import Ask, Opens, Outcome, Rule
+from headlight.chapters.outcomes import Ask, Opens, Outcome
+from headlight.chapters.rules import Rule
 from headlight.concurrency import client_left
 from headlight.errors import Problem, echo
 from headlight.routes.experiments import known_experiments

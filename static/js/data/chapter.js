@@ -20,7 +20,7 @@
  * @property {number[][]} cells
  */
 /** @typedef {{asks: string, by: string, answer: Record<string, any>, choices: Record<string, string>, within: number|null, because: string}} Question */
-/** @typedef {{title: string, text: string, html: string, link: string, marks: string, opens: Record<string, any>, question: Question|null}} Step */
+/** @typedef {{title: string, text: string, html: string, link: string, marks: string, opens: Record<string, any>, highlights: {query: number|null, key: number|null}[], question: Question|null}} Step */
 /** @typedef {{id: string, title: string, about: string, sources: {title: string, url: string}[], next: string|null, steps: Step[]}} Chapter */
 /** @typedef {{isRight: boolean, sentence: string}} Verdict */
 
@@ -115,6 +115,40 @@ export function verdictOn(outcome, question, given) {
   const number = chosen?.number;
   const off = number === null || number === undefined ? '' : `, ${digits(number)}`;
   return { isRight, sentence: `You chose ${chosen?.label ?? 'nothing'}${off}; it is ${right}.` };
+}
+
+/** The rules whose choices are rows or columns of a drawing. */
+const DRAWN = ['next_token', 'experiment', 'strongest_expert'];
+
+/**
+ * Return the answer that a cell or a bar of the drawing gives.
+ * @param {Outcome} outcome
+ * @param {Question} question
+ * @param {{query?: number|number[], key?: number|number[], labels: string[]}} of the cell: its tokens, and the labels of its row and column
+ * @returns {any} a choice's value, or a row and a column; undefined: none
+ */
+export function answerAt(outcome, question, { query, key, labels }) {
+  const [row] = [query ?? []].flat();
+  const [column] = [key ?? []].flat();
+  if (outcome.kind === 'cell')
+    return row === undefined || column === undefined ? undefined : [row, column];
+  if (question.answer.of === 'strongest_key')
+    return outcome.choices.find(({ value }) => value === column)?.value;
+  if (!DRAWN.includes(question.answer.of)) return undefined;
+  const said = labels.map(bare);
+  return outcome.choices.find(
+    ({ value, label }) => said.includes(bare(String(value))) || said.includes(bare(label)),
+  )?.value;
+}
+
+/** Can it be answered in the drawing? @param {Question} question */
+export function canBeDrawn({ by, answer }) {
+  return by === 'cell' || by === 'bar' || (by === 'token' && answer.of === 'strongest_key');
+}
+
+/** A label without quotes and without a mark for its space. @param {string} label */
+function bare(label) {
+  return label.replace(/^[“·␣\s]+|[”·␣\s]+$/g, '');
 }
 
 /**

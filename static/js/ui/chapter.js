@@ -16,11 +16,12 @@ import {
   withProgress,
 } from '../data/chapter.js';
 import { asSentence } from '../data/format.js';
+import { light } from './chapter_drawing.js';
 import { createQuestion } from './chapter_question.js';
 import { button, element, keep, kept } from './dom.js';
 
 /**
- * @import { Chapter, Step } from '../data/chapter.js'
+ * @import { Chapter, Step, Verdict } from '../data/chapter.js'
  */
 
 const KEPT = 'headlight.chapters';
@@ -190,6 +191,7 @@ function createPanel(announce) {
         button('Worksheet', print, { class: 'link' }),
       ),
     );
+    light(current.highlights, controller.signal);
     announce(`Step ${at + 1} of ${steps.length}: ${current.title}`);
     heading.focus({ preventScroll: true });
   }
@@ -220,13 +222,15 @@ function createPanel(announce) {
   function questionOf(step) {
     const { signal } = controller;
     const step_at = at;
-    return createQuestion(step, () => fetchOutcome(step, signal), {
+    const handlers = {
       onShown: () => root.classList.remove('is-asking'),
+      /** @param {Verdict} verdict */
       onAnswer(verdict) {
         keepProgress(answered(progress(), step_at, verdict.isRight));
         announce(verdict.sentence);
       },
-    });
+    };
+    return createQuestion(step, () => fetchOutcome(step, signal), handlers, signal);
   }
 
   async function list() {

@@ -1,20 +1,24 @@
 /** The question of a step: predict by choosing, then see what is right. */
 
 import { asProblem } from '../api/calls.js';
-import { choicesOf, revealed, verdictOn } from '../data/chapter.js';
+import { canBeDrawn, choicesOf, revealed, verdictOn } from '../data/chapter.js';
 import { asSentence } from '../data/format.js';
+import { takeAnswers } from './chapter_drawing.js';
 import { button, element, segment } from './dom.js';
 
 /**
  * @import { Outcome, Question, Step, Verdict } from '../data/chapter.js'
  */
 
+const IN_DRAWING = 'Choose it in the drawing, or here.';
+
 /**
  * @param {Step} step which has a question
  * @param {() => Promise<Outcome>} compute
  * @param {{onAnswer: (verdict: Verdict) => void, onShown: () => void}} handlers
+ * @param {AbortSignal} signal ends the question
  */
-export function createQuestion(step, compute, { onAnswer, onShown }) {
+export function createQuestion(step, compute, { onAnswer, onShown }, signal) {
   const question = /** @type {Question} */ (step.question);
   const said = element('p', { class: 'chapter-said', role: 'status' });
   const because = element('p', { class: 'chapter-because', hidden: true }, question.because);
@@ -26,6 +30,8 @@ export function createQuestion(step, compute, { onAnswer, onShown }) {
     said,
     because,
   );
+  const settled = new AbortController(); // a right answer, or the one that was asked for
+  signal.addEventListener('abort', () => settled.abort());
   /** @type {Outcome|null} */
   let outcome = null;
   /** @type {() => any} undefined: nothing is chosen yet */
@@ -44,9 +50,19 @@ export function createQuestion(step, compute, { onAnswer, onShown }) {
       return;
     }
     said.textContent = '';
-    const [controls, read] = controlsOf(outcome, question);
+    const [controls, read, set] = controlsOf(outcome, question);
     given = read;
+    takeAnswers(
+      question,
+      outcome,
+      (answer) => {
+        set(answer);
+        judge(answer);
+      },
+      settled.signal,
+    );
     answers.replaceChildren(
+      ...(canBeDrawn(question) ? [element('p', { class: 'chapter-hint' }, IN_DRAWING)] : []),
       ...controls,
       element(
         'div',
@@ -66,13 +82,22 @@ export function createQuestion(step, compute, { onAnswer, onShown }) {
       said.textContent = 'Choose an answer first.';
       return;
     }
+    judge(chosen);
+  }
+
+  /** @param {any} chosen */
+  function judge(chosen) {
+    if (!outcome) return;
     const verdict = verdictOn(outcome, question, chosen);
+    if (verdict.isRight) settled.abort();
     tell(verdict.sentence, verdict.isRight ? 'right' : 'wrong');
     onAnswer(verdict);
   }
 
   function reveal() {
-    if (outcome) tell(revealed(outcome, question), 'shown');
+    if (!outcome) return;
+    settled.abort();
+    tell(revealed(outcome, question), 'shown');
   }
 
   /** @param {string} sentence @param {string} result */
@@ -89,7 +114,7 @@ export function createQuestion(step, compute, { onAnswer, onShown }) {
 /**
  * @param {Outcome} outcome
  * @param {Question} question
- * @returns {[Node[], () => any]} what to choose with, and what is chosen
+ * @returns {[Node[], () => any, (answer: any) => void]} what to choose with, what is chosen, and how to choose
  */
 function controlsOf(outcome, question) {
   if (outcome.kind === 'number') {
@@ -99,7 +124,11 @@ function controlsOf(outcome, question) {
       inputmode: 'decimal',
       'aria-label': 'Your number',
     });
-    return [[input], () => (input.value.trim() === '' ? undefined : Number(input.value))];
+    return [
+      [input],
+      () => (input.value.trim() === '' ? undefined : Number(input.value)),
+      (number) => (input.value = String(number)),
+    ];
   }
   if (outcome.kind === 'cell') return cellControls(outcome);
   const name = 'chapter-answer';
@@ -107,26 +136,32 @@ function controlsOf(outcome, question) {
     segment(name, value, label, { class: 'chapter-choice' }),
   );
   const checked = () => rows.map((row) => row.querySelector('input')).find((each) => each?.checked);
-  return [rows, () => checked()?.value];
+  /** @param {any} answer */
+  const check = (answer) => {
+    for (const row of rows) {
+      const input = row.querySelector('input');
+      if (input) input.checked = input.value === String(answer);
+    }
+  };
+  return [rows, () => checked()?.value, check];
 }
 
 /**
- * Two lists, which take the cell that is chosen in the drawing.
+ * Two lists; a cell that is chosen in the drawing is shown in them.
  * @param {Outcome} outcome
- * @returns {[Node[], () => any]}
+ * @returns {[Node[], () => any, (answer: any) => void]}
  */
 function cellControls({ rows, columns }) {
   const row = listOf('Row', rows);
   const column = listOf('Column', columns);
-  const take = button('Take the cell chosen in the drawing', () => {
-    const written = new URLSearchParams(location.hash.replace(/^#/, ''));
-    row.value = written.get('query') ?? '';
-    column.value = written.get('key') ?? '';
-  });
   const isChosen = () => row.value !== '' && column.value !== '';
   return [
-    [row, column, take],
+    [row, column],
     () => (isChosen() ? [Number(row.value), Number(column.value)] : undefined),
+    ([query, key]) => {
+      row.value = String(query);
+      column.value = String(key);
+    },
   ];
 }
 

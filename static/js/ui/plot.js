@@ -5,6 +5,7 @@
 
 import { boxOf, cellAt, createRenderer, hasMouse, isZoomable } from '../plot/renderer.js';
 import { element, palette } from './dom.js';
+import { cellsOf, unionOf } from './plot_cells.js';
 
 /**
  * @import { DrawnFigure } from '../plot/figure.js'
@@ -18,10 +19,12 @@ import { element, palette } from './dom.js';
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
 /**
  * The cells of each drawing on the page: where one is, which is at the pointer or at the keyboard's
- * cursor, and what one says. Bars are boxes with their labels.
- * @type {WeakMap<Element, {at: (event: {clientX: number, clientY: number}) => Cell|null, current: () => Cell|null, box: (cell: Cell) => Pixels|null, describe: (cell: Cell) => string}>}
+ * cursor, what one says, and which tokens and labels it has. Bars are boxes with their labels.
+ * @type {WeakMap<Element, {at: (event: {clientX: number, clientY: number}) => Cell|null, current: () => Cell|null, box: (cell: Cell) => Pixels|null, describe: (cell: Cell) => string, meaning: (cell: Cell) => CellMeaning|null, boxOfTokens: (tokens: {query: number|null, key: number|null}) => Pixels|null}>}
  */
 export const CELLS = new WeakMap();
+/** @typedef {{query?: number|number[], key?: number|number[], labels: string[]}} CellMeaning its tokens, and the labels of its row and column */
+
 const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
 
 let count = 0;
@@ -143,6 +146,17 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
       return box && isBar ? { ...box, left: 0, width: plot.clientWidth } : box;
     },
     describe: (of) => figure?.grid.describe(of.row, of.column) ?? '',
+    meaning: ({ row, column }) =>
+      figure && {
+        ...figure.grid.tokens(row, column),
+        labels: [figure.grid.rowLabels[row] ?? '', figure.grid.columnLabels[column] ?? ''],
+      },
+    boxOfTokens(wanted) {
+      const area = renderer.area();
+      if (!figure || !area) return null;
+      const { grid } = figure;
+      return unionOf(cellsOf(grid, wanted).map((at) => boxOf(at.row, at.column, area, grid)));
+    },
   });
   plot.addEventListener('pointermove', (event) => {
     if (figure && event.pointerType !== 'touch') point(cellUnder(event, figure.grid));

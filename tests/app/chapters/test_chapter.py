@@ -10,7 +10,7 @@ from headlight.chapters.chapter import (
     read_chapter,
 )
 from headlight.chapters.library import SHIPPED, Library, circle_in, read_file
-from headlight.chapters.rules import Opens
+from headlight.chapters.outcomes import Opens
 from headlight.commands.chapter import TEMPLATE
 
 HEAD = "---\ntitle: A title\n---\n\n"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from headlight.chapters.rules import Opens, Rule
+from headlight.chapters.outcomes import Opens
+from headlight.chapters.rules import Rule
 
 OPENS = Opens(text="a b c", layer=0, head=0)
 WEIGHTS = [[[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.5, 0.2, 0.3]]]

@@ -49,6 +49,11 @@ def answer(page, outcome, *, is_right):
     form.locator(".chapter-acts").wait_for(timeout=SECONDS * 1000)
     if outcome["kind"] == "number":
         form.locator("input").fill(str(outcome["right"] if is_right else outcome["right"] + 9999))
+    elif outcome["kind"] == "cell":
+        row, column = outcome["right"]
+        wrong = (column + 1) % len(outcome["columns"])
+        form.get_by_label("Row").select_option(str(row))
+        form.get_by_label("Column").select_option(str(column if is_right else wrong))
     else:
         values = [str(choice["value"]) for choice in outcome["choices"]]
         wrong = next(value for value in values if value != str(outcome["right"]))

@@ -1,0 +1,138 @@
+"""What a step opens, what a rule asks for, and its outcome: the right answer of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from headlight.schemas import Answer, Request
+from headlight.schemas.edits import Number
+from headlight.schemas.traces import ModelId, TraceRequest
+
+Scalar = str | int | float
+Where = Literal["encoder", "decoder", "cross"]
+MAX_CELLS = 4096
+"""Of a map whose numbers a page is given, to tell how far a wrong cell is off."""
+
+
+class Ask(Answer):
+    """A request that a rule needs answered: a trace, or an experiment with its parameters."""
+
+    trace: TraceRequest | None = None
+    experiment: str = ""
+    knobs: dict[str, Any] = Field(default={})
+
+
+class Opens(Request):
+    """The view of the page, or the experiment, that a step opens; its names are those of a link."""
+
+    model: ModelId | None = Field(None, description="The model; if omitted, the default one.")
+    text: str | None = Field(None, description="The text that it reads.")
+    target: str | None = Field(None, description="The decoder's text in an encoder–decoder.")
+    view: str = Field("attention", description="The id of a view.")
+    where: Where | None = Field(None, description="The stack, or the attention between both.")
+    layer: Number | None = Field(None, description="From 0.")
+    head: Number | None = Field(None, description="From 0.")
+    query: Number | None = Field(None, description="The row: the number of a token, from 0.")
+    source: Number | None = Field(None, description="A token of the source.")
+    key: Number | None = Field(None, description="The column.")
+    off: str | None = Field(None, description="The head that is switched off, as in a link.")
+    weight: float | None = Field(None, ge=0, le=1, description="The chosen cell is set to it.")
+    weight_fixed: bool | None = Field(None, description="The rest of its row stays as it is.")
+    range: Literal["one", "head"] | None = Field(None, description="Where the colours end.")
+    more: dict[str, bool | Scalar] = Field(
+        default={}, description="Other parts of a link, such as a control of the view."
+    )
+    experiment: str | None = Field(None, description="The id of an experiment, in place of a view.")
+    knobs: dict[str, Any] = Field(default={}, description="Its parameters that are not standard.")
+
+
+class Choice(Answer):
+    """One of the answers to choose from."""
+
+    value: Scalar
+    label: str
+    number: float | None = Field(None, description="Its weight or probability, if it has one.")
+
+
+class Outcome(Answer):
+    """The right answer, and the numbers that show how far another one is off."""
+
+    kind: Literal["choice", "number", "cell"]
+    right: Scalar | list[int] = Field(description="A choice's value, a number, or row and column.")
+    label: str = Field(description="The right answer in words.")
+    number: float | None = Field(None, description="Its weight or probability, if it has one.")
+    unit: str = ""
+    choices: list[Choice] = Field(default=[], description="To choose from, not by size.")
+    rows: list[str] = Field(default=[], description="Of a map: the tokens that attend.")
+    columns: list[str] = Field(default=[], description="Of a map: the tokens attended to.")
+    cells: list[list[float]] = Field(default=[], description="The numbers of a map, by row.")
+
+
+Answers = Sequence[Mapping[str, Any]]
+Place = Number | str
+
+
+def number_of(value: float) -> Outcome:
+    """Return the outcome of a number."""
+    return Outcome(kind="number", right=value, label=f"{value:.3g}", number=value)
+
+
+def best_of(choices: list[Choice], *, is_least: bool = False) -> Outcome:
+    """Return the choice with the greatest number, with the choices in the order of their labels.
+
+    Raises:
+        ValueError: there are fewer than two, or the first two are within a thousandth.
+    """
+    ranked = sorted(choices, key=lambda choice: choice.number or 0.0, reverse=not is_least)
+    if len(ranked) < 2:
+        raise ValueError("there is only one answer to choose from")
+    best, second = ranked[:2]
+    gap = abs((best.number or 0.0) - (second.number or 0.0))
+    if gap <= 1e-3 * abs(best.number or 0.0):
+        raise ValueError(f"{best.label} and {second.label} are equally right")
+    in_order = (
+        choices
+        if all(isinstance(choice.value, int) for choice in choices)
+        else sorted(choices, key=lambda choice: choice.label)
+    )
+    return Outcome(
+        kind="choice", right=best.value, label=best.label, number=best.number, choices=in_order
+    )
+
+
+def texts_of(trace: Mapping[str, Any], name: str) -> list[str]:
+    """Return the texts of the tokens; of the only stack where there is no target."""
+    return [token["text"] for token in trace.get(name) or trace["tokens"]]
+
+
+def place_of(place: Place | None, tokens: Sequence[str]) -> int:
+    """Return the number of a token that is given by number or text; None: the last.
+
+    Raises:
+        ValueError: the text has no such token.
+    """
+    if place is None:
+        return len(tokens) - 1
+    if isinstance(place, int):
+        if place >= len(tokens):
+            raise ValueError(f"there is no token {place}; the text has {len(tokens)}, from 0")
+        return place
+    stripped = [token.strip() for token in tokens]
+    if place.strip() not in stripped:
+        raise ValueError(f"the text has no token {quoted(place)}; it has {', '.join(stripped)}")
+    return stripped.index(place.strip())
+
+
+def spoken(tokens: Sequence[str], at: int) -> str:
+    """Return a token in quotes, with its number if the text has it twice."""
+    text = tokens[at].strip()
+    is_twice = [token.strip() for token in tokens].count(text) > 1
+    return f"{quoted(text)} (token {at})" if is_twice else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes, without the spaces around it."""
+    return f"“{text.strip()}”"
