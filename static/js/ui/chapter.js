@@ -68,6 +68,8 @@ function createPanel(announce) {
   /** @type {Chapter|null} */
   let chapter = null;
   let at = 0;
+  /** The next step is on the other page. */
+  let isLeaving = false;
   let controller = new AbortController();
   const root = document.documentElement;
   const aside = element('aside', { class: 'chapter', tabindex: -1, 'aria-label': 'Chapter' });
@@ -79,6 +81,10 @@ function createPanel(announce) {
   document.body.append(aside);
   window.addEventListener('popstate', follow);
   window.addEventListener('keydown', onKey);
+  document.addEventListener('fullscreenchange', () => {
+    const isShown = root.classList.contains('is-chapter-shown');
+    if (isShown && !document.fullscreenElement && !isLeaving) present(false);
+  });
 
   /** The browser went back or forward, or the page opened another link. */
   function follow() {
@@ -94,11 +100,17 @@ function createPanel(announce) {
     if (!root.classList.contains('is-chapter-shown') || event.defaultPrevented) return;
     const { key, target } = event;
     if (target instanceof Element && target.closest('input, select, textarea, .plot')) return;
-    if (key === 'PageDown') go(at + 1);
-    else if (key === 'PageUp') go(at - 1);
+    const isFree = !(target instanceof Element && target.closest('button, [role]:not(body)'));
+    if (key === 'PageDown' || (key === 'ArrowRight' && isFree)) go(at + 1);
+    else if (key === 'PageUp' || (key === 'ArrowLeft' && isFree)) go(at - 1);
     else if (key === 'Escape') present(false);
     else return;
     event.preventDefault();
+    if (key !== 'Escape' && !isLeaving) enlarge(); // a page that was just opened is not yet
+  }
+
+  function enlarge() {
+    if (!document.fullscreenElement) root.requestFullscreen?.().catch(() => {}); // or the window
   }
 
   /**
@@ -138,6 +150,7 @@ function createPanel(announce) {
     const [path, hash] = link.split('#');
     keepProgress({ ...progress(), step });
     if (new URL(path || '.', location.href).pathname !== location.pathname) {
+      isLeaving = true;
       location.assign(link);
       return;
     }
@@ -301,8 +314,12 @@ function createPanel(announce) {
     root.classList.toggle('is-chapter-shown', isShown);
     if (isShown) {
       sessionStorage.setItem(SHOWN, '1');
-      announce('Presenting: Page Down and Page Up turn the steps, Escape leaves');
-    } else sessionStorage.removeItem(SHOWN);
+      enlarge();
+      announce('Presenting: arrow keys or Page Down and Page Up turn the steps, Escape leaves');
+    } else {
+      sessionStorage.removeItem(SHOWN);
+      if (document.fullscreenElement) document.exitFullscreen();
+    }
   }
 
   /** @param {unknown} error */

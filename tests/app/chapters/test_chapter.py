@@ -55,6 +55,7 @@ def test_a_chapter_has_steps_with_text_view_and_question():
         (HEAD + STEP.replace("by: token", "by: luck"), 11, "question.by"),
         (HEAD + STEP.replace("of: strongest_key", "of: magic"), 12, "question.answer"),
         (HEAD + STEP.replace("query: cat", "quary: cat"), 12, "quary"),
+        (HEAD + STEP.replace("question:", "highlights: [{}]\nquestion:"), 9, "a query, a key"),
         (HEAD + STEP.replace("Some", "<script>alert(1)</script>"), 15, "HTML"),
         (HEAD + STEP.replace("Some", "one <b onclick=x>two</b>"), 15, "HTML"),
         (HEAD + STEP.replace("Some", "![a](http://b.example/c.png)"), 15, "pictures"),

@@ -51,6 +51,18 @@ def test_the_strongest_head_and_cell_are_found():
     assert cell.cells == WEIGHTS[0]
 
 
+def test_the_strongest_expert_is_that_of_the_router():
+    routed = trace()
+    site = "decoder.layers.0.experts.router_probs"
+    routed["tensors"] = {site: {"data": [[0.9, 0.1], [0.4, 0.6], [0.5, 0.4]]}}
+    of = rule(of="strongest_expert", query="b")
+    assert of.asks(OPENS)[0].trace.capture == [site]
+    result = outcome(routed, of)
+    assert (result.right, result.label) == (1, "expert 1")
+    with pytest.raises(ValueError, match="has a layer"):
+        of.asks(Opens(text="a b c"))
+
+
 def test_answers_that_are_equally_right_are_a_fault():
     with pytest.raises(ValueError, match="equally right"):
         outcome(trace([[[1, 0, 0], [0.5, 0.5, 0], [0.4, 0.4, 0.2]]]), rule(of="strongest_key"))

@@ -1,6 +1,9 @@
 """`headlight chapter`: check and new."""
 
+from shutil import copytree
+
 import pytest
+from safetensors.torch import load_file, save_file
 
 from tests.app.chapters.test_chapter import HEAD
 
@@ -54,11 +57,13 @@ def test_a_chapter_without_faults_passes(check):
         ("layer: 0, head: 1", "layer: 5, head: 1", "no layer 5"),
         ("head: 1}", "head: 4}", "no head 4"),
         ("head: 1}", "head: 1, query: 90}", "no token 90"),
+        ("head: 1}\n", "head: 1}\nhighlights: [{query: 90}]\n", "no token 90"),
         ("head: 1}", "head: 1, view: nowhere}", "no view 'nowhere'"),
         ("head: 1}", "head: 1, more: {nonsense: 1}}", "nonsense"),
         ("above: -1", "above: 1.5", "above 1.5"),
         ("by: token", "by: number", "gives a choice"),
         ("experiment: scaling, knobs", "experiment: magic, knobs", "magic"),
+        ("{width: 4}}\n", "{width: 4}}\nhighlights: [{key: 0}]\n", "no tokens to highlight"),
         ("{width: 4}", "{width: 0}", "width"),
         ("says: 4.0", "says: 5.0", "says 5"),
     ],
@@ -70,12 +75,19 @@ def test_check_tells_what_falls_short(check, before, after, said):
     assert said in result.stderr
 
 
-def test_a_model_that_answers_otherwise_fails_the_check(check, headlight, tmp_path):
+def test_a_model_that_answers_otherwise_fails_the_check(check, zoo, monkeypatch, tmp_path):
     words = check(STEPS).output.split("A view")[1].splitlines()[0].strip()
-    claim = f'  - {{rule: {{of: strongest_key}}, says: "{words}"}}\n'
+    claim = f'  - {{rule: {{of: strongest_key}}, says: "{words.strip("“”")}"}}\n'
     text = STEPS.replace("claims:\n", "claims:\n" + claim, 1)
     assert check(text).exit_code == 0
-    other = check(text.replace("{model: tiny,", "{model: tiny, query: 1,"))
+    changed = tmp_path / "zoo"
+    copytree(zoo, changed)
+    path = changed / "tiny" / "model.safetensors"
+    weights = load_file(path)
+    queries = next(name for name in weights if "layers.0" in name and "quer" in name)
+    save_file({**weights, queries: -8 * weights[queries]}, path)
+    monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(changed))
+    other = check(text)
     assert other.exit_code == 1
     assert "the claim says" in other.stderr
 

@@ -1,6 +1,7 @@
 """Every chapter that ships: each step opens, and each question is answered wrong and right."""
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from headlight.chapters.library import Library
 from tests.browser.conftest import SECONDS
@@ -92,3 +93,58 @@ def test_a_press_on_a_cell_or_a_bar_answers(visit, size):
     page.keyboard.press("Enter")
     assert form.get_attribute("data-result") in ("right", "wrong")
     assert page.locator("#text").input_value() == "Once upon a time there was a"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_axe_finds_nothing_wrong_with_a_chapter(visit, size):
+    reader = visit(**SIZES[size], bypass_csp=True)
+    page = reader.page
+    reader.open(text="the cat sat")
+    drop(reader, MARKED)
+    wait_for_step(page, 1)
+    form = page.locator(".chapter-question")
+    form.locator(".chapter-acts").wait_for(timeout=SECONDS * 1000)
+    reader.wait_until_drawn()
+    assert Axe().run(page).response["violations"] == []
+    form.get_by_role("button", name="Show the answer").click()
+    page.get_by_role("button", name="All chapters").click()
+    page.locator(".chapter-list").wait_for(timeout=SECONDS * 1000)
+    assert Axe().run(page, context=".chapter").response["violations"] == []
+
+
+def test_a_chapter_is_presented_on_the_whole_screen_with_keys(visit):
+    reader = visit(**SIZES["desk"])
+    page = reader.page
+    page.goto(f"{reader.url}/#chapter=why-root-d&chapter_step=6")
+    wait_for_step(page, 7)
+    page.wait_for_function("location.pathname === '/experiments'")
+    page.get_by_role("button", name="Present", exact=True).click()
+    page.wait_for_function("document.fullscreenElement !== null")
+    page.locator(".chapter-step").focus()
+    page.keyboard.press("ArrowLeft")
+    wait_for_step(page, 6)
+    page.keyboard.press("PageDown")
+    wait_for_step(page, 7)
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("location.pathname === '/'")
+    wait_for_step(page, 8)
+    assert page.locator("html.is-chapter-shown").count() == 1
+    page.keyboard.press("Escape")
+    page.wait_for_function("!document.documentElement.matches('.is-chapter-shown')")
+
+
+def test_a_file_of_ten_megabytes_and_another_model_are_told_in_a_sentence(visit):
+    reader = visit(**SIZES["desk"])
+    page = reader.page
+    reader.open(text="the cat sat")
+    drop(reader, MARKED + "x" * 10_000_000)
+    alert = page.get_by_role("alert").filter(visible=True)
+    alert.first.wait_for(timeout=SECONDS * 1000)
+    assert "larger" in alert.first.inner_text()
+    drop(reader, MARKED.replace("model: stories", "model: nothing"))
+    wait_for_step(page, 1)
+    said = page.locator(".chapter-said", has_text="nothing")
+    said.wait_for(timeout=SECONDS * 1000)
+    drop(reader, MARKED.replace("head: 2", "head: 90"))
+    page.locator(".chapter-said", has_text="90").wait_for(timeout=SECONDS * 1000)
+    reader.errors.clear()  # the refusals, which the browser lists

@@ -4,8 +4,10 @@ import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import {
+  answerAt,
   answered,
   asChapter,
+  canBeDrawn,
   choicesOf,
   isBare,
   isChapter,
@@ -143,4 +145,21 @@ test('a presentation is written as a chapter, with texts and questions', () => {
   match(file, /^ {2}answer: \{of: strongest_key\}$/m);
   match(file, /^Look\.$/m);
   equal(file.match(/^question:/gm)?.length, 1);
+});
+
+test('a cell of the drawing answers by its tokens, and a bar by its label', () => {
+  const asked = (/** @type {string} */ of, by = 'one') => ({ ...QUESTION, by, answer: { of } });
+  const cell = { query: [1], key: [0, 1], labels: ['b', 'a'] };
+  deepEqual(answerAt(CELL, asked('strongest_cell'), cell), [1, 0]);
+  equal(answerAt(CELL, asked('strongest_cell'), { query: 1, labels: ['b', ''] }), undefined);
+  equal(answerAt(TOKEN, asked('strongest_key'), { ...cell, key: 1 }), 1);
+  equal(answerAt(TOKEN, asked('strongest_key'), { ...cell, key: 7 }), undefined);
+  const bars = { ...TOKEN, choices: [{ value: ' cat', label: '“cat”', number: 0.3 }] };
+  equal(answerAt(bars, asked('next_token'), { labels: ['␣cat', ''] }), ' cat');
+  equal(answerAt(bars, asked('next_token'), { labels: ['dog', ''] }), undefined);
+  equal(answerAt(TOKEN, asked('strongest_head'), cell), undefined);
+  equal(answerAt(NUMBER, asked('weight', 'number'), cell), undefined);
+  equal(canBeDrawn(asked('strongest_cell', 'cell')), true);
+  equal(canBeDrawn(asked('strongest_key', 'token')), true);
+  equal(canBeDrawn(asked('strongest_head')), false);
 });
