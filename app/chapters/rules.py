@@ -43,6 +43,7 @@ class OfPass(Request):
     off: dict[str, Any] | None = Field(
         None, description="Heads to switch off, as in {layer: 1, heads: [0, 2]}."
     )
+    bits: Number | None = Field(None, description="Weights are rounded to so many bits.")
 
     def request(self, opens: Opens, **members: Any) -> Ask:
         """Return the request for a pass over the text of the rule, or of the step.
@@ -53,12 +54,15 @@ class OfPass(Request):
         text = self.text if self.text is not None else opens.text
         if text is None:
             raise ValueError("neither the rule nor the step has a text")
-        edits = [{"kind": "heads_off", **self.off}] if self.off is not None else None
+        edits = [
+            *([{"kind": "heads_off", **self.off}] if self.off is not None else []),
+            *([{"kind": "quantize", "bits": self.bits}] if self.bits is not None else []),
+        ]
         given = {
             "text": text,
             "model": self.model or opens.model,
             "target": self.target or opens.target,
-            "edits": edits,
+            "edits": edits or None,
             **members,
         }
         return Ask(trace=TraceRequest(**{k: v for k, v in given.items() if v is not None}))

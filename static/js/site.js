@@ -30,7 +30,7 @@ import { VIEWS } from './views/registry.js';
 /** @typedef {(file: string) => Promise<Response>} Load */
 
 /** Views that ask for passes no file can foresee. */
-const OF_A_SERVER = ['long', 'generate', 'compare', 'circuit'];
+const OF_A_SERVER = ['long', 'circuit'];
 const COMMAND = 'headlight serve';
 const API = '/api/v1';
 
@@ -100,13 +100,12 @@ export function openFolder({ catalogue, texts, server }, load) {
   /** @param {Ask} body */
   async function answer(body) {
     if (body.card) return { card: cardOf(catalogue, body.card) };
-    if (body.text !== undefined) {
-      const entry = entryOf(body);
-      if (!entry) throw lacking('This sentence is not on this site', server);
-      current = await open(entry);
-    }
-    if (!current?.holds(body)) throw lacking('This pass is not on this site', server);
-    const { card, ...trace } = await current.answer(body);
+    const entry = body.text === undefined ? null : entryOf(body);
+    if (entry === undefined) throw lacking('This sentence is not on this site', server);
+    const archive = entry ? await open(entry) : current;
+    current = archive;
+    if (!archive?.holds(body)) throw lacking('This pass is not on this site', server);
+    const { card, ...trace } = await archive.answer(body);
     const examples = cardOf(catalogue, card?.id ?? '')?.examples;
     return { ...trace, ...(card && { card: { ...card, examples } }) };
   }

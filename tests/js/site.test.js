@@ -77,6 +77,14 @@ test('a text, a pass or a model that is not there is told with the command and t
   await rejects(folder.answer({ model: 'other', text: 'a cat' }), /sentence is not on this site/);
 });
 
+test('texts that are asked for at one time do not disturb each other', async () => {
+  const { load } = filesOf();
+  const folder = openFolder(index, load);
+  const ask = (text) => folder.answer({ model: 'tiny', text, capture: [WEIGHTS] });
+  const [first, second] = await Promise.all([ask('a cat'), ask('a dog')]);
+  deepEqual([first.text, second.text], ['a cat', 'a dog']);
+});
+
 test('cards and the names of held analyses need no file', async () => {
   const { load, asked } = filesOf();
   const folder = openFolder(index, load);

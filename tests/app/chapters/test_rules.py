@@ -51,6 +51,15 @@ def test_the_strongest_head_and_cell_are_found():
     assert cell.cells == WEIGHTS[0]
 
 
+def test_a_rule_asks_for_a_pass_without_heads_and_with_rounded_weights():
+    of = rule(of="weight", key=0, off={"layer": 0, "heads": [1]}, bits=4)
+    asked = of.asks(OPENS)[0].trace.model_dump(exclude_none=True)["edits"]
+    assert [each["kind"] for each in asked] == ["heads_off", "quantize"]
+    assert asked[1]["bits"] == 4
+    with pytest.raises(ValueError, match="bits"):
+        rule(of="weight", key=0, bits=1).asks(OPENS)
+
+
 def test_the_strongest_expert_is_that_of_the_router():
     routed = trace()
     site = "decoder.layers.0.experts.router_probs"
