@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -15,9 +16,9 @@ from headlight.model.analysis.circuit import (
     without,
 )
 from headlight.model.analysis.circuit_passes import Pair, PairPasses, UnfitPair
-from headlight.model.graph import Graph, NoGraph, UnknownEdge
-from headlight.model.graph_parts import parts_of
+from headlight.model.graph import NoGraph, UnknownEdge
 from headlight.model.served import Served
+from headlight.model.tracing import read_tokens
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, PairRequest
 
 MAX_WORK = 40_000_000
@@ -49,11 +50,18 @@ def compute(request: CircuitRequest, model: Served, *, is_cut: bool = False) -> 
 
 def _compute(request: CircuitRequest, model: Served, *, is_cut: bool) -> CircuitAnswer:
     pairs, texts, skipped = pairs_of(request, model)
-    graph = parts_of(model).graph
-    passes = PairPasses(model, tuple(pairs), baseline=request.baseline)
-    _check_work(request, graph, pairs)
+    if request.by_position:
+        pairs, texts, skipped = _of_one_length(pairs, texts, skipped)
+    passes = PairPasses(
+        model,
+        tuple(pairs),
+        baseline=request.baseline,
+        by_position=request.by_position,
+        by_expert=request.by_expert,
+    )
+    _check_work(request, passes)
     if request.edges is not None:
-        edges = [graph.edge(name) for name in request.edges]
+        edges = [passes.edges.edge(name) for name in request.edges]
         circuit = without(passes, edges) if is_cut else measure(passes, edges)
     else:
         circuit = find_circuit(
@@ -65,7 +73,22 @@ def _compute(request: CircuitRequest, model: Served, *, is_cut: bool) -> Circuit
             faithfulness=request.faithfulness,
             holds_out=request.holds_out,
         )
-    return answer(model, graph, circuit, request, texts, skipped)
+    return answer(passes, circuit, request, texts, skipped)
+
+
+def _of_one_length(
+    pairs: list[Pair], texts: list[PairRequest], skipped: list[str]
+) -> tuple[list[Pair], list[PairRequest], list[str]]:
+    """Return the pairs of the commonest length, and why the others were left out."""
+    (shape, _), *_ = Counter(pair.shape for pair in pairs).most_common(1)
+    kept = [number for number, pair in enumerate(pairs) if pair.shape == shape]
+    left = [
+        f"{texts[number].clean!r}: by position all pairs need {shape[0]} tokens, as most have; "
+        f"this one has {len(pair.clean)}"
+        for number, pair in enumerate(pairs)
+        if pair.shape != shape
+    ]
+    return [pairs[n] for n in kept], [texts[n] for n in kept], [*skipped, *left]
 
 
 def pairs_of(
@@ -109,10 +132,10 @@ def pairs_of(
     return pairs, texts, skipped
 
 
-def _check_work(request: CircuitRequest, graph: Graph, pairs: list[Pair]) -> None:
-    n_tokens = sum(pair.n_tokens for pair in pairs)
+def _check_work(request: CircuitRequest, passes: PairPasses) -> None:
+    n_tokens = sum(pair.n_tokens for pair in passes.pairs)
     is_exact = request.score in ("noising", "denoising", "exact") and request.edges is None
-    actual = len(graph.edges) * n_tokens if is_exact else request.steps * n_tokens
+    actual = passes.edges.n_edges * n_tokens if is_exact else request.steps * n_tokens
     limit = MAX_WORK if is_exact else MAX_TOKENS
     if actual > limit:
         what = "edges × tokens" if is_exact else "steps × tokens"
@@ -122,22 +145,24 @@ def _check_work(request: CircuitRequest, graph: Graph, pairs: list[Pair]) -> Non
 
 
 def answer(
-    model: Served,
-    graph: Graph,
+    passes: PairPasses,
     circuit: Circuit,
     request: CircuitRequest,
     texts: list[PairRequest],
     skipped: list[str],
 ) -> CircuitAnswer:
     """Return a circuit as it is sent."""
-    scores = circuit.scores
-    order = [] if scores is None else ranked(graph, scores, request.rule)[:N_RANKED]
+    scores, model, edges = circuit.scores, passes.model, passes.edges
+    graph, first = edges.graph, passes.pairs[0]
+    order = [] if scores is None else ranked(edges, scores, request.rule)[:N_RANKED]
 
     def edge(number: int, loss: float) -> dict[str, Any]:
+        writer, reader = edges.ends(number)
         return {
-            "name": graph.names[number],
-            "writer": graph.edges[number][0],
-            "reader": graph.edges[number][1],
+            "name": edges.name(number),
+            "writer": writer.node,
+            "reader": reader.node,
+            "position": reader.position if request.by_position else None,
             "score": None if scores is None else float(scores[number]),
             "loss": float(loss),
         }
@@ -147,7 +172,11 @@ def answer(
         {
             "model": model.id,
             "revision": model.description.revision,
-            "n_edges": len(graph.edges),
+            "request": request.model_dump(exclude={"pairs", "edges"}),
+            "n_edges": edges.n_edges,
+            "tokens": _tokens(model, texts[0].clean, len(first.clean)),
+            "target_tokens": first.target
+            and _tokens(model, texts[0].target or "", len(first.target), is_target=True),
             "writers": [
                 {
                     "name": writer.name,
@@ -181,6 +210,10 @@ def answer(
             "skipped": skipped,
         }
     )
+
+
+def _tokens(model: Served, text: str, count: int, *, is_target: bool = False) -> list[str]:
+    return [token.text for token in read_tokens(model, text, is_target=is_target)][:count]
 
 
 def _faithfulness(figures: Faithfulness) -> dict[str, Any]:

@@ -715,6 +715,12 @@ def circuit(
         str | None,
         option("What cut edges carry: corrupted, zero or mean.", "NAME", "corrupted"),
     ] = None,
+    by_position: Annotated[
+        bool, option("Tell positions apart: an edge is named 3.3→logits@5.", name="--by-position")
+    ] = False,
+    by_expert: Annotated[
+        bool, option("Tell the experts of a layer apart, as 2.e5.", name="--by-expert")
+    ] = False,
     form: Annotated[
         str | None, option("Write json, csv, graphml or dot.", "NAME", name="--format")
     ] = None,
@@ -749,6 +755,8 @@ def circuit(
             "steps": steps,
             "rule": rule,
             "baseline": baseline,
+            "by_position": by_position or None,
+            "by_expert": by_expert or None,
         }
         given = {name: value for name, value in options.items() if value is not None}
         chosen = settings.default_model

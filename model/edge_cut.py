@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +34,9 @@ from headlight.model.served import Served
 from headlight.model.site_edit import SiteEdit, require_positions
 from headlight.model.sites import Site, require_heads
 from headlight.model.tracing import PassSpec, run_batch, tokenize
+from headlight.model.unfolded import placed
+
+_OF_EXPERT = re.compile(r"(^|\.)e\d+\s*(→|->)")
 
 CORPUS_SENTENCES = 64
 """The sentences of the head profile that a mean is over; a card says how they were chosen."""
@@ -42,9 +46,9 @@ CORPUS_SENTENCES = 64
 class Cut(Intervention):
     """Cut edges: their readers read zero, or what the writers wrote in another text.
 
-    ``edges`` are names as in `Graph.names`, such as ``3.3→logits``; ``positions`` those of the
-    readers, None: all. ``text`` is another text of as many tokens; None: zero. Positions beyond it
-    are left as they are.
+    ``edges`` are names as in `Graph.names`, such as ``3.3→logits``, or with a position as in
+    `Unfolded.name`, ``3.3→logits@5``; ``positions`` those of readers without one, None: all.
+    ``text`` is another text of as many tokens; None: zero. Positions beyond it stay as they are.
     """
 
     shares_pass = is_bounded = False
@@ -68,9 +72,9 @@ class Cut(Intervention):
             UnknownEdge: it has no such edge.
             EmptyText, TooManyTokens, UnknownToken, ValueError: as `tracing.tokenize`.
         """
-        parts = parts_of(model)
+        parts = parts_of(model, by_expert=any(_OF_EXPERT.search(name) for name in self.edges))
         for name in self.edges:
-            parts.graph.edge(name)
+            placed(parts.graph, name)
         if self.positions is not None:
             require_positions(self.positions, None, "an edge")
         is_double = model.config.kind == "encoder-decoder"
@@ -102,15 +106,20 @@ class Cut(Intervention):
             assert each.parts is not None
             assert each.other is not None
             graph = each.parts.graph
-            width = 1 if each.positions is None else max(each.positions) + 1
+            edges = [placed(graph, name) for name in each.edges]
+            given = [*(each.positions or ()), *(at for _, at in edges if at is not None)]
+            width = max(given) + 1 if given else 1
+            # Beyond the mask nothing is cut: an edge at every position needs a mask without places.
+            if given and each.positions is None and any(at is None for _, at in edges):
+                raise ImpossibleIntervention(
+                    "either all edges of a cut have a position, as in 3.3→logits@5, or none has"
+                )
             cut = torch.zeros(1, len(graph.writers), len(graph.readers), width, dtype=torch.bool)
-            at = [0] if each.positions is None else list(each.positions)
-            for name in each.edges:
-                writer, reader = graph.edges[graph.edge(name)]
+            for number, position in edges:
+                writer, reader = graph.edges[number]
+                at = list(each.positions or [0]) if position is None else [position]
                 cut[0, writer, reader, at] = True
-            mixing = Mixing(
-                each.parts, cut, each.other, each.start, is_placed=each.positions is not None
-            )
+            mixing = Mixing(each.parts, cut, each.other, each.start, is_placed=bool(given))
             yield from mixing.edits()
 
 

@@ -156,6 +156,7 @@ def read_writes(
     wanted = {number: graph.writers[number] for number in writers}
     heads: dict[str, list[int]] = {}
     contexts: dict[str, list[int]] = {}  # contexts that a parallel layer's network is left by
+    experts: dict[str, list[int]] = {}
     sums: list[tuple[str, str, int]] = []
     has_middle = {
         reader.stream.rpartition(".")[0]
@@ -169,6 +170,8 @@ def read_writes(
             tokens[f"{writer.stack}.layers.0.residual.before"] = number
         elif writer.kind == "head":
             heads.setdefault(writer.path, []).append(number)
+        elif writer.kind == "expert":
+            experts.setdefault(writer.path, []).append(number)
         elif writer.kind == "feed_forward" and at in has_middle:
             sums.append((f"{at}.middle", f"{at}.after", number))
         elif writer.kind == "feed_forward":
@@ -203,6 +206,16 @@ def read_writes(
 
         return edit
 
+    def at_experts(path: str) -> Edit:
+        def edit(tensor: Tensor) -> Tensor:
+            chosen = kept[f"{path}.expert_indices"]
+            for number in experts[path]:
+                is_of = (chosen == graph.writers[number].expert)[..., None]
+                take(number, (tensor * is_of).sum(dim=2))
+            return tensor
+
+        return edit
+
     def at_stream(site: str) -> Edit:
         def edit(tensor: Tensor) -> Tensor:
             kept[site] = tensor
@@ -220,6 +233,9 @@ def read_writes(
 
     for path in dict.fromkeys([*heads, *contexts]):
         yield f"{path}.context", at_context(path)
+    for path in experts:
+        yield f"{path}.expert_indices", recording(kept, f"{path}.expert_indices")
+        yield f"{path}.expert_outputs", at_experts(path)
     for site in dict.fromkeys([*tokens, *layers, *(first for first, _, _ in sums)]):
         yield site, at_stream(site)
 

@@ -13,7 +13,7 @@ matrices and norms, and checks that the graph is exact.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headlight.model.attention.terms import AttentionFacts
     from headlight.model.served import Description
 
-Kind = Literal["tokens", "head", "attention", "feed_forward"]
+Kind = Literal["tokens", "head", "attention", "feed_forward", "expert"]
 Input = Literal["query", "key", "value", "attention", "feed_forward", "logits"]
 
 _LETTERS: Mapping[str, str] = {"query": "q", "key": "k", "value": "v"}
@@ -42,7 +42,8 @@ class Writer:
     """A part that adds to a stream: ``path`` is that of its attention, network or experts.
 
     ``kind`` ``attention`` is a whole attention, where a norm follows its heads. ``step`` is its
-    place among the writes of its stack; the writers of one attention share it.
+    place among the writes of its stack; the writers of one attention, and the experts of one layer,
+    share it.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Writer:
     step: int
     layer: int | None = None
     head: int | None = None
+    expert: int | None = None
     path: str = ""
 
 
@@ -120,41 +122,9 @@ class Graph:
             raise UnknownEdge(f"the graph has no edge {name[:60]!r}; {hint}")
         return self._numbers[spelled]
 
-    def on_paths(self, kept: Collection[int]) -> list[int]:
-        """Return those of some edges that lie on a path from a text's tokens to the logits.
-
-        The others change nothing in a run of the circuit: their writer computes what it computes of
-        the corrupted text, or nothing that counts reads their reader.
-        """
-        edges = [(number, *self.edges[number]) for number in sorted(kept)]
-        fed = {at for at, writer in enumerate(self.writers) if writer.kind == "tokens"}
-        forward = set()
-        for number, first, last in self._in_order(edges):
-            if first in fed:
-                forward.add(number)
-                fed.update(self._writers_of[last])
-        needed = {at for at, reader in enumerate(self.readers) if reader.kind == "logits"}
-        backward = set()
-        for number, first, last in reversed(self._in_order(edges)):
-            if last in needed:
-                backward.add(number)
-                needed.update(self._readers_of[first])
-        return sorted(forward & backward)
-
     def fed_by(self, writer: int) -> tuple[int, ...]:
         """Return the numbers of the readers that a writer computes its output of."""
         return self._readers_of[writer]
-
-    def _in_order(self, edges: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-        return sorted(edges, key=lambda edge: edge[2])
-
-    @cached_property
-    def _writers_of(self) -> Mapping[int, tuple[int, ...]]:
-        """By reader, the writers that it is an input of."""
-        return {
-            at: tuple(n for n, writer in enumerate(self.writers) if _is_input(reader, writer))
-            for at, reader in enumerate(self.readers)
-        }
 
     @cached_property
     def _readers_of(self) -> Mapping[int, tuple[int, ...]]:
@@ -171,7 +141,13 @@ def _is_input(reader: Reader, writer: Writer) -> bool:
     return not reader.heads or writer.head is None or writer.head in reader.heads
 
 
-def graph_of(description: Description, *, by_head: bool = True, by_input: bool = True) -> Graph:
+def graph_of(
+    description: Description,
+    *,
+    by_head: bool = True,
+    by_input: bool = True,
+    by_expert: bool = False,
+) -> Graph:
     """Return the graph of a model.
 
     Args:
@@ -179,18 +155,24 @@ def graph_of(description: Description, *, by_head: bool = True, by_input: bool =
         by_head: whether each head is a writer; False: a norm follows the heads, so an attention is
             one writer.
         by_input: whether queries, keys and values are readers; False: an attention is one reader.
+        by_expert: whether each expert is a writer; False: all experts of a layer are one. They are
+            one reader either way, as their router reads what they read.
 
     Raises:
-        NoGraph: the stream of the model is not a sum of what its parts write.
+        NoGraph: the stream of the model is not a sum of what its parts write, or its experts are to
+            be told apart and cannot be.
     """
-    return _Builder(description, by_head=by_head, by_input=by_input).build()
+    builder = _Builder(description, by_head=by_head, by_input=by_input, by_expert=by_expert)
+    return builder.build()
 
 
 class _Builder:
-    def __init__(self, description: Description, *, by_head: bool, by_input: bool) -> None:
+    def __init__(
+        self, description: Description, *, by_head: bool, by_input: bool, by_expert: bool
+    ) -> None:
         self.description, self.config = description, description.config
         self.sites = frozenset(description.site_names)
-        self.by_head, self.by_input = by_head, by_input
+        self.by_head, self.by_input, self.by_expert = by_head, by_input, by_expert
         self.writers: list[Writer] = []
         self.readers: list[Reader] = []
         self.steps: dict[str, int] = {}
@@ -210,6 +192,8 @@ class _Builder:
             raise NoGraph(
                 f"the model '{self.description.id}' has no residual stream that can be read"
             )
+        if self.by_expert and self.config.moe is None:
+            raise NoGraph(f"the model '{self.description.id}' has no experts to tell apart")
         for stack in stacks:
             self._stack(stack)
         last = stacks[-1]
@@ -352,8 +336,22 @@ class _Builder:
                 **common,
             )
         )
-        self.writers.append(Writer(name=name, kind="feed_forward", step=step, **common))
+        if self.by_expert and path.endswith(".experts"):
+            self._experts(name, step, common)
+        else:
+            self.writers.append(Writer(name=name, kind="feed_forward", step=step, **common))
         self.steps[stack] += 1
+
+    def _experts(self, name: str, step: int, common: dict[str, Any]) -> None:
+        path = common["path"]
+        for part in ("expert_outputs", "expert_indices"):
+            self._require(f"{path}.{part}")
+        begin = name.removesuffix("ff")
+        n_experts = self.config.moe.n_experts if self.config.moe else 0
+        self.writers += [
+            Writer(name=f"{begin}e{number}", kind="expert", step=step, expert=number, **common)
+            for number in range(n_experts)
+        ]
 
 
 def streams(graph: Graph) -> Iterator[str]:

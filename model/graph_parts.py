@@ -63,26 +63,34 @@ class GraphParts:
         return known
 
 
-def parts_of(model: Served) -> GraphParts:
+def parts_of(model: Served, *, by_expert: bool = False) -> GraphParts:
     """Return the graph of a loaded model with its weights, proved exact on one text.
+
+    Args:
+        model: the model.
+        by_expert: whether each expert is a writer.
 
     Raises:
         NoGraph: there is none that is exact; the message gives the reason.
     """
-    known = model.__dict__.get("_graph_parts")
+    key = "_graph_parts_by_expert" if by_expert else "_graph_parts"
+    known = model.__dict__.get(key)
     if isinstance(known, GraphParts):
         return known
-    parts = _Proof(model).parts()
+    parts = _Proof(model, by_expert=by_expert).parts()
     # A frozen dataclass keeps no attribute that is set; the graph is the same for every caller.
-    model.__dict__["_graph_parts"] = parts
+    model.__dict__[key] = parts
     return parts
 
 
 class _Proof:
-    def __init__(self, model: Served) -> None:
+    def __init__(self, model: Served, *, by_expert: bool) -> None:
         self.model, self.weights = model, model.graph_weights()
+        self.by_expert = by_expert
         sites = model.description.site_names
         wanted = (".residual.", "attention.context", "attention.queries")
+        if by_expert:
+            wanted += (".expert_outputs", "experts.output")
         more = ("attention.keys", "attention.values", "_norm", ".norm")
         kept = [
             site for site in sites if any(part in site for part in wanted) or site.endswith(more)
@@ -103,13 +111,17 @@ class _Proof:
     def parts(self) -> GraphParts:
         description = self.model.description
         by_head, by_input = True, True
-        graph = graph_of(description)
+        graph = graph_of(description, by_expert=self.by_expert)
         if self._wrong_heads(graph):
             by_head = False
         if self._wrong_inputs(graph):
             by_input = False
-        graph = graph_of(description, by_head=by_head, by_input=by_input)
-        if reason := self._wrong_norms(graph) or self._wrong_stream(graph, by_head=by_head):
+        graph = graph_of(description, by_head=by_head, by_input=by_input, by_expert=self.by_expert)
+        if reason := (
+            self._wrong_norms(graph)
+            or self._wrong_stream(graph, by_head=by_head)
+            or self._wrong_experts(graph)
+        ):
             raise NoGraph(f"the model '{description.id}' has no exact graph: {reason}")
         if not by_input and self._crosses(graph):
             raise NoGraph(
@@ -204,6 +216,20 @@ class _Proof:
             if reader.kind == "feed_forward"
         ):
             return "a norm follows its heads, and its network reads the same stream as they do"
+        return ""
+
+    def _wrong_experts(self, graph: Graph) -> str:
+        """Return the reason if a layer adds more, or other, than the sum of its experts."""
+        for path in dict.fromkeys(w.path for w in graph.writers if w.kind == "expert"):
+            layer = path.rpartition(".")[0]
+            before, after = (
+                self.tensors.get(f"{layer}.residual.{place}") for place in ("middle", "after")
+            )
+            if before is None or after is None:
+                return f"{layer} adds its heads and its experts at once"
+            written = self.tensors[f"{path}.expert_outputs"].sum(dim=2)
+            if self._differs(written, after - before):
+                return f"{path} adds more to the stream than its experts"
         return ""
 
 

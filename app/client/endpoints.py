@@ -429,6 +429,8 @@ def circuit(
     faithfulness: float | None = None,
     edges: Strings | None = None,
     holds_out: bool | None = None,
+    by_position: bool | None = None,
+    by_expert: bool | None = None,
 ) -> Call[CircuitAnswer]:
     """Find the few edges of a model that do a task, and measure their own run.
 
@@ -446,6 +448,8 @@ def circuit(
         faithfulness: None: 0.9.
         edges: names of edges in place of a choice, `3.3→logits`: only their run is measured.
         holds_out: False: all pairs choose and measure.
+        by_position: True: edges at each position by themselves, `3.3→logits@5`.
+        by_expert: True: each expert is a writer, `2.e5`.
     """
     body = _given(locals())
     del body["model"]

@@ -1,26 +1,18 @@
-"""The work of `headlight circuit`: find a circuit here or on a server, and write it to a file.
-
-GraphML (http://graphml.graphdrawing.org) is read by Gephi, yEd and NetworkX, DOT by Graphviz.
-"""
+"""The work of `headlight circuit`: find a circuit, and print it or write it to a file."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr  # nosec B406: written, never parsed
 
 from rich.table import Column, Table
 from rich.text import Text
 
-from headlight.commands.output import STANDARD_OUTPUT, check, show, text_cell, writing
+from headlight.circuit_files import FORMATS, written
+from headlight.commands.output import STANDARD_OUTPUT, check, show, writing
 from headlight.commands.parsing import UsageError
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, FaithfulnessAnswer
 from headlight.settings import Settings
-
-FORMATS = ("json", "csv", "graphml", "dot")
 
 
 def list_tasks() -> None:
@@ -142,99 +134,3 @@ def _in_words(figures: FaithfulnessAnswer) -> str:
         f"{figures.corrupted:+.2f}; right {figures.circuit_right:.0%}, clean "
         f"{figures.clean_right:.0%}"
     )
-
-
-def written(answer: CircuitAnswer, form: str) -> str:
-    """Return a circuit in a format of `FORMATS`."""
-    if form == "json":
-        return answer.model_dump_json() + "\n"
-    return "".join({"csv": csv_lines, "graphml": graphml_lines, "dot": dot_lines}[form](answer))
-
-
-def csv_lines(answer: CircuitAnswer) -> Iterator[str]:
-    """Yield the edges as a table: writer, reader, score, loss."""
-    line = StringIO()
-    write = csv.writer(line, lineterminator="\n").writerow
-    for row in [
-        ("writer", "reader", "score", "loss"),
-        *(
-            (
-                text_cell(answer.writers[edge.writer].name),
-                text_cell(answer.readers[edge.reader].name),
-                "" if edge.score is None else edge.score,
-                edge.loss,
-            )
-            for edge in answer.edges
-        ),
-    ]:
-        write(row)
-        yield line.getvalue()
-        line.seek(0)
-        line.truncate()
-
-
-def nodes_of(answer: CircuitAnswer) -> tuple[list[str], list[tuple[str, str, Any]]]:
-    """Return the nodes of a drawing, and its edges as (from, to, edge).
-
-    Queries, keys and values are drawn in the node of their head; the edge has their letter.
-    """
-    edges = []
-    for edge in answer.edges:
-        reader = answer.readers[edge.reader]
-        name = reader.name
-        if reader.kind in ("query", "key", "value"):
-            name = name.rpartition(".")[0]
-        edges.append((answer.writers[edge.writer].name, name, edge))
-    names = dict.fromkeys(name for first, last, _ in edges for name in (first, last))
-    return list(names), edges
-
-
-def _letter(answer: CircuitAnswer, number: int) -> str:
-    kind = answer.readers[number].kind
-    return {"query": "q", "key": "k", "value": "v"}.get(kind, "")
-
-
-def graphml_lines(answer: CircuitAnswer) -> Iterator[str]:
-    """Yield the circuit as GraphML."""
-    names, edges = nodes_of(answer)
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for name, kind in (("input", "string"), ("score", "double"), ("loss", "double")):
-        yield f'<key id="{name}" for="edge" attr.name="{name}" attr.type="{kind}"/>\n'
-    yield f'<graph id={quoteattr(answer.model)} edgedefault="directed">\n'
-    for name in names:
-        yield f"<node id={quoteattr(name)}/>\n"
-    for first, last, edge in edges:
-        data: Sequence[tuple[str, Any]] = (
-            ("input", _letter(answer, edge.reader)),
-            ("score", edge.score),
-            ("loss", edge.loss),
-        )
-        inside = "".join(
-            f'<data key="{name}">{escape(str(value))}</data>'
-            for name, value in data
-            if value not in (None, "")
-        )
-        yield f"<edge source={quoteattr(first)} target={quoteattr(last)}>{inside}</edge>\n"
-    yield "</graph>\n</graphml>\n"
-
-
-def dot_lines(answer: CircuitAnswer) -> Iterator[str]:
-    """Yield the circuit in the language of Graphviz; width by size of score, colour by sign."""
-    names, edges = nodes_of(answer)
-    largest = max((abs(edge.score or edge.loss) for *_, edge in edges), default=1.0) or 1.0
-    yield f"digraph {_quoted(answer.model)} {{\n  rankdir=BT;\n  node [shape=box];\n"
-    for name in names:
-        yield f"  {_quoted(name)};\n"
-    for first, last, edge in edges:
-        strength = edge.loss if edge.score is None else -edge.score
-        colour = "#2166ac" if strength >= 0 else "#b2182b"
-        yield (
-            f"  {_quoted(first)} -> {_quoted(last)} [label={_quoted(_letter(answer, edge.reader))}"
-            f', color="{colour}", penwidth={0.3 + 4 * abs(strength) / largest:.2f}];\n'
-        )
-    yield "}\n"
-
-
-def _quoted(text: str) -> str:
-    return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))

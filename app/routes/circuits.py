@@ -2,14 +2,16 @@
 
 from contextlib import ExitStack
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Request, Response
 
+from headlight.circuit_files import FORMATS, written
 from headlight.concurrency import client_left, run_in_thread
 from headlight.errors import described
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TaskAnswer, TasksAnswer
+from headlight.serialization.accept import negotiate
 from headlight.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["circuits"], route_class=JsonRoute)
@@ -23,32 +25,51 @@ async def tasks() -> TasksAnswer:
     return TasksAnswer(tasks=[TaskAnswer(name=name, rule=rule) for name, rule in rules()])
 
 
-@router.post("/models/{model}/circuit", responses=described(400, 404, 413, 415, 422, 503, 504))
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": CircuitAnswer,
+        "description": "The circuit, as JSON or as a file of its edges.",
+        "content": {
+            media_type: {"schema": {"type": "string"}}
+            for media_type in FORMATS.values()
+            if media_type != "application/json"
+        },
+    },
+    **described(400, 404, 406, 413, 415, 422, 503, 504),
+}
+
+
+@router.post("/models/{model}/circuit", response_class=Response, responses=_ANSWERS)
 async def circuit(
     model: Annotated[str, Path(description="The model's id.")],
     body: CircuitRequest,
     request: Request,
     services: ServicesDep,
-) -> CircuitAnswer:
+) -> Response:
     """Find the few edges of a model that do a task, and measure their own run.
 
     Edges are scored on one half of the pairs and measured on the other. In the run of a circuit
     every edge outside it carries what it carries for the corrupted text; its faithfulness is the
     share of the logit difference that it keeps. Closing the connection ends the search.
+
+    `Accept` chooses JSON, `text/csv`, `application/graphml+xml` or `text/vnd.graphviz` (DOT).
     """
+    media_type = negotiate(request.headers.get("accept", ""), tuple(FORMATS.values()))
+    form = next(name for name, offered in FORMATS.items() if offered == media_type)
     with ExitStack() as stack:
         model_id = await services.use_model(model, stack, client_left(request))
         work = partial(_circuit, services, model_id, body)
         seconds = services.settings.long_seconds
         too_slow = f"the circuit took longer than {seconds:g} s; send fewer or shorter pairs"
         with services.circuits.place():
-            return await run_in_thread(
+            answer = await run_in_thread(
                 work,
                 services.circuit_thread,
                 client_left(request),
                 seconds=seconds,
                 too_slow=too_slow,
             )
+    return Response(written(answer, form), media_type=media_type, headers={"Vary": "Accept"})
 
 
 def _circuit(services: Services, model: str, body: CircuitRequest) -> CircuitAnswer:

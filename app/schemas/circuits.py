@@ -34,12 +34,9 @@ class PairRequest(Request):
     corrupted_target: Text | None = Field(None, description="If omitted, `target`.")
 
 
-class CircuitRequest(Request):
-    """The pairs of a task, and how to choose the edges of the circuit."""
+class CircuitSettings(Request):
+    """How the edges of a circuit are chosen, and on which task."""
 
-    pairs: list[PairRequest] = Field(
-        default=[], max_length=MAX_PAIRS, description="In place of them, `task`."
-    )
     task: str | None = Field(
         None, max_length=40, description="A task that ships: `GET /api/v1/tasks` lists them."
     )
@@ -66,13 +63,29 @@ class CircuitRequest(Request):
     faithfulness: float | None = Field(
         None, gt=0, le=1, description="this faithfulness on the pairs that choose. If omitted, 0.9."
     )
+    holds_out: bool = Field(
+        True, description="Every second pair is only measured; otherwise all pairs choose, too."
+    )
+    by_position: bool = Field(
+        False,
+        description="Edges at each position by themselves, `3.3→logits@5`. The pairs need one "
+        "length: those of the commonest are taken.",
+    )
+    by_expert: bool = Field(
+        False, description="Each expert is a writer, `2.e5`, and not all of a layer together."
+    )
+
+
+class CircuitRequest(CircuitSettings):
+    """The pairs of a task, and how to choose the edges of the circuit."""
+
+    pairs: list[PairRequest] = Field(
+        default=[], max_length=MAX_PAIRS, description="In place of them, `task`."
+    )
     edges: Annotated[list[Text], Field(max_length=MAX_EDGES)] | None = Field(
         None,
         description="In place of a choice, these edges, such as `3.3→logits`: only their own run "
         "is measured.",
-    )
-    holds_out: bool = Field(
-        True, description="Every second pair is only measured; otherwise all pairs choose, too."
     )
 
     @model_validator(mode="after")
@@ -86,7 +99,17 @@ class NodeAnswer(Answer):
     """A writer or a reader of the graph."""
 
     name: str
-    kind: Literal["tokens", "head", "attention", "feed_forward", "query", "key", "value", "logits"]
+    kind: Literal[
+        "tokens",
+        "head",
+        "attention",
+        "feed_forward",
+        "expert",
+        "query",
+        "key",
+        "value",
+        "logits",
+    ]
     stack: Literal["encoder", "decoder"]
     layer: int | None
     heads: list[int] = Field(description="Those that it is of; none: it is of no head.")
@@ -99,6 +122,7 @@ class EdgeAnswer(Answer):
     name: str
     writer: int = Field(description="Its place in `writers`.")
     reader: int = Field(description="Its place in `readers`.")
+    position: int | None = Field(description="Null: every position.")
     score: float | None = Field(
         description="The estimated change of the logit difference as the edge is corrupted, in "
         "logits: negative works for the right token. Null: no edge was scored."
@@ -134,7 +158,10 @@ class CircuitAnswer(Answer):
 
     model: str
     revision: str
-    n_edges: int = Field(description="Of the whole graph.")
+    request: CircuitSettings = Field(description="What was asked.")
+    n_edges: int = Field(description="Of the whole graph, by position if it is unfolded.")
+    tokens: list[str] = Field(description="Those of the first pair's clean text.")
+    target_tokens: list[str] | None = Field(description="Those of its target.")
     writers: list[NodeAnswer]
     readers: list[NodeAnswer]
     reasons: list[str] = Field(description="Why the graph has fewer nodes than heads and inputs.")

@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from headlight.model.analysis.circuit_passes import PairPasses
 from headlight.model.analysis.edge_scores import STEPS, Method, edge_scores
-from headlight.model.graph import Graph
+from headlight.model.unfolded import Place, Unfolded
 
 Rule: TypeAlias = Literal["top", "greedy", "pruned"]
 
@@ -116,7 +116,7 @@ def find_circuit(
     measuring = replace(passes, pairs=passes.pairs[1::2]) if is_split else passes
     shares = _Shares(choosing)
     scores = edge_scores(choosing, method, steps)
-    order = ranked(passes.graph, scores, rule)
+    order = ranked(passes.edges, scores, rule)
     least = 0.9 if faithfulness is None else faithfulness
     if n_edges is None:
         wanted = order[: shares.fewest(order, least)]
@@ -126,11 +126,11 @@ def find_circuit(
         wanted = order[:n_edges]
         if rule == "pruned":
             wanted = shares.pruned(order[: BEGIN_WITH * n_edges], n_edges)
-    on_paths = set(passes.graph.on_paths(wanted))
+    on_paths = set(passes.edges.on_paths(wanted))
     edges = tuple(edge for edge in wanted if edge in on_paths)
     measured = _Shares(measuring) if is_split else shares
     without = [[edge for edge in edges if edge != left] for left in edges]
-    others = sorted(set(range(len(passes.graph.edges))) - set(edges))
+    others = sorted(set(range(passes.edges.n_edges)) - set(edges))
     runs = measured.runs([edges, others, *without])
     values = [measured.share(run) for run in runs]
     return Circuit(
@@ -153,7 +153,7 @@ def measure(passes: PairPasses, edges: Sequence[int]) -> Circuit:
     """
     shares = _Shares(passes)
     edges = list(dict.fromkeys(edges))
-    others = sorted(set(range(len(passes.graph.edges))) - set(edges))
+    others = sorted(set(range(passes.edges.n_edges)) - set(edges))
     without = [[edge for edge in edges if edge != left] for left in edges]
     runs = shares.runs([edges, others, *without])
     values = [shares.share(run) for run in runs]
@@ -179,7 +179,7 @@ def without(passes: PairPasses, edges: Sequence[int]) -> Circuit:
     """
     shares = _Shares(passes)
     edges = list(dict.fromkeys(edges))
-    every = set(range(len(passes.graph.edges)))
+    every = set(range(passes.edges.n_edges))
     runs = shares.runs([every - set(edges), edges, *(every - {edge} for edge in edges)])
     values = [shares.share(run) for run in runs]
     return Circuit(
@@ -193,31 +193,30 @@ def without(passes: PairPasses, edges: Sequence[int]) -> Circuit:
     )
 
 
-def ranked(graph: Graph, scores: Float[np.ndarray, " edge"], rule: Rule) -> list[int]:
+def ranked(edges: Unfolded, scores: Float[np.ndarray, " edge"], rule: Rule) -> list[int]:
     """Return the numbers of the edges, the first to be in a circuit first."""
     sizes = np.abs(scores)
     if rule != "greedy":
         return [int(edge) for edge in np.argsort(-sizes, kind="stable")]
-    into: dict[int, list[int]] = {}
-    for number, (_, at) in enumerate(graph.edges):
-        into.setdefault(at, []).append(number)
+    into: dict[Place, list[int]] = {}
+    for number in range(edges.n_edges):
+        into.setdefault(edges.ends(number)[1], []).append(number)
     order: list[int] = []
     queue: list[tuple[float, int]] = []
-    joined: set[int] = set()
+    joined: set[Place] = set()
 
-    def join(reader: int) -> None:
+    def join(reader: Place) -> None:
         if reader not in joined:
             joined.add(reader)
             for number in into.get(reader, ()):
                 heapq.heappush(queue, (-float(sizes[number]), number))
 
-    for number, reader in enumerate(graph.readers):
-        if reader.kind == "logits":
-            join(number)
+    for reader in edges.last():
+        join(reader)
     while queue:
         _, number = heapq.heappop(queue)
         order.append(number)
-        for at in graph.fed_by(graph.edges[number][0]):
+        for at in edges.fed_by(edges.ends(number)[0]):
             join(at)
     return order
 
@@ -269,11 +268,11 @@ class _Shares:
     def curve(self, order: Sequence[int]) -> tuple[CurvePoint, ...]:
         counts = [*(count for count in COUNTS if count < len(order)), len(order)]
         runs = self.runs([order[:count] for count in counts])
-        graph = self.passes.graph
+        edges = self.passes.edges
         return tuple(
             CurvePoint(
                 n_edges=count,
-                n_on_paths=len(graph.on_paths(order[:count])),
+                n_on_paths=len(edges.on_paths(order[:count])),
                 faithfulness=self.share(run),
                 right=float((run > 0).mean()),
             )
@@ -308,7 +307,7 @@ class _Shares:
         return left
 
     def _on_paths(self, edges: Sequence[int]) -> list[int]:
-        on_paths = set(self.passes.graph.on_paths(edges))
+        on_paths = set(self.passes.edges.on_paths(edges))
         return [edge for edge in edges if edge in on_paths]
 
     def fewest(self, order: Sequence[int], least: float) -> int:

@@ -7,8 +7,9 @@ of their logits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from headlight.model.graph import Graph
 from headlight.model.graph_parts import GraphParts, parts_of
 from headlight.model.interventions import Intervention
 from headlight.model.served import Served
+from headlight.model.unfolded import Unfolded
 
 Baseline: TypeAlias = Literal["corrupted", "zero", "mean"]
 
@@ -63,6 +65,11 @@ class Pair:
             raise UnfitPair("a pair needs tokens that are right and others that are wrong")
 
     @property
+    def shape(self) -> tuple[int, int, int]:
+        """The tokens of its texts, of its targets, and the position of the prediction."""
+        return len(self.clean), len(self.target or ()), self.position
+
+    @property
     def n_tokens(self) -> int:
         """The tokens of one of its texts, with its target."""
         return len(self.clean) + len(self.target or ())
@@ -79,9 +86,12 @@ class PairPasses:
         baseline: what the readers of cut edges read: the corrupted text, zero, or the mean of each
             writer over all positions of the corrupted texts.
         max_bytes: the memory of what one pass keeps.
+        by_position: whether each edge is cut at each position by itself.
+        by_expert: whether experts are writers apart.
 
     Raises:
         NoGraph: the model has no exact graph.
+        UnfitPair: positions are told apart, and the pairs differ in their length.
     """
 
     model: Served
@@ -89,11 +99,30 @@ class PairPasses:
     interventions: tuple[Intervention, ...] = ()
     baseline: Baseline = "corrupted"
     max_bytes: int = MAX_BYTES
+    by_position: bool = False
+    by_expert: bool = False
+
+    def __post_init__(self) -> None:
+        shapes = sorted({pair.shape for pair in self.pairs})
+        if self.by_position and len(shapes) > 1:
+            lengths = " and ".join(str(each[0] if not each[1] else each) for each in shapes[:2])
+            raise UnfitPair(
+                f"by position all pairs need the same number of tokens; these have {lengths}"
+            )
 
     @property
     def parts(self) -> GraphParts:
         """The graph with its weights."""
-        return parts_of(self.model)
+        return parts_of(self.model, by_expert=self.by_expert)
+
+    @cached_property
+    def edges(self) -> Unfolded:
+        """The edges that are scored and cut, by position if positions are told apart."""
+        is_causal = self.model.config.kind != "encoder"
+        if not self.by_position:
+            return Unfolded(self.graph, is_causal=is_causal)
+        n_text, n_target, position = self.pairs[0].shape
+        return Unfolded(self.graph, max(n_text, n_target), position, is_causal)
 
     @property
     def graph(self) -> Graph:
@@ -154,7 +183,7 @@ class PairPasses:
             Cancelled: as `cancellation`.
         """
         out = np.zeros((len(kept), len(self.pairs)))
-        n_edges = len(self.graph.edges)
+        edges = self.edges
         for numbers in self.groups():
             pairs = [self.pairs[number] for number in numbers]
             other = self._other(pairs, is_reversed=is_reversed)
@@ -163,9 +192,7 @@ class PairPasses:
             size = max(1, self.rows_at_once(longest) // len(pairs))
             for start in range(0, len(kept), size):
                 check()
-                chunk = kept[start : start + size]
-                edges = [set(range(n_edges)) - set(each) for each in chunk]
-                cut = cut_of(self.graph, edges, self.model.device)
+                cut = all_but(edges, kept[start : start + size], self.model.device)
                 logits = self.passes.logits(texts, targets, cut, other)
                 for row, of_variant in enumerate(logits):
                     out[start + row, numbers] = differences(of_variant, pairs).double().cpu()
@@ -206,14 +233,16 @@ def differences(
     return torch.stack(rows)
 
 
-def cut_of(
-    graph: Graph, edges: Iterable[Iterable[int]], device: torch.device
+def all_but(
+    edges: Unfolded, kept: Sequence[Collection[int]], device: torch.device
 ) -> Bool[Tensor, "variant writer reader query"]:
-    """Return the mask of the edges that each variant cuts, at all positions."""
-    listed = [list(each) for each in edges]
-    cut = torch.zeros(len(listed), len(graph.writers), len(graph.readers), 1, dtype=torch.bool)
-    ends = torch.tensor(graph.edges)
-    for row, numbers in enumerate(listed):
-        chosen = ends[numbers]
-        cut[row, chosen[:, 0], chosen[:, 1]] = True
-    return cut.to(device)
+    """Return the mask that cuts all edges but those that each variant keeps."""
+    graph, n = edges.graph, edges.n_positions
+    every = np.zeros((len(graph.writers), len(graph.readers), n), dtype=np.bool_)
+    every[edges.places[:, 0], edges.places[:, 1]] = True
+    cut = np.repeat(every[None], len(kept), axis=0)
+    for row, numbers in enumerate(kept):
+        chosen = np.fromiter(numbers, dtype=np.int64, count=len(numbers))
+        places = edges.places[chosen // n]
+        cut[row, places[:, 0], places[:, 1], chosen % n] = False
+    return torch.from_numpy(cut).to(device)

@@ -17,7 +17,7 @@ J = (1 − 11ᵀ/d − nnᵀ/d)/s ⊙ γ is applied without a tensor of readers 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -38,6 +38,8 @@ def edge_scores(
 ) -> Float[np.ndarray, " edge"]:
     """Return the score of each edge, the mean over pairs; negative: it works for the right token.
 
+    Edges are those of `PairPasses.edges`, by position if positions are told apart.
+
     Args:
         passes: over the pairs.
         method: ``exact`` is the mean of noising and denoising.
@@ -47,9 +49,10 @@ def edge_scores(
         Cancelled: as `cancellation`.
     """
     if method in ("eap", "eap_ig"):
-        return gradient_scores(passes, steps if method == "eap_ig" else 0)
+        n_steps = steps if method == "eap_ig" else 0
+        return gradient_scores(passes, n_steps, by_position=passes.by_position).flatten()
     clean, corrupted = passes.whole()
-    every = frozenset(range(len(passes.graph.edges)))
+    every = frozenset(range(passes.edges.n_edges))
     without = [every - {number} for number in sorted(every)]
     parts = []
     if method in ("noising", "exact"):
@@ -101,7 +104,7 @@ class _Gradients:
         edges = torch.tensor(self.graph.edges)
         shape = [len(self.graph.writers), len(self.graph.readers)]
         if self.by_position:
-            shape.append(next(iter(self.clean.values())).shape[1])
+            shape.append(max(written.shape[1] for written in self.clean.values()))
         total = torch.zeros(shape, dtype=torch.float64)
         for share in shares:
             check()
@@ -176,7 +179,9 @@ class _Gradients:
         else:
             added = self._through_norm(changes, streams[first.stream], readers, gradient)
         writers = [self.places[first.stack][place] for place in range(len(changes))]
-        index = torch.tensor(writers)[:, None], torch.tensor(numbers)
+        index: tuple[Any, ...] = torch.tensor(writers)[:, None], torch.tensor(numbers)
+        if self.by_position:
+            index = (*index, slice(added.shape[-1]))
         total[index] += added.double().cpu()
 
     def _through_norm(

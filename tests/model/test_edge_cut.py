@@ -57,6 +57,29 @@ def test_a_cut_at_a_position_leaves_the_others(model):
     assert np.abs(plain[4] - cut[4]).max() > 0.1
 
 
+def test_edges_may_have_a_position_each(model):
+    plain = logits(model)
+    cut = logits(model, [Cut(edges=("3.ff→logits@4", "3.0->logits@2"))])
+    np.testing.assert_array_equal(plain[[0, 1, 3, 5]], cut[[0, 1, 3, 5]])
+    assert min(np.abs(plain[at] - cut[at]).max() for at in (2, 4)) > 1e-3
+    same = logits(model, [Cut(edges=("3.ff→logits",), positions=(4,))])
+    np.testing.assert_allclose(same[4], cut[4], atol=1e-5)
+    with pytest.raises(ImpossibleIntervention, match="have a position"):
+        logits(model, [Cut(edges=("3.ff→logits@4", "3.0→logits"))])
+
+
+def test_an_expert_is_cut_apart_from_the_others():
+    model = load("stories")
+    plain = logits(model)
+    one = logits(model, [Cut(edges=("3.e1→logits",), text=OTHER)])
+    every = tuple(f"3.e{n}→logits" for n in range(model.config.moe.n_experts))
+    together = logits(model, [Cut(edges=every, text=OTHER)])
+    layer = logits(model, [Cut(edges=("3.ff→logits",), text=OTHER)])
+    np.testing.assert_allclose(together, layer, atol=2e-4)
+    assert np.abs(one - plain).max() > 1e-3
+    assert np.abs(one - layer).max() > 1e-3
+
+
 def test_an_unknown_edge_is_refused(model):
     with pytest.raises(UnknownEdge, match="did you mean"):
         logits(model, [Cut(edges=("3.0→logit",))])

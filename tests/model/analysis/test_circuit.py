@@ -67,7 +67,7 @@ def test_the_loss_of_an_edge_is_the_run_without_it(passes):
 
 def test_edges_of_greedy_come_from_the_logits_back(passes):
     scores = edge_scores(passes, "eap")
-    order = ranked(passes.graph, scores, "greedy")
+    order = ranked(passes.edges, scores, "greedy")
     assert sorted(order) == list(range(len(passes.graph.edges)))
     for count in (1, 7, 30):
         reached = passes.graph.edges[order[count - 1]][1]

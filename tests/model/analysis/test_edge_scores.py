@@ -53,14 +53,15 @@ def passes(request):
 
 def blended(passes, share):
     """Return D with each edge by itself moved from clean to corrupted by a share."""
-    from headlight.model.analysis.circuit_passes import cut_of, differences, texts_of
+    from headlight.model.analysis.circuit_passes import all_but, differences, texts_of
 
     mixed = MixedPasses(passes.model, passes.parts)
     pairs = list(passes.pairs)
     clean, _ = mixed.writes(*texts_of(pairs, is_clean=True))
     corrupted, _ = mixed.writes(*texts_of(pairs, is_clean=False))
     other = {n: torch.lerp(clean[n], corrupted[n], share) for n in clean}
-    cut = cut_of(passes.graph, [[n] for n in range(len(passes.graph.edges))], "cpu")
+    every = set(range(passes.edges.n_edges))
+    cut = all_but(passes.edges, [every - {n} for n in sorted(every)], torch.device("cpu"))
     logits = mixed.logits(*texts_of(pairs, is_clean=True), cut, other)
     return np.stack([differences(row, pairs).numpy() for row in logits])
 
