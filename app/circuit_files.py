@@ -37,7 +37,7 @@ def csv_lines(answer: CircuitAnswer) -> Iterator[str]:
     line = StringIO()
     write = csv.writer(line, lineterminator="\n").writerow
     header = ["writer", "reader", "score", "loss", *(["position"] if has_positions else [])]
-    rows = (
+    rows: Iterator[list[Any]] = (
         [
             answer.writers[edge.writer].name,
             answer.readers[edge.reader].name,

@@ -25,14 +25,18 @@ async def tasks() -> TasksAnswer:
     return TasksAnswer(tasks=[TaskAnswer(name=name, rule=rule) for name, rule in rules()])
 
 
+_EXAMPLES = {
+    "csv": "writer,reader,score,loss\n3.3,logits,-3.24,0.61\n",
+    "graphml": '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">…</graphml>',
+    "dot": 'digraph "stories" {\n  "3.3" -> "logits" [label=""];\n}\n',
+}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": CircuitAnswer,
         "description": "The circuit, as JSON or as a file of its edges.",
         "content": {
-            media_type: {"schema": {"type": "string"}}
-            for media_type in FORMATS.values()
-            if media_type != "application/json"
+            FORMATS[form]: {"schema": {"type": "string"}, "example": example}
+            for form, example in _EXAMPLES.items()
         },
     },
     **described(400, 404, 406, 413, 415, 422, 503, 504),

@@ -146,6 +146,19 @@ export async function saveNumbers({ trace, figure, cards, name }) {
   );
 }
 
+/**
+ * Ask the API for what a drawing shows in another format, and save it.
+ * @param {Subject} of
+ * @param {string} label of the format
+ */
+export async function saveAnswer({ figure, name }, label) {
+  const { path = '', body, files = [] } = figure.grid.call ?? {};
+  const file = files.find((each) => each.label === label);
+  if (!file) throw new Error(`this drawing has no ${label}`);
+  const answer = await call(path, { accept: file.type, body: body ?? undefined });
+  return saveText(await arrived(answer.text()), file.type, `${name}.${file.ending}`);
+}
+
 /** @param {string} text @param {string} type @param {string} name */
 async function saveText(text, type, name) {
   return save(new Blob([text], { type }), name);

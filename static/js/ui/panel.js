@@ -249,38 +249,48 @@ function createExports(subject, announce) {
    * @param {(exports: Exports, of: Subject) => Promise<string>} act
    */
   const item = (label, help, act) => ({ label, help, act: acting(act) });
+  /** Return the formats that only some drawings have: the API answers in them. */
+  const others = () =>
+    (subject()?.figure.grid.call?.files ?? []).map(({ label, help }) =>
+      item(label, help, (exports, of) => exports.saveAnswer(of, label)),
+    );
   const bar = element(
     'div',
     { class: 'exports', role: 'group', 'aria-label': 'Export' },
     said,
-    createMenu('Save', 'Save the drawing, its numbers or code', [
-      item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
-      item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
-      item('Figure…', 'PDF, SVG or PNG for a paper', async (_, of) => {
-        const { openPublicationDialog } = await import('./publication_dialog.js');
-        openPublicationDialog(of, tell);
-        return '';
-      }),
-      ...(isSaved()
-        ? []
-        : [
-            item('HTML', 'this drawing, opens offline', (exports, of) =>
-              exports.saveStandalone(of),
-            ),
-          ]),
-      item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
-      item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
-      ...(isSaved()
-        ? []
-        : [
-            item('Copy curl', 'a command that asks the API for these numbers', (exports, of) =>
-              exports.copyCurl(of),
-            ),
-            item('Copy Python', 'a script that does so, without dependencies', (exports, of) =>
-              exports.copyPython(of),
-            ),
-          ]),
-    ]),
+    createMenu(
+      'Save',
+      'Save the drawing, its numbers or code',
+      [
+        item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
+        item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
+        item('Figure…', 'PDF, SVG or PNG for a paper', async (_, of) => {
+          const { openPublicationDialog } = await import('./publication_dialog.js');
+          openPublicationDialog(of, tell);
+          return '';
+        }),
+        ...(isSaved()
+          ? []
+          : [
+              item('HTML', 'this drawing, opens offline', (exports, of) =>
+                exports.saveStandalone(of),
+              ),
+            ]),
+        item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
+        item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
+        ...(isSaved()
+          ? []
+          : [
+              item('Copy curl', 'a command that asks the API for these numbers', (exports, of) =>
+                exports.copyCurl(of),
+              ),
+              item('Copy Python', 'a script that does so, without dependencies', (exports, of) =>
+                exports.copyPython(of),
+              ),
+            ]),
+      ],
+      isSaved() ? undefined : others,
+    ),
   );
   return { element: bar, quiet };
 }
@@ -310,15 +320,19 @@ function shift(left, width) {
   return Math.max(MARGIN, Math.min(left - INSET, most)) - left;
 }
 
+/** @typedef {{label: string, help: string, act: () => void}} Item */
+
 /**
  * @param {string} label
  * @param {string} title what it is for
- * @param {{label: string, help: string, act: () => void}[]} items
+ * @param {Item[]} items
+ * @param {() => Item[]} [others] more of them, asked for each time that it opens
  */
-function createMenu(label, title, items) {
+function createMenu(label, title, items, others = () => []) {
   count += 1;
   const id = `menu-${count}`;
-  const entries = items.map(({ label: name, help, act }) =>
+  /** @param {Item} item */
+  const entryOf = ({ label: name, help, act }) =>
     element(
       'li',
       { role: 'none' },
@@ -336,9 +350,9 @@ function createMenu(label, title, items) {
         element('span', { class: 'menu-name' }, name),
         element('span', { class: 'menu-help' }, help),
       ),
-    ),
-  );
-  const buttons = entries.map((entry) => entry.querySelector('button'));
+    );
+  const entries = items.map(entryOf);
+  let buttons = entries.map((entry) => entry.querySelector('button'));
   const list = element(
     'ul',
     { class: 'menu-list', role: 'menu', id, 'aria-label': title, hidden: true },
@@ -364,6 +378,9 @@ function createMenu(label, title, items) {
   };
 
   function open(first = 0) {
+    const all = [...entries, ...others().map(entryOf)];
+    list.replaceChildren(...all);
+    buttons = all.map((entry) => entry.querySelector('button'));
     document.addEventListener('pointerdown', leave); // only while it is open: the document outlives the menu
     list.hidden = false;
     button.setAttribute('aria-expanded', 'true');

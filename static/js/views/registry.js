@@ -174,6 +174,7 @@ const ENTRIES = [
       circuit_text: text(),
       circuit_edges: number({ least: 1, most: 200, standard: 30 }),
       circuit_cut: text(),
+      circuit_map: choice(['parts', 'tokens', 'both']),
     },
   },
   {

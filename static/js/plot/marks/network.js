@@ -3,12 +3,12 @@
  * The cursor reads the curves, one row of the table each.
  */
 
-import { escapeForPlotly } from '../../data/format.js';
+import { escapeForPlotly, shortened } from '../../data/format.js';
 import { nearest, SILENT } from './mark.js';
 
 /** @import { Hits, Mark, Meaning, Plan } from './mark.js' */
 
-/** @typedef {{x: number, y: number, name: string, isUsed: boolean}} Node */
+/** @typedef {{x: number, y: number, name: string, isUsed: boolean, isColumn?: boolean}} Node `isColumn`: its name is the title of a column, below it, and it has no dot */
 /** @typedef {{from: number, to: number, width: number, isCut?: boolean}} Curve between nodes by index */
 /** @typedef {{row: number, column: number}} Datum */
 
@@ -16,15 +16,18 @@ const STEPS = 14;
 /** The curve leaves the straight line by this share of its length. */
 const BEND = 0.12;
 const NODE = { used: 9, idle: 5 };
+const LINK = 1.5;
+/** Letters of a column's title on a narrow drawing. */
+const NARROW = { width: 500, letters: 6 };
 /** Pixels around the middle of a curve in which a pointer means it. */
 const NEAR = 14;
 
 /**
- * @param {{nodes: Node[], curves: Curve[]}} network the last curve is drawn on top
+ * @param {{nodes: Node[], curves: Curve[], links?: {from: number, to: number}[]}} network the last curve is drawn on top; links are thin and dotted, and not in the table
  * @param {{stroke: (curve: Curve, row: number) => string, idle: string} & Meaning<Datum>} look
  * @returns {Mark<Datum>}
  */
-export function network({ nodes, curves }, { stroke, idle, ...meaning }) {
+export function network({ nodes, curves, links = [] }, { stroke, idle, ...meaning }) {
   const paths = curves.map(({ from, to }) => pathOf(nodes[from], nodes[to]));
   return {
     kind: 'network',
@@ -38,6 +41,13 @@ export function network({ nodes, curves }, { stroke, idle, ...meaning }) {
     },
     draw: (plan) => ({
       traces: [
+        ...links.map(({ from, to }) => ({
+          type: 'scatter',
+          mode: 'lines',
+          ...pathOf(nodes[from], nodes[to]),
+          line: { color: idle, width: LINK, dash: 'dot' },
+          ...SILENT,
+        })),
         ...curves.map((curve, row) => ({
           type: 'scatter',
           mode: 'lines',
@@ -52,6 +62,7 @@ export function network({ nodes, curves }, { stroke, idle, ...meaning }) {
         })),
         dotsOf(nodes, plan, idle),
         namesOf(nodes, plan),
+        ...columnsOf(nodes, plan),
       ],
     }),
     hits: (plan) => hitsOf(paths, plan),
@@ -74,8 +85,9 @@ function pathOf(from, to) {
   return points;
 }
 
-/** @param {Node[]} nodes @param {Plan} plan @param {string} idle */
-function dotsOf(nodes, { palette }, idle) {
+/** @param {Node[]} all @param {Plan} plan @param {string} idle */
+function dotsOf(all, { palette }, idle) {
+  const nodes = all.filter(({ isColumn }) => !isColumn);
   return {
     type: 'scatter',
     mode: 'markers',
@@ -91,7 +103,7 @@ function dotsOf(nodes, { palette }, idle) {
 
 /** @param {Node[]} nodes @param {Plan} plan */
 function namesOf(nodes, { palette, width }) {
-  const named = nodes.filter(({ isUsed }) => isUsed);
+  const named = nodes.filter(({ isUsed, isColumn }) => isUsed && !isColumn);
   return {
     type: 'scatter',
     mode: 'text',
@@ -102,6 +114,27 @@ function namesOf(nodes, { palette, width }) {
     textfont: { size: width < 500 ? 10 : 12, color: palette.ink },
     ...SILENT,
   };
+}
+
+/** @param {Node[]} nodes @param {Plan} plan */
+function columnsOf(nodes, { palette, width }) {
+  const titles = nodes.filter(({ isColumn }) => isColumn);
+  if (titles.length === 0) return [];
+  const isNarrow = width < NARROW.width;
+  return [
+    {
+      type: 'scatter',
+      mode: 'text',
+      x: titles.map(({ x }) => x),
+      y: titles.map(({ y }) => y),
+      text: titles.map(({ name }) =>
+        escapeForPlotly(isNarrow ? shortened(name, NARROW.letters) : name),
+      ),
+      textposition: 'bottom center',
+      textfont: { size: isNarrow ? 10 : 13, color: palette.ink },
+      ...SILENT,
+    },
+  ];
 }
 
 /** @param {{x: number[], y: number[]}[]} paths @param {Plan} plan @returns {Hits} */

@@ -4,40 +4,31 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { counted, percent, signed } from '../../data/format.js';
-import { signedBars, withSign } from '../../plot/bars.js';
+import { counted } from '../../data/format.js';
+import { signedBars } from '../../plot/bars.js';
 import { curvesChart, warm } from '../../plot/curves.js';
-import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
-import { network } from '../../plot/marks/network.js';
-import { pixels } from '../../plot/scales.js';
+import { mapFigure, nodeName, tableOf } from './map.js';
 import {
   asks,
-  chanceOf,
-  circuitAsk,
   circuitIn,
   controls,
   cutsIn,
   cutting,
-  figuresOf,
-  guessesOf,
   isLacking,
-  named,
+  isOfBoth,
   taskOf,
   wordsOf,
 } from './subject.js';
+import { effectOf, sayIn, sizeOf, wording } from './words.js';
 
 /**
  * @import { Trace } from '../../data/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Node } from '../../plot/marks/network.js'
- * @import { Circuit, Edge, NodeOf } from './subject.js'
+ * @import { Circuit, NodeOf } from './subject.js'
  */
 
-const LEVELS = { for: 215, against: 40 };
-const WIDTH = { least: 0.7, most: 7 };
-const HEIGHT = 460;
-const MOST_CLAIMS = 3;
+const RIGHT_LEVEL = 215;
 
 /** @type {ViewCode} */
 export const circuit = {
@@ -50,7 +41,7 @@ export const circuit = {
     ['q, k, v', 'the query, key or value of a head'],
     ['ff', 'the feed-forward network, or the experts, of a layer'],
   ],
-  arrangement: 'led',
+  arrangement: (_, state) => (isOfBoth(state) ? 'pair' : 'led'),
   asks,
   controls,
   wording,
@@ -75,7 +66,7 @@ function route(trace, state) {
   let name = 'logits';
   while (name !== 'tokens') {
     const into = edges.filter(({ reader }) => nodeName(readers[reader]) === name);
-    if (into.length === 0) return [];
+    if (into.length === 0 || stops.length > writers.length) return [];
     const strongest = into.reduce((best, edge) => (sizeOf(edge) > sizeOf(best) ? edge : best));
     const writer = writers[strongest.writer];
     stops.unshift(stopOf(writer));
@@ -97,86 +88,10 @@ function panels(trace, state) {
   if (!found || found.edges.length === 0) return [{ id: '', state: {} }];
   return [
     { id: 'map', state: { part: 'map' } },
+    ...(isOfBoth(state) ? [{ id: 'other', state: { part: 'other' } }] : []),
     { id: 'edges', state: { part: 'edges' } },
     ...(found.curve.length > 0 ? [{ id: 'curve', state: { part: 'curve' } }] : []),
   ];
-}
-
-/**
- * Return what the circuit does, each claim with the cut that backs it.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function wording(trace, state) {
-  const found = circuitIn(state);
-  if (!found) return {};
-  const figures = figuresOf(found);
-  const words = wordsOf(trace, state);
-  const what =
-    words && taskOf(state) === ''
-      ? `${named(words.right)} rather than ${named(words.wrong)}`
-      : `the answers of “${taskOf(state).replaceAll('_', ' ')}”`;
-  const pairs = figures.n_pairs > 1 ? ` of ${counted(figures.n_pairs, 'pair')} held out` : '';
-  return {
-    answer: [
-      `${counted(found.edges.length, 'edge')} of ${found.n_edges} keep ${percent(figures.value)}${pairs} of the difference in logits that leads to ${what}: ${withSign(figures.circuit)}, against ${withSign(figures.clean)} with all edges and ${withSign(figures.corrupted)} with none.`,
-      ...claims(found),
-      ...consequences(trace, state, found),
-    ],
-  };
-}
-
-/** Return what the strongest edges do. @param {Circuit} circuit @returns {string[]} */
-function claims({ edges, writers, readers }) {
-  const strongest = [...edges].sort((a, b) => b.loss - a.loss).slice(0, MOST_CLAIMS);
-  const said = strongest
-    .filter(({ loss }) => loss > 0)
-    .map(
-      ({ writer, reader, loss }) =>
-        `${readerName(readers[reader])} reads ${partName(writers[writer])} (cut: ${signed(-loss * 100, 0)} % of faithfulness)`,
-    );
-  return said.length > 0 ? [`Most is lost where an edge is cut: ${said.join('; ')}.`] : [];
-}
-
-/** Return how the prediction moves once edges are cut. @param {Trace} trace @param {ViewState} state @param {Circuit} found @returns {string[]} */
-function consequences(trace, state, found) {
-  const cuts = cutsIn(state);
-  if (cuts.length === 0) return ['Choose an edge to cut it.'];
-  const edges = cuts.join(', ');
-  if (taskOf(state) !== '') {
-    const rest = /** @type {any} */ (state.answers?.rest?.trace)?.circuit;
-    if (!rest) return [`Without ${edges}: ${noticeOf(state.answers?.rest)}`];
-    return [
-      `Without ${edges} the circuit keeps ${percent(rest.chosen.value)}, and is right in ${percent(rest.chosen.circuit_right)} of the pairs, not ${percent(found.chosen.circuit_right)}.`,
-    ];
-  }
-  const cut = state.answers?.cut;
-  const words = wordsOf(trace, state);
-  if (!cut?.trace || !words) return [`Without ${edges}: ${noticeOf(cut)}`];
-  const [first] = guessesOf(cut.trace);
-  const chances = [words.right, words.wrong]
-    .map((word) => `${named(word)} ${chanceOf(trace, word)} → ${chanceOf(cut.trace, word)}`)
-    .join(', ');
-  return [
-    `With ${edges} cut in the whole model, the likeliest next word is ${named(first.text)}: ${chances}.`,
-  ];
-}
-
-/** @param {NodeOf} node */
-function partName({ name, kind, layer, heads }) {
-  if (kind === 'tokens') return 'the tokens';
-  if (kind === 'head') return `head ${layer}.${heads[0]}`;
-  if (kind === 'logits') return 'the prediction';
-  if (kind === 'feed_forward') return `the network of layer ${layer}`;
-  return name;
-}
-
-/** @param {NodeOf} node */
-function readerName(node) {
-  const { kind, layer, heads } = node;
-  return ['query', 'key', 'value'].includes(kind)
-    ? `the ${kind} of head ${layer}.${heads.join('–')}`
-    : partName(node);
 }
 
 /**
@@ -211,160 +126,19 @@ function figure(trace, state) {
       title: 'Circuit',
       notice: 'None of these edges leads from a token to the prediction; take more edges.',
     };
+  if (state.part === 'other') return otherFigure(trace, state);
   if (state.part === 'edges') return edgesFigure(trace, state, found);
   if (state.part === 'curve') return curveFigure(trace, state, found);
   return mapFigure(trace, state, found);
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {Circuit} found @returns {Figure} */
-function mapFigure(trace, state, found) {
-  const cuts = new Set(cutsIn(state));
-  const nodes = nodesOf(found);
-  const places = new Map(nodes.map(({ id }, at) => [id, at]));
-  const most = Math.max(...found.edges.map(sizeOf), 1e-9);
-  const curves = found.edges.map((edge) => ({
-    from: places.get(found.writers[edge.writer].name) ?? 0,
-    to: places.get(nodeName(found.readers[edge.reader])) ?? 0,
-    width: WIDTH.least + ((WIDTH.most - WIDTH.least) * sizeOf(edge)) / most,
-    isCut: cuts.has(edge.name),
-  }));
-  const colours = diverging(state.palette.theme);
-  const say = sayIn(found, cuts);
-  return {
-    title: 'The edges on a map of the model',
-    help: 'Tokens are at the bottom, the prediction at the top; heads are in rows by layer, networks at the right. Wide: a large effect; orange: for the first word, blue: against it.',
-    summary: `${counted(found.edges.length, 'edge')} between ${counted(nodes.filter(({ isUsed }) => isUsed).length, 'part')} of the model.`,
-    facts: factsOf(found),
-    ...chart(
-      {
-        x: pixels([-0.08, 1.08]),
-        y: pixels([1.05, -0.05]),
-        marks: [
-          network(
-            { nodes, curves },
-            {
-              stroke: (_, row) =>
-                css(colours, (found.edges[row].score ?? 0) <= 0 ? LEVELS.for : LEVELS.against),
-              idle: state.palette.line,
-              value: ({ row }) => effectOf(found.edges[row]),
-              format: (value) => withSign(value),
-              name: ({ row }) => found.edges[row].name,
-              say: ({ row }) => say(row),
-              choose: ({ row }) => cutting(state, found.edges[row].name),
-            },
-          ),
-        ],
-        size: { height: HEIGHT },
-        table: tableOf(trace, state, found),
-        sentence: { rest: { readout: say(0) } },
-        cursor: {
-          start: { row: 0, column: 0 },
-          chooseHint: 'Enter cuts the edge, or joins it again',
-          note: 'Choose an edge to cut it.',
-        },
-      },
-      state,
-    ),
-  };
-}
-
-/** Return how strongly an edge works for the right word. @param {Edge} edge */
-function effectOf({ score, loss }) {
-  return score === null ? loss : -score;
-}
-
-/** @param {Edge} edge */
-function sizeOf(edge) {
-  return Math.abs(effectOf(edge));
-}
-
-/** @param {Circuit} found @param {Set<string>} cuts @returns {(row: number) => string} */
-function sayIn({ edges, writers, readers }, cuts) {
-  return (row) => {
-    const { name, writer, reader, score, loss } = edges[row];
-    const effect = score === null ? '' : `, ${withSign(-score)} logits for the right word`;
-    const state = cuts.has(name) ? '; it is cut' : '';
-    return `${readerName(readers[reader])} reads ${partName(writers[writer])} (${name})${effect}; without it the circuit loses ${signed(loss * 100, 1)} % of faithfulness${state}`;
-  };
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Circuit} found */
-function tableOf(trace, state, { edges }) {
-  const ask = circuitAsk(trace, state);
-  return {
-    rows: { title: 'edge', labels: edges.map(({ name }) => name) },
-    columns: { title: '', labels: ['logits for the right word'] },
-    quantity: 'effect of an edge on the logit difference, by EAP-IG with 5 steps',
-    call: {
-      path: `/api/v1/models/${encodeURIComponent(trace.model)}/circuit`,
-      body: /** @type {any} */ (ask?.circuit ?? {}),
-    },
-  };
-}
-
-/** @param {Circuit} found */
-function factsOf(found) {
-  const {
-    value,
-    interval,
-    n_pairs: pairs,
-    clean_right: clean,
-    circuit_right: kept,
-  } = figuresOf(found);
-  const range =
-    pairs > 1 ? [['95 % of draws', `${percent(interval[0])} to ${percent(interval[1])}`]] : [];
-  return [
-    ['Faithfulness', percent(value)],
-    ...range,
-    ['All other edges', percent(found.complement)],
-    ...(pairs > 1 ? [['Right', `${percent(kept)}, the model ${percent(clean)}`]] : []),
-    ...found.reasons.map((reason) => ['Note', reason]),
-  ];
-}
-
-/**
- * Return the nodes of the model: tokens below, the prediction above, a row of heads for each layer.
- * @param {Circuit} found
- * @returns {(Node & {id: string})[]}
- */
-export function nodesOf({ writers, readers, edges }) {
-  const used = new Set(
-    edges.flatMap(({ writer, reader }) => [writers[writer].name, nodeName(readers[reader])]),
-  );
-  const rows = [...new Set(writers.map(rowName))];
-  const logits = readers.find(({ kind }) => kind === 'logits');
-  const levels = rows.length;
-  const heads = writers.filter(({ kind }) => kind === 'head');
-  const most = Math.max(1, ...heads.map((head) => head.heads[0] + 1));
-  /** @param {NodeOf} node */
-  const across = ({ kind, heads: [head = 0] }) =>
-    kind === 'head'
-      ? most === 1
-        ? 0.4
-        : (0.86 * head) / (most - 1)
-      : kind === 'tokens'
-        ? 0.43
-        : 1;
-  const nodes = writers.map((writer) => ({
-    id: writer.name,
-    name: writer.name,
-    x: across(writer),
-    y: rows.indexOf(rowName(writer)) / levels,
-    isUsed: used.has(writer.name),
-  }));
-  return logits ? [...nodes, { id: 'logits', name: 'logits', x: 0.43, y: 1, isUsed: true }] : nodes;
-}
-
-/** Return the row of a part: heads before the network of their layer. @param {NodeOf} node */
-function rowName({ stack, layer, kind, path }) {
-  return kind === 'tokens' ? `${stack} tokens` : `${stack} ${layer} ${path}`;
-}
-
-/** Return the node that a reader is drawn at. @param {NodeOf} reader */
-function nodeName({ name, kind }) {
-  if (!['query', 'key', 'value'].includes(kind)) return name;
-  const whole = name.slice(0, name.lastIndexOf('.'));
-  return whole.replace(/-\d+$/, ''); // of heads that share keys, the first
+/** Draw the circuit of the second sentence, against the first. @param {Trace} trace @param {ViewState} state @returns {Figure} */
+function otherFigure(trace, state) {
+  const found = circuitIn(state, true);
+  if (found && found.edges.length > 0) return mapFigure(trace, state, found, true);
+  const answer = state.answers?.circuit_other;
+  const notice = found ? 'No edge leads from a token to its prediction.' : noticeOf(answer);
+  return { title: 'The second sentence', notice, isWaiting: !found && !answer?.problem };
 }
 
 /** @param {Trace} trace @param {ViewState} state @param {Circuit} found @returns {Figure} */
@@ -411,7 +185,7 @@ function curveFigure(trace, state, { curve }) {
         {
           name: 'right',
           values: points.map(({ right }) => right),
-          colour: css(colours, LEVELS.for),
+          colour: css(colours, RIGHT_LEVEL),
           dash: 'dot',
         },
         {

@@ -14,12 +14,14 @@ import { choice } from '../../ui/controls.js';
  * @import { Control } from '../../ui/controls.js'
  */
 
-/** @typedef {{name: string, writer: number, reader: number, score: number|null, loss: number}} Edge */
+/** @typedef {{name: string, writer: number, reader: number, position: number|null, score: number|null, loss: number}} Edge `position`: null: every one */
 /** @typedef {{value: number, interval: [number, number], clean: number, corrupted: number, circuit: number, clean_right: number, circuit_right: number, n_pairs: number}} Figures */
 /** @typedef {{name: string, kind: string, stack: string, layer: number|null, heads: number[], path: string}} NodeOf */
 /**
  * @typedef {Object} Circuit the answer of the server
  * @property {number} n_edges
+ * @property {string[]} tokens of the first pair
+ * @property {string[]|null} target_tokens
  * @property {NodeOf[]} writers
  * @property {NodeOf[]} readers
  * @property {string[]} reasons
@@ -32,6 +34,12 @@ import { choice } from '../../ui/controls.js';
 
 export const STANDARD_EDGES = 30;
 const N_PAIRS = 24;
+
+const MAPS = [
+  { id: 'parts', title: 'Parts', help: 'The parts of the model, all tokens together' },
+  { id: 'tokens', title: 'By token', help: 'The parts at each token: where an edge works' },
+  { id: 'both', title: 'Both sentences', help: 'The circuits of both sentences, side by side' },
+];
 
 const TASKS = [
   {
@@ -49,6 +57,11 @@ const TASKS = [
 /** @param {ViewState} state @returns {string} empty: of this sentence */
 export function taskOf({ circuit_task: task }) {
   return task === 'sentence' ? '' : (task ?? '');
+}
+
+/** Return true if the circuits of both sentences are shown. @param {ViewState} state */
+export function isOfBoth(state) {
+  return state.circuit_map === 'both' && taskOf(state) === '';
 }
 
 /** Return the names of the edges that are cut. @param {ViewState} state @returns {string[]} */
@@ -80,6 +93,7 @@ export function asks(trace, state) {
     ...(text !== null && { other: { text, capture: [], analyses: ['next_token'] } }),
     ...(circuit && { circuit }),
     ...(text !== null && cuts.length > 0 && { cut: cutAsk(cuts, text) }),
+    ...(circuit && isOfBoth(state) && otherAsks(trace, state, cuts)),
     ...(isOfTask && cuts.length > 0 && { rest: restAsk(state, cuts) }),
   };
 }
@@ -89,19 +103,37 @@ export function cutAsk(edges, text) {
   return { capture: [], analyses: ['next_token'], edits: [{ kind: 'cut', edges, text }] };
 }
 
+/** Return the requests for the second sentence. @param {Trace} trace @param {ViewState} state @param {string[]} cuts @returns {Record<string, Ask>} */
+function otherAsks(trace, state, cuts) {
+  const circuit = circuitAsk(trace, state, true);
+  const text = (state.circuit_text ?? '').trim();
+  return {
+    ...(circuit && { circuit_other: circuit }),
+    ...(cuts.length > 0 && { cut_other: { ...cutAsk(cuts, trace.text), text } }),
+  };
+}
+
 /**
  * Return the request for the circuit; null until the second sentence has been read.
  * @param {Trace} trace
  * @param {ViewState} state
+ * @param {boolean} [isOther] of the second sentence, against the first
  * @returns {Ask|null}
  */
-export function circuitAsk(trace, state) {
-  const size = { n_edges: state.circuit_edges ?? STANDARD_EDGES, rule: 'top' };
+export function circuitAsk(trace, state, isOther = false) {
+  const size = {
+    n_edges: state.circuit_edges ?? STANDARD_EDGES,
+    rule: 'top',
+    ...(state.circuit_map === 'tokens' && { by_position: true }),
+  };
   const task = taskOf(state);
   if (task !== '') return { circuit: { task, n_pairs: N_PAIRS, ...size } };
   const words = wordsOf(trace, state);
   if (!words) return null;
-  const pair = { clean: trace.text, corrupted: (state.circuit_text ?? '').trim(), ...words };
+  const [clean, corrupted] = [trace.text, (state.circuit_text ?? '').trim()];
+  const pair = isOther
+    ? { clean: corrupted, corrupted: clean, right: words.wrong, wrong: words.right }
+    : { clean, corrupted, ...words };
   return { circuit: { pairs: [pair], holds_out: false, ...size } };
 }
 
@@ -110,7 +142,8 @@ function restAsk(state, cuts) {
   const circuit = circuitIn(state);
   const edges = (circuit?.edges ?? []).map(({ name }) => name);
   const kept = edges.filter((name) => !cuts.includes(name));
-  return { circuit: { task: taskOf(state), n_pairs: N_PAIRS, edges: kept } };
+  const places = state.circuit_map === 'tokens' && { by_position: true };
+  return { circuit: { task: taskOf(state), n_pairs: N_PAIRS, edges: kept, ...places } };
 }
 
 /**
@@ -162,9 +195,10 @@ export function chanceOf(trace, word) {
   return guess ? percent(guess.probability) : 'not among the likeliest';
 }
 
-/** @param {ViewState} state @returns {Circuit|null} */
-export function circuitIn(state) {
-  return /** @type {any} */ (state.answers?.circuit?.trace)?.circuit ?? null;
+/** @param {ViewState} state @param {boolean} [isOther] of the second sentence @returns {Circuit|null} */
+export function circuitIn(state, isOther = false) {
+  const answer = state.answers?.[isOther ? 'circuit_other' : 'circuit'];
+  return /** @type {any} */ (answer?.trace)?.circuit ?? null;
 }
 
 /** Return the figures to show: of pairs held out, if there are any. @param {Circuit} circuit */
@@ -179,6 +213,7 @@ export function controls(trace, state) {
   const figures = circuit && figuresOf(circuit);
   const faithful = figures ? `, faithfulness ${percent(figures.value)}` : '';
   const cuts = cutsIn(state);
+  const isOfTask = taskOf(state) !== '';
   return [
     choice('circuit_task', 'Of', taskOf(state) || 'sentence', TASKS),
     ...(taskOf(state) === ''
@@ -200,6 +235,12 @@ export function controls(trace, state) {
       step: 1,
       shown: `${count}${faithful}`,
     },
+    choice(
+      'circuit_map',
+      'Map',
+      isOfTask && state.circuit_map === 'both' ? 'parts' : (state.circuit_map ?? 'parts'),
+      isOfTask ? MAPS.slice(0, 2) : MAPS,
+    ),
     ...(cuts.length > 0
       ? [{ kind: 'button', label: 'Join all cut edges', patch: { circuit_cut: '' } }]
       : []),

@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { circuit, nodesOf } from '../../../../static/js/views/circuit/circuit.js';
+import { circuit } from '../../../../static/js/views/circuit/circuit.js';
+import { nodesOf, unfoldedNodes } from '../../../../static/js/views/circuit/map.js';
 import { cutsIn, cutting } from '../../../../static/js/views/circuit/subject.js';
 import { FRAME, sampleTrace, tensor } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
@@ -37,12 +38,14 @@ const figures = {
   n_pairs: 1,
 };
 const edges = [
-  { name: '0.0→logits', writer: 1, reader: 3, score: -2, loss: 0.5 },
-  { name: 'tokens→0.0-1.v', writer: 0, reader: 1, score: -1, loss: 0.2 },
-  { name: 'tokens→0.ff', writer: 0, reader: 2, score: 0.5, loss: -0.1 },
+  { name: '0.0→logits', writer: 1, reader: 3, position: null, score: -2, loss: 0.5 },
+  { name: 'tokens→0.0-1.v', writer: 0, reader: 1, position: null, score: -1, loss: 0.2 },
+  { name: 'tokens→0.ff', writer: 0, reader: 2, position: null, score: 0.5, loss: -0.1 },
 ];
 const answer = {
   n_edges: 8,
+  tokens: ['The', ' dogs', ' ran'],
+  target_tokens: null,
   writers,
   readers,
   reasons: [],
@@ -162,4 +165,61 @@ test('a refusal of the server is the notice', () => {
   const { notice, isWaiting } = circuit.figure(here, stateOf({ answers }));
   match(notice, /No graph/);
   ok(!isWaiting);
+});
+
+const byToken = {
+  ...answer,
+  edges: [
+    { name: '0.0→logits@2', writer: 1, reader: 3, position: 2, score: -2, loss: 0.5 },
+    { name: 'tokens→0.0-1.v@1', writer: 0, reader: 1, position: 1, score: -1, loss: 0.2 },
+    { name: 'tokens→0.ff@2', writer: 0, reader: 2, position: 2, score: 0.5, loss: -0.1 },
+  ],
+};
+const unfolded = () =>
+  stateOf({
+    circuit_map: 'tokens',
+    answers: { other: { trace: there }, circuit: { trace: { circuit: byToken } } },
+  });
+
+test('by token a part has a place in the column of each token that it works at', () => {
+  const { nodes, links } = unfoldedNodes(byToken);
+  const at = Object.fromEntries(nodes.map((each) => [each.id, each]));
+  ok(at['0.0@1'].x < at['0.0@2'].x);
+  equal(Math.floor(at['0.0@1'].x * 3), 1);
+  equal(Math.floor(at['0.0@2'].x * 3), 2);
+  ok(at['tokens@1'].y < at['0.0@1'].y && at['0.0@1'].y < at['logits@2'].y);
+  const ends = links.map(({ from, to }) => [nodes[from].id, nodes[to].id]);
+  deepEqual(ends, [['0.0@1', '0.0@2']]);
+});
+
+test('by token the circuit is asked for with positions, and said with the words', () => {
+  const state = unfolded();
+  equal(circuit.asks(here, state).circuit.circuit.by_position, true);
+  for (const width of WIDTHS) assertContract(drawn({ ...state, width }), width);
+  const said = circuit.wording(here, state).answer.join(' ');
+  match(said, /[Hh]ead 0\.0–1 takes from “dogs” the token itself \(cut: .20 % of faithfulness\)/);
+});
+
+test('both sentences are drawn side by side, each against the other', () => {
+  const both = { ...stateOf().answers, circuit_other: { trace: { circuit: answer } } };
+  const state = stateOf({ circuit_map: 'both', answers: both, circuit_cut: '0.0→logits' });
+  const { circuit_other: asked, cut_other: cut } = circuit.asks(here, state);
+  deepEqual(asked.circuit.pairs, [
+    { clean: 'another text', corrupted: here.text, right: ' was', wrong: ' were' },
+  ]);
+  deepEqual([cut.text, cut.edits[0].text], ['another text', here.text]);
+  equal(circuit.arrangement(here, state), 'pair');
+  const [first, second] = drawn(state);
+  match(first.title, new RegExp(here.text.slice(0, 8)));
+  match(second.title, /another text/);
+  equal(drawn({ ...state, answers: stateOf().answers })[1].isWaiting, true);
+});
+
+test('the drawing offers the circuit as files of the API', () => {
+  const { files, body } = drawn(stateOf())[0].grid.call;
+  deepEqual(
+    files.map(({ type }) => type),
+    ['application/graphml+xml', 'text/vnd.graphviz'],
+  );
+  equal(body.n_edges, 3);
 });
