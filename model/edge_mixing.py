@@ -210,7 +210,7 @@ def read_writes(
         def edit(tensor: Tensor) -> Tensor:
             chosen = kept[f"{path}.expert_indices"]
             for number in experts[path]:
-                is_of = (chosen == graph.writers[number].expert)[..., None]
+                is_of = chosen.eq(graph.writers[number].expert or 0)[..., None]
                 take(number, (tensor * is_of).sum(dim=2))
             return tensor
 

@@ -88,9 +88,9 @@ class _Proof:
         self.model, self.weights = model, model.graph_weights()
         self.by_expert = by_expert
         sites = model.description.site_names
-        wanted = (".residual.", "attention.context", "attention.queries")
+        wanted = [".residual.", "attention.context", "attention.queries"]
         if by_expert:
-            wanted += (".expert_outputs", "experts.output")
+            wanted.append(".expert_outputs")
         more = ("attention.keys", "attention.values", "_norm", ".norm")
         kept = [
             site for site in sites if any(part in site for part in wanted) or site.endswith(more)

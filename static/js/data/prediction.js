@@ -86,22 +86,48 @@ export function predictionAsks(trace, state, { position, row }) {
 }
 
 /**
- * Return the edits of the state: a head that is switched off, and a weight that is set.
+ * Return the edits of the state: a head that is switched off, a weight that is set, and edges that are
+ * cut.
  * @param {Trace} trace
  * @param {Chosen} state
  * @param {number} row of attention that is shown
  * @returns {Edit[]}
  */
 export function editsOf(trace, state, row) {
-  return [...offEdit(trace, state), ...weightEdit(trace, state, row)];
+  return [...offEdit(trace, state), ...weightEdit(trace, state, row), ...cutEdit(state)];
+}
+
+/** Return the edges that the view of circuits cuts, while it is open. @param {Chosen} state @returns {Edit[]} */
+function cutEdit(state) {
+  const edges = cutEdges(state);
+  if (edges.length === 0) return NO_EDITS;
+  return [{ kind: 'cut', edges, text: state.circuit_text.trim() }];
+}
+
+/**
+ * Return the edges that are cut for this sentence.
+ * @param {Chosen} state
+ * @returns {string[]}
+ */
+export function cutEdges({ view, circuit_task: task, circuit_text: text, circuit_cut: cut }) {
+  const isOfSentence = view === 'circuit' && (task ?? 'sentence') === 'sentence';
+  return isOfSentence && text?.trim() ? (cut ?? '').split(' ').filter(Boolean) : [];
 }
 
 /** @param {Trace} trace @param {Chosen} state @returns {Edit[]} */
 function offEdit(trace, state) {
   const off = headOff(trace, state);
   if (!off) return NO_EDITS;
-  return [{ kind: 'heads_off', heads: [off.head], layer: off.layer, where: off.place }];
+  const { place, layer, head } = off;
+  const kind = CORPUS[state.off_to];
+  if (!kind) return [{ kind: 'heads_off', heads: [head], layer, where: place }];
+  const path = place === 'cross' ? 'decoder' : place;
+  const name = place === 'cross' ? 'cross_attention' : 'self_attention';
+  return [{ kind, site: `${path}.layers.${layer}.${name}.context`, heads: [head] }];
 }
+
+/** The kinds of edit in place of zero. @type {Record<string, string>} */
+const CORPUS = { mean: 'corpus_mean', resample: 'resample' };
 
 /**
  * Return the head that is switched off, which the id of its part names: `head decoder 3 3`.

@@ -53,7 +53,7 @@ import { partsOf } from './format.js';
  * @property {ArrayBuffer} [file] of a long text, as it came: a saved page holds it
  */
 
-/** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number|number[], site?: string, positions?: number[], bits?: number, parts?: string[], edges?: string[], text?: string}} Edit of a pass */
+/** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number|number[], site?: string, positions?: number[], bits?: number, parts?: string[], edges?: string[], text?: string, queries?: number[], keys?: number[], renormalised?: boolean}} Edit of a pass */
 
 /** @typedef {{scheme?: string, model?: string, length: number, width?: number, heads?: number}} PositionalAsk what is asked of `GET /api/v1/positional` */
 

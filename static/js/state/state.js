@@ -36,6 +36,7 @@ import { isMask } from '../data/words.js';
  * @property {number|null} key index of the chosen key; null: the page chooses
  * @property {number|null} token id of the prediction that is asked about; null: the likeliest
  * @property {string} off the head that is switched off, by the id of its part on the map; '' is none
+ * @property {'zero'|'mean'|'resample'} off_to what it writes then: nothing, its mean over a corpus, or what it wrote at a token drawn from it
  * @property {number|null} weight the chosen cell is set to; null: it is the model's own
  * @property {boolean} weight_fixed true: the rest of its row stays as it is; false: it is scaled so that the row sums to 1
  * @property {'effect'|'writes'} map what its colours show: each head's effect on the prediction, or its share of what is written
@@ -69,6 +70,7 @@ const SHARED_FIELDS = Object.freeze({
   range: choice(RANGES),
   token: count(),
   off: text(),
+  off_to: choice(['zero', 'mean', 'resample']),
   weight: number({ least: 0, most: 1, standard: null }),
   weight_fixed: flag(),
   map: choice(COLOURS),

@@ -5,7 +5,7 @@
 
 import { isFilling, predictingSide, tokensOf } from '../data/attention.js';
 import { capitalised, percent, quoted } from '../data/format.js';
-import { causesOf, headOff, nextWords } from '../data/prediction.js';
+import { causesOf, cutEdges, headOff, nextWords } from '../data/prediction.js';
 import { isMask } from '../data/words.js';
 import { guessInWords, withSign } from '../plot/bars.js';
 import { button, element, partOf } from './dom.js';
@@ -56,7 +56,7 @@ export function createFinding(host, { onState, announce }) {
       host.classList.toggle('is-waiting', next.isWaiting || isWaiting);
       const edit = editInWords(trace, state);
       moved = movedInWords(next, edit);
-      const wanted = JSON.stringify([trace.id, next, because, label, state.off, state.weight]);
+      const wanted = JSON.stringify([trace.id, next, because, label, state.off, state.weight, edit]);
       if (wanted === shown || next.isWaiting) return;
       shown = wanted;
       const focused = focusIn(host);
@@ -69,7 +69,8 @@ export function createFinding(host, { onState, announce }) {
         ...(edit
           ? [
               `${next.problem || edit} `,
-              button('Put it back', () => onState(UNEDITED), { 'data-focus': 'back' }),
+              button('Put it back', () => onState(unedited(state)), { 'data-focus': 'back' }),
+              ...othersOf(trace, state, onState),
             ]
           : sentenceOf(next.chosen, because, onState)),
       );
@@ -109,6 +110,12 @@ function movedInWords({ words, chosen, isEdited, least }, edit) {
 
 /** @type {Patch} */
 const UNEDITED = { off: '', weight: null };
+
+/** @param {Chosen} state @returns {Patch} */
+const unedited = (state) => ({
+  ...UNEDITED,
+  ...(cutEdges(state).length > 0 && { circuit_cut: '' }),
+});
 
 /** @param {number} probability NaN: it is not listed @param {number} least that is listed */
 const chance = (probability, least) =>
@@ -201,14 +208,50 @@ function sentenceOf(chosen, causes, onState) {
   });
 }
 
+/** What a head that is off writes, in words, and as a button. @type {Record<string, {does: string, label: string, title: string}>} */
+const BASELINES = {
+  zero: { does: 'is switched off', label: 'Nothing', title: 'It writes nothing' },
+  mean: {
+    does: 'writes its mean over a corpus',
+    label: 'Its mean',
+    title: 'It writes its mean over the tokens of a corpus',
+  },
+  resample: {
+    does: 'writes what it wrote at a token drawn from a corpus',
+    label: 'A drawn value',
+    title: 'It writes what it wrote at a token drawn from a corpus',
+  },
+};
+
+/**
+ * Return buttons for what the head that is off may write instead.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @param {(patch: Patch) => void} onState
+ */
+function othersOf(trace, state, onState) {
+  if (!headOff(trace, state)) return [];
+  const shown = state.off_to ?? 'zero';
+  return [
+    element('span', { class: 'next-label' }, ' or let it write '),
+    ...Object.entries(BASELINES)
+      .filter(([id]) => id !== shown)
+      .map(([id, { label, title }]) =>
+        button(label, () => onState(/** @type {Patch} */ ({ off_to: id })), { title, 'data-focus': `off ${id}` }),
+      ),
+  ];
+}
+
 /** @param {Trace} trace @param {Chosen} state */
 function editInWords(trace, state) {
   const head = headOff(trace, state);
   const cross = head?.place === 'cross' ? 'Cross-attention, layer' : 'Layer';
+  const cuts = cutEdges(state);
   const isSet = state.weight !== null && Boolean(state.answers?.next_edited);
   return [
-    head && `${cross} ${head.layer}, head ${head.head} is switched off.`,
+    head && `${cross} ${head.layer}, head ${head.head} ${(BASELINES[state.off_to] ?? BASELINES.zero).does}.`,
     isSet && `The chosen weight is set to ${state.weight}.`,
+    cuts.length > 0 && `${cuts.join(', ')} ${cuts.length === 1 ? 'is' : 'are'} cut.`,
   ]
     .filter(Boolean)
     .join(' ');

@@ -86,6 +86,20 @@ test('the parts of the chosen prediction are asked for, of models that have them
   deepEqual(Object.keys(off), ['next_edited']);
 });
 
+test('a head that is off may write its mean over a corpus', () => {
+  const state = { ...FRAME, off: 'head decoder 1 0', off_to: 'mean' };
+  const site = 'decoder.layers.1.self_attention.context';
+  deepEqual(editsOf(TRACE, state, 4), [{ kind: 'corpus_mean', site, heads: [0] }]);
+  equal(editsOf(TRACE, { ...state, off_to: 'resample' }, 4)[0].kind, 'resample');
+});
+
+test('edges that are cut are an edit while the circuit of this sentence is open', () => {
+  const state = { ...FRAME, view: 'circuit', circuit_text: ' it was ', circuit_cut: 'a→b c→d@2' };
+  deepEqual(editsOf(TRACE, state, 4), [{ kind: 'cut', edges: ['a→b', 'c→d@2'], text: 'it was' }]);
+  for (const other of [{ view: 'word' }, { circuit_task: 'agreement' }, { circuit_text: '' }])
+    deepEqual(editsOf(TRACE, { ...state, ...other }, 4), []);
+});
+
 test('a head that is switched off is an edit; one that the model lacks is none', () => {
   const edits = (off, trace = TRACE) => editsOf(trace, { ...FRAME, off }, 4);
   deepEqual(edits('head decoder 1 0'), [

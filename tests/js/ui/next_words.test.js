@@ -165,6 +165,17 @@ test('an edit is told with the numbers before it, and can be put back', () => {
   equal(all('.next-before').length, 0);
 });
 
+test('a head that is off may write a value of a corpus instead', () => {
+  show(OFF);
+  labelled('Its mean').click();
+  deepEqual(take().at(-1), ['onState', { off_to: 'mean' }]);
+  show({ ...OFF, off_to: 'mean' });
+  match(find('#causes').textContent, /^Layer 1, head 0 writes its mean over a corpus\./);
+  equal(labelled('Its mean'), undefined);
+  labelled('Nothing').click();
+  deepEqual(take().at(-1), ['onState', { off_to: 'zero' }]);
+});
+
 test('the weight that is set is told, and the head in cross-attention by its name', () => {
   show({ weight: 0.25, answers: { next_edited: { trace: EDITED } } });
   match(find('#causes').textContent, /^The chosen weight is set to 0\.25\./);

@@ -60,7 +60,7 @@ export function mapFigure(trace, state, found, isOther = false) {
   const say = sayIn(found, cuts);
   return {
     title: titleOf(trace, state, { isUnfolded, isOther }),
-    help: isUnfolded ? UNFOLDED_HELP : HELP,
+    help: isOther ? COLOURS : isUnfolded ? UNFOLDED_HELP : HELP,
     summary: `${counted(found.edges.length, 'edge')} between ${counted(nodes.filter(({ isUsed }) => isUsed).length, 'part')} of the model${isUnfolded ? ' at the tokens' : ''}.`,
     facts: factsOf(found),
     ...chart(
@@ -73,7 +73,7 @@ export function mapFigure(trace, state, found, isOther = false) {
             {
               stroke: (_, row) =>
                 css(colours, (found.edges[row].score ?? 0) <= 0 ? LEVELS.for : LEVELS.against),
-              idle: state.palette.line,
+              idle: isUnfolded ? state.palette.muted : state.palette.line,
               value: ({ row }) => effectOf(found.edges[row]),
               format: (value) => withSign(value),
               name: ({ row }) => found.edges[row].name,
@@ -178,7 +178,11 @@ export function nodesOf({ writers, readers, edges }) {
  * @returns {{nodes: (Node & {id: string})[], links: {from: number, to: number}[]}}
  */
 export function unfoldedNodes({ writers, readers, edges, tokens, target_tokens: target }) {
-  const columns = (target ?? tokens).length;
+  const titles = target ?? tokens;
+  const column = columnsOf(
+    titles.length,
+    edges.map(({ position }) => position ?? 0),
+  );
   const rows = [...new Set(writers.map(rowName))];
   const most = Math.max(1, ...writers.map(({ heads: [head = 0] }) => head + 1));
   const byName = new Map(writers.map((writer) => [writer.name, writer]));
@@ -195,7 +199,7 @@ export function unfoldedNodes({ writers, readers, edges, tokens, target_tokens: 
     nodes.set(id, {
       id,
       name: isTokens ? '' : name,
-      x: (position + 0.5 + shift + (isNetwork ? 0.25 : 0)) / columns,
+      x: column(position, shift + (isNetwork ? 0.3 : 0)),
       y: part ? rows.indexOf(rowName(part)) / rows.length : 1,
       isUsed: true,
     });
@@ -212,11 +216,11 @@ export function unfoldedNodes({ writers, readers, edges, tokens, target_tokens: 
         if (of.path === node.path && of.heads.some((head) => node.heads.includes(head)))
           reads.set(of.name, (reads.get(of.name) ?? new Set()).add(at));
   }
-  const shown = (target ?? tokens).map((token, position) => ({
+  const shown = titles.map((token, position) => ({
     id: `token ${position}`,
     name: visibleLine(token).trim(),
-    x: (position + 0.5) / columns,
-    y: 0,
+    x: column(position, 0),
+    y: -0.02,
     isUsed: true,
     isColumn: true,
   }));
@@ -231,6 +235,24 @@ export function unfoldedNodes({ writers, readers, edges, tokens, target_tokens: 
         links.set(`${first} ${last}`, { from: first, to: last });
     }
   return { nodes: listed, links: [...links.values()] };
+}
+
+/** How much wider a column is that has edges. */
+const USED = 3;
+
+/**
+ * Return the place of a column of some, of which those with edges are wider.
+ * @param {number} count
+ * @param {number[]} used
+ * @returns {(position: number, shift: number) => number} of its middle, moved by a share of its width
+ */
+function columnsOf(count, used) {
+  const widths = Array.from({ length: count }, (_, at) => (used.includes(at) ? USED : 1));
+  const total = widths.reduce((sum, width) => sum + width, 0);
+  return (position, shift) => {
+    const before = widths.slice(0, position).reduce((sum, width) => sum + width, 0);
+    return (before + (0.5 + shift) * (widths[position] ?? 1)) / total;
+  };
 }
 
 /** Return the id of a node at the position of an edge. @param {string} name @param {Edge} edge */

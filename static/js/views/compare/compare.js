@@ -2,37 +2,21 @@
  * Compare: two passes side by side, and their difference.
  */
 
-import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
 import { percent, signed } from '../../data/format.js';
 import { range } from '../../data/trace.js';
-import { ATTENTIONS, isRating, placeOf, weightsAt } from '../../data/attention.js';
-import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
+import { ATTENTIONS, isRating, placeOf } from '../../data/attention.js';
 import { differenceFigure, sideFigure } from './attention.js';
+import { controls } from './controls.js';
 import { cardsOf, partnerOf, partnersOf, picturesOf, rewardFigure, runFigure } from './models.js';
-import { followsChange, headsFigure, mostChanged, partnersFigure, shownSides } from './heads.js';
+import { headsFigure, mostChanged, partnersFigure, shownSides } from './heads.js';
 import { nextFigure } from './next_token.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
-import {
-  ALL_LAYERS,
-  asks,
-  isMapped,
-  isOffered,
-  isOutsideLayers,
-  nameOfB,
-  otherOf,
-  othersOf,
-  sidesOf,
-  wishOf,
-} from './sides.js';
-import { choice, headControls, numbered } from '../../ui/controls.js';
+import { asks, isMapped, nameOfB, otherOf, sidesOf, wishOf } from './sides.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
- * @import { Card } from '../../data/card.js'
  * @import { Trace } from '../../data/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
  */
 
 /** The sentence on the prediction does not depend on the width of its bars. */
@@ -60,7 +44,11 @@ export const compare = {
   ...ATTENTIONS,
   asks,
   wording,
-  controls: (trace, state) => controls(trace, state, placeOf(state, trace)),
+  controls: (trace, state) =>
+    controls(trace, state, {
+      place: placeOf(state, trace),
+      isOfPrediction: isOfPrediction(trace, state),
+    }),
   panels,
   figure,
 };
@@ -282,190 +270,4 @@ function invitation(trace, { compare_with: way }) {
       'Type a second sentence above, preferably one that shares most of its words with the first.',
     actions: [{ label: 'Copy the first and change a word', patch: { compare_text: trace.text } }],
   };
-}
-
-const WAYS = [
-  {
-    id: 'edit',
-    title: 'An edit',
-    help: 'The same sentence and model, with a part of the model changed',
-  },
-  { id: 'text', title: 'Another sentence', help: 'Another sentence, read by the same model' },
-  { id: 'model', title: 'Another model', help: 'The same sentence, read by another model' },
-];
-const EDITS = [
-  { id: 'heads', title: 'Heads off', help: 'Heads whose output is set to 0' },
-  { id: 'experts', title: 'Experts off', help: 'Experts that are never chosen' },
-  { id: 'no_scaling', title: 'No 1/√d', help: 'Scores without the division by √d_head' },
-  {
-    id: 'temperature',
-    title: 'Temperature',
-    help: 'Scores divided by T before the softmax: T > 1 flattens rows, T < 1 sharpens them',
-  },
-  {
-    id: 'quantize',
-    title: 'Fewer bits',
-    help: 'Weights rounded to 2 to 8 bits each, with a scale for each row of a matrix',
-  },
-];
-const PARTS = [
-  { id: 'all', title: 'All' },
-  { id: 'attention', title: 'Attention' },
-  { id: 'feed_forward', title: 'Feed-forward', help: 'Feed-forward networks and experts' },
-  { id: 'embedding', title: 'Embedding', help: 'The token vectors, which also make the logits' },
-];
-const WHERE = [
-  { id: 'all', title: 'Everywhere' },
-  { id: 'encoder', title: 'Encoder' },
-  { id: 'decoder', title: 'Decoder' },
-  { id: 'cross', title: 'Cross' },
-];
-const SHOWN = [
-  { id: 'open', title: 'Chosen', help: 'The head that was chosen' },
-  { id: 'most', title: 'Most changed', help: 'The head whose attention changed most' },
-];
-const RANGES = [
-  { id: 'one', title: '0 to 1' },
-  { id: 'head', title: '0 to the strongest' },
-];
-
-/** @param {Trace} trace @param {ViewState} state @param {Place|null} place @returns {Control[]} */
-function controls(trace, state, place) {
-  const { compare_with: way } = state;
-  const offered = othersOf(trace, state.cards ?? []);
-  return [
-    choice('compare_with', 'Compare with', way, offered.length > 0 ? WAYS : WAYS.slice(0, 2)),
-    ...CONTROLS[way](trace, state),
-    ...(isOfPrediction(trace, state) ? [] : lookControls(trace, state, place)),
-  ];
-}
-
-/** @type {Record<string, (trace: Trace, state: ViewState) => Control[]>} */
-const CONTROLS = { edit: editControls, text: textControls, model: modelControls };
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function editControls(trace, state) {
-  const { card } = trace;
-  const wish = wishOf(trace, state);
-  const layers = wish.kind === 'experts' ? (card?.moe?.layers ?? []) : range(card?.n_layers ?? 0);
-  const where = wish.kind === 'experts' ? WHERE.filter(({ id }) => id !== 'cross') : WHERE;
-  return [
-    choice(
-      'compare_edit',
-      'What',
-      wish.kind,
-      EDITS.filter(({ id }) => isOffered(id, card)),
-    ),
-    ...ofKind(wish, card),
-    ...(isOutsideLayers(state)
-      ? []
-      : [
-          choice('compare_layer', 'In layer', wish.layer ?? ALL_LAYERS, [
-            { id: ALL_LAYERS, title: 'All' },
-            ...numbered(layers),
-          ]),
-        ]),
-    ...(card?.kind === 'encoder-decoder' && wish.kind !== 'quantize'
-      ? [choice('compare_where', 'Of', wish.where, where)]
-      : []),
-  ];
-}
-
-/** @param {ReturnType<typeof wishOf>} wish @param {Card|undefined} card @returns {Control[]} */
-function ofKind({ kind, heads, experts, temperature, bits, part }, card) {
-  if (kind === 'quantize')
-    return [
-      {
-        kind: 'number',
-        name: 'compare_bits',
-        label: 'Bits a weight',
-        value: bits,
-        step: 1,
-        shown: String(bits),
-      },
-      choice('compare_part', 'Of', part, PARTS),
-    ];
-  if (kind === 'heads')
-    return [
-      {
-        kind: 'counts',
-        name: 'compare_heads',
-        label: 'Heads off',
-        value: heads,
-        options: numbered(range(card?.n_heads ?? 0), 'head'),
-      },
-    ];
-  if (kind === 'experts')
-    return [
-      {
-        kind: 'counts',
-        name: 'compare_experts',
-        label: 'Experts off',
-        value: experts,
-        options: numbered(range(card?.moe?.n_experts ?? 0), 'expert'),
-      },
-    ];
-  if (kind !== 'temperature') return [];
-  return [
-    {
-      kind: 'number',
-      name: 'compare_temperature',
-      label: 'Temperature',
-      value: temperature,
-      step: 0.1,
-      shown: temperature.toFixed(1),
-    },
-  ];
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function textControls(trace, { compare_text: text }) {
-  return [
-    {
-      kind: 'text',
-      name: 'compare_text',
-      label: 'Second sentence',
-      value: text,
-      placeholder: 'Type a sentence to compare with',
-    },
-    ...(text.trim() === ''
-      ? []
-      : [
-          {
-            kind: 'button',
-            label: 'Swap A and B',
-            patch: { text, compare_text: trace.text, words: '', ...NOTHING_CHOSEN },
-          },
-        ]),
-  ];
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function modelControls(trace, state) {
-  const otherCard = otherOf(trace, state);
-  return [
-    choice(
-      'compare_model',
-      'Model B',
-      otherCard?.id,
-      othersOf(trace, state.cards).map((card) => ({ id: card.id, title: modelName(card) })),
-    ),
-    {
-      kind: 'button',
-      label: 'Swap A and B',
-      patch: { ...choosingModel(otherCard?.id ?? ''), compare_model: trace.model },
-    },
-  ];
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Place|null} place */
-function lookControls(trace, state, place) {
-  const layers = weightsAt(place, trace);
-  if (layers.length === 0) return [];
-  const { compare_with: way, compare_shown: shown, range: end } = state;
-  return [
-    ...(way === 'model' ? [] : [choice('compare_shown', 'Head shown', shown, SHOWN)]),
-    ...(followsChange(state) ? [] : headControls(layers, trace, state)),
-    choice('range', 'Colours', end, RANGES),
-  ];
 }

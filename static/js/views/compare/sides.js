@@ -4,19 +4,22 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { counted, shortened } from '../../data/format.js';
-import { hasTwoSides, headInWords, placeOf, weightsAt } from '../../data/attention.js';
-import { range } from '../../data/trace.js';
+import { shortened, visibleLine } from '../../data/format.js';
+import { hasTwoSides, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
+import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
 import { sharedLength } from '../../data/words.js';
 import { request, weightSites } from '../../api/answers.js';
+import { queryOf } from '../../state/state.js';
+import { editInWords, editsOf, pathsOf } from './edits.js';
 import { cardsOf, partnerOf, raterOf } from './models.js';
 
 /**
  * @import { Place } from '../../data/attention.js'
- * @import { Ask, Edit, Trace } from '../../data/trace.js'
+ * @import { Ask, Trace } from '../../data/trace.js'
  * @import { Card } from '../../data/card.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
+ * @import { Part, Wish } from './edits.js'
  */
 
 const NEEDED = { needs: ['logits', 'analyses.next_token.ids'], also: weightSites };
@@ -41,10 +44,12 @@ export const ALL_LAYERS = 'all';
 /**
  * Return the edit in the state: numbers that the model does not have are left out; without any, the
  * shown head of the shown layer. Other edits are of all layers unless one is chosen.
- * @param {{card?: Card}} of
+ * @param {Trace} trace
  * @param {ViewState} state
+ * @returns {Wish}
  */
-export function wishOf({ card }, state) {
+export function wishOf(trace, state) {
+  const { card } = trace;
   const layers =
     (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
   /** @param {number[]} numbers @param {number} count */
@@ -52,10 +57,15 @@ export function wishOf({ card }, state) {
   /** @param {number[]} numbers @param {number} standard */
   const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
   const kind = isOffered(state.compare_edit, card) ? state.compare_edit : 'heads';
-  const wanted = state.compare_layer ?? (kind === 'heads' ? state.layer : null);
+  const wanted = state.compare_layer ?? (kind === 'heads' || kind === 'hidden' ? state.layer : null);
   const layer = layers.includes(wanted) && !isOutsideLayers(state) ? wanted : null;
+  const where = placeOfEdit(card, state);
   return {
     kind,
+    to: state.compare_to,
+    ...pathsOf(card, layer, where),
+    ...(kind === 'hidden' && blockOf(trace, state)),
+    isFixed: Boolean(state.compare_fixed),
     heads: or(known(state.compare_heads, card?.n_heads ?? 0), headOf(state, card?.n_heads ?? 0)),
     experts: or(known(state.compare_experts, card?.moe?.n_experts ?? 0), 0),
     temperature: state.compare_temperature,
@@ -63,8 +73,35 @@ export function wishOf({ card }, state) {
     part: state.compare_part,
     modules: modulesOf(state.compare_part, layer, card),
     layer,
-    where: placeOfEdit(card, state),
+    where,
   };
+}
+
+/**
+ * Return the cells that are hidden: those that were chosen, or the strongest of the chosen query.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function blockOf(trace, state) {
+  const { compare_rows: rows = [], compare_keys: keys = [] } = state;
+  if (rows.length > 0 && keys.length > 0) return { rows, keys };
+  const place = placeOf(state, trace);
+  const query = place ? queryOf(state, trace, place.rows) : 0;
+  const layers = weightsAt(place, trace);
+  const open = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
+  if (!open) return { rows: [query], keys: [0] };
+  const weights = trace.tensors[open.site];
+  const head = headOf(state, weights.shape[0]);
+  return { rows: [query], keys: [highestIn(rowOf(matrixAt(weights, head), query))] };
+}
+
+/** Return the texts of the tokens that rows and columns of the open attention are of. @param {Trace} trace @param {ViewState} state */
+function tokenNames(trace, state) {
+  const place = placeOf(state, trace);
+  const [rows, columns] = [place?.rows, place?.columns].map((side) =>
+    (side ? tokensOf(trace, side) : []).map(({ text }) => visibleLine(text).trim()),
+  );
+  return { rows, columns };
 }
 
 /**
@@ -109,7 +146,7 @@ export function showing({ a }, state, shown) {
   return {
     ...shown,
     compare_shown: 'open',
-    ...(wish?.kind === 'heads' && {
+    ...((wish?.kind === 'heads' || wish?.kind === 'hidden') && {
       compare_heads: wish.heads,
       compare_layer: wish.layer ?? ALL_LAYERS,
     }),
@@ -257,7 +294,7 @@ function tellingPart(sentence, otherSentence) {
 
 /** @param {Trace} trace @param {ViewState} state */
 export function nameOfB(trace, state) {
-  if (state.compare_with === 'edit') return editInWords(wishOf(trace, state));
+  if (state.compare_with === 'edit') return editInWords(wishOf(trace, state), tokenNames(trace, state));
   if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
   return modelName(otherOf(trace, state));
 }
@@ -285,36 +322,6 @@ export function isSamePlace(a, b) {
   return a.place?.id === b.place?.id && hasTwoSides(a.trace) === hasTwoSides(b.trace);
 }
 
-/** @typedef {'heads'|'experts'|'no_scaling'|'temperature'|'quantize'} EditKind */
-/** @typedef {'all'|'attention'|'feed_forward'|'embedding'} Part of the weights */
-
-/**
- * @typedef {Object} Wish
- * @property {EditKind} kind
- * @property {number[]} heads to switch off
- * @property {number[]} experts to switch off
- * @property {number} temperature
- * @property {number} bits of each weight
- * @property {Part} part whose weights are quantized
- * @property {string[]|null} modules of that part, as globs; null: all
- * @property {number|null} layer null: in every layer
- * @property {'all'|'encoder'|'decoder'|'cross'} where
- */
-
-/** @param {Wish} wish @returns {Edit[]} the member `edits` of a request */
-export function editsOf({ kind, heads, experts, temperature, bits, modules, layer, where }) {
-  const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
-  return [
-    {
-      heads: { kind: 'heads_off', heads, ...place },
-      experts: { kind: 'experts_off', experts, ...place },
-      no_scaling: { kind: 'no_scaling', ...place },
-      temperature: { kind: 'temperature', value: temperature, ...place },
-      quantize: { kind: 'quantize', bits, ...(modules && { parts: modules }) },
-    }[kind],
-  ];
-}
-
 /**
  * Return globs of the modules whose weights are quantized; null: every matrix of the model.
  * @param {Part} part
@@ -335,51 +342,4 @@ function feedForwards(layer, card) {
     card?.moe?.layers.includes(index) ? 'experts' : 'feed_forward',
   );
   return [...new Set(names)];
-}
-
-const PLACES = {
-  all: '',
-  encoder: ' of the encoder',
-  decoder: ' of the decoder',
-  cross: ' of cross-attention',
-};
-
-/** @param {Wish} wish @returns {string} `head 0 off in all layers` */
-function editInWords({ kind, heads, experts, temperature, bits, part, layer, where }) {
-  if (kind === 'quantize') return bitsInWords(bits, part, layer);
-  const layers = layer === null ? 'all layers' : `layer ${layer}`;
-  const what = {
-    heads: `${listed('head', heads)} off`,
-    experts: `${listed('expert', experts)} off`,
-    no_scaling: 'no division by √d_head',
-    temperature: `softmax temperature ${temperature}`,
-  }[kind];
-  return `${what} in ${layers}${PLACES[where]}`;
-}
-
-/** @type {Record<Part, string>} */
-const PARTS = {
-  all: '',
-  attention: 'attention',
-  feed_forward: 'feed-forward',
-  embedding: 'the embedding',
-};
-
-/**
- * @param {number} bits
- * @param {Part} part
- * @param {number|null} layer
- * @returns {string} `the same model at 4 bits`, `attention of layer 1 at 4 bits`
- */
-function bitsInWords(bits, part, layer) {
-  const named = [PARTS[part], layer === null ? '' : `layer ${layer}`].filter(Boolean);
-  return `${named.join(' of ') || 'the same model'} at ${bits} bits`;
-}
-
-const NAMED = 4;
-
-/** @param {string} noun @param {number[]} numbers */
-function listed(noun, numbers) {
-  if (numbers.length > NAMED) return counted(numbers.length, noun);
-  return `${noun}${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`;
 }

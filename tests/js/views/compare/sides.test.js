@@ -9,7 +9,7 @@ import {
 } from '../../../../static/js/views/compare/heads.js';
 import { nextChange } from '../../../../static/js/views/compare/next_token.js';
 import { picturesOf, runFigure } from '../../../../static/js/views/compare/models.js';
-import { editsOf } from '../../../../static/js/views/compare/sides.js';
+import { editsOf, hiding, pathsOf } from '../../../../static/js/views/compare/edits.js';
 import { near, PALETTE, sampleTrace } from '../../sample.js';
 
 const WISH = {
@@ -149,4 +149,46 @@ test('calibration stands beside the line of a calibrated model', () => {
   ok(layout.xaxis.ticktext.includes('0.2'), 'digits as on the other axis');
   deepEqual([grid.value(0, 0), grid.value(0, 1)], [0, 1]);
   deepEqual([grid.value(1, 0), grid.value(1, 1)], [0.04, 0.98]);
+});
+
+test('heads and networks that are off write nothing, or a value of a corpus in each layer', () => {
+  const card = { kind: 'decoder', n_layers: 2, moe: { layers: [1] } };
+  const paths = pathsOf(card, null, 'all');
+  deepEqual(paths.networks, ['decoder.layers.0.feed_forward', 'decoder.layers.1.experts']);
+  const wish = { ...WISH, ...paths };
+  deepEqual(editsOf({ ...wish, to: 'mean' })[1], {
+    kind: 'corpus_mean',
+    site: 'decoder.layers.1.self_attention.context',
+    heads: WISH.heads,
+  });
+  deepEqual(editsOf({ ...wish, kind: 'network', to: 'zero' })[0], {
+    kind: 'scale',
+    site: 'decoder.layers.0.feed_forward.output',
+    value: 0,
+  });
+  deepEqual(editsOf({ ...wish, kind: 'network', to: 'resample' })[1], {
+    kind: 'resample',
+    site: 'decoder.layers.1.experts.output',
+  });
+  const both = pathsOf({ kind: 'encoder-decoder', n_layers: 1 }, 0, 'cross');
+  deepEqual(both.attentions, ['decoder.layers.0.cross_attention']);
+});
+
+test('a chosen cell is hidden, a second one makes a block, a third begins again', () => {
+  const one = hiding({}, { row: 4, column: 1 });
+  deepEqual(one, { compare_rows: [4], compare_keys: [1] });
+  const block = hiding(one, { row: 2, column: 2 });
+  deepEqual(block, { compare_rows: [2, 3, 4], compare_keys: [1, 2] });
+  deepEqual(hiding(block, { row: 0, column: 0 }), { compare_rows: [0], compare_keys: [0] });
+  const wish = { ...WISH, kind: 'hidden', layer: 1, rows: [2, 3], keys: [1], isFixed: true };
+  deepEqual(editsOf(wish), [
+    {
+      kind: 'knock_out',
+      queries: [2, 3],
+      keys: [1],
+      heads: WISH.heads,
+      renormalised: false,
+      layer: 1,
+    },
+  ]);
 });

@@ -1,0 +1,237 @@
+/**
+ * The switches of a comparison: what a pass is compared with, and what is shown of both.
+ */
+
+import { modelName } from '../../api/calls.js';
+import { weightsAt } from '../../data/attention.js';
+import { range } from '../../data/trace.js';
+import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
+import { choice, headControls, numbered } from '../../ui/controls.js';
+import { followsChange } from './heads.js';
+import { ALL_LAYERS, isOffered, isOutsideLayers, otherOf, othersOf, wishOf } from './sides.js';
+
+/**
+ * @import { Place } from '../../data/attention.js'
+ * @import { Card } from '../../data/card.js'
+ * @import { Trace } from '../../data/trace.js'
+ * @import { ViewState } from '../../plot/figure.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Wish } from './edits.js'
+ */
+
+const WAYS = [
+  {
+    id: 'edit',
+    title: 'An edit',
+    help: 'The same sentence and model, with a part of the model changed',
+  },
+  { id: 'text', title: 'Another sentence', help: 'Another sentence, read by the same model' },
+  { id: 'model', title: 'Another model', help: 'The same sentence, read by another model' },
+];
+const EDITS = [
+  { id: 'heads', title: 'Heads off', help: 'Heads that write nothing, or a value of a corpus' },
+  {
+    id: 'network',
+    title: 'Networks off',
+    help: 'Feed-forward networks, or all experts of a layer, that write nothing, or a value of a corpus',
+  },
+  {
+    id: 'hidden',
+    title: 'Hidden keys',
+    help: 'Queries that may not see keys: choose a cell of A, and a second one for a block',
+  },
+  { id: 'experts', title: 'Experts off', help: 'Experts that are never chosen' },
+  { id: 'no_scaling', title: 'No 1/√d', help: 'Scores without the division by √d_head' },
+  {
+    id: 'temperature',
+    title: 'Temperature',
+    help: 'Scores divided by T before the softmax: T > 1 flattens rows, T < 1 sharpens them',
+  },
+  {
+    id: 'quantize',
+    title: 'Fewer bits',
+    help: 'Weights rounded to 2 to 8 bits each, with a scale for each row of a matrix',
+  },
+];
+const BASELINES = [
+  { id: 'zero', title: 'Nothing' },
+  { id: 'mean', title: 'Its mean', help: 'The mean over the tokens of a corpus' },
+  { id: 'resample', title: 'A drawn value', help: 'What it wrote at a token drawn from a corpus' },
+];
+const PARTS = [
+  { id: 'all', title: 'All' },
+  { id: 'attention', title: 'Attention' },
+  { id: 'feed_forward', title: 'Feed-forward', help: 'Feed-forward networks and experts' },
+  { id: 'embedding', title: 'Embedding', help: 'The token vectors, which also make the logits' },
+];
+const WHERE = [
+  { id: 'all', title: 'Everywhere' },
+  { id: 'encoder', title: 'Encoder' },
+  { id: 'decoder', title: 'Decoder' },
+  { id: 'cross', title: 'Cross' },
+];
+const SHOWN = [
+  { id: 'open', title: 'Chosen', help: 'The head that was chosen' },
+  { id: 'most', title: 'Most changed', help: 'The head whose attention changed most' },
+];
+const RANGES = [
+  { id: 'one', title: '0 to 1' },
+  { id: 'head', title: '0 to the strongest' },
+];
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {{place: Place|null, isOfPrediction: boolean}} of the open attention, and whether no map is shown
+ * @returns {Control[]}
+ */
+export function controls(trace, state, { place, isOfPrediction }) {
+  const { compare_with: way } = state;
+  const offered = othersOf(trace, state.cards ?? []);
+  return [
+    choice('compare_with', 'Compare with', way, offered.length > 0 ? WAYS : WAYS.slice(0, 2)),
+    ...CONTROLS[way](trace, state),
+    ...(isOfPrediction ? [] : lookControls(trace, state, place)),
+  ];
+}
+
+/** @type {Record<string, (trace: Trace, state: ViewState) => Control[]>} */
+const CONTROLS = { edit: editControls, text: textControls, model: modelControls };
+
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
+function editControls(trace, state) {
+  const { card } = trace;
+  const wish = wishOf(trace, state);
+  const layers = wish.kind === 'experts' ? (card?.moe?.layers ?? []) : range(card?.n_layers ?? 0);
+  const where = wish.kind === 'experts' ? WHERE.filter(({ id }) => id !== 'cross') : WHERE;
+  return [
+    choice(
+      'compare_edit',
+      'What',
+      wish.kind,
+      EDITS.filter(({ id }) => isOffered(id, card)),
+    ),
+    ...ofKind(wish, card),
+    ...(isOutsideLayers(state)
+      ? []
+      : [
+          choice('compare_layer', 'In layer', wish.layer ?? ALL_LAYERS, [
+            { id: ALL_LAYERS, title: 'All' },
+            ...numbered(layers),
+          ]),
+        ]),
+    ...(card?.kind === 'encoder-decoder' && wish.kind !== 'quantize'
+      ? [choice('compare_where', 'Of', wish.where, where)]
+      : []),
+  ];
+}
+
+/** @param {Wish} wish @param {Card|undefined} card @returns {Control[]} */
+function ofKind({ kind, heads, experts, temperature, bits, part, to, isFixed }, card) {
+  const written = choice('compare_to', 'Writes', to, BASELINES);
+  if (kind === 'network') return [written];
+  if (kind === 'quantize')
+    return [
+      {
+        kind: 'number',
+        name: 'compare_bits',
+        label: 'Bits a weight',
+        value: bits,
+        step: 1,
+        shown: String(bits),
+      },
+      choice('compare_part', 'Of', part, PARTS),
+    ];
+  if (kind === 'heads' || kind === 'hidden')
+    return [
+      {
+        kind: 'counts',
+        name: 'compare_heads',
+        label: kind === 'heads' ? 'Heads off' : 'In heads',
+        value: heads,
+        options: numbered(range(card?.n_heads ?? 0), 'head'),
+      },
+      kind === 'heads'
+        ? written
+        : {
+            kind: 'flag',
+            name: 'compare_fixed',
+            label: 'Other weights stay',
+            help: 'Otherwise the rest of a row is scaled so that it sums to 1',
+            value: isFixed,
+          },
+    ];
+  if (kind === 'experts')
+    return [
+      {
+        kind: 'counts',
+        name: 'compare_experts',
+        label: 'Experts off',
+        value: experts,
+        options: numbered(range(card?.moe?.n_experts ?? 0), 'expert'),
+      },
+    ];
+  if (kind !== 'temperature') return [];
+  return [
+    {
+      kind: 'number',
+      name: 'compare_temperature',
+      label: 'Temperature',
+      value: temperature,
+      step: 0.1,
+      shown: temperature.toFixed(1),
+    },
+  ];
+}
+
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
+function textControls(trace, { compare_text: text }) {
+  return [
+    {
+      kind: 'text',
+      name: 'compare_text',
+      label: 'Second sentence',
+      value: text,
+      placeholder: 'Type a sentence to compare with',
+    },
+    ...(text.trim() === ''
+      ? []
+      : [
+          {
+            kind: 'button',
+            label: 'Swap A and B',
+            patch: { text, compare_text: trace.text, words: '', ...NOTHING_CHOSEN },
+          },
+        ]),
+  ];
+}
+
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
+function modelControls(trace, state) {
+  const otherCard = otherOf(trace, state);
+  return [
+    choice(
+      'compare_model',
+      'Model B',
+      otherCard?.id,
+      othersOf(trace, state.cards).map((card) => ({ id: card.id, title: modelName(card) })),
+    ),
+    {
+      kind: 'button',
+      label: 'Swap A and B',
+      patch: { ...choosingModel(otherCard?.id ?? ''), compare_model: trace.model },
+    },
+  ];
+}
+
+/** @param {Trace} trace @param {ViewState} state @param {Place|null} place */
+function lookControls(trace, state, place) {
+  const layers = weightsAt(place, trace);
+  if (layers.length === 0) return [];
+  const { compare_with: way, compare_shown: shown, range: end } = state;
+  return [
+    ...(way === 'model' ? [] : [choice('compare_shown', 'Head shown', shown, SHOWN)]),
+    ...(followsChange(state) ? [] : headControls(layers, trace, state)),
+    choice('range', 'Colours', end, RANGES),
+  ];
+}

@@ -1,0 +1,178 @@
+/**
+ * The edits that a pass can be compared with: what is switched off, to zero or to values of a corpus,
+ * keys that are hidden from queries, and other changes of the softmax or the weights.
+ */
+
+import { counted } from '../../data/format.js';
+import { range } from '../../data/trace.js';
+
+/**
+ * @import { Edit } from '../../data/trace.js'
+ * @import { Card } from '../../data/card.js'
+ */
+
+/** @typedef {'heads'|'network'|'experts'|'hidden'|'no_scaling'|'temperature'|'quantize'} EditKind */
+/** @typedef {'zero'|'mean'|'resample'} Baseline what heads and networks that are off write: nothing, their mean over a corpus, or what they wrote at a token drawn from it */
+/** @typedef {'all'|'attention'|'feed_forward'|'embedding'} Part of the weights */
+
+/**
+ * @typedef {Object} Wish
+ * @property {EditKind} kind
+ * @property {number[]} heads to switch off, or that do not see the keys that are hidden
+ * @property {Baseline} [to]
+ * @property {string[]} [attentions] the paths of those in which heads are off
+ * @property {string[]} [networks] the paths of those that are off
+ * @property {number[]} [rows] the queries that keys are hidden from
+ * @property {number[]} [keys] that are hidden
+ * @property {boolean} [isFixed] whether the other weights of these rows stay
+ * @property {number[]} experts to switch off
+ * @property {number} temperature
+ * @property {number} bits of each weight
+ * @property {Part} part whose weights are quantized
+ * @property {string[]|null} modules of that part, as globs; null: all
+ * @property {number|null} layer null: in every layer
+ * @property {'all'|'encoder'|'decoder'|'cross'} where
+ */
+
+/** @param {Wish} wish @returns {Edit[]} the member `edits` of a request */
+export function editsOf(wish) {
+  const { kind, heads, experts, temperature, bits, modules, layer, where, to = 'zero' } = wish;
+  const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
+  const { attentions = [], networks = [], rows = [], keys = [], isFixed = false } = wish;
+  if (kind === 'hidden')
+    return [{ kind: 'knock_out', queries: rows, keys, heads, renormalised: !isFixed, ...place }];
+  if (kind === 'network')
+    return networks.map((path) =>
+      to === 'zero'
+        ? { kind: 'scale', site: `${path}.output`, value: 0 }
+        : { kind: CORPUS[to], site: `${path}.output` },
+    );
+  if (kind === 'heads' && to !== 'zero')
+    return attentions.map((path) => ({ kind: CORPUS[to], site: `${path}.context`, heads }));
+  return [
+    {
+      heads: { kind: 'heads_off', heads, ...place },
+      experts: { kind: 'experts_off', experts, ...place },
+      no_scaling: { kind: 'no_scaling', ...place },
+      temperature: { kind: 'temperature', value: temperature, ...place },
+      quantize: { kind: 'quantize', bits, ...(modules && { parts: modules }) },
+    }[kind],
+  ];
+}
+
+const PLACES = {
+  all: '',
+  encoder: ' of the encoder',
+  decoder: ' of the decoder',
+  cross: ' of cross-attention',
+};
+
+/**
+ * @param {Wish} wish
+ * @param {{rows: string[], columns: string[]}} tokens
+ * @returns {string} `head 0 off in all layers`
+ */
+export function editInWords(wish, tokens) {
+  const { kind, heads, experts, temperature, bits, part, layer, where, to = 'zero' } = wish;
+  if (kind === 'quantize') return bitsInWords(bits, part, layer);
+  const layers = layer === null ? 'all layers' : `layer ${layer}`;
+  const what = {
+    heads: `${listed('head', heads)} ${IN_WORDS[to]}`,
+    network: `the network${layer === null ? 's' : ''} ${IN_WORDS[to]}`,
+    hidden: `${spanned(tokens.rows, wish.rows)} may not see ${spanned(tokens.columns, wish.keys)}: ${listed('head', heads)}`,
+    experts: `${listed('expert', experts)} off`,
+    no_scaling: 'no division by √d_head',
+    temperature: `softmax temperature ${temperature}`,
+  }[kind];
+  return `${what} in ${layers}${PLACES[where]}`;
+}
+
+/** @type {Record<Part, string>} */
+const PARTS = {
+  all: '',
+  attention: 'attention',
+  feed_forward: 'feed-forward',
+  embedding: 'the embedding',
+};
+
+/**
+ * @param {number} bits
+ * @param {Part} part
+ * @param {number|null} layer
+ * @returns {string} `the same model at 4 bits`, `attention of layer 1 at 4 bits`
+ */
+function bitsInWords(bits, part, layer) {
+  const named = [PARTS[part], layer === null ? '' : `layer ${layer}`].filter(Boolean);
+  return `${named.join(' of ') || 'the same model'} at ${bits} bits`;
+}
+
+/** The kinds of edit that set a value of a corpus. */
+const CORPUS = { mean: 'corpus_mean', resample: 'resample' };
+/** @type {Record<Baseline, string>} */
+const IN_WORDS = {
+  zero: 'off',
+  mean: 'at the mean over a corpus',
+  resample: 'as at a token drawn from a corpus',
+};
+
+/** Return the first and the last of some tokens, in words. @param {string[]} tokens @param {number[]} [numbers] */
+function spanned(tokens, numbers = []) {
+  const [first, last] = [numbers[0], numbers.at(-1)].map((at) => `“${tokens[at ?? 0] ?? ''}”`);
+  return numbers.length < 2 ? first : `${first} to ${last}`;
+}
+
+/**
+ * Return the change when a cell of the map is chosen for hiding: the first cell is hidden by itself, a
+ * second one makes a block of the two, and the next begins again.
+ * @param {Record<string, any>} state
+ * @param {{row: number, column: number}} cell
+ */
+export function hiding({ compare_rows: rows = [], compare_keys: keys = [] }, { row, column }) {
+  const isCorner = rows.length === 1 && keys.length === 1;
+  const isSame = isCorner && rows[0] === row && keys[0] === column;
+  if (!isCorner || isSame) return { compare_rows: [row], compare_keys: [column] };
+  return { compare_rows: between(rows[0], row), compare_keys: between(keys[0], column) };
+}
+
+/** @param {number} a @param {number} b */
+function between(a, b) {
+  const first = Math.min(a, b);
+  return range(Math.abs(a - b) + 1).map((step) => first + step);
+}
+
+/** Return true if a chosen cell is hidden. @param {Record<string, any>} state */
+export function isHiding({ compare_with: way, compare_edit: kind }) {
+  return way === 'edit' && kind === 'hidden';
+}
+
+/**
+ * Return the paths of attentions and networks, in one layer or in all.
+ * @param {Card|undefined} card
+ * @param {number|null} layer
+ * @param {Wish['where']} where
+ */
+export function pathsOf(card, layer, where) {
+  if (!card) return { attentions: [], networks: [] };
+  const layers = layer === null ? range(card.n_layers) : [layer];
+  const stacks = card.kind === 'encoder-decoder' ? ['encoder', 'decoder'] : [card.kind];
+  /** @param {string} stack @param {string} id @param {string} name */
+  const of = (stack, id, name) =>
+    where === 'all' || where === id ? layers.map((n) => `${stack}.layers.${n}.${name}`) : [];
+  const attentions = stacks.flatMap((stack) => of(stack, stack, 'self_attention'));
+  const crossing = stacks.length > 1 ? of('decoder', 'cross', 'cross_attention') : [];
+  const networks = stacks
+    .flatMap((stack) => of(stack, stack, ''))
+    .map((path) => {
+      const isExpert = card.moe?.layers.includes(Number(path.split('.')[2]));
+      return `${path}${isExpert ? 'experts' : 'feed_forward'}`;
+    });
+  return { attentions: [...attentions, ...crossing], networks };
+}
+
+const NAMED = 4;
+
+/** @param {string} noun @param {number[]} numbers */
+function listed(noun, numbers) {
+  if (numbers.length > NAMED) return counted(numbers.length, noun);
+  return `${noun}${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`;
+}
