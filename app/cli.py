@@ -772,6 +772,10 @@ def study(
     out: Annotated[
         Path, option("The folder for the tables, the page and what is kept.", "FOLDER")
     ] = Path("study"),
+    workers: Annotated[
+        int,
+        option("Processes of Ray that share the parts; 0: this one computes them.", "N", min=0),
+    ] = 0,
     device: Device = None,
     models_dir: ModelsDir = None,
 ) -> None:
@@ -787,7 +791,7 @@ def study(
         if file is None:
             list_studies()
         else:
-            run(file, out, settings)
+            run(file, out, settings, workers)
 
 
 @app.command(cls=Command)

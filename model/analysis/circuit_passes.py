@@ -225,10 +225,11 @@ def differences(
     logits: Float[Tensor, "pair query vocab"], pairs: Sequence[Pair]
 ) -> Float[Tensor, " pair"]:
     """Return D of each pair."""
-    wide = logits.double() if logits.device.type != "mps" else logits.float()
+    # Only the rows that predict are widened: those of all positions may be a gigabyte.
     rows = []
-    for row, pair in zip(wide, pairs, strict=True):
-        at = row[pair.position]
+    for number, pair in enumerate(pairs):
+        at = logits[number, pair.position]
+        at = at.double() if logits.device.type != "mps" else at.float()
         rows.append(at[list(pair.right)].logsumexp(0) - at[list(pair.wrong)].logsumexp(0))
     return torch.stack(rows)
 

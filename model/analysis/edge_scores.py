@@ -26,7 +26,6 @@ from torch import Tensor
 
 from headlight.model.analysis.circuit_passes import Pair, PairPasses, differences, texts_of
 from headlight.model.cancellation import check
-from headlight.model.graph import Reader
 from headlight.model.hooks import Edit
 
 Method: TypeAlias = Literal["eap", "eap_ig", "noising", "denoising", "exact"]
@@ -95,6 +94,7 @@ class _Gradients:
             self.changes[stack] = torch.stack(
                 [self.corrupted[number] - self.clean[number] for number in numbers]
             )
+        self.matrices: dict[str, tuple[Tensor, Tensor]] = {}
         self.readers: dict[str, list[int]] = {}
         for number, reader in enumerate(self.graph.readers):
             self.readers.setdefault(reader.site, []).append(number)
@@ -118,9 +118,14 @@ class _Gradients:
         gradients = torch.autograd.grad(
             leaves, [made[site] for site in sites], allow_unused=True, materialize_grads=True
         )
+        by_norm: dict[tuple[str, str], list[tuple[str, Tensor, Tensor]]] = {}
+        for site, gradient in zip(sites, gradients, strict=True):
+            first = self.graph.readers[self.readers[site][0]]
+            of_norm = by_norm.setdefault((first.stream, first.norm), [])
+            of_norm.append((site, made[site].detach(), gradient))
         with torch.no_grad():
-            for site, gradient in zip(sites, gradients, strict=True):
-                self._add_site(total, site, streams, gradient)
+            for of_norm in by_norm.values():
+                self._add_readers(total, streams, of_norm)
 
     def _pass(self, share: float) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         """Return the streams, what readers make of them, and the sum of D over the pairs."""
@@ -162,12 +167,15 @@ class _Gradients:
             logits = model.run(texts, targets, edits=edits, interventions=self.passes.interventions)
             return streams, made, differences(logits, self.pairs).sum()
 
-    def _add_site(
-        self, total: Tensor, site: str, streams: Mapping[str, Tensor], gradient: Tensor
+    def _add_readers(
+        self,
+        total: Tensor,
+        streams: Mapping[str, Tensor],
+        of_norm: Sequence[tuple[str, Tensor, Tensor]],
     ) -> None:
-        numbers = self.readers[site]
-        readers = [self.graph.readers[number] for number in numbers]
-        first = readers[0]
+        """Add Σ change · Jᵀ·gradient of each writer and each reader behind one norm."""
+        numbers = [number for site, _, _ in of_norm for number in self.readers[site]]
+        first = self.graph.readers[numbers[0]]
         before = [
             place
             for place, number in enumerate(self.places[first.stack])
@@ -175,9 +183,10 @@ class _Gradients:
         ]
         changes = self.changes[first.stack][: before[-1] + 1]
         if first.kind == "logits":
-            added = self._product(changes, gradient[None])
+            pulled = of_norm[0][2][None]
         else:
-            added = self._through_norm(changes, streams[first.stream], readers, gradient)
+            pulled = self._through_norm(streams, of_norm)
+        added = self._product(changes, pulled)
         writers = [self.places[first.stack][place] for place in range(len(changes))]
         index: tuple[Any, ...] = torch.tensor(writers)[:, None], torch.tensor(numbers)
         if self.by_position:
@@ -185,44 +194,54 @@ class _Gradients:
         total[index] += added.double().cpu()
 
     def _through_norm(
-        self, changes: Tensor, stream: Tensor, readers: Sequence[Reader], gradient: Tensor
-    ) -> Tensor:
-        """Return Σ change · Jᵀ·gradient of each writer and reader.
+        self, streams: Mapping[str, Tensor], of_norm: Sequence[tuple[str, Tensor, Tensor]]
+    ) -> Float[Tensor, "reader pair query d_model"]:
+        """Return Jᵀ·gradient: m = γ ⊙ (gradient of the norm's output)/s, less its parts along n, 1.
 
-        With m = γ ⊙ (gradient of the norm's output)/s: change·m less its parts along 1 and n.
+        J is applied to the readers, not to the changes: there are fewer of them behind one norm.
+        With the gradient g of q = n·Wγ + constant, n·m = g·(q − constant)/s, and m has no part
+        along 1 if the columns of Wγ have none.
         """
-        first = readers[0]
+        first = self.graph.readers[self.readers[of_norm[0][0]][0]]
         norm = self.parts.norms[first.norm]
-        centred, size = norm.split(stream.detach())
-        if first.heads:
-            matrix = self.parts.inputs[first.site]
-            by_head = (gradient.transpose(0, 1) / size).to(matrix.weight.dtype)
-            rows = []
-            for reader in readers:  # heads that share keys or values share their matrix
-                heads = list(reader.heads)
-                rows.append(by_head[heads].sum(dim=0) if len(heads) > 1 else by_head[heads[0]])
-            chosen = [reader.heads[0] for reader in readers]
-            weight = matrix.weight[chosen] * norm.scale[:, None]
-            pulled = torch.bmm(torch.stack(rows).flatten(1, 2), weight.transpose(1, 2))
-            pulled = pulled.unflatten(1, stream.shape[:2])  # reader pair query d_model
-        else:
-            pulled = (gradient * norm.scale / size)[None]
-        normal = centred / size
-        width = stream.shape[-1]
-        along = torch.einsum("wptd,ptd->wpt", changes, normal)
-        of_reader = torch.einsum("rptd,ptd->rpt", pulled, normal)
-        out = self._product(changes, pulled) - self._rank_one(along, of_reader) / width
-        if norm.is_centred:
-            means = changes.sum(-1), pulled.sum(-1)
-            out -= self._rank_one(*means) / width
-        return out
+        centred, size = norm.split(streams[first.stream].detach())
+        normal, width = centred / size, centred.shape[-1]
+        if not first.heads:
+            (pulled,) = [gradient * norm.scale / size for _, _, gradient in of_norm]
+            pulled = pulled - normal * (pulled * normal).mean(-1, keepdim=True)
+            return (pulled - pulled.mean(-1, keepdim=True) if norm.is_centred else pulled)[None]
+        numbers = [number for site, _, _ in of_norm for number in self.readers[site]]
+        pulled = normal.new_empty(len(numbers), normal.shape[0] * normal.shape[1], width)
+        start = 0
+        for site, made, gradient in of_norm:
+            matrix, constant = self._matrix(site)
+            by_head = (gradient / size[:, None]).transpose(0, 1)
+            along = (gradient * (made - constant[:, None])).sum(-1).transpose(0, 1) / size[..., 0]
+            heads = [list(self.graph.readers[number].heads) for number in self.readers[site]]
+            if any(len(each) > 1 for each in heads):  # they share keys or values, and their matrix
+                by_head = torch.stack([by_head[each].sum(dim=0) for each in heads])
+                along = torch.stack([along[each].sum(dim=0) for each in heads])
+            out = pulled[start : start + len(heads)]
+            torch.bmm(by_head.flatten(1, 2), matrix, out=out)
+            out.addcmul_(along.flatten(1)[..., None], normal.flatten(0, 1), value=-1 / width)
+            start += len(heads)
+        return pulled.unflatten(1, normal.shape[:2])
+
+    def _matrix(self, site: str) -> tuple[Tensor, Tensor]:
+        """Return (γ·W)ᵀ of each reader, its rows centred as the norm is, and q at n = 0 by head."""
+        if site not in self.matrices:
+            readers = [self.graph.readers[number] for number in self.readers[site]]
+            norm, matrix = self.parts.norms[readers[0].norm], self.parts.inputs[site]
+            weight = matrix.weight[[reader.heads[0] for reader in readers]] * norm.scale[:, None]
+            if norm.is_centred:
+                weight = weight - weight.mean(dim=1, keepdim=True)
+            shift = torch.zeros_like(norm.scale) if norm.shift is None else norm.shift
+            n_heads = len(matrix.weight)
+            constant = matrix(shift.expand(n_heads, 1, 1, -1), list(range(n_heads)))[:, 0, 0]
+            self.matrices[site] = weight.transpose(1, 2).contiguous(), constant
+        return self.matrices[site]
 
     def _product(self, changes: Tensor, pulled: Tensor) -> Tensor:
         if self.by_position:
             return torch.einsum("wptd,rptd->wrt", changes, pulled)
         return changes.flatten(1) @ pulled.flatten(1).T
-
-    def _rank_one(self, left: Tensor, right: Tensor) -> Tensor:
-        if self.by_position:
-            return torch.einsum("wpt,rpt->wrt", left, right)
-        return left.flatten(1) @ right.flatten(1).T

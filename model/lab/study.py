@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,35 +148,46 @@ def _pairs(path: Path, task: str) -> dict[str, Any]:
         raise StudyError(str(error)) from error
 
 
+Answer = Mapping[str, Any]
+Answering = Callable[[Sequence[Part]], Iterable[tuple[int, Answer]]]
+"""Yields the number of a part and its answer, in any order."""
+
+
 def run_study(
     study: Study,
     folder: Path,
-    compute: Callable[[Part], Mapping[str, Any]],
+    compute: Answering,
     revision_of: Callable[[str], str],
     tell: Callable[[Part, bool], object] = lambda part, is_kept: None,
-) -> list[tuple[Part, Mapping[str, Any]]]:
+) -> list[tuple[Part, Answer]]:
     """Return the answer to each part of a study; those that are kept are not computed.
 
     Args:
         study: the study.
-        folder: where the answers are kept.
-        compute: the answer to a part.
+        folder: where the answers are kept, each as soon as it is there.
+        compute: yields the answers to the parts that are not.
         revision_of: the revision of a model.
-        tell: called before each part, with True if its answer is kept.
+        tell: called with each part that is kept, and True; and with each that is done, and False.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    answers = []
-    for part in study.parts:
-        path = folder / f"{part.key(revision_of(part.model))}.json"
-        kept = _kept(path)
-        tell(part, kept is not None)
-        if kept is None:
-            kept = compute(part)
-            partial = path.with_suffix(".partial")
-            partial.write_text(json.dumps(kept), encoding="utf-8")
-            partial.replace(path)
-        answers.append((part, kept))
-    return answers
+    paths = [folder / f"{part.key(revision_of(part.model))}.json" for part in study.parts]
+    answers = [_kept(path) for path in paths]
+    for part, answer in zip(study.parts, answers, strict=True):
+        if answer is not None:
+            tell(part, True)
+    missing = [number for number, answer in enumerate(answers) if answer is None]
+    for place, answer in compute([study.parts[number] for number in missing]):
+        number = missing[place]
+        partial = paths[number].with_suffix(".partial")
+        partial.write_text(json.dumps(answer), encoding="utf-8")
+        partial.replace(paths[number])
+        answers[number] = answer
+        tell(study.parts[number], False)
+    return [
+        (part, answer)
+        for part, answer in zip(study.parts, answers, strict=True)
+        if answer is not None
+    ]
 
 
 def _kept(path: Path) -> Mapping[str, Any] | None:

@@ -2,9 +2,11 @@
 
     python -m tests.benchmarks.circuits
 
-Random weights; 32 pairs of 16 tokens and 5 steps, on one thread unless OMP_NUM_THREADS says
-otherwise. The unit is one forward and one backward pass of all pairs, with logits at all positions.
-TransformerLens is measured if it is installed: its hooks collect the same gradients and writers.
+Random weights; 32 pairs of 16 tokens and 5 steps, as many threads as OMP_NUM_THREADS says. The unit
+is one forward and one backward pass of all pairs, with logits at all positions, and gradients of
+what is read (not of the weights, which no score needs). TransformerLens is measured if it is
+installed, by the algorithm of the public code (https://github.com/hannamw/EAP-IG): hooks keep what
+each part writes, and multiply the differences by the gradient of each input.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ def main():
     ids = torch.tensor([pair.clean for pair in pairs])
 
     def unit():
-        embedded = module.transformer.wte(ids).requires_grad_()
+        embedded = module.transformer.wte(ids).detach().requires_grad_()
         logits = module(inputs_embeds=embedded, use_cache=False).logits
         logits[:, -1, 11].sum().backward()
 
@@ -64,6 +66,92 @@ def main():
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"one pass {one:.2f} s; EAP-IG {whole:.2f} s, {whole / one:.1f} times")  # noqa: T201
     print(f"peak {peak:.1f} GiB")  # noqa: T201
+    try:
+        peer = lens(pairs)
+    except ImportError as error:
+        print(f"not measured: {error}")  # noqa: T201
+        return
+    theirs = timed(peer, 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"TransformerLens {theirs:.2f} s, {theirs / one:.1f} times; peak {peak:.1f} GiB")  # noqa: T201
+
+
+def lens(pairs):
+    """Return EAP-IG with the hooks of TransformerLens, on a random model of the same shape."""
+    from transformer_lens import HookedTransformer, HookedTransformerConfig
+
+    layers, heads, width = 12, 12, 768
+    config = HookedTransformerConfig(
+        n_layers=layers,
+        n_heads=heads,
+        d_model=width,
+        d_head=64,
+        d_mlp=3072,
+        n_ctx=1024,
+        d_vocab=50257,
+        act_fn="gelu_new",
+        normalization_type="LN",
+        device="cpu",
+    )
+    config.use_split_qkv_input = config.use_attn_result = config.use_hook_mlp_in = True
+    model = HookedTransformer(config).requires_grad_(False)
+    clean, corrupted = (
+        torch.tensor([getattr(pair, side) for pair in pairs]) for side in ("clean", "corrupted")
+    )
+    writers = {"hook_embed": slice(0, 1)}
+    readers, n_readers, before = {}, 0, {}
+    for layer in range(layers):
+        start = 1 + layer * (heads + 1)
+        writers[f"blocks.{layer}.attn.hook_result"] = slice(start, start + heads)
+        writers[f"blocks.{layer}.hook_mlp_out"] = slice(start + heads, start + heads + 1)
+        names = [f"blocks.{layer}.hook_{letter}_input" for letter in "qkv"]
+        for name, count, seen in [
+            *((name, heads, start) for name in names),
+            (f"blocks.{layer}.hook_mlp_in", 1, start + heads),
+        ]:
+            readers[name] = slice(n_readers, n_readers + count)
+            before[name] = seen
+            n_readers += count
+    last = f"blocks.{layers - 1}.hook_resid_post"
+    readers[last], before[last] = slice(n_readers, n_readers + 1), 1 + layers * (heads + 1)
+
+    def scores():
+        changes = torch.zeros(*clean.shape, before[last], width)
+        total = torch.zeros(before[last], n_readers + 1)
+        kept = {}
+
+        def keep(sign):
+            def hook(tensor, hook):
+                wide = tensor if tensor.ndim == 4 else tensor[:, :, None]
+                changes[:, :, writers[hook.name]] += sign * wide.detach()
+                if hook.name == "hook_embed":
+                    kept[sign] = tensor.detach()
+
+            return [(name, hook) for name in writers]
+
+        with torch.no_grad():
+            model.run_with_hooks(corrupted, fwd_hooks=keep(1))
+            model.run_with_hooks(clean, fwd_hooks=keep(-1))
+
+        def add(gradient, hook):
+            wide = gradient if gradient.ndim == 4 else gradient[:, :, None]
+            seen = before[hook.name]
+            total[:seen, readers[hook.name]] += torch.einsum(
+                "bpwd,bprd->wr", changes[:, :, :seen], wide
+            )
+
+        for step in range(STEPS):
+            share = (step + 0.5) / STEPS
+
+            def mix(tensor, hook, share=share):
+                return torch.lerp(kept[1], kept[-1], share).requires_grad_()
+
+            forward, backward = [("hook_embed", mix)], [(name, add) for name in readers]
+            with model.hooks(fwd_hooks=forward, bwd_hooks=backward):
+                model(clean)[:, -1, 11].sum().backward()
+        return total
+
+    return scores
 
 
 if __name__ == "__main__":

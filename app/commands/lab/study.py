@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,7 @@ from headlight.errors import Problem
 from headlight.model.lab import lab_libraries
 from headlight.model.lab.study import (
     STUDIES,
+    Answering,
     Part,
     Row,
     Study,
@@ -27,7 +29,7 @@ from headlight.model.lab.study import (
     run_study,
     tables_of,
 )
-from headlight.models.registry import registry_of
+from headlight.models.registry import Registry, registry_of
 from headlight.saved_page import json_element, plotly_script, style
 from headlight.schemas.circuits import CircuitRequest
 from headlight.settings import HOME, Settings
@@ -51,34 +53,37 @@ def list_studies() -> None:
         show(f"{path.stem}: {study.title}. {study.question}")
 
 
-def run(name: str, out: Path, settings: Settings) -> None:
+def run(name: str, out: Path, settings: Settings, n_workers: int = 0) -> None:
     """Run a study, or what is left of it, and write its results to a folder.
+
+    Args:
+        name: of a study that ships, or of a file.
+        out: the folder.
+        settings: where models are.
+        n_workers: processes of Ray that share the parts; 0: they are computed here.
 
     Raises:
         UsageError: there is no such study, or it asks for what a request cannot have.
         ValueError: a model is unknown or has no graph.
-        ImportError: pyarrow is not installed.
+        ImportError: pyarrow is not installed, or Ray for workers.
     """
     with lab_libraries():
         parquet = import_module("pyarrow.parquet")
         arrow = import_module("pyarrow")
     try:
         study = read_study(find_study(name))
-        requests = {id(part): _request(part) for part in study.parts}
+        for part in study.parts:
+            request_of(part)
     except StudyError as error:
         raise UsageError(str(error)) from error
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; name a folder for the results")
     registry = registry_of(settings)
 
-    def answer(part: Part) -> Mapping[str, Any]:
-        try:
-            model = registry.checkpoint(part.model)
-            request = requests[id(part)]
-            is_cut = part.kind == "cuts"
-            return compute(request, model, is_cut=is_cut).model_dump(mode="json")
-        except Problem as problem:
-            raise ValueError(f"{part.name}, {part.model}: {problem.detail}") from problem
+    def here(parts: Sequence[Part]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        for number, part in enumerate(parts):
+            notes.print(f"{part.model}: {part.name} …", markup=False)
+            yield number, answer_of(part, registry)
 
     def revision(model: str) -> str:
         try:
@@ -87,9 +92,11 @@ def run(name: str, out: Path, settings: Settings) -> None:
             raise ValueError(problem.detail) from problem
 
     def tell(part: Part, is_kept: bool) -> None:
-        notes.print(f"{part.model}: {part.name}{', kept' if is_kept else ''}", markup=False)
+        state = "kept" if is_kept else "done"
+        notes.print(f"{part.model}: {part.name}, {state}", markup=False)
 
-    answers = run_study(study, out / PARTS, answer, revision, tell)
+    compute_parts = here if n_workers == 0 else with_ray(settings, n_workers)
+    answers = run_study(study, out / PARTS, compute_parts, revision, tell)
     tables = tables_of(answers)
     for name_of_table, rows in tables.items():
         if rows:
@@ -98,7 +105,71 @@ def run(name: str, out: Path, settings: Settings) -> None:
     show(f"{out / PAGE}")
 
 
-def _request(part: Part) -> CircuitRequest:
+def answer_of(part: Part, registry: Registry) -> Mapping[str, Any]:
+    """Return the answer to a part of a study.
+
+    Raises:
+        ValueError: the model is unknown or has no graph, or an edge is unknown.
+    """
+    try:
+        model = registry.checkpoint(part.model)
+        answer = compute(request_of(part), model, is_cut=part.kind == "cuts")
+    except Problem as problem:
+        raise ValueError(f"{part.name}, {part.model}: {problem.detail}") from problem
+    return answer.model_dump(mode="json")
+
+
+def with_ray(settings: Settings, n_workers: int) -> Answering:
+    """Return what computes the parts of a study in processes of Ray, one part at a time in each.
+
+    Without `RAY_ADDRESS` a cluster of this machine is started. A worker that dies is replaced, and
+    its part is computed again.
+
+    Raises:
+        ImportError: Ray is not installed.
+    """
+    from headlight.model.lab.atlas.workers import MISSING, Cluster
+
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(MISSING) from error
+
+    def answers(parts: Sequence[Part]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        if not parts:
+            return
+        with Cluster(n_workers):
+            remote = ray.remote(num_cpus=1, max_retries=2)(_in_worker)
+            dump = settings.model_dump(mode="json")
+            waiting = {
+                remote.remote(dump, asdict(part)): number for number, part in enumerate(parts)
+            }
+            while waiting:
+                (done, *_), _ = ray.wait(list(waiting))
+                answer = ray.get(done)
+                if error := answer.get("error"):
+                    raise ValueError(error)
+                yield waiting.pop(done), answer
+
+    return answers
+
+
+def _in_worker(settings: dict[str, Any], part: dict[str, Any]) -> Mapping[str, Any]:
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        return answer_of(Part(**part), registry_of(Settings.model_validate(settings)))
+    except ValueError as error:
+        return {"error": str(error)}
+
+
+def request_of(part: Part) -> CircuitRequest:
+    """Return a part as a request of the API.
+
+    Raises:
+        StudyError: it asks for what a request cannot have.
+    """
     try:
         return CircuitRequest.model_validate(dict(part.request))
     except ValidationError as error:

@@ -57,7 +57,7 @@ def read_with_ray(
         if not parts:
             return
         with_gpu = {"num_gpus": 1} if device.startswith("cuda") else {}
-        with _Cluster(n_workers):
+        with Cluster(n_workers):
             import ray.data
 
             logging.getLogger("ray.data").setLevel(logging.ERROR)
@@ -86,7 +86,7 @@ def read_with_ray(
     return read
 
 
-class _Cluster:
+class Cluster:
     """A connection to Ray for the length of a block."""
 
     def __init__(self, n_workers: int) -> None:

@@ -1,0 +1,57 @@
+"""A circuit of a sentence: an edge is cut by pointer and by keyboard, and saved as a graph."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+TEXT, OTHER = "The dogs with the girl", "The dog with the girl"
+
+
+@pytest.fixture
+def circuit(reader):
+    reader.open(text=TEXT, view="circuit", circuit_text=OTHER, circuit_edges=20)
+    return reader
+
+
+def words(reader):
+    return reader.page.locator("#next .next-number").all_text_contents()
+
+
+def test_a_cut_edge_moves_the_next_word_and_is_joined_again(circuit):
+    before = words(circuit)
+    circuit.view.locator(".plot").first.focus()
+    circuit.page.keyboard.press("Home")
+    assert "reads" in circuit.announced
+    circuit.page.keyboard.press("Enter")
+    circuit.page.locator("#causes", has_text="is cut").wait_for()
+    circuit.wait_until_drawn()
+    assert words(circuit) != before
+    assert "circuit_cut=" in circuit.page.url
+    circuit.page.get_by_role("button", name="Put it back").click()
+    circuit.wait_until_drawn()
+    assert words(circuit) == before
+
+
+def test_both_sentences_are_next_to_each_other_and_tokens_have_columns(circuit):
+    circuit.view.locator("label", has_text="Both sentences").click()
+    circuit.wait_until_drawn()
+    titles = circuit.view.locator(".panel h2")
+    titles.get_by_text(OTHER).wait_for()
+    assert TEXT in titles.first.text_content()
+    circuit.view.locator("label", has_text="By token").click()
+    circuit.wait_until_drawn()
+    circuit.view.get_by_text("The edges at each token").wait_for()
+    assert "“dogs”" in circuit.view.locator(".answer").text_content()
+
+
+def test_the_circuit_is_saved_as_a_graph_with_all_that_makes_it_again(circuit):
+    panel = circuit.view.locator(".panel").first
+    panel.get_by_role("button", name="Save").click()
+    with circuit.page.expect_download() as started:
+        panel.get_by_role("menuitem", name="GraphML").click()
+    root = ElementTree.parse(started.value.path()).getroot()
+    space = "{http://graphml.graphdrawing.org/xmlns}"
+    edges = [edge.get("target") for edge in root.iter(f"{space}edge")]
+    assert "logits" in edges
+    made = next(data.text for data in root.iter(f"{space}data") if data.get("key") == "made_with")
+    assert TEXT in made
