@@ -182,7 +182,8 @@ class CorpusEdit(Intervention):
     """Set a site to its mean over a corpus, or to its value at a token drawn from it.
 
     The corpus is the sentences of the model's head profile, or ``texts``. ``seed`` decides the
-    draw; all edited positions have the same value.
+    draw; all edited positions have the same value. ``targets`` belong to ``texts``, for a site in
+    the decoder of an encoder–decoder.
     """
 
     stage = Intervention.SITES
@@ -192,6 +193,7 @@ class CorpusEdit(Intervention):
     heads: tuple[int, ...] | None = None
     positions: tuple[int, ...] | None = None
     texts: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     seed: int = 0
 
     def bind(self, sites: Iterable[Site], start: int | None = None) -> CorpusEdit:
@@ -209,8 +211,8 @@ class CorpusEdit(Intervention):
                 length of a text.
             EmptyText, TooManyTokens, UnknownToken, ValueError: as `tracing.tokenize`.
         """
-        texts = self.texts or profile_texts(model)
-        if not texts:
+        pairs = self._pairs(model)
+        if not pairs:
             raise ImpossibleIntervention(
                 f"the model '{model.id}' has no head profile to take sentences from; send texts"
             )
@@ -223,7 +225,7 @@ class CorpusEdit(Intervention):
             )
         place = next(n for n, axis in enumerate(axes) if axis in ("query", "key", "position"))
         spec = PassSpec((self.site,))
-        inputs = [tokenize(model, text) for text in texts]
+        inputs = [tokenize(model, text, target) for text, target in pairs]
         arrays = [trace.tensors[self.site].data for trace in run_batch(model, spec, inputs)]
         rows = torch.cat([torch.from_numpy(array).movedim(place, 0) for array in arrays])
         drawn = random.Random(self.seed).randrange(len(rows))
@@ -240,9 +242,25 @@ class CorpusEdit(Intervention):
         )
         return edit.bind(model.description.sites)
 
+    def _pairs(self, model: Served) -> tuple[tuple[str, str | None], ...]:
+        pairs = profile_texts(model)
+        if model.config.kind != "encoder-decoder":
+            return tuple((text, None) for text in self.texts or [text for text, _ in pairs])
+        if not self.texts:
+            return pairs
+        targets = self.targets
+        if not targets and self.site.startswith("encoder."):
+            targets = self.texts  # an encoder does not see them
+        if len(targets) != len(self.texts):
+            raise ImpossibleIntervention(
+                f"{self.site} is in a decoder: send as many targets as texts, {len(self.texts)}, "
+                f"not {len(targets)}"
+            )
+        return tuple(zip(self.texts, targets, strict=True))
 
-def profile_texts(model: Served) -> tuple[str, ...]:
-    """Return the first sentences that the head profile of a model holds."""
+
+def profile_texts(model: Served) -> tuple[tuple[str, str | None], ...]:
+    """Return the first sentences that the head profile of a model holds, with their targets."""
     profile = model.description.heads or {}
     examples = profile.get("examples", ())
-    return tuple(each["text"] for each in examples[:CORPUS_SENTENCES])
+    return tuple((each["text"], each.get("target")) for each in examples[:CORPUS_SENTENCES])

@@ -120,7 +120,8 @@ def test_a_row_needs_a_key(model):
 def test_a_head_is_set_to_its_mean_over_the_sentences_of_its_profile(model):
     edit = CorpusEdit(site=CONTEXT, heads=(2,), positions=(3,))
     read = trace(model, CLEAN, capture=[CONTEXT], interventions=[edit])[CONTEXT]
-    contexts = [trace(model, text, capture=[CONTEXT])[CONTEXT][2] for text in profile_texts(model)]
+    texts = [text for text, _ in profile_texts(model)]
+    contexts = [trace(model, text, capture=[CONTEXT])[CONTEXT][2] for text in texts]
     np.testing.assert_allclose(read[2, 3], np.concatenate(contexts).mean(axis=0), atol=1e-5)
     plain = trace(model, CLEAN, capture=[CONTEXT])[CONTEXT]
     np.testing.assert_array_equal(read[:2], plain[:2])

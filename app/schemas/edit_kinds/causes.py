@@ -63,6 +63,9 @@ class _CorpusRequest(EditForm):
         None,
         description="The corpus; if omitted, the first sentences of the model's head profile.",
     )
+    targets: Annotated[list[Text], Field(max_length=MAX_TEXTS)] | None = Field(
+        None, description="Those of the texts, for a site in the decoder of an encoder–decoder."
+    )
 
 
 class CorpusMeanRequest(_CorpusRequest):
