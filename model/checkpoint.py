@@ -54,6 +54,7 @@ from headlight.model.quantization import (
 from headlight.model.run_curves import read_curves
 from headlight.model.served import Description
 from headlight.model.served_transformer import Checkpoint
+from headlight.model.shared_tokenizer import shared_tokenizer
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, Rotation
 from headlight.model.transformer import Transformer
@@ -96,7 +97,7 @@ def describe(folder: Path | str) -> Description:
         raise CheckpointError(str(error)) from error
     bare = meta_model(config)
     _require_weights(folder, bare, quantization, difference, base)
-    revision = _revision(folder, None if base is None else base[0] / TOKENIZER)
+    revision = _revision(folder)
     return Description(
         id=folder.name,
         config=config,
@@ -316,16 +317,16 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def tokenizer_file(folder: Path) -> Path:
-    """Return the tokenizer of a folder, which is the base's if the folder is a difference.
+    """Return the tokenizer of a folder: the base's if it is a difference, or a shared one.
 
     Raises:
-        CheckpointError: the config is damaged, or the base is not there.
+        CheckpointError: the config is damaged, or the model that has the tokenizer is not there.
     """
     if not (folder / TOKENIZER).exists() and (folder / CONFIG).exists():
         *_, difference = _read_config(folder)
         if difference is not None:
-            return difference.folder(folder, ZOO) / TOKENIZER
-    return folder / TOKENIZER
+            return shared_tokenizer(difference.folder(folder, ZOO), ZOO)
+    return shared_tokenizer(folder, ZOO)
 
 
 def _read_base(folder: Path, difference: Difference) -> tuple[Path, TransformerConfig]:
@@ -485,7 +486,7 @@ def _require_same_names(path: Path, names: set[str], expected: set[str]) -> None
         raise CheckpointError(f"{path}: the tensor {surplus[0]} is unknown ({len(surplus)} in all)")
 
 
-def _revision(folder: Path, tokenizer: Path | None = None) -> str:
+def _revision(folder: Path) -> str:
     """Return the first 16 hexadecimal digits of a SHA-256 over config, tokenizer and weights.
 
     The config of a difference names the revision of its base. Line endings are normalised, because
@@ -493,7 +494,7 @@ def _revision(folder: Path, tokenizer: Path | None = None) -> str:
     """
     digest = hashlib.sha256()
     try:
-        for path in (folder / CONFIG, tokenizer or folder / TOKENIZER):
+        for path in (folder / CONFIG, tokenizer_file(folder)):
             content = read_file(path.parent, path.name, MAX_BYTES[path.name])
             content = content.replace(b"\r\n", b"\n")
             digest.update(hashlib.sha256(content).digest())

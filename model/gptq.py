@@ -13,6 +13,7 @@ has the same layout.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -153,18 +154,29 @@ def _error(weight: Tensor, numbers: Quantized, moments: Tensor) -> float:
 
 def by_kind(errors: Mapping[str, LayerError]) -> dict[str, dict[str, float]]:
     """Average the errors of layers of one kind: names with every number as a star."""
-    kinds: dict[str, list[LayerError]] = {}
+    return _means(errors, lambda name: re.sub(r"\b\d+\b", "*", name.removesuffix(".weight")))
+
+
+def by_layer(errors: Mapping[str, LayerError]) -> dict[str, dict[str, float]]:
+    """Average the errors of all linear layers in one layer of the model: "decoder.layers.0".
+
+    A name that holds no number is a layer of its own.
+    """
+    return _means(errors, lambda name: re.sub(r"(\.\d+)\..*", r"\1", name))
+
+
+def _means(
+    errors: Mapping[str, LayerError], group_of: Callable[[str], str]
+) -> dict[str, dict[str, float]]:
+    groups: dict[str, list[LayerError]] = {}
     for name, error in errors.items():
-        parts = (
-            "*" if part.isdigit() else part for part in name.removesuffix(".weight").split(".")
-        )
-        kinds.setdefault(".".join(parts), []).append(error)
+        groups.setdefault(group_of(name), []).append(error)
     return {
-        kind: {
-            "rounded": _mean(error.rounded for error in group),
-            "calibrated": _mean(error.calibrated for error in group),
+        group: {
+            "rounded": _mean(error.rounded for error in members),
+            "calibrated": _mean(error.calibrated for error in members),
         }
-        for kind, group in kinds.items()
+        for group, members in groups.items()
     }
 
 

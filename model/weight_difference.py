@@ -19,11 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headlight.model.checkpoint_files import CONFIG, CheckpointError
+from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.quantization import Quantization
+from headlight.model.shared_tokenizer import is_model_name, neighbour
 from headlight.model.weight_storage import restored_weights, stored_layout, stored_weights
-
-_NAME = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +43,7 @@ class Difference:
     bits: int
 
     def __post_init__(self) -> None:
-        is_name = isinstance(self.base, str) and _NAME.fullmatch(self.base)
-        if not is_name or self.base in (".", ".."):
+        if not is_model_name(self.base):
             raise ValueError(f"difference.base ({self.base!r}) must be the name of a model")
         if not isinstance(self.revision, str) or not re.fullmatch(r"[0-9a-f]{16}", self.revision):
             raise ValueError("difference.revision must be 16 hexadecimal digits")
@@ -76,14 +74,13 @@ class Difference:
         Raises:
             CheckpointError: there is no such model, or it is a difference itself.
         """
-        known = [place / self.base for place in (folder.resolve().parent, shipped)]
-        for place in known:
-            if (place / CONFIG).is_file() and place.resolve() != folder.resolve():
-                return place
-        raise CheckpointError(
-            f"{folder} is a difference from the model {self.base!r}, which is not there; put it "
-            "next to this folder"
-        )
+        place = neighbour(folder, self.base, shipped)
+        if place is None:
+            raise CheckpointError(
+                f"{folder} is a difference from the model {self.base!r}, which is not there; put "
+                "it next to this folder"
+            )
+        return place
 
     def require(self, folder: Path, base: Path, revision: str) -> None:
         """Check the revision of the base.

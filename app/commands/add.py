@@ -23,7 +23,7 @@ from rich.text import Text
 from headlight.commands.output import notes, show
 from headlight.commands.parsing import UsageError
 from headlight.model.card import ModelCard, write_card
-from headlight.model.checkpoint import ZOO, load_checkpoint
+from headlight.model.checkpoint import ZOO, load_checkpoint, tokenizer_file
 from headlight.model.checkpoint_files import CARD, CONFIG, TOKENIZER, WEIGHTS, memory_bytes
 from headlight.model.foreign.folder import INDEX, SINGLE, is_foreign, read_folder
 from headlight.model.foreign.readme import README, readme_card
@@ -184,7 +184,11 @@ def _copy(folder: Path, staged: Path) -> None:
         _require_memory(4 * foreign.n_numbers)
         names = [*SMALL_FILES, INDEX, *(path.name for path in foreign.weight_files)]
     else:
-        names = [CONFIG, TOKENIZER, CARD, WEIGHTS]
+        names = [CONFIG, CARD, WEIGHTS]
+        if (folder / TOKENIZER).is_file():  # else the folder is a difference
+            tokenizer = tokenizer_file(folder)
+            if tokenizer.resolve().is_relative_to(tokenizer.parent.resolve()):
+                shutil.copyfile(tokenizer, staged / TOKENIZER)
     for name in names:
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(folder):

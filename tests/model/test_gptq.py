@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from headlight.model.gptq import DAMPING, by_kind, calibrate, gptq
+from headlight.model.gptq import DAMPING, LayerError, by_kind, by_layer, calibrate, gptq
 from headlight.model.quantization import Quantization, quantize
 
 
@@ -98,3 +98,21 @@ def test_a_model_is_calibrated_layer_by_layer_and_keeps_its_weights(make_model):
     kinds = by_kind(errors)
     assert all("*" in kind for kind in kinds)
     assert len(kinds) < len(errors)
+
+
+def test_errors_are_averaged_by_kind_and_by_layer():
+    errors = {
+        "decoder.layers.0.self_attention.query.weight": LayerError(rounded=0.2, calibrated=0.1),
+        "decoder.layers.0.feed_forward.experts.11.up.weight": LayerError(
+            rounded=0.4, calibrated=0.3
+        ),
+        "decoder.layers.10.self_attention.query.weight": LayerError(rounded=0.6, calibrated=0.2),
+    }
+    layers = by_layer(errors)
+    assert layers["decoder.layers.0"] == pytest.approx({"rounded": 0.3, "calibrated": 0.2})
+    assert layers["decoder.layers.10"] == pytest.approx({"rounded": 0.6, "calibrated": 0.2})
+    kinds = by_kind(errors)
+    assert kinds["decoder.layers.*.self_attention.query"] == pytest.approx(
+        {"rounded": 0.4, "calibrated": 0.15}
+    )
+    assert kinds["decoder.layers.*.feed_forward.experts.*.up"]["rounded"] == 0.4

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from torch import cosine_similarity
 
 from headlight.main import create_app
-from headlight.model.checkpoint import load
+from headlight.model.checkpoint import load, tokenizer_file
 from headlight.settings import Settings
 
 ZOO = Path(__file__).parents[2] / "model" / "zoo"
@@ -87,8 +87,7 @@ def test_the_twins_differ_in_their_positions_alone():
     # Only learned positions end where training did.
     assert sorted(config.pop("max_tokens") for config in configs) == [128, 256, 256, 256]
     assert all(config == configs[0] for config in configs)
-    vocabularies = {(twin / "tokenizer.json").read_bytes() for twin in twins}
-    assert len(vocabularies) == 1
+    assert len({tokenizer_file(twin) for twin in twins}) == 1
 
 
 OPTIONAL = {"heads.json", "curves.json", "atlas"}
@@ -117,4 +116,11 @@ def test_models_are_whole_and_small_enough_to_be_cloned():
         expected = files - {"tokenizer.json"} if "difference" in config else files
         assert {path.name for path in model.iterdir()} - OPTIONAL == expected
         assert size(model) <= 30 * MEGABYTE
-    assert size(ZOO) <= 80 * MEGABYTE
+    assert size(ZOO) <= 50 * MEGABYTE
+
+
+def test_no_tokenizer_is_stored_twice():
+    files = [model / "tokenizer.json" for model in MODELS if (model / "tokenizer.json").exists()]
+    whole = [file.read_bytes() for file in files if file.stat().st_size > 512]
+    assert len(set(whole)) == len(whole) == 5
+    assert {tokenizer_file(model) for model in MODELS} <= set(files)

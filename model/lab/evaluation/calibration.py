@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from headlight.model.gptq import LayerError, by_kind, calibrate
+from headlight.model.gptq import LayerError, by_kind, by_layer, calibrate
 from headlight.model.lab.training.batches import prepend
 from headlight.model.lab.training.corpus import TokenStream
 from headlight.model.quantization import Quantization, Quantized, StoredQuantization
@@ -57,7 +57,8 @@ def evaluate(
 
     Returns:
         For each ``bits_N_gptq``: the figures of `measure`, and under ``errors`` the mean squared
-        error of the outputs of each kind of layer, over their mean square, by both ways.
+        error of the outputs of each kind of linear layer, over their mean square, by both ways;
+        under ``errors_by_layer`` the mean over the linear layers in each layer of the model.
 
     Raises:
         CorpusError, ValueError: as `calibrated`.
@@ -69,6 +70,7 @@ def evaluate(
         figures[f"bits_{number}_gptq"] = {
             **measure(with_numbers(checkpoint, quantization, numbers)),
             "errors": by_kind(errors),
+            "errors_by_layer": by_layer(errors),
         }
     return figures
 

@@ -16,6 +16,7 @@ from headlight import cli
 from headlight.commands import add as add_module
 from headlight.commands.add import MEASURED, made_card
 from headlight.model.card import read_card
+from headlight.model.checkpoint import ZOO
 from headlight.model.foreign.checks import EAGER
 from headlight.models.foreign import STORED, load_checked
 from headlight.models.registry import CHECKS
@@ -85,6 +86,12 @@ def test_a_folder_is_copied_checked_and_given_a_card(run, gpt2, models_dir):
     assert str(gpt2) not in (models_dir / "gpt2" / "CARD.md").read_text()
     listed = run("models")
     assert "gpt2" in listed.stdout
+
+
+def test_a_copy_has_the_tokenizer_that_its_folder_shares_with_a_model(run, models_dir):
+    assert run("add", str(ZOO / "sums-direct"), "--name", "direct").exit_code == 0
+    copied = models_dir / "direct" / "tokenizer.json"
+    assert copied.read_bytes() == (ZOO / "sums" / "tokenizer.json").read_bytes()
 
 
 def test_the_card_says_the_meaning_of_every_figure_of_the_self_check(tmp_path):
