@@ -26,10 +26,11 @@ import { arrived, BASE, call, asProblem, Problem } from './calls.js';
  * @typedef {Object} Subject what is written on, and how tokens are drawn
  * @property {string} model
  * @property {string} text
- * @property {{temperature: number, top_k?: number, top_p?: number, seed: number}} sampling
+ * @property {{temperature: number, top_k?: number, top_p?: number, repetition_penalty?: number, seed: number}} sampling
+ * @property {{stop?: string[], beams?: number, best_of?: number, reward?: string}} search which text is written, and where it ends; a text that is there is read without it
  */
 
-/** @typedef {{model: string, text: string, temperature: number, top_k?: number, top_p?: number, seed: number, forced: number[], skip: number, n_tokens: number, n_alternatives: number}} Wanted the body of `POST /api/v1/generate` */
+/** @typedef {{model: string, text: string, temperature: number, top_k?: number, top_p?: number, repetition_penalty?: number, seed: number, stop?: string[], beams?: number, best_of?: number, reward?: string, forced: number[], skip: number, n_tokens: number, n_alternatives: number}} Wanted the body of `POST /api/v1/generate` */
 
 /**
  * @typedef {Object} Writing
@@ -163,8 +164,10 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
         isSame &&
         isSamePath &&
         (job || isKnown(known, ids, isStale) || refused === keyOf(wanted, ids))
-      )
+      ) {
+        subject = wanted; // how the next tokens are searched may differ
         return;
+      }
       stop();
       if (!isSameText) known = [];
       if (!isSame) isStale = known.length > 0;
@@ -232,11 +235,12 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
  * @param {number} count
  * @returns {Wanted}
  */
-function bodyOf({ model, text, sampling }, forced, skip, count) {
+function bodyOf({ model, text, sampling, search }, forced, skip, count) {
   return {
     model,
     text,
     ...sampling,
+    ...(count > forced.length && search),
     forced,
     skip,
     n_tokens: count,

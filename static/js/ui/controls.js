@@ -30,6 +30,7 @@ import { button, createHelp, element, segment } from './dom.js';
  * @property {Patch} [patch] what a button sets
  * @property {boolean} [disabled]
  * @property {boolean} [isMore] seldom wanted: it is behind “More”
+ * @property {string} [fold] of these, what they are behind, if it is not how things are displayed
  * @property {boolean} [isSet] of these, one that is not as it would be anyway is never out of sight
  */
 
@@ -97,13 +98,14 @@ export function createControls(id, onState) {
   });
   /** @type {Map<string, Drawn>} */
   let drawn = new Map();
+  const fold = element('span', {});
   const count = element('span', {});
   const row = element('div', { class: 'controls-row' });
   const rest = element('div', { class: 'controls-rest' });
   const more = element(
     'details',
     { class: 'controls-more' },
-    element('summary', {}, 'Display', count),
+    element('summary', {}, fold, count),
     element('div', { class: 'controls-menu' }, rest),
   );
   const help = createHelp('What the switches do');
@@ -150,6 +152,7 @@ export function createControls(id, onState) {
       drawn = now;
       arrange(controls);
       help.show(explainedOf(controls));
+      fold.textContent = controls.find(({ fold: title }) => title)?.fold ?? 'Display';
       const nSet = controls.filter(({ isMore, isSet }) => isMore && isSet).length;
       count.textContent = nSet > 0 ? `: ${nSet} set` : '';
     },

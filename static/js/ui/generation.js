@@ -27,9 +27,34 @@ export function isWritable(trace) {
 /** @param {Trace} trace @param {ViewState} state @returns {Subject} */
 export function subjectOf(trace, state) {
   const { generate_temperature: temperature, generate_top_k: topK, generate_top_p: topP } = state;
-  const seed = Math.floor(state.generate_seed);
-  const sampling = { ...samplingOf(temperature, topK, topP), seed };
-  return { model: trace.model, text: trace.text, sampling };
+  const { generate_penalty: penalty = 1 } = state;
+  const sampling = {
+    ...samplingOf(temperature, topK, topP),
+    ...(penalty > 1 && { repetition_penalty: penalty }),
+    seed: Math.floor(state.generate_seed),
+  };
+  return { model: trace.model, text: trace.text, sampling, search: searchOf(trace, state) };
+}
+
+/** Return the reward model that rates the texts of this one. @param {Trace} trace @param {ViewState} state */
+export function raterOf({ card }, { cards = [] }) {
+  return cards.find((other) => isRating({ card: other }) && other.vocab_size === card?.vocab_size);
+}
+
+/**
+ * Return the part of a request that says where a text ends, and which of several is written.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Subject['search']}
+ */
+function searchOf(trace, state) {
+  const { generate_stop: stop = '', generate_search: search, generate_width: width } = state;
+  const reward = raterOf(trace, state)?.id;
+  return {
+    ...(stop !== '' && { stop: [stop] }),
+    ...(search === 'beams' && { beams: Math.floor(width) }),
+    ...(search === 'best' && reward && { best_of: Math.floor(width), reward }),
+  };
 }
 
 /**
@@ -47,9 +72,10 @@ export function samplingOf(temperature, topK, topP) {
   };
 }
 
-/** @param {Subject} subject draws from what the model itself says */
-export function isNatural({ sampling: { temperature, top_k: topK, top_p: topP } }) {
-  return temperature === 1 && topK === undefined && topP === undefined;
+/** @param {Pick<Subject, 'sampling'>} subject draws from what the model itself says */
+export function isNatural({ sampling }) {
+  const { temperature, top_k: topK, top_p: topP, repetition_penalty: penalty } = sampling;
+  return temperature === 1 && [topK, topP, penalty].every((setting) => setting === undefined);
 }
 
 /**
@@ -98,14 +124,16 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
  * Return the status next to the buttons.
  * @param {Trace} trace
  * @param {Writing} writing
+ * @param {string} [stop] where the text ends
  */
-function statusOf(trace, { steps, isReading, replay, reason, most }) {
+function statusOf(trace, { steps, isWriting, isReading, replay, reason, most }, stop = '') {
   if (replay)
     return `Replaying ${counted(replay.of, 'token')}…${replay.read > 0 ? ` ${grouped(replay.read)} so far` : ''}`;
   if (isReading) return 'Reading…';
   if (reason === 'server_stopping') return 'The server is shutting down; the text so far is kept.';
   return (
-    whyOver(trace, steps, most) ||
+    whyOver(trace, steps, most, stop) ||
+    (isWriting && steps.length === 0 ? 'Writing…' : '') ||
     (steps.length > 0 ? `${counted(steps.length, 'token')} written` : '')
   );
 }
@@ -115,9 +143,18 @@ function statusOf(trace, { steps, isReading, replay, reason, most }) {
  * @param {Trace} trace
  * @param {Step[]} steps
  * @param {number} most tokens that the server writes
+ * @param {string} [stop] where the text ends
  * @returns {string} '' where something can
  */
-export function whyOver({ tokens, card }, steps, most) {
+export function whyOver({ tokens, card }, steps, most, stop = '') {
+  if (
+    stop !== '' &&
+    steps
+      .map(({ text }) => text)
+      .join('')
+      .includes(stop)
+  )
+    return `End of text: “${stop}” is written.`;
   const last = steps.at(-1);
   if (last?.is_special && last.text === '</s>')
     return 'End of text: the model generated its end token.';
@@ -188,7 +225,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     stream: streamGeneration,
     onChange,
     onReplay: () => {
-      status.textContent = statusOf(trace, writer.state());
+      status.textContent = statusOf(trace, writer.state(), state.generate_stop);
     },
   });
   /** @param {string} label @param {() => void} act @returns {HTMLButtonElement} */
@@ -294,7 +331,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     begun = null;
     if (last && count > 0)
       announce(
-        `${count === 1 ? inWords(last) : `${counted(count, 'token')} written`}. ${whyOver(trace, steps, most)}`.trim(),
+        `${count === 1 ? inWords(last) : `${counted(count, 'token')} written`}. ${whyOver(trace, steps, most, state.generate_stop)}`.trim(),
       );
   }
 
@@ -302,13 +339,13 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     const writing = writer.state();
     const { steps, most } = writing;
     const isStoppable = isBusy(writing);
-    const ending = whyOver(trace, steps, most);
+    const ending = whyOver(trace, steps, most, state.generate_stop);
     const tokens = tokensWith(trace, steps);
     run.textContent = isStoppable ? 'Stop' : 'Run';
     turn(run, isStoppable || ending === '');
     turn(step, !isStoppable && ending === '');
     for (const way of [back, over]) turn(way, !isStoppable && state.generate_path.length > 0);
-    status.textContent = statusOf(trace, writing);
+    status.textContent = statusOf(trace, writing, state.generate_stop);
     showProblem(writing);
     chips.show(tokens, trace.text);
     mark(followedSteps(writing, state));

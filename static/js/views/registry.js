@@ -190,6 +190,10 @@ const ENTRIES = [
       generate_top_p: number({ least: 0.05, most: 1, standard: 0.9 }),
       // JavaScript has no larger exact integer; the server accepts it too.
       generate_seed: number({ least: 0, most: Number.MAX_SAFE_INTEGER, standard: 0 }),
+      generate_penalty: number({ least: 1, most: 2, standard: 1 }),
+      generate_stop: text(),
+      generate_search: choice(['sampling', 'beams', 'best']),
+      generate_width: number({ least: 2, most: 8, standard: 4 }),
       generate_path: ofText(counts()),
       generate_step: ofText(count()),
     },

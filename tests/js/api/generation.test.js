@@ -49,6 +49,24 @@ test('one token is asked for, and comes', async () => {
   equal(writer.state().reason, 'length');
 });
 
+test('a search is asked for where tokens are written, and not where they are read again', async () => {
+  const search = { stop: ['.'], beams: 3 };
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  writer.want(SUBJECT, []);
+  writer.want({ ...SUBJECT, search }, []);
+  writer.write(2);
+  server.flow();
+  await settled();
+  deepEqual([server.asked[0].body.stop, server.asked[0].body.beams], [['.'], 3]);
+  const reader = fakeServer();
+  const { writer: read } = writerOn(reader);
+  read.want({ ...SUBJECT, search }, [0, 1]);
+  reader.flow();
+  await settled();
+  deepEqual([reader.asked[0].body.stop, reader.asked[0].body.beams], [undefined, undefined]);
+});
+
 test('a run shows every token as it comes, at the pace of a reader, and its page may follow', async () => {
   const server = fakeServer();
   const { writer, pauses } = writerOn(server);

@@ -46,6 +46,24 @@ test('what is asked for leaves the server’s own choices out', () => {
     ok(!isNatural({ sampling }), JSON.stringify(sampling));
 });
 
+test('a search is asked for as it is set, and the best of several by a model that can rate them', () => {
+  const state = { generate_temperature: 1, generate_top_k: 0, generate_top_p: 1, generate_seed: 0 };
+  const card = { ...CARD, vocab_size: 7 };
+  const of = (more) => subjectOf({ ...trace(), card }, { ...state, generate_width: 4, ...more });
+  deepEqual(of({}).search, {});
+  deepEqual(of({ generate_stop: '.', generate_search: 'beams' }).search, { stop: ['.'], beams: 4 });
+  const cards = [2, 7].map((vocab_size) => ({
+    id: `rater-${vocab_size}`,
+    analyses: ['reward'],
+    vocab_size,
+  }));
+  deepEqual(of({ generate_search: 'best', cards }).search, { best_of: 4, reward: 'rater-7' });
+  deepEqual(of({ generate_search: 'best', cards: cards.slice(0, 1) }).search, {});
+  deepEqual(of({ generate_penalty: 1.2 }).sampling.repetition_penalty, 1.2);
+  ok(!isNatural(of({ generate_penalty: 1.2 })));
+  ok(isNatural(of({ generate_penalty: 1 })));
+});
+
 test('steps follow the tokens of the text', () => {
   const steps = stepsOf([1, 4]);
   const tokens = tokensWith(trace(), steps);
@@ -80,6 +98,9 @@ test('a text is over at its end token, at the model’s limit or at the server�
   equal(whyOver(trace(), stepsOf(Array(6).fill(0)), 99), '');
   match(whyOver(trace(), stepsOf([0, 0]), 2), /2 tokens/);
   equal(whyOver(trace(), stepsOf([0, 0]), 3), '');
+  const sentence = stepsOf([0, 3]).map((step, at) => ({ ...step, text: ['so', 'it.'][at] }));
+  match(whyOver(trace(), sentence, 99, 'oit'), /“oit” is written/);
+  equal(whyOver(trace(), sentence, 99, '!'), '');
   equal(whyOver({ ...trace(), card: undefined }, stepsOf(Array(20).fill(0)), 99), '');
   const special = { ...stepOf(0, 4), text: '<s>' };
   equal(whyOver(trace(), [special], 9), '');

@@ -24,6 +24,7 @@ import { counted, grouped, percent, share, named, tokenLabels } from '../../data
 import { isRating, weightsAt } from '../../data/attention.js';
 import { choosingModel } from '../../state/state.js';
 import { asksSampled, chanceInWords, routeChart, sliders, startFigure, TERMS } from './drawing.js';
+import { SEARCH_TERMS, searchControls } from './search.js';
 import { headControls } from '../../ui/controls.js';
 
 /**
@@ -44,7 +45,7 @@ const MOST_TICKS = 4;
 export const generate = {
   createOverview: createGeneration,
   help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives, its attention row and its experts.',
-  terms: [...TERMS, ['seed', 'the start of the random numbers: the same seed gives the same text']],
+  terms: [...TERMS, ...SEARCH_TERMS],
   arrangement: 'many',
   wording,
   asks: (trace, state) =>
@@ -68,6 +69,7 @@ function controls(trace, state) {
     ...sliders('generate', state),
     { kind: 'integer', name: 'generate_seed', label: 'Seed', value: Math.floor(seed) },
     ...(layers.length > 0 ? headControls(layers, trace, state) : []),
+    ...searchControls(trace, state),
   ];
 }
 
@@ -144,11 +146,12 @@ function notRead({ generate_path: path }, isReading) {
  * @returns {Call}
  */
 function callOf({ trace, state, path }, more = {}) {
-  const { sampling, ...texts } = subjectOf(trace, state);
+  const { model, text, sampling } = subjectOf(trace, state);
   return {
     path: PATH,
     body: {
-      ...texts,
+      model,
+      text,
       ...sampling,
       forced: path,
       skip: path.length - 1,
@@ -172,7 +175,7 @@ function choices(subject) {
     title: `After ${named(tokens, tokens.length - 2)}`,
     help: natural
       ? 'The alternatives; the chosen token is green.'
-      : 'The alternatives; the chosen token is green. The thin line is the model’s own probability, before temperature, top-k and top-p.',
+      : 'The alternatives; the chosen token is green. The thin line is the model’s own probability, before temperature, top-k, top-p and the repetition penalty.',
     summary: `The ${bars.length} likeliest tokens where ${written} was written.`,
     facts: [...chainFacts(tokens), ...factsOf(step, natural)],
     ...candidateBars(subject, bars, natural),

@@ -171,3 +171,29 @@ test('while more tokens arrive, panels and marks are of those that were followed
   deepEqual(followedSteps({ steps, isWriting: true }, state), steps.slice(0, 1));
   deepEqual(followedSteps({ steps, isWriting: false }, state), steps);
 });
+
+test('the switches of a search are folded away, and say how many are set', () => {
+  const searching = (more) =>
+    generate
+      .controls(sampleTrace(), stateWith([], more))
+      .filter(({ isMore }) => isMore)
+      .map(({ name, isSet, fold }) => [name, Boolean(isSet), fold]);
+  deepEqual(searching({}), [
+    ['generate_search', false, 'Search'],
+    ['generate_stop', false, 'Search'],
+    ['generate_penalty', false, 'Search'],
+  ]);
+  deepEqual(
+    searching({ generate_search: 'beams', generate_penalty: 1.5 }).map(([name, isSet]) => [
+      name,
+      isSet,
+    ]),
+    [
+      ['generate_search', true],
+      ['generate_width', false],
+      ['generate_stop', false],
+      ['generate_penalty', true],
+    ],
+  );
+  equal(searching({ generate_search: 'best' })[0][1], false, 'no model here rates its texts');
+});

@@ -1,0 +1,82 @@
+/**
+ * The switches of how a text is searched for: where it ends, what is said against repeats, and
+ * whether tokens are sampled one by one, or the best of several texts is written. They are folded
+ * away.
+ */
+
+import { choice } from '../../ui/controls.js';
+import { raterOf } from '../../ui/generation.js';
+import { modelName } from '../../api/calls.js';
+
+/**
+ * @import { Trace } from '../../data/trace.js'
+ * @import { ViewState } from '../../plot/figure.js'
+ * @import { Control } from '../../ui/controls.js'
+ */
+
+export const SEARCH_TERMS = [
+  ['seed', 'the start of the random numbers: the same seed gives the same text'],
+  [
+    'repetition penalty',
+    'above 1 it divides the positive logits of the tokens in the text so far, and multiplies their negative ones',
+  ],
+  [
+    'beam search',
+    'keeps the likeliest texts of each length, as many as there are beams, and writes the best one; nothing is sampled',
+  ],
+  ['best of', 'samples several texts and writes the one that a reward model rates highest'],
+];
+
+/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
+export function searchControls(trace, state) {
+  const { generate_penalty: penalty, generate_stop: stop, generate_search: search } = state;
+  const rater = raterOf(trace, state);
+  const ways = [
+    { id: 'sampling', title: 'sampling', help: 'Sample token by token' },
+    { id: 'beams', title: 'beam search', help: 'The likeliest of the texts that are kept' },
+    ...(rater
+      ? [
+          {
+            id: 'best',
+            title: 'best of several',
+            help: `The text that ${modelName(rater)} rates highest`,
+          },
+        ]
+      : []),
+  ];
+  const isSearching = search !== 'sampling' && ways.some(({ id }) => id === search);
+  /** @type {Control[]} */
+  const controls = [
+    choice('generate_search', 'Tokens by', isSearching ? search : 'sampling', ways, {
+      isSet: isSearching,
+    }),
+    ...(isSearching
+      ? [
+          {
+            kind: 'integer',
+            name: 'generate_width',
+            label: search === 'beams' ? 'Beams' : 'Texts',
+            value: Math.floor(state.generate_width),
+          },
+        ]
+      : []),
+    {
+      kind: 'text',
+      name: 'generate_stop',
+      label: 'Stop at',
+      value: stop ?? '',
+      placeholder: 'a full stop, say',
+      isSet: Boolean(stop),
+    },
+    {
+      kind: 'number',
+      name: 'generate_penalty',
+      label: 'Repetition penalty',
+      value: penalty,
+      step: 0.05,
+      shown: penalty === 1 ? 'none' : penalty.toFixed(2),
+      isSet: penalty !== 1,
+    },
+  ];
+  return controls.map((control) => ({ ...control, isMore: true, fold: 'Search' }));
+}
