@@ -133,9 +133,9 @@ def table_of(runs: Sequence[TrainingRun]) -> Table:
         table.add_row(title, *values)
     table.add_section()
     for name in dict.fromkeys(name for run in runs for name in run.settings):
-        values = [str(run.settings.get(name, "")) for run in runs]
-        if len(set(values)) > 1:
-            table.add_row(name, *values)
+        # Event files of TensorBoard hold no settings, and differ in none.
+        if len({str(run.settings.get(name, "")) for run in runs if run.settings}) > 1:
+            table.add_row(name, *(str(run.settings.get(name, "")) for run in runs))
     return table
 
 

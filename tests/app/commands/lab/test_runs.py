@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from headlight.cli import app
 from headlight.commands.lab import runs
-from headlight.commands.lab.runs import figure_of, read_training_run
+from headlight.commands.lab.runs import TrainingRun, figure_of, read_training_run, table_of
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.lab.training.run import start
 from tests.model.lab.training.conftest import *  # noqa: F403 - the fixtures of small runs
@@ -38,6 +38,17 @@ def test_the_table_has_the_figures_and_only_the_settings_that_differ(folders):
     for values in losses:
         assert f"{min(values)[0]:.4f}" in rows["held-out loss, lowest"]
         assert f"{values[-1][0]:.4f}" in rows["held-out loss, last"]
+
+
+def test_a_run_without_settings_differs_in_none():
+    steps, none = {"loop.steps": 5, "loop.seed": 0}, {}
+    named = [
+        TrainingRun(name=str(number), settings=settings, metrics=[])
+        for number, settings in enumerate((steps, {**steps, "loop.seed": 1}, none))
+    ]
+    titles = list(table_of(named).columns[0].cells)
+    assert "loop.seed" in titles
+    assert "loop.steps" not in titles
 
 
 def test_the_page_draws_every_run_in_its_colour(folders, tmp_path):
