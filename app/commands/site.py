@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headlight.commands.output import notes
 from headlight.commands.parsing import UsageError
 from headlight.settings import Settings
+
+if TYPE_CHECKING:
+    from headlight.site.answers import Reading
 
 MOST_TEXT_BYTES = 1_000_000
 MOST_TEXTS = 500
@@ -41,7 +45,7 @@ def run_site(
     )
 
 
-def _texts(path: Path, settings: Settings) -> list:
+def _texts(path: Path, settings: Settings) -> list[Reading]:
     """Read texts: one on each line, behind a model and a tab if it is not for the default one."""
     from headlight.models.registry import registry_of
     from headlight.site.answers import Reading

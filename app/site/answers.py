@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from headlight import saved_page
 from headlight.chapters.chapter import Chapter
 from headlight.chapters.check import Checker
-from headlight.chapters.rules import Opens
+from headlight.chapters.outcomes import Opens
 from headlight.client.decode import read_trace
 from headlight.errors import Problem
 from headlight.experiment_runs import description, encoded_frame

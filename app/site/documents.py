@@ -36,9 +36,8 @@ _TITLES = {
 
 def documents() -> Iterator[tuple[str, str, str]]:
     """Yield the documents, each as its file, its title, and its HTML."""
-    described = metadata("headlight")
-    readme = str(described.get_payload() or described["Description"] or "")
-    yield "docs.html", "Concepts", _linked(prose_of(_IMAGE.sub("", readme)))
+    readme = metadata("headlight").json.get("description", "")
+    yield "docs.html", "Concepts", _linked(prose_of(_IMAGE.sub("", str(readme))))
     yield "docs-api.html", "The API", prose_of(_api())
     for source, title in _TITLES.items():
         path = HOME / source
@@ -84,8 +83,10 @@ def _parameters(operation: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _members(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    content = operation.get("requestBody", {}).get("content", {})
-    schema = next(iter(content.values()), {}).get("schema", {})
+    content: Mapping[str, Any] = operation.get("requestBody", {}).get("content", {})
+    if not content:
+        return []
+    schema = next(iter(content.values())).get("schema", {})
     if "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     return [

@@ -225,7 +225,8 @@ class _Gradients:
             torch.bmm(by_head.flatten(1, 2), matrix, out=out)
             out.addcmul_(along.flatten(1)[..., None], normal.flatten(0, 1), value=-1 / width)
             start += len(heads)
-        return pulled.unflatten(1, normal.shape[:2])
+        unfolded: Tensor = pulled.unflatten(1, normal.shape[:2])
+        return unfolded
 
     def _matrix(self, site: str) -> tuple[Tensor, Tensor]:
         """Return (γ·W)ᵀ of each reader, its rows centred as the norm is, and q at n = 0 by head."""
