@@ -1,4 +1,4 @@
-"""What a step opens, what a rule asks for, and its outcome: the right answer of a question."""
+"""Describe the opening of a step, the requests of a rule, and its outcome: the right answer."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class SiteError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a site holds.
+    """The contents of a site.
 
     Args:
         chapters: files and folders of more chapters than those that ship.

@@ -63,14 +63,14 @@ JS_FOLDERS = ["data", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 22_800,
-    "model": 46_500,
-    "model/analysis": 3_400,
+    "app": 24_300,
+    "model": 47_200,
+    "model/analysis": 3_500,
     "model/attention": 1_300,
     "model/foreign": 7_800,
     "model/lab": 22_800,
-    "static/js": 45_800,
-    "static/js/views": 19_800,
+    "static/js": 47_200,
+    "static/js/views": 20_400,
 }
 # The visualizer imports nothing of the lab, but for the experiments and the tasks, which it serves;
 # only the commands of the lab import all of it.
@@ -82,6 +82,7 @@ SERVES = {
     "headlight.routes.circuits": f"{LAB}.evaluation.circuit_tasks",
     "headlight.commands.circuit": f"{LAB}.evaluation.circuit_tasks",
     "headlight.chapters.check": f"{LAB}.experiments",
+    "headlight.site.answers": f"{LAB}.experiments",
 }
 MOST_AWKWARD_DOCSTRINGS = 0
 AWKWARD = re.compile(r"(What|Who|Whoever|Nobody|Told|Where)\b")

@@ -1,4 +1,4 @@
-/** What a chapter does in the drawing: it lights what a step marks, and takes an answer there. */
+/** A chapter in the drawing: it lights what a step marks, and takes an answer there. */
 
 import { answerAt } from '../data/chapter.js';
 import { element } from './dom.js';

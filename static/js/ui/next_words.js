@@ -208,7 +208,7 @@ function sentenceOf(chosen, causes, onState) {
   });
 }
 
-/** What a head that is off writes, in words, and as a button. @type {Record<string, {does: string, label: string, title: string}>} */
+/** The output of a head that is off, in words, and as a button. @type {Record<string, {does: string, label: string, title: string}>} */
 const BASELINES = {
   zero: { does: 'is switched off', label: 'Nothing', title: 'It writes nothing' },
   mean: {
