@@ -1,4 +1,4 @@
-"""Describe the opening of a step, the requests of a rule, and its outcome: the right answer."""
+"""The place that a step opens, the requests of a rule, and its outcome: the right answer."""
 
 from __future__ import annotations
 

@@ -56,7 +56,15 @@ export function createFinding(host, { onState, announce }) {
       host.classList.toggle('is-waiting', next.isWaiting || isWaiting);
       const edit = editInWords(trace, state);
       moved = movedInWords(next, edit);
-      const wanted = JSON.stringify([trace.id, next, because, label, state.off, state.weight, edit]);
+      const wanted = JSON.stringify([
+        trace.id,
+        next,
+        because,
+        label,
+        state.off,
+        state.weight,
+        edit,
+      ]);
       if (wanted === shown || next.isWaiting) return;
       shown = wanted;
       const focused = focusIn(host);
@@ -237,7 +245,10 @@ function othersOf(trace, state, onState) {
     ...Object.entries(BASELINES)
       .filter(([id]) => id !== shown)
       .map(([id, { label, title }]) =>
-        button(label, () => onState(/** @type {Patch} */ ({ off_to: id })), { title, 'data-focus': `off ${id}` }),
+        button(label, () => onState(/** @type {Patch} */ ({ off_to: id })), {
+          title,
+          'data-focus': `off ${id}`,
+        }),
       ),
   ];
 }
@@ -249,7 +260,8 @@ function editInWords(trace, state) {
   const cuts = cutEdges(state);
   const isSet = state.weight !== null && Boolean(state.answers?.next_edited);
   return [
-    head && `${cross} ${head.layer}, head ${head.head} ${(BASELINES[state.off_to] ?? BASELINES.zero).does}.`,
+    head &&
+      `${cross} ${head.layer}, head ${head.head} ${(BASELINES[state.off_to] ?? BASELINES.zero).does}.`,
     isSet && `The chosen weight is set to ${state.weight}.`,
     cuts.length > 0 && `${cuts.join(', ')} ${cuts.length === 1 ? 'is' : 'are'} cut.`,
   ]
