@@ -28,7 +28,7 @@ LOOKS_AT = {
     ("sums-imitation", "The multiplier's tens digit"): ("2", 0.85),
     ("sums-imitation", "The multiplier's ones digit"): ("3", 0.95),
     ("sums-imitation", "The sum's ones digit"): ("1", 0.98),
-    ("sums-direct", "The multiplier, before the first digit"): ("2", 0.95),
+    ("sums-direct", "The multiplier, before the first digit"): ("2", 0.6),
 }
 # By model: the least mean weight of the head that looks at the token before.
 TOKEN_BEFORE = {

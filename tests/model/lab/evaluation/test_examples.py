@@ -162,16 +162,16 @@ def test_a_head_of_direct_answers_reads_the_tens_digit_at_the_equals_sign(monkey
     direct = load(ZOO / "sums-direct")
     monkeypatch.setattr(examples, "HEAD_PROBLEMS", 5)
     heads = {
-        str(number): Example(text="47*23=", layer=1, head=number, claim="tens_of_multiplier")
-        for number in (0, 2)
+        str(number): Example(text="47*23=", layer=0, head=number, claim="tens_of_multiplier")
+        for number in (1, 3)
     }
     first, second = measure_examples(claiming(direct, **heads), []).values()
     assert holds(first)
     assert not holds(second)
     problem = split().test[0]
-    traced = trace(direct, problem.question, layers=[1], heads=[0])
+    traced = trace(direct, problem.question, layers=[0], heads=[1])
     monkeypatch.setattr(examples, "HEAD_PROBLEMS", 1)
-    (alone,) = measure_examples(claiming(direct, head=heads["0"]), []).values()
+    (alone,) = measure_examples(claiming(direct, head=heads["1"]), []).values()
     assert traced.tokens[4].text == str(problem.second)[0]
-    weight = traced["decoder.layers.1.self_attention.weights"][0, 6, 4]
+    weight = traced["decoder.layers.0.self_attention.weights"][0, 6, 4]
     assert alone["score"] == pytest.approx(float(weight), abs=1e-6)
