@@ -18,7 +18,7 @@ LOOKS_AT = {
     ("stories", "A verb and its subject"): ("s", 0.8),
     ("stories", "A head that looks at nouns"): (" king", 0.3),
     ("translate", "Words that change places"): (" black", 0.9),
-    ("translate", "One word becomes two"): ("'t", 0.85),
+    ("translate", "One word becomes two"): ("'t", 0.7),
     ("translate", "A name, copied piece by piece"): ("of", 0.7),
     ("fill", "A verb of speech"): ('?"', 0.5),
     ("fill", "The token before"): (" the", 0.9),
