@@ -57,7 +57,8 @@ export function wishOf(trace, state) {
   /** @param {number[]} numbers @param {number} standard */
   const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
   const kind = isOffered(state.compare_edit, card) ? state.compare_edit : 'heads';
-  const wanted = state.compare_layer ?? (kind === 'heads' || kind === 'hidden' ? state.layer : null);
+  const wanted =
+    state.compare_layer ?? (kind === 'heads' || kind === 'hidden' ? state.layer : null);
   const layer = layers.includes(wanted) && !isOutsideLayers(state) ? wanted : null;
   const where = placeOfEdit(card, state);
   return {
@@ -294,7 +295,8 @@ function tellingPart(sentence, otherSentence) {
 
 /** @param {Trace} trace @param {ViewState} state */
 export function nameOfB(trace, state) {
-  if (state.compare_with === 'edit') return editInWords(wishOf(trace, state), tokenNames(trace, state));
+  if (state.compare_with === 'edit')
+    return editInWords(wishOf(trace, state), tokenNames(trace, state));
   if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
   return modelName(otherOf(trace, state));
 }
