@@ -44,6 +44,7 @@ let isCardSeen = false;
 
 /** Why the link of the address opened nothing. */
 const whyLost = await followLink();
+const openedAt = location.hash;
 const store = createStore({
   fields: FIELDS,
   views: VIEW_IDS,
@@ -167,7 +168,8 @@ createLater(byId('share'), async () => {
 });
 const chapters = document.getElementById('chapters'); // a saved page has none
 chapters?.addEventListener('click', () => openChapters(({ openList }) => openList(announce)));
-if (store.state.chapter !== '') openChapters(({ openFromAddress }) => openFromAddress(announce));
+if (store.state.chapter !== '')
+  openChapters(({ openFromAddress }) => openFromAddress(announce, openedAt));
 if (whyLost) import('./ui/share.js').then(({ tellLost }) => tellLost(whyLost));
 watchSticky(byId('sentence'));
 whenSeen(byId('card'), () => {

@@ -35,12 +35,13 @@ const TAGS = ['P', 'UL', 'OL', 'LI', 'EM', 'STRONG', 'CODE', 'PRE', 'BLOCKQUOTE'
 let panel = null;
 
 /**
- * Open the chapter that the address names, if it names one.
+ * Open the chapter that an address names, if it names one.
  * @param {(message: string) => void} announce
+ * @param {string} [hash] as the page was opened: it writes more into it while this module is loaded
  */
-export function openFromAddress(announce) {
-  const place = placeIn(location.hash);
-  if (place) panelOf(announce).open(place.id, place.step, isBare(location.hash));
+export function openFromAddress(announce, hash = location.hash) {
+  const place = placeIn(hash);
+  if (place) panelOf(announce).open(place.id, place.step, isBare(hash));
 }
 
 /** Open the list of chapters. @param {(message: string) => void} announce */

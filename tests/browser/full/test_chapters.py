@@ -146,3 +146,11 @@ def test_a_file_of_ten_megabytes_and_another_model_are_told_in_a_sentence(visit)
     drop(reader, MARKED.replace("head: 2", "head: 90"))
     page.locator(".chapter-said", has_text="90").wait_for(timeout=SECONDS * 1000)
     reader.errors.clear()  # the refusals, which the browser lists
+
+
+def test_a_link_that_names_only_a_step_opens_its_sentence(visit):
+    reader = visit(chapter="fewer-bits", chapter_step=1)
+    wait_for_step(reader.page, 1)
+    reader.page.wait_for_function(
+        "document.querySelector('#text').value.startsWith('Once upon a time')"
+    )
