@@ -43,6 +43,7 @@ PASSES = {"eager": 11, "fused": 2, "compiled": 2}
 Eager: x and t; t and t; t and t; t and t; t, x and y. In one pass: x and y.
 """
 COMPILE_SECONDS = 40.0
+NO_COMPILER = "the server has no C++ compiler; install g++, or name one in CXX"
 
 
 class CostParameters(Parameters):
@@ -212,7 +213,7 @@ def _kernels(parameters: CostParameters) -> dict[str, np.ndarray]:
             compiled = torch.compile(eager, options={"compile_threads": 1})  # no worker processes
             compiled(x)
         except Exception as error:  # of the compiler: whatever it lacks
-            problem = str(error).strip().split("\n")[0][:200] or type(error).__name__
+            problem = _why(error)
         else:
             kernels["compiled"] = compiled
             compile_seconds = perf_counter() - start
@@ -228,6 +229,13 @@ def _kernels(parameters: CostParameters) -> dict[str, np.ndarray]:
         "compile_seconds": np.array(compile_seconds),
         "compile_problem": np.array(problem),
     }
+
+
+def _why(error: Exception) -> str:
+    """Return one sentence; the compiler wraps the error that names the missing C++ compiler."""
+    if "InvalidCxxCompiler" in str(error):
+        return NO_COMPILER
+    return str(error).strip().split("\n")[0][:200] or type(error).__name__
 
 
 def _experts(parameters: CostParameters) -> dict[str, np.ndarray]:

@@ -44,6 +44,7 @@ function finding({ arrays }) {
   return (
     `One chain of ${amount(tokens[0])} tokens is right for ${percent(right[0], 0)} of ${counted(arrays.question.data.length, 'problem')}; the vote of ${last + 1} chains, ` +
     `${amount(tokens[last])} tokens, for ${percent(right[last], 0)}, and a right one is among them for ${percent(arrays.any_right.data[last], 0)}. ` +
+    `The answer that the model finds the most probable of them is right for ${percent(arrays.probable_right.data[last], 0)}. ` +
     `Stopping when the model is sure gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${judge}${search}`
   );
 }
@@ -66,10 +67,10 @@ function pictures({ arrays }) {
 /** @param {Arrays} arrays @param {Size} size */
 function tokensChart(arrays, size) {
   const { palette } = size;
-  /** @param {string} name @param {string} label @param {object} look */
-  const curve = (name, label, look) => {
+  /** @param {string} name @param {string} label @param {object} look @param {string} [spent] whose tokens these are */
+  const curve = (name, label, look, spent = name) => {
     if (!arrays[`${name}_right`]) return [];
-    const points = numbersIn(arrays[`${name}_tokens`].data)
+    const points = numbersIn(arrays[`${spent}_tokens`].data)
       .map((x, at) => ({ x, y: arrays[`${name}_right`].data[at] }))
       .sort((a, b) => a.x - b.x);
     return [
@@ -87,6 +88,7 @@ function tokensChart(arrays, size) {
     ...curve('beam', 'beam', { stroke: palette.key }),
     ...curve('best_first', 'best first', { stroke: palette.query }),
     ...curve('majority', 'majority', {}),
+    ...curve('probable', 'probability', { dash: 'dot' }, 'majority'),
     ...curve('adaptive', 'adaptive', { stroke: warm(palette), width: 3 }),
   ];
   const most = Math.max(...curves.map(({ x }) => x.length));
@@ -95,8 +97,8 @@ function tokensChart(arrays, size) {
   const lines = curves.map((each) => ({ ...each, x: filled(each.x), values: filled(each.values) }));
   return {
     title: 'Right answers by the tokens spent',
-    summary: 'The share of right answers by tokens written, for four ways to spend them.',
-    help: 'All tokens count, also those of chains and steps that are dropped. Search chooses steps by a value head.',
+    summary: 'The share of right answers by tokens written, for five ways to spend them.',
+    help: 'All tokens count, also those of chains and steps that are dropped. Search chooses steps by a value head; probability is that of the different chains with one answer.',
     ...chart(
       {
         x: log('tokens for a problem', { ticks: [10, 20, 50, 100, 200, 500] }),

@@ -1,5 +1,7 @@
 """The same numbers in every way, and exact counts; times are only positive."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.lab.experiments import cost as module
 from headlight.model.lab.experiments.cost import (
     EXPERIMENT,
+    NO_COMPILER,
     eager,
     fused,
     loop_scores,
@@ -88,6 +91,26 @@ def test_a_compiler_that_fails_is_said_and_the_rest_is_measured(monkeypatch):
     result = EXPERIMENT.result({**SMALL, "is_compiled": True})
     assert result["kernel"].data.tolist() == ["eager", "fused"]
     assert result["compile_problem"].data == "no compiler here"
+
+
+def test_without_a_compiler_one_sentence_says_what_to_install(monkeypatch):
+    def missing(_, **options):
+        raise RuntimeError("InvalidCxxCompiler: No working C++ compiler found in (None, '')")
+
+    monkeypatch.setattr(torch, "compile", missing)
+    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
+    assert result["compile_problem"].data == NO_COMPILER
+    assert result["compile_seconds"].data == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs a C++ compiler")
+def test_the_compiled_kernel_computes_the_same():
+    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
+    assert result["compile_problem"].data == ""
+    assert result["kernel"].data.tolist() == ["eager", "fused", "compiled"]
+    assert result["difference"].data.max() < 1e-6  # of numbers up to 10
+    assert result["compile_seconds"].data > 0
 
 
 def test_what_was_compiled_is_measured_and_compared(monkeypatch):

@@ -14,6 +14,7 @@ from headlight.model.lab.experiments.thinking import (
     StepValue,
     Thinking,
     most_frequent,
+    most_probable,
     needed,
 )
 from headlight.model.lab.training.arithmetic import Problem, mark, split
@@ -26,6 +27,13 @@ def chain(answer, probability, text=None, n_tokens=3):
 def test_of_equally_frequent_answers_the_first_counts_and_none_does_not():
     assert most_frequent([None, 3, 2, 2, 3]) == 3
     assert most_frequent([None, None]) is None
+
+
+def test_the_probability_of_an_answer_counts_each_different_chain_once():
+    often = [chain(1, 0.1, "a")] * 3
+    assert most_probable([*often, chain(2, 0.2, "b")]) == 2
+    assert most_probable([*often, chain(2, 0.2, "b"), chain(1, 0.15, "c")]) == 1
+    assert most_probable([chain(None, 0.9)]) is None
 
 
 def test_voting_stops_when_different_chains_of_one_answer_are_probable_enough():
