@@ -1,12 +1,12 @@
 /** When more thinking helps: votes, adaptive votes and search, by the tokens that they write. */
 
-import { numbersIn } from "../../data/experiment.js";
-import { amount, counted, percent } from "../../data/format.js";
-import { chart } from "../../plot/chart.js";
-import { curvesChart, warm } from "../../plot/curves.js";
-import { bar } from "../../plot/marks/bar.js";
-import { line } from "../../plot/marks/line.js";
-import { band, linear, log } from "../../plot/scales.js";
+import { numbersIn } from '../../data/experiment.js';
+import { amount, counted, percent } from '../../data/format.js';
+import { chart } from '../../plot/chart.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { bar } from '../../plot/marks/bar.js';
+import { line } from '../../plot/marks/line.js';
+import { band, linear, log } from '../../plot/scales.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
@@ -15,14 +15,14 @@ import { band, linear, log } from "../../plot/scales.js";
 
 /** @type {ExperimentView} */
 export const experiment = {
-  id: "thinking",
-  main: ["model", "n_problems", "n_chains", "temperature"],
+  id: 'thinking',
+  main: ['model', 'n_problems', 'n_chains', 'temperature'],
   preview: { n_problems: 5, n_chains: 2, n_trained: 4 },
   titles: {
     model: {
-      "sums-imitation": "steps, before reinforcement",
-      sums: "steps, after reinforcement",
-      "sums-direct": "only the answer",
+      'sums-imitation': 'steps, before reinforcement',
+      sums: 'steps, after reinforcement',
+      'sums-direct': 'only the answer',
     },
   },
   finding,
@@ -36,13 +36,13 @@ function finding({ arrays }) {
   const last = right.length - 1;
   const adaptive = nearest(numbersIn(arrays.adaptive_right.data), right[last]);
   const judge = arrays.preferred
-    ? ` The value head prefers the right of two chains in ${percent(arrays.preferred.data, 0)} of ${counted(arrays.n_pairs.data, "pair")}.`
-    : "";
+    ? ` The value head prefers the right of two chains in ${percent(arrays.preferred.data, 0)} of ${counted(arrays.n_pairs.data, 'pair')}.`
+    : '';
   const search = arrays.best_first_right
     ? ` Best-first search has ${percent(Math.max(...numbersIn(arrays.best_first_right.data)), 0)} at best, beam search ${percent(Math.max(...numbersIn(arrays.beam_right?.data ?? [0])), 0)}.`
-    : " The search goes on.";
+    : ' The search goes on.';
   return (
-    `One chain of ${amount(tokens[0])} tokens is right for ${percent(right[0], 0)} of ${counted(arrays.question.data.length, "problem")}; the vote of ${last + 1} chains, ` +
+    `One chain of ${amount(tokens[0])} tokens is right for ${percent(right[0], 0)} of ${counted(arrays.question.data.length, 'problem')}; the vote of ${last + 1} chains, ` +
     `${amount(tokens[last])} tokens, for ${percent(right[last], 0)}, and a right one is among them for ${percent(arrays.any_right.data[last], 0)}. ` +
     `The answer that the model finds the most probable of them is right for ${percent(arrays.probable_right.data[last], 0)}. ` +
     `Stopping when the model is sure gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${judge}${search}`
@@ -58,9 +58,9 @@ function nearest(list, aim) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
   return [
-    { id: "tokens", isWide: true, draw: (size) => tokensChart(arrays, size) },
-    { id: "any", draw: (size) => anyChart(arrays, size) },
-    { id: "chains", draw: (size) => chainsChart(arrays, size) },
+    { id: 'tokens', isWide: true, draw: (size) => tokensChart(arrays, size) },
+    { id: 'any', draw: (size) => anyChart(arrays, size) },
+    { id: 'chains', draw: (size) => chainsChart(arrays, size) },
   ];
 }
 
@@ -85,42 +85,37 @@ function tokensChart(arrays, size) {
     ];
   };
   const curves = [
-    ...curve("beam", "beam", { stroke: palette.key }),
-    ...curve("best_first", "best first", { stroke: palette.query }),
-    ...curve("majority", "majority", {}),
-    ...curve("probable", "probability", { dash: "dot" }, "majority"),
-    ...curve("adaptive", "adaptive", { stroke: warm(palette), width: 3 }),
+    ...curve('beam', 'beam', { stroke: palette.key }),
+    ...curve('best_first', 'best first', { stroke: palette.query }),
+    ...curve('majority', 'majority', {}),
+    ...curve('probable', 'probability', { dash: 'dot' }, 'majority'),
+    ...curve('adaptive', 'adaptive', { stroke: warm(palette), width: 3 }),
   ];
   const most = Math.max(...curves.map(({ x }) => x.length));
   /** @param {number[]} list */
   const filled = (list) => [...list, ...Array(most - list.length).fill(NaN)];
-  const lines = curves.map((each) => ({
-    ...each,
-    x: filled(each.x),
-    values: filled(each.values),
-  }));
+  const lines = curves.map((each) => ({ ...each, x: filled(each.x), values: filled(each.values) }));
   return {
-    title: "Right answers by the tokens spent",
-    summary:
-      "The share of right answers by tokens written, for five ways to spend them.",
-    help: "All tokens count, also those of chains and steps that are dropped. Search chooses steps by a value head; probability is that of the different chains with one answer.",
+    title: 'Right answers by the tokens spent',
+    summary: 'The share of right answers by tokens written, for five ways to spend them.',
+    help: 'All tokens count, also those of chains and steps that are dropped. Search chooses steps by a value head; probability is that of the different chains with one answer.',
     ...chart(
       {
-        x: log("tokens for a problem", { ticks: [10, 20, 50, 100, 200, 500] }),
-        y: linear("right answers", { write: (value) => percent(value, 0) }),
+        x: log('tokens for a problem', { ticks: [10, 20, 50, 100, 200, 500] }),
+        y: linear('right answers', { write: (value) => percent(value, 0) }),
         marks: [
           line(lines, {
-            names: "above",
+            names: 'above',
             format: (value) => percent(value, 1),
             name: ({ row, x }) => `${lines[row].name}, ${amount(x)} tokens`,
           }),
         ],
         size: { height: 260 },
         table: {
-          quantity: "share of right answers",
-          rows: { title: "way", labels: lines.map(({ name }) => name) },
+          quantity: 'share of right answers',
+          rows: { title: 'way', labels: lines.map(({ name }) => name) },
           columns: {
-            title: "setting",
+            title: 'setting',
             labels: Array.from({ length: most }, (_, at) => String(at + 1)),
           },
         },
@@ -134,25 +129,20 @@ function tokensChart(arrays, size) {
 function anyChart(arrays, size) {
   const { palette } = size;
   return {
-    title: "What a perfect judge would choose",
-    summary:
-      "The share of right votes and of right answers among the chains, by their number.",
-    help: "Any: a right answer is among the chains. The gap to the vote is what a judge could gain.",
+    title: 'What a perfect judge would choose',
+    summary: 'The share of right votes and of right answers among the chains, by their number.',
+    help: 'Any: a right answer is among the chains. The gap to the vote is what a judge could gain.',
     ...curvesChart(
       {
         x: numbersIn(arrays.n_chains.data),
-        across: { title: "chains" },
-        up: { title: "right answers", write: (value) => percent(value, 0) },
-        quantity: "share of right answers",
+        across: { title: 'chains' },
+        up: { title: 'right answers', write: (value) => percent(value, 0) },
+        quantity: 'share of right answers',
         format: (value) => percent(value, 1),
         curves: [
+          { name: 'any', values: numbersIn(arrays.any_right.data), colour: palette.ink },
           {
-            name: "any",
-            values: numbersIn(arrays.any_right.data),
-            colour: palette.ink,
-          },
-          {
-            name: "vote",
+            name: 'vote',
             values: numbersIn(arrays.majority_right.data),
             colour: warm(palette),
             width: 3,
@@ -177,33 +167,30 @@ function chainsChart(arrays, size) {
     problems: used.filter((count) => count === index + 1).length,
   }));
   return {
-    title: "Chains that problems get",
+    title: 'Chains that problems get',
     summary: `How many problems get how many chains at a bound of ${SHOWN_BOUND}.`,
     help: `Voting stops once chains with one answer have a probability above ${arrays.bound.data[at]} together.`,
     ...chart(
       {
         x: band(
           data.map(({ chains }) => String(chains)),
-          { title: "chains" },
+          { title: 'chains' },
         ),
-        y: linear("problems"),
+        y: linear('problems'),
         marks: [
           bar(data, {
             length: ({ problems }) => problems,
             isUpright: true,
             fill: warm(size.palette),
-            name: ({ chains }) => counted(chains, "chain"),
-            format: (value) => counted(value, "problem"),
+            name: ({ chains }) => counted(chains, 'chain'),
+            format: (value) => counted(value, 'problem'),
           }),
         ],
         size: { height: 200 },
         table: {
-          rows: { title: "", labels: ["problems"] },
-          columns: {
-            title: "chains",
-            labels: data.map(({ chains }) => String(chains)),
-          },
-          quantity: "problems",
+          rows: { title: '', labels: ['problems'] },
+          columns: { title: 'chains', labels: data.map(({ chains }) => String(chains)) },
+          quantity: 'problems',
         },
       },
       size,
