@@ -367,6 +367,7 @@ export function createExperiment(description, view, { onLink, announce }) {
     const step = view.steps?.(arrays).at(-1) ?? 0;
     if (isPreview) return 'The server is busy, so nothing is trained yet. Press Run to try again.';
     if (status === 'waiting') return queueWords() || 'Building the network…';
+    if (values.steps === undefined) return isBusy(run.state()) ? 'Computing…' : '';
     if (isBusy(run.state())) return `Step ${step} of ${values.steps}…`;
     if (isBusy(secondRun.state())) {
       const second = view.steps?.(secondRun.state().arrays).at(-1) ?? 0;

@@ -92,9 +92,14 @@ function tokensChart(arrays, size) {
     ...curve('adaptive', 'adaptive', { stroke: warm(palette), width: 3 }),
   ];
   const most = Math.max(...curves.map(({ x }) => x.length));
-  /** @param {number[]} list */
-  const filled = (list) => [...list, ...Array(most - list.length).fill(NaN)];
-  const lines = curves.map((each) => ({ ...each, x: filled(each.x), values: filled(each.values) }));
+  /** @param {number[]} list @param {number} by */
+  const filled = (list, by) => [...list, ...Array(most - list.length).fill(by)];
+  // A place without a number is where the line ends: an axis has no place for a NaN.
+  const lines = curves.map((each) => ({
+    ...each,
+    x: filled(each.x, each.x[each.x.length - 1]),
+    values: filled(each.values, NaN),
+  }));
   return {
     title: 'Right answers by the tokens spent',
     summary: 'The share of right answers by tokens written, for five ways to spend them.',
