@@ -7,13 +7,19 @@ import json
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from headlight.site.folder import MARK
+from tests.browser.conftest import SECONDS
 
 LOUD = ("error", "warning")
 DRAWN = ".plot .main-svg"
+HELD = """async () => {
+    const [name] = await caches.keys();
+    return (await (await caches.open(name)).keys()).length;
+}"""
 OTHER = "A sentence that nobody ever wrote."
 
 
@@ -176,18 +182,15 @@ def test_after_the_first_visit_no_network_is_needed(new_context, site):
         page.wait_for_selector(DRAWN, state="attached")
         page.evaluate("navigator.serviceWorker.ready.then(({active}) => active.postMessage(''))")
         names = json.loads((site / MARK).read_text())["files"]
-        page.wait_for_function(
-            """async (count) => {
-                const [name] = await caches.keys();
-                return (await (await caches.open(name)).keys()).length === count;
-            }""",
-            arg=len(names) + 2,  # the folder itself, and the list
-        )
+        until = time.monotonic() + SECONDS
+        while page.evaluate(HELD) < len(names) + 2:  # the folder itself, and the list
+            assert time.monotonic() < until, "not everything is kept"
+            time.sleep(0.2)
     page.goto(f"{url}index.html")
     page.wait_for_selector(DRAWN, state="attached")
     page.locator("#examples button").nth(3).click()
     page.wait_for_selector(f"#results:not([hidden]) {DRAWN}", state="attached")
-    assert not page.locator("#notice").is_visible()
+    assert not page.locator("#notice").is_visible(), page.locator("#notice").inner_text()
     page.goto(f"{url}experiments.html")
     page.locator(DRAWN).first.wait_for(state="attached")
     context.close()
