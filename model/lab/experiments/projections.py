@@ -5,9 +5,12 @@
 
 Shared scores are symmetric, and of any two tokens one scores itself at least as high as the other:
 (xᵢ − xⱼ)·W·Wᵀ·(xᵢ − xⱼ)ᵀ ≥ 0, so sᵢᵢ + sⱼⱼ ≥ 2·sᵢⱼ. Both are trained on a task that needs a
-direction: each of six tokens has to find the next one in a circle. Around the circle the mean of
-sᵢᵢ − sᵢ,ᵢ₊₁ is at least 0 and that of sᵢ,ᵢ₋₁ − sᵢ,ᵢ₊₁ is 0, so by Jensen's inequality the loss of
-shared projections is at least log 3.
+direction: each of six tokens has to find the next one in a circle.
+
+The loss of that task is convex in W·Wᵀ, and turning or mirroring the circle does not change it. So
+the best W·Wᵀ is its own mean over all turns, sᵢⱼ depends on the distance of i and j alone, and its
+eigenvectors are those of a circle. The best has one eigenvalue, that of the first harmonic: tokens
+on a circle, sᵢⱼ = r²·cos(π(i − j)/3). `least_loss` is the least of these over r.
 """
 
 from __future__ import annotations
@@ -137,14 +140,14 @@ def _kitchen() -> Example:
     return _sentence(
         {
             "the": [0.1, 0.0, 0.0, 0.3],
-            "chef": [0.9, 0.3, 0.4, 0.0],
+            "chef": [1.0, 0.5, 0.0, 0.0],
             "who": [0.2, 0.9, 0.0, 0.2],
-            "cooked": [0.1, 0.0, 1.0, 0.0],
-            "pasta": [1.0, 0.0, 0.1, 0.0],
+            "cooked": [0.0, 0.0, 1.2, 0.0],
+            "pasta": [0.8, 0.0, 0.0, 0.0],
             "smiled": [0.0, 0.1, 0.9, 0.0],
         },
-        query=[[0.0, 2.0], [2.5, 0.0], [2.0, 0.5], [0.0, 1.0]],
-        key=[[2.5, 0.0], [0.5, 0.0], [0.5, 2.0], [0.0, 0.0]],
+        query=[[0.0, 2.0], [2.0, 0.0], [2.0, 0.0], [0.0, 1.0]],
+        key=[[2.5, 0.0], [0.5, 0.0], [0.0, 2.5], [0.0, 0.0]],
     )
 
 
@@ -241,7 +244,7 @@ def run(parameters: Projections) -> Iterator[Arrays]:
         },
         "step": np.arange(1, parameters.steps + 1),
         "loss": np.stack(losses),
-        "least_loss": np.array(math.log2(3)),
+        "least_loss": np.array(least_loss()),
         "task_weights": np.stack(found),
     }
 
@@ -295,6 +298,16 @@ def _task_scores(matrices: Float[Tensor, "role symbol d_k"]) -> Float[Tensor, "s
     return matrices[0] @ matrices[-1].T
 
 
+def least_loss() -> float:
+    """Return the least loss of the task with a shared matrix, in bits; see the module."""
+    squares = np.linspace(0, 4, 4001)  # r²; the least is at 1.2
+    angles = np.pi / 3 * (np.arange(N_SYMBOLS) - np.arange(N_SYMBOLS)[:, None])
+    scores = squares[:, None, None] * np.cos(angles)
+    powers = np.exp(scores)
+    weights = powers / powers.sum(axis=-1, keepdims=True)
+    return float(-np.log2(weights[:, 0, 1].max()))
+
+
 def _loss(matrices: Float[Tensor, "role symbol d_k"]) -> Float[Tensor, ""]:
     """Return the mean of −log₂ of the weight that each token gives to the next, in bits."""
     after = (torch.arange(N_SYMBOLS) + 1) % N_SYMBOLS
@@ -345,20 +358,20 @@ EXPERIMENT = Experiment(
         "least_loss": Quantity(
             axes="",
             unit="bits",
-            help="A bound by theory: no shared projection has a loss below log₂ 3.",
+            help="The least loss that any shared projection can have.",
         ),
         "task_weights": Quantity(
             axes="variant symbol target", help="The weights after the last step of the task."
         ),
     },
-    see="With one matrix W a token asks, is found and answers by the same vector. Scores are then "
-    "symmetric: “it” looks at “animal” exactly as “animal” looks at “it”, and of two tokens at "
-    "least one prefers itself to the other. With three matrices “it” can ask for a thing, "
-    "“animal” can be found as a thing without asking for one, and what is handed over is a third "
-    "matter. The library and the database show it with records: the question is matched with the "
-    "key, and the value comes back, which is no key at all. In the task below each of six tokens "
-    "has to find the next one in a circle. Separate projections learn it; a shared one cannot, "
-    "however long it is trained.",
+    see="With one matrix W a token asks, is found and answers by the same vector. The score of a "
+    "pair is then the same both ways, whoever asks, and of two tokens at least one scores "
+    "itself higher than the other. With three matrices “it” can ask for a thing, and “animal”"
+    " can be found as one without asking for one. A query and a key could do that alone; the "
+    "value is what the answer is made of. In the library a shelf is found by its label, and "
+    "books come back: with one matrix a label would. All these matrices are written by hand. "
+    "In the task at the end, matrices are trained: each of six tokens in a circle has to find"
+    " the next one. A shared matrix cannot learn it, however long it is trained.",
     field="Almost every model keeps three projections. What is shared is shared between heads: "
     "grouped-query attention gives several query heads one key and one value, and multi-head "
     "latent attention makes keys and values from one small vector. The Reformer shared queries "

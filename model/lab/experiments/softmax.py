@@ -24,13 +24,15 @@ from headlight.model.lab.experiments.scaling import softmax
 
 TEMPERATURES = np.geomspace(0.1, 20, 47)
 SHIFTS = np.linspace(-20, 20, 81)
+NEAR = np.geomspace(0.02, 1.5, 12)
+"""Distances from the shift at which scores sum to 0; shares change fast there."""
 
 
 class Softmax(Parameters):
     """The parameters of `softmax`; nothing is drawn, so the seed changes nothing."""
 
     scores: list[Annotated[float, Field(ge=-1000, le=1000)]] = Field(
-        [10.0, 5.0, 1.0], min_length=2, max_length=16, description="The scores."
+        [10.0, 5.0, 1.0], min_length=2, max_length=16, description="Separated by commas."
     )
     temperature: float = Field(
         1.0, ge=0.05, le=50.0, description="The scores are divided by it before the softmax."
@@ -39,7 +41,7 @@ class Softmax(Parameters):
 
 
 def cost(parameters: Softmax) -> Cost:  # noqa: ARG001 - the common signature
-    """Return a millisecond: the largest array has 16 × 81 numbers."""
+    """Return a millisecond: the largest array has 16 × 105 numbers."""
     return Cost(seconds=0.001, megabytes=1.0)
 
 
@@ -57,7 +59,10 @@ def run(parameters: Softmax) -> Iterator[Arrays]:
     scores = np.array(parameters.scores) + parameters.shift
     by_temperature = softmax(scores / TEMPERATURES[:, None])
     logs = np.log2(np.maximum(by_temperature, np.finfo(float).tiny))
-    shifted = np.array(parameters.scores) + SHIFTS[:, None]
+    pole = -np.mean(parameters.scores)
+    near = np.concatenate([pole - NEAR, pole + NEAR])
+    shifts = np.unique(np.concatenate([SHIFTS, near[np.abs(near) <= SHIFTS[-1]]]))
+    shifted = np.array(parameters.scores) + shifts[:, None]
     yield {
         "score": scores,
         "normalised": normalised(scores),
@@ -66,7 +71,7 @@ def run(parameters: Softmax) -> Iterator[Arrays]:
         "temperature": TEMPERATURES,
         "by_temperature": by_temperature.T,
         "entropy": -(by_temperature * logs).sum(axis=-1),
-        "shift": SHIFTS,
+        "shift": shifts,
         "normalised_by_shift": normalised(shifted).T,
         "softmax_by_shift": softmax(shifted).T,
     }
@@ -99,12 +104,14 @@ EXPERIMENT = Experiment(
     },
     see="Scores of 10, 5 and 1 become plain shares of 0.625, 0.313 and 0.063; the softmax gives "
     "0.993, 0.007 and nearly 0, because it turns differences into factors: a lead of 5 is a "
-    "factor of e⁵ = 148. Make a score negative and the plain share is negative too, and the "
-    "others exceed 1; if the scores sum to 0 there are no shares at all. Trained scores are of "
-    "both signs, so attention needs a function that is positive for every score. Shift all "
-    "scores: the softmax stays as it is, while plain shares even out or explode. The temperature "
-    "sets how sharp the softmax is: towards 0 the largest score takes all, and at a high one all "
-    "weights are equal.",
+    "factor of e⁵ = 148. Make a score negative: while the sum stays positive its plain share "
+    "is negative and the others together exceed 1; once the sum is negative the order turns "
+    "round, and at a sum of 0 there are no shares at all. A negative weight would subtract "
+    "what a token hands over. Trained scores are of both signs, so attention needs a function"
+    " that is positive for every score and never turns the order round. The exponential is "
+    "the one for which only differences count. Shift all scores: the softmax stays as it is, "
+    "while plain shares even out or explode. The temperature sets how sharp the softmax is: "
+    "towards 0 the largest score takes all, and at a high one all weights are equal.",
     field="The softmax stays the standard in attention and at the output. Sparsemax and entmax "
     "give exact zeros. Linear attention replaces the exponential by a product of features that "
     "can be summed in advance, and models with a sigmoid in place of the softmax, with no sum "

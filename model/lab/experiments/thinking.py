@@ -94,6 +94,7 @@ def run(parameters: Thinking) -> Iterator[Arrays]:
     counts = np.arange(1, parameters.n_chains + 1)
     yield {
         "question": np.array([problem.question for problem in problems]),
+        "first_chain": np.array(chains[0][0].text.strip()),
         "n_chains": counts,
         "majority_tokens": np.array([_mean_tokens(chains, k) for k in counts.tolist()]),
         "majority_right": np.array([_majority_right(problems, chains, k) for k in counts.tolist()]),
@@ -469,6 +470,7 @@ EXPERIMENT = Experiment(
     way_out="choose fewer problems or chains",
     quantities={
         "question": Quantity(axes="problem", help="The problems."),
+        "first_chain": Quantity(axes="", help="The first chain for the first problem."),
         "n_chains": Quantity(axes="n_chains", unit="chains", help="Chains that vote, from 1."),
         "majority_tokens": Quantity(
             axes="n_chains", unit="tokens", help="Tokens written for a problem, on average."
@@ -518,24 +520,23 @@ EXPERIMENT = Experiment(
             axes="branch", help="Share of right answers, with 2 and 4 next steps tried."
         ),
     },
-    see="More chains cost more tokens. If the model is often right, the answers of its chains "
-    "agree, and voting cannot help much: choose the reinforced model and see a flat line. If it "
-    "is right now and then, a right answer is often among its chains, but not the most frequent "
-    "one: voting gains a little, and the line of “any” shows how much a perfect judge would gain. "
-    "Search needs such a judge. The value head here is a simple one, and how often it prefers the "
-    "right of two chains is measured below; near 50 % it cannot help, and more candidates only "
-    "give it more to be fooled by. Measured once on 300 problems before reinforcement, with "
-    "800 training problems for the head, it preferred the right chain in 54 % of pairs (95 % "
-    "interval 49 to 59 %), which a guess does too. The model's own probability is a better "
-    "judge: the answer whose different chains are the most probable together was right for 30 %, "
-    "the vote of the same 12 chains for 22 %, a gain of 8 points (4 to 12) for the same tokens."
-    " Adaptive voting spends its tokens where the model is unsure: "
-    "it stops when chains with one answer have enough probability. All lines shake: with 40 "
-    "problems a share has a standard error of up to 8 points.",
-    field="Reasoning models are trained to write longer chains, and answers get better with the "
-    "logarithm of the tokens spent. Voting, search and verifiers spend tokens in parallel "
-    "instead. How many a problem needs is predicted from the model's own probabilities or hidden "
-    "states, so that easy questions get short answers.",
+    see="The model multiplies by writing a chain of steps, which is sampled, so a second chain "
+    "may differ. More chains cost more tokens; what they gain depends on who chooses between "
+    "them. A vote helps little: a model that is right now and then does not say the right "
+    "answer most often, and one that is mostly right has chains that agree. The line of “any”"
+    " is what a perfect judge would gain from the same chains. The model's own probability is"
+    " a judge that costs nothing: add up the probabilities of the different chains that end "
+    "in one answer, and take the answer with the largest sum. Before reinforcement that was "
+    "right for 30 % of 300 problems, the vote for 22 %. Adaptive voting stops as soon as the "
+    "model is sure. Search chooses between unfinished chains, by a value head, and is as good"
+    " as that judge: the one here, measured on 300 problems, preferred the right of two "
+    "chains in 54 % of pairs (95 % interval 49 to 59 %), where a guess has 50 %.",
+    field="Reinforcement rewards chains that end in the right answer; the reinforced model has had "
+    "it. A value head is a small regression on the model's last layer that says how good an "
+    "unfinished chain is. Reasoning models are trained to write longer chains, and answers "
+    "get better with the logarithm of the tokens spent. Voting, search and verifiers spend "
+    "tokens in parallel instead. How many a problem needs is predicted from the model's own "
+    "probabilities or hidden states, so that easy questions get short answers.",
     sources=(
         Source(
             title="Wang et al. 2023, Self-Consistency Improves Chain of Thought Reasoning",

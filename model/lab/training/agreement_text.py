@@ -13,7 +13,8 @@ fourth is for an encoder, which learns from a verb only where it is masked.
 Books have few of them: a model trained only on books agrees with the noun next to the verb.
 Between subject and verb there are one or two phrases of forty prepositions, a relative clause, or a
 participle. With files, half of the ends after *was* and *were* are what follows these words
-somewhere in the files.
+somewhere in the files, half of the nouns are those that the files have in both numbers, and half of
+the prepositions are rarer or made: "by the gate of", "out of".
 
 Some nouns and prepositions never occur, so that the measurement shows what carries over: the words
 of `headlight.model.lab.evaluation.controlled_sentences`, and every noun of the lists below that
@@ -27,6 +28,7 @@ import argparse
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -66,6 +68,22 @@ PREPOSITIONS = (
     "in in on on at of of of over inside outside beneath across along after opposite through "
     "to for about like upon within on_top_of at_the_foot_of in_the_middle_of on_the_way_to "
     "on_the_other_side_of far_away_from belonging_to as_well_as"
+).split()
+RARE_PREPOSITIONS = (
+    "round down up off onto amid amongst despite during except concerning regarding throughout "
+    "unlike versus aboard astride atop bar circa considering failing following given including "
+    "minus notwithstanding outwith pending per plus save since than till times touching until via "
+    "worth out_of instead_of because_of ahead_of apart_from aside_from away_with due_to "
+    "owing_to thanks_to prior_to as_for but_for except_for save_for up_to out_towards down_by "
+    "over_by up_in down_in out_on over_against in_spite_of in_place_of in_search_of in_need_of "
+    "in_charge_of in_favour_of by_means_of for_the_sake_of for_want_of in_honour_of in_care_of "
+    "in_line_with in_league_with in_love_with at_odds_with in_touch_with at_home_with "
+    "next_door_to in_addition_to with_regard_to in_answer_to half_way_to close_by nearest"
+).split()
+AT = "in on at by near under over behind inside outside above".split()
+PLACES = (
+    "side end top bottom middle back front corner heart head foot shore roof mouth neck door gate "
+    "tail height length shadow light care name house company hands arms eyes"
 ).split()
 OF_LIVING = "sitting_near standing_by playing_with waiting_for running_after looking_at talking_to"
 OF_THINGS = "lying_near given_to made_by hidden_under sold_by brought_by found_in standing_by"
@@ -118,6 +136,16 @@ TEST_SHARE = 6
 END = "<|endofbook|>"
 OPENINGS = ("", "", "", "", "I know that ", "He said that ", "They saw that ", "In the morning ")
 AFTER_VERB = re.compile(r"\b(was|were) ((?:[a-z']+ ){0,7}[a-z']+)(?=[.;,])")
+A_NOUN = re.compile(
+    r"\b[Aa]n? (?:[a-z]+ )?([a-z]{3,})"
+    r"(?:[.,;:!?]| (?:is|was|had|has|in|on|at|of|with|by|and|who|that)\b)"
+)
+NOUNS = re.compile(r"\b(?:the|these|those|two|three|many|some|my|his|her|their|our) ([a-z]{3,}s)\b")
+MEASURED = [
+    (noun, f"{noun}s")
+    for noun in "boy girl dog king bird tree house flower horse rabbit goose boat village".split()
+]
+"""Nouns that the measurement of agreement has and the lists above have not."""
 AGREEING = re.compile(r"\b(?:an?|one|himself|herself|themselves|they|he|she|it)\b")
 
 
@@ -132,22 +160,32 @@ def test_nouns() -> list[tuple[str, str]]:
 
 
 class Words(NamedTuple):
-    """The words that sentences are drawn from; ``ends`` are those after *was* and *were*."""
+    """The words that sentences are drawn from.
+
+    ``ends`` are those after *was* and *were*; ``found`` are nouns of texts, and with them half of
+    the prepositions are rarer ones.
+    """
 
     living: Sequence[tuple[str, str]]
     things: Sequence[tuple[str, str]]
     ends: Mapping[str, Sequence[str]]
+    found: Sequence[tuple[str, str]]
 
 
-def sentences(seed: int = 0, ends: Mapping[str, Sequence[str]] | None = None) -> Iterator[str]:
+def sentences(
+    seed: int = 0,
+    ends: Mapping[str, Sequence[str]] | None = None,
+    found: Sequence[tuple[str, str]] = (),
+) -> Iterator[str]:
     """Make sentences without end; half of them have two nouns of different number.
 
     Args:
         seed: decides every sentence.
         ends: what may follow *was* and *were*, of `ends_of`; in half of the sentences.
+        found: further nouns, singular and plural, of `nouns_of`; half of all nouns.
     """
     draw = random.Random(seed)
-    words = Words(_nouns(LIVING), _nouns(THINGS), ends or {})
+    words = Words(_nouns(LIVING), _nouns(THINGS), ends or {}, found)
     while True:
         yield _sentence(draw, words)
 
@@ -162,7 +200,7 @@ def mixed(documents: Sequence[str], share: float = SHARE) -> Iterator[str]:
     Yields:
         The lines, line ends included; `END` closes each document.
     """
-    draw, made = random.Random(1), sentences(1, ends_of(documents))
+    draw, made = random.Random(1), sentences(1, ends_of(documents), nouns_of(documents))
     for document in documents:
         for line in document.splitlines():
             if line.strip() and draw.random() < share:
@@ -184,6 +222,26 @@ def ends_of(documents: Sequence[str]) -> dict[str, list[str]]:
     return {verb: kept for verb, kept in ends.items() if kept}
 
 
+def nouns_of(documents: Sequence[str], least: int = 5) -> list[tuple[str, str]]:
+    """Find nouns that texts have in both numbers, those for tests left out.
+
+    A noun stands between *a* or *an* and a stop, a verb or a preposition, and its plural on *s*
+    after a determiner, each at least `least` times.
+    """
+    single: Counter[str] = Counter()
+    plural: Counter[str] = Counter()
+    for document in documents:
+        single.update(A_NOUN.findall(document))
+        plural.update(NOUNS.findall(document))
+    kept = {word for noun in (*test_nouns(), *MEASURED) for word in noun}
+    return [
+        (noun, f"{noun}s")
+        for noun, count in sorted(single.items())
+        if count >= least and plural[f"{noun}s"] >= least
+        if not is_for_test(noun) and not kept & {noun, f"{noun}s"}
+    ]
+
+
 def _listed(text: str) -> list[tuple[str, str]]:
     words = (word.partition(":") for word in text.split())
     return [(singular, plural or f"{singular}s") for singular, _, plural in words]
@@ -195,7 +253,7 @@ def _nouns(text: str) -> list[tuple[str, str]]:
 
 def _sentence(draw: random.Random, words: Words) -> str:
     is_living = draw.random() < 0.5
-    subject = draw.choice(words.living if is_living else words.things)
+    subject = _noun(draw, words, words.living if is_living else words.things)
     number = draw.randrange(2)
     first = _phrase(draw, subject, number)
     between = _between(draw, words, is_living=is_living, subject=subject)
@@ -205,6 +263,11 @@ def _sentence(draw: random.Random, words: Words) -> str:
     else:
         text = f"{draw.choice(OPENINGS)}{first}{between} {verb} {end}."
     return text[0].upper() + text[1:]
+
+
+def _noun(draw: random.Random, words: Words, listed: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    is_found = words.found and draw.random() < 0.5
+    return draw.choice(words.found if is_found else listed)
 
 
 def _between(
@@ -229,13 +292,16 @@ def _between(
 
 
 def _prepositional(draw: random.Random, words: Words, subject: tuple[str, str]) -> str:
-    preposition = draw.choice(PREPOSITIONS).replace("_", " ")
-    return f"{preposition} {_other(draw, words, subject)}"
+    preposition = draw.choice(PREPOSITIONS)
+    if words.found and draw.random() < 0.5:
+        made = f"{draw.choice(AT)}_the_{draw.choice(PLACES)}_of"
+        preposition = made if draw.random() < 0.3 else draw.choice(RARE_PREPOSITIONS)
+    return f"{preposition.replace('_', ' ')} {_other(draw, words, subject)}"
 
 
 def _other(draw: random.Random, words: Words, subject: tuple[str, str]) -> str:
     """Make a noun phrase of another noun, with either number."""
-    while (noun := draw.choice([*words.living, *words.things])) == subject:
+    while (noun := _noun(draw, words, draw.choice((words.living, words.things)))) == subject:
         pass
     return _phrase(draw, noun, draw.randrange(2))
 

@@ -297,6 +297,7 @@ export function valuesInWords(values) {
  * @property {Record<string, string[]>} [following] tables computed from another, which replaces what was typed there
  * @property {(arrays: Arrays) => number[]} [pickable] rows and columns of the cells that can be chosen
  * @property {Values} [preview] of a run that a busy server takes too, if a whole one takes long
+ * @property {boolean} [isMeasured] its numbers are those of this machine, so that it can be measured again
  * @property {{id: string, title: string, values: Values}[]} [besides] runs to compare with
  * @property {(arrays: Arrays) => number[]} [steps] of the frames, to go back and forth in
  * @property {string} [stepName] what a frame counts, if not training steps

@@ -109,7 +109,7 @@ export function small(difference) {
 
 /** Return a number of bytes in the unit that suits it. @param {number} bytes */
 export function inBytes(bytes) {
-  return bytes >= 1e8 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
+  return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 const NAMED = new Map([

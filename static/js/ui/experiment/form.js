@@ -33,7 +33,8 @@ export function createForm(view, parameters, { onValue, onBeside, onRun, onReset
   const status = element('p', { class: 'run-status', role: 'status' });
   const run = button('Run', onRun, { class: 'button is-run' });
   const reset = button('Reset', onReset);
-  const buttons = element('div', { class: 'run-row' }, isLong ? run : null, reset);
+  const hasRun = isLong || view.isMeasured;
+  const buttons = element('div', { class: 'run-row' }, hasRun ? run : null, reset);
   const beside = view.besides ? createBeside(view.besides, id, onBeside) : null;
   const rest = [...fields].filter(([name]) => !view.main.includes(name));
   const more = element(
@@ -78,7 +79,7 @@ export function createForm(view, parameters, { onValue, onBeside, onRun, onReset
 
     /** @param {Values} values @param {{isRunning: boolean, words: string}} run */
     show(values, { isRunning, words }) {
-      const text = isRunning ? 'Stop' : 'Run';
+      const text = view.isMeasured ? 'Measure again' : isRunning ? 'Stop' : 'Run';
       if (run.textContent !== text) run.textContent = text;
       reset.hidden = Object.keys(changed(parameters, values)).length === 0;
       more.querySelector('summary')?.classList.toggle(

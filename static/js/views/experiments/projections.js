@@ -56,6 +56,11 @@ function askedIn({ arrays, values, picked }) {
   return Math.min(picked?.row ?? ASKED[values.example] ?? 0, count - 1);
 }
 
+/** @param {number} value */
+function bits(value) {
+  return value < 0.005 ? 'nearly 0' : decimal(value, 2);
+}
+
 /** @param {number[]} list */
 function largest(list) {
   return list.indexOf(Math.max(...list));
@@ -74,12 +79,17 @@ function finding(result) {
   });
   const values = arrays.returned.data.map((/** @type {number[]} */ of) => tokens[of[at]]);
   const losses = arrays.loss.data.map((/** @type {number[]} */ of) => of.at(-1));
+  const there = largest(rows[1]);
+  const scores = arrays.scores.data[1];
+  const both =
+    there === at
+      ? ''
+      : `, which it scores ${decimal(scores[at][there], 2)}, and ${decimal(scores[there][at], 2)} the other way round`;
   return (
-    `With one shared projection “${tokens[at]}” looks most at ${shared}; with three, at ${separate}, ` +
-    `and what comes back is nearest to the value of “${values[1]}”. Shared scores are symmetric; ` +
-    `separate ones differ from their transpose by up to ${decimal(arrays.asymmetry.data[1], 2)}. ` +
-    `After ${arrays.step.data.length} steps of the task the shared projection has a loss of ${decimal(losses[0], 2)} bits, ` +
-    `the separate ones ${decimal(losses[1], 2)}.`
+    `With one shared projection “${tokens[at]}” looks most at ${shared}; with three, at ${separate}${both}. ` +
+    `What comes back is nearest to the value of “${values[1]}”. ` +
+    `After ${arrays.step.data.length} steps the task costs the shared projection ${bits(losses[0])} bits, ` +
+    `the separate ones ${bits(losses[1])}; guessing costs ${bits(Math.log2(6))}.`
   );
 }
 
@@ -88,6 +98,8 @@ function pictures(result) {
   return [
     { id: 'shared', draw: (size) => weightsMap(result, 0, size) },
     { id: 'separate', draw: (size) => weightsMap(result, 1, size) },
+    { id: 'scores-shared', draw: (size) => scoresMap(result, 0, size) },
+    { id: 'scores-separate', draw: (size) => scoresMap(result, 1, size) },
     { id: 'roles', draw: (size) => rolesMap(result, size) },
     { id: 'loss', draw: (size) => lossChart(result.arrays, size) },
     { id: 'task-shared', draw: (size) => taskMap(result.arrays, 0, size) },
@@ -106,7 +118,7 @@ function weightsMap(result, variant, size) {
     summary: `The attention weights of every token with ${NAMES[variant]}.`,
     help:
       variant === 0
-        ? 'The score of two tokens is the same in both directions. Choose a row to follow its token.'
+        ? 'Each row shares out its scores, which are below. Choose a row to follow its token.'
         : 'Rows ask by X·W_Q, columns are found by X·W_K. Choose a row to follow its token.',
     ...mapChart(
       {
@@ -126,6 +138,36 @@ function weightsMap(result, variant, size) {
           chooseHint: 'Enter follows the token of the row.',
           choose: (row, column) => ({ picked: `${row}.${column}` }),
         },
+      },
+      size,
+    ),
+  };
+}
+
+/** @param {Result} result @param {number} variant @param {Size} size */
+function scoresMap({ arrays }, variant, size) {
+  const tokens = /** @type {string[]} */ (arrays.token.data);
+  const values = arrays.scores.data[variant].map(numbersIn);
+  const most = Math.max(1e-9, ...arrays.scores.data.flat(2).map(Math.abs));
+  return {
+    title:
+      variant === 0 ? 'Its scores are their own mirror image' : 'These scores have a direction',
+    summary: `The scores of every pair of tokens with ${NAMES[variant]}, before the softmax.`,
+    help:
+      variant === 0
+        ? 'Before the softmax, which makes each row sum to 1. A pair has one score, whoever asks.'
+        : 'Before the softmax. What one token finds in another, the other need not find in it.',
+    ...mapChart(
+      {
+        values,
+        rows: tokens,
+        columns: tokens,
+        titles: { rows: 'query', columns: 'key' },
+        scale: { bottom: -most, top: most, colours: diverging(size.palette.theme) },
+        quantity: 'score',
+        format: (value) => decimal(value, 3),
+        text: (row, column) => decimal(values[row][column], 2),
+        cell: 30,
       },
       size,
     ),
@@ -177,7 +219,7 @@ function lossChart(arrays, size) {
   return {
     title: 'A task that a shared projection cannot learn',
     summary: 'The loss of the task by step, with a shared and with separate projections.',
-    help: 'Each of six tokens has to find the next one in a circle. Dotted: log₂ 3, which no shared projection can go below.',
+    help: 'Each of six tokens has to find the next one in a circle. Dotted: the least that any shared projection can reach.',
     ...curvesChart(
       {
         x: steps,
@@ -213,7 +255,7 @@ function taskMap({ task_weights: weights, step }, variant, size) {
     summary: `The weights of the task after training with ${NAMES[variant]}.`,
     help:
       variant === 0
-        ? 'The best it can do: each token finds itself, and both neighbours alike.'
+        ? 'No better is possible: each token finds itself, and both neighbours alike.'
         : 'Each token finds the next one; the last finds the first.',
     ...mapChart(
       {

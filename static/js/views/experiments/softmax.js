@@ -9,6 +9,7 @@ import { diverging } from '../../plot/colour.js';
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
  * @import { Curve } from '../../plot/curves.js'
+ * @import { Palette } from '../../plot/figure.js'
  * @import { Size } from '../../plot/map.js'
  */
 
@@ -33,6 +34,9 @@ function finding({ arrays, values }) {
   const plain = numbersIn(arrays.normalised.data);
   const weights = numbersIn(arrays.weights.data);
   const at = scores.indexOf(Math.max(...scores));
+  const temperature = values.temperature ?? 1;
+  const tempered =
+    temperature === 1 ? '' : `; at temperature ${amount(temperature)} it is ${share(weights[at])}`;
   const fault = plain.some(Number.isNaN)
     ? ' These scores sum to 0, so there are no plain shares.'
     : plain.some((value) => value < 0)
@@ -40,14 +44,14 @@ function finding({ arrays, values }) {
       : '';
   return (
     `The largest score, ${amount(scores[at])}, gets a plain share of ${shareOf(plain[at])} and a softmax of ` +
-    `${share(arrays.untempered.data[at])}; at temperature ${amount(values.temperature ?? 1)} it is ${share(weights[at])}.${fault}`
+    `${share(arrays.untempered.data[at])}${tempered}.${fault}`
   );
 }
 
 /** @param {Result} result @returns {Picture[]} */
-function pictures({ arrays }) {
+function pictures({ arrays, values }) {
   return [
-    { id: 'shares', isWide: true, draw: (size) => sharesMap(arrays, size) },
+    { id: 'shares', isWide: true, draw: (size) => sharesMap(arrays, values, size) },
     {
       id: 'temperature',
       draw: (size) => ({
@@ -98,7 +102,7 @@ function pictures({ arrays }) {
       draw: (size) => ({
         title: 'Plain shares change when all scores shift',
         summary: 'Plain shares of every score by a number that is added to all scores.',
-        help: 'Near a sum of 0 they leave every limit; only −1 to 2 is drawn.',
+        help: 'Where the scores sum to 0 they leave every limit, and the lines break off; only −1 to 2 is drawn.',
         ...byShift(arrays, 'normalised_by_shift', [-1, 2], size),
       }),
     },
@@ -129,6 +133,11 @@ function byShift(arrays, name, range, size) {
   );
 }
 
+/** @param {Palette} palette @returns {string[]} the colours of the smaller scores, in turn */
+function lesser(palette) {
+  return [palette.key, palette.query, palette.ink];
+}
+
 /** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} the largest score on top */
 function curvesOf(arrays, name, { palette }) {
   const scores = numbersIn(arrays.score.data);
@@ -136,22 +145,24 @@ function curvesOf(arrays, name, { palette }) {
   return scores.map((score, at) => ({
     name: amount(score),
     values: numbersIn(arrays[name].data[at]),
-    colour: at === most ? warm(palette) : palette.muted,
+    colour: at === most ? warm(palette) : lesser(palette)[(at - (at > most ? 1 : 0)) % 3],
     ...(at === most && { width: 3 }),
   }));
 }
 
-/** @param {Arrays} arrays @param {Size} size */
-function sharesMap(arrays, size) {
+/** @param {Arrays} arrays @param {Result['values']} given @param {Size} size */
+function sharesMap(arrays, { temperature = 1 }, size) {
   const rows = [
     { name: 'plain', values: numbersIn(arrays.normalised.data) },
     { name: 'softmax', values: numbersIn(arrays.untempered.data) },
-    { name: 'with T', values: numbersIn(arrays.weights.data) },
+    ...(temperature === 1
+      ? []
+      : [{ name: `T = ${amount(temperature)}`, values: numbersIn(arrays.weights.data) }]),
   ];
   return {
     title: 'The same scores, shared out twice',
     summary: 'Plain shares, the softmax, and the softmax at the chosen temperature.',
-    help: 'Plain: each score divided by the sum. Softmax: each e^score divided by their sum; in the last row the scores are divided by the temperature first.',
+    help: `Plain: each score divided by the sum. Softmax: each e^score divided by their sum${temperature === 1 ? '' : '; in the last row the scores are divided by the temperature T first'}.`,
     ...mapChart(
       {
         values: rows.map(({ values }) => values),

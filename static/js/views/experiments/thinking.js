@@ -35,18 +35,33 @@ function finding({ arrays }) {
   const right = numbersIn(arrays.majority_right.data);
   const last = right.length - 1;
   const adaptive = nearest(numbersIn(arrays.adaptive_right.data), right[last]);
-  const judge = arrays.preferred
-    ? ` The value head prefers the right of two chains in ${percent(arrays.preferred.data, 0)} of ${counted(arrays.n_pairs.data, 'pair')}.`
-    : '';
   const search = arrays.best_first_right
-    ? ` Best-first search has ${percent(Math.max(...numbersIn(arrays.best_first_right.data)), 0)} at best, beam search ${percent(Math.max(...numbersIn(arrays.beam_right?.data ?? [0])), 0)}.`
+    ? ` By its settings best-first search has ${between(arrays.best_first_right)}, beam search ${between(arrays.beam_right)}.`
     : ' The search goes on.';
   return (
     `One chain of ${amount(tokens[0])} tokens is right for ${percent(right[0], 0)} of ${counted(arrays.question.data.length, 'problem')}; the vote of ${last + 1} chains, ` +
     `${amount(tokens[last])} tokens, for ${percent(right[last], 0)}, and a right one is among them for ${percent(arrays.any_right.data[last], 0)}. ` +
     `The answer that the model finds the most probable of them is right for ${percent(arrays.probable_right.data[last], 0)}. ` +
-    `Stopping when the model is sure gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${judge}${search}`
+    `Stopping when the model is sure gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${judged(arrays)}${search} ` +
+    `Differences of one or two problems, ${percent(2 / arrays.question.data.length, 0)}, are noise.`
   );
+}
+
+/** Pairs of chains below which their share says nothing. */
+const FEW_PAIRS = 30;
+
+/** @param {Arrays} arrays what the value head is worth in this run */
+function judged({ preferred, n_pairs: pairs }) {
+  if (!preferred) return '';
+  return pairs.data < FEW_PAIRS
+    ? ` With ${counted(pairs.data, 'pair')} of a right and a wrong chain nothing can be said of the value head.`
+    : ` In this run the value head prefers the right of two chains in ${percent(preferred.data, 0)} of ${counted(pairs.data, 'pair')}.`;
+}
+
+/** @param {Arrays[string]} shares @returns {string} */
+function between({ data }) {
+  const [least, most] = [Math.min(...data), Math.max(...data)].map((of) => percent(of, 0));
+  return least === most ? most : `${least} to ${most}`;
 }
 
 /** @param {number[]} list @param {number} aim @returns {number} the first of the nearest */
@@ -85,10 +100,10 @@ function tokensChart(arrays, size) {
     ];
   };
   const curves = [
-    ...curve('beam', 'beam', { stroke: palette.key }),
-    ...curve('best_first', 'best first', { stroke: palette.query }),
+    ...curve('beam', 'beam', { stroke: palette.key, width: 0 }), // settings, and no path
+    ...curve('best_first', 'best first', { stroke: palette.query, width: 0 }),
     ...curve('majority', 'majority', {}),
-    ...curve('probable', 'probability', { dash: 'dot' }, 'majority'),
+    ...curve('probable', 'probability', { stroke: palette.muted, dash: 'dot' }, 'majority'),
     ...curve('adaptive', 'adaptive', { stroke: warm(palette), width: 3 }),
   ];
   const most = Math.max(...curves.map(({ x }) => x.length));
@@ -103,11 +118,11 @@ function tokensChart(arrays, size) {
   return {
     title: 'Right answers by the tokens spent',
     summary: 'The share of right answers by tokens written, for five ways to spend them.',
-    help: 'All tokens count, also those of chains and steps that are dropped. Search chooses steps by a value head; probability is that of the different chains with one answer.',
+    help: `All tokens count, also those of chains and steps that are dropped; the scale is logarithmic. A chain for ${arrays.question.data[0]} ${arrays.first_chain.data}`,
     ...chart(
       {
         x: log('tokens for a problem', { ticks: [10, 20, 50, 100, 200, 500] }),
-        y: linear('right answers', { write: (value) => percent(value, 0) }),
+        y: linear('right answers', { domain: [0, 1], write: (value) => percent(value, 0) }),
         marks: [
           line(lines, {
             names: 'above',
@@ -141,7 +156,7 @@ function anyChart(arrays, size) {
       {
         x: numbersIn(arrays.n_chains.data),
         across: { title: 'chains' },
-        up: { title: 'right answers', write: (value) => percent(value, 0) },
+        up: { title: 'right answers', range: [0, 1], write: (value) => percent(value, 0) },
         quantity: 'share of right answers',
         format: (value) => percent(value, 1),
         curves: [
