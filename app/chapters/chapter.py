@@ -20,11 +20,12 @@ The block `step` is YAML. A fault is told with the file and the line that it is 
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode
 
 import yaml
@@ -55,10 +56,11 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(?:true|fal
 
 
 class ChapterError(ValueError):
-    """A fault of a chapter's file; the message names the file and the line."""
+    """Faults of a chapter's file; the message has a line for each, with the file and the line."""
 
-    def __init__(self, name: str, line: int, message: str) -> None:
-        super().__init__(f"{name}, line {line}: {message}")
+    def __init__(self, name: str, line: int, message: str, *more: tuple[int, str]) -> None:
+        faults = [(line, message), *more]
+        super().__init__("\n".join(f"{name}, line {at}: {said}" for at, said in faults))
 
 
 class Source(Request):
@@ -88,7 +90,7 @@ class Claim(Request):
         label = outcome.label.split(" (token ")[0].strip("“”")
         said = (str(outcome.right), outcome.label, label)
         if self.says is not None and str(self.says) not in said:
-            return f"the claim says {self.says}, and it is {outcome.label}"
+            return f"the claim says {self.says!r}, and it is {outcome.label}"
         if self.above is not None and not (number is not None and number > self.above):
             return f"the claim says above {self.above:g}, and it is {number}"
         if self.below is not None and not (number is not None and number < self.below):
@@ -110,7 +112,15 @@ class Question(Request):
         default={}, description="What each of the values is called, as in {more: It rises}."
     )
     within: float | None = Field(None, gt=0, description="How far a number may be off.")
-    because: str = Field("", max_length=600, description="Shown with the right answer.")
+    because: str = Field("", max_length=600, description="Shown with the right answer; plain text.")
+    covered: bool = Field(
+        False, description="The drawing is covered until an answer is given or asked for."
+    )
+    then: dict[str, Any] = Field(
+        default={},
+        description="What can be opened once an answer was given: members of `opens`, in place "
+        "of the step's.",
+    )
 
 
 class Highlight(Request):
@@ -131,6 +141,9 @@ class Block(Request):
 
     opens: Opens = Opens()
     marks: str = Field("", max_length=200, description="Where to look, in a few words.")
+    picture: str = Field(
+        "", max_length=40, description="The drawing of an experiment that is brought into view."
+    )
     highlights: list[Highlight] = Field(
         default=[], max_length=12, description="What is outlined in the drawing."
     )
@@ -142,6 +155,30 @@ class Block(Request):
     def _reads_a_link(cls, opens: Any) -> Any:
         return opened_by(opens) if isinstance(opens, str) else opens
 
+    @model_validator(mode="after")
+    def _opens_what_follows(self) -> Block:
+        try:
+            self.opened_then()
+        except ValidationError as error:
+            line = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise ValueError(f"question.then: {line}") from error
+        return self
+
+    def opened_then(self) -> Opens | None:
+        """Return what can be opened once the question is answered; None: nothing else."""
+        if self.question is None or not self.question.then:
+            return None
+        before = self.opens.model_dump(exclude_unset=True)
+        merged = {**before, **self.question.then}
+        for name in ("more", "knobs"):
+            parts = [each for each in (before.get(name), self.question.then.get(name)) if each]
+            if parts:
+                merged[name] = {key: value for part in parts for key, value in part.items()}
+        then = Opens(**merged)
+        if (then.experiment is None) != (self.opens.experiment is None):
+            raise ValueError("question.then: it stays on the page that the step opens")
+        return then
+
 
 class Step(Answer):
     """One step of a chapter."""
@@ -152,10 +189,20 @@ class Step(Answer):
     opens: Opens
     link: str = Field(description="The address that opens it, from the root of the server.")
     marks: str
+    picture: str
     highlights: list[Highlight]
     question: Question | None
+    then: Opens | None
+    then_link: str | None = Field(description="The address of `then`.")
     claims: list[Claim]
     line: int = Field(description="Of the file, from 1.")
+    question_line: int = Field(description="The line of the question, or that of the step.")
+    claim_lines: list[int] = Field(description="The line of each claim.")
+
+    @property
+    def places(self) -> list[Opens]:
+        """What the step opens, and what follows its question."""
+        return [self.opens] if self.then is None else [self.opens, self.then]
 
 
 class FrontMatter(Request):
@@ -210,12 +257,9 @@ class _File:
         try:
             return form(**values)
         except ValidationError as error:
-            faults = error.errors()  # a name that is not known may be a slip for one that lacks
-            fault = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
-            line, path = _line_of(node, fault["loc"])
-            said = fault["msg"].removeprefix("Value error, ")
-            named = f"{'.'.join(path)}: " if path else ""
-            raise self.fault(first + 1 + line, f"{named}{said}") from error
+            faults = [_located(node, fault) for fault in error.errors()]
+            faults = sorted({(first + 1 + line, said) for line, said in faults})
+            raise ChapterError(self.name, *faults[0], *faults[1:]) from error
         except TypeError as error:
             raise self.fault(first + 1, "the names of the YAML have to be texts") from error
 
@@ -286,10 +330,14 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
         if len(inside) > 1:
             raise file.fault(first + inside[1][0] + 1, "the step has a second block `step`")
         block = Block()
+        places: dict[tuple[str | int, ...], int] = {}
         written = lines[first + start + 1 : first + stop]
         if inside:
             begin, end, content = inside[0]
             block = file.validated(Block, content, first + begin + 1)
+            node = yaml.compose(content, Loader=_Loader)
+            paths = [("question",), *(("claims", at) for at in range(len(block.claims)))]
+            places = {path: first + begin + 2 + _line_of(node, path)[0] for path in paths}
             written = [
                 *lines[first + start + 1 : first + begin],
                 *lines[first + end : first + stop],
@@ -301,6 +349,7 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
                 line,
                 f"the step has {n_words} words; at most {MAX_WORDS} are read next to a drawing",
             )
+        then = block.opened_then()
         yield Step(
             title=lines[first + start].lstrip("#").strip(),
             text=text,
@@ -309,9 +358,14 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
             line=line,
             opens=block.opens,
             marks=block.marks,
+            picture=block.picture,
             highlights=block.highlights,
             question=block.question,
+            then=then,
+            then_link=None if then is None else link_of(then),
             claims=block.claims,
+            question_line=places.get(("question",), line),
+            claim_lines=[places["claims", at] for at in range(len(block.claims))],
         )
 
 
@@ -386,6 +440,31 @@ def _from_link(value: str) -> Any:
         except ValueError:
             continue
     return value
+
+
+def _located(node: yaml.Node | None, fault: Any) -> tuple[int, str]:
+    """Return the line, from 0, of one of pydantic's errors, and the error in words."""
+    line, path = _line_of(node, fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        *before, name = path
+        known = difflib.get_close_matches(name, NAMES, n=1)
+        where = f" in {'.'.join(before)}" if before else ""
+        return line, f"there is no {name!r}{where}" + (f"; {known[0]!r}?" if known else "")
+    if fault["type"] == "union_tag_not_found":
+        said = "it has to say what it is, as in {of: strongest_key}"
+    elif fault["type"] == "union_tag_invalid":
+        said = f"`of` is one of {fault['ctx']['expected_tags']}"
+    else:
+        said = fault["msg"].removeprefix("Value error, ")
+    return line, f"{'.'.join(path)}: {said}" if path else said
+
+
+_RULES, *_ = get_args(Rule)
+NAMES = sorted(
+    name
+    for form in (FrontMatter, Source, Block, Question, Claim, Highlight, Opens, *get_args(_RULES))
+    for name in form.model_fields
+)
 
 
 def _line_of(node: yaml.Node | None, path: tuple[int | str, ...]) -> tuple[int, list[str]]:

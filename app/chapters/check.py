@@ -37,7 +37,13 @@ class Finding:
 
     step: Step
     faults: list[str] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
     right: str = ""
+
+    def add(self, fault: str, line: int) -> None:
+        """Add a fault of a line that is not the step's."""
+        self.faults.append(fault)
+        self.lines[fault] = line
 
 
 @cache
@@ -74,7 +80,10 @@ class Checker:
             finding = Finding(step)
             if step is chapter.steps[0]:
                 finding.faults += _faults_of_next(chapter, others)
-            finding.faults += self._faults_of_opens(step)
+            finding.faults += self._faults_of_opens(step, step.opens)
+            if step.then is not None:
+                for fault in self._faults_of_opens(step, step.then):
+                    finding.add(f"then: {fault}", step.question_line)
             if not finding.faults:
                 self._check_rules(finding)
             yield finding
@@ -109,9 +118,8 @@ class Checker:
             try:
                 parameters = experiment.validate(ask.knobs)
             except ValidationError as error:
-                fault = error.errors()[0]
-                named = ".".join(map(str, fault["loc"]))
-                raise ValueError(f"{ask.experiment}: {named}: {fault['msg']}") from error
+                known = ", ".join(experiment.parameters.model_fields)
+                raise ValueError(f"{ask.experiment}: {_sentence(error, known)}") from error
             except TooCostly as error:
                 raise ValueError(str(error)) from error
             result = collect(experiment.start(parameters))
@@ -130,19 +138,19 @@ class Checker:
             if question is not None:
                 outcome = self.outcome(question.answer, step.opens)
                 finding.right = outcome.label
-                finding.faults += _faults_of_question(question, outcome)
+                for fault in _faults_of_question(question, outcome):
+                    finding.add(fault, step.question_line)
         except ValueError as error:
-            finding.faults.append(f"the question has no answer: {_sentence(error)}")
-        for claim in step.claims:
+            finding.add(f"the question has no answer: {_sentence(error)}", step.question_line)
+        for claim, line in zip(step.claims, step.claim_lines, strict=True):
             try:
-                fault = claim.fault(self.outcome(claim.rule, step.opens))
+                said = claim.fault(self.outcome(claim.rule, step.opens))
             except ValueError as error:
-                fault = f"a claim cannot be checked: {_sentence(error)}"
-            if fault:
-                finding.faults.append(fault)
+                said = f"a claim cannot be checked: {_sentence(error)}"
+            if said:
+                finding.add(said, line)
 
-    def _faults_of_opens(self, step: Step) -> list[str]:
-        opens = step.opens
+    def _faults_of_opens(self, step: Step, opens: Opens) -> list[str]:
         try:
             if opens.experiment is not None:
                 self.answer(Ask(experiment=opens.experiment, knobs=opens.knobs))
@@ -201,6 +209,9 @@ def _faults_of_question(question: Question, outcome: Outcome) -> Iterator[str]:
     values = [str(choice.value) for choice in outcome.choices]
     if unknown := [name for name in question.choices if name not in values]:
         yield f"the choice {unknown[0]!r} is not an answer; there are {', '.join(values)}"
+    elif question.choices and len(question.choices) < len(values):
+        lacking = [value for value in values if value not in question.choices]
+        yield f"choices have no words for {', '.join(lacking)}"
     if question.within is not None and outcome.kind != "number":
         yield "`within` is for numbers only"
     if outcome.kind == "number" and not np.isfinite(float(outcome.right)):  # type: ignore[arg-type]
@@ -222,8 +233,12 @@ def _experiments() -> Mapping[str, Any]:
     return EXPERIMENTS
 
 
-def _sentence(error: ValueError) -> str:
+def _sentence(error: ValueError, known: str = "") -> str:
+    """Return an error in words; `known`: the names that may be given."""
     if isinstance(error, ValidationError):
         fault = error.errors()[0]
-        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        named = ".".join(map(str, fault["loc"]))
+        if fault["type"] == "extra_forbidden":
+            return f"there is no {named!r}" + (f"; there are {known}" if known else "")
+        return f"{named}: {fault['msg']}"
     return str(error)

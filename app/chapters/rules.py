@@ -240,13 +240,20 @@ class OfPrediction(OfPass):
 
     at: Place | None = Field(None, description="A token's number or text; -: the step's, or last.")
     temperature: float | None = Field(None, ge=0, description="As `headlight generate` samples.")
+    top_k: Number | None = Field(None, description="The tokens that are kept, the likeliest.")
+    top_p: float | None = Field(None, gt=0, le=1, description="The share that is kept.")
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What changes the probabilities before a token is drawn."""
+        given = {name: getattr(self, name) for name in ("temperature", "top_k", "top_p")}
+        return {name: value for name, value in given.items() if value is not None}
 
     def asks(self, opens: Opens) -> list[Ask]:
         """Return the request for the predictions."""
         token = getattr(self, "token", None)
         tokens = {} if token is None else {"tokens": [token]}
-        tempered = {} if self.temperature is None else {"temperature": self.temperature}
-        predictions = {"top": 20, **tokens, **tempered}
+        predictions = {"top": 20, **tokens, **self.sampling}
         return [self.request(opens, analyses=["next_token"], predictions=predictions)]
 
     def _place_in(self, opens: Opens, answers: Answers) -> int:
@@ -263,7 +270,7 @@ class NextToken(OfPrediction):
     def outcome(self, opens: Opens, answers: Answers) -> Outcome:
         """Return the likeliest token, with the next ones as choices."""
         place, predicted = self._place_in(opens, answers), answers[0]["analyses"]["next_token"]
-        numbers = predicted["sampled" if self.temperature is not None else "probabilities"]["data"]
+        numbers = predicted["sampled" if self.sampling else "probabilities"]["data"]
         pairs = list(zip(predicted["texts"][place], numbers[place], strict=True))
         return best_of(
             [
@@ -282,10 +289,10 @@ class Probability(OfPrediction):
     def outcome(self, opens: Opens, answers: Answers) -> Outcome:
         """Return the probability."""
         place, predicted = self._place_in(opens, answers), answers[0]["analyses"]["next_token"]
-        name = "probabilities" if self.temperature is None else "sampled"
+        name = "sampled" if self.sampling else "probabilities"
         if self.token is None:
             return number_of(float(max(predicted[name]["data"][place])))
-        if self.temperature is None:
+        if not self.sampling:
             return number_of(float(predicted["chosen_probabilities"]["data"][place][0]))
         texts = predicted["texts"][place]
         if self.token not in texts:

@@ -115,14 +115,15 @@ class Answers:
         )
         steps = (
             Reading(
-                step.opens.model or self.registry.default,
-                step.opens.text,
-                step.opens.target,
-                is_whole=step.opens.view in SHOWS_VECTORS,
+                opens.model or self.registry.default,
+                opens.text,
+                opens.target,
+                is_whole=opens.view in SHOWS_VECTORS,
             )
             for chapter in chapters
             for step in chapter.steps
-            if step.opens.text is not None
+            for opens in step.places
+            if opens.text is not None
         )
         merged: dict[tuple[str, str, str | None], Reading] = {}
         for each in chain(examples, texts, steps):

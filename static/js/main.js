@@ -117,10 +117,11 @@ const composer = createComposer(partOf(document, '#composer', HTMLFormElement), 
   onFile(text) {
     if (isChapter(text)) {
       openChapters(({ openFile }) => openFile(text, announce));
-      return;
+      return false;
     }
     reader.expectFile(text);
     submit({ text, words: '' }, false);
+    return true;
   },
   onExample(example) {
     if (!store.follow(example)) reader.readIfStopped();

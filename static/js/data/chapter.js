@@ -19,8 +19,8 @@
  * @property {string[]} columns
  * @property {number[][]} cells
  */
-/** @typedef {{asks: string, by: string, answer: Record<string, any>, choices: Record<string, string>, within: number|null, because: string}} Question */
-/** @typedef {{title: string, text: string, html: string, link: string, marks: string, opens: Record<string, any>, highlights: {query: number|null, key: number|null}[], question: Question|null}} Step */
+/** @typedef {{asks: string, by: string, answer: Record<string, any>, choices: Record<string, string>, within: number|null, because: string, covered?: boolean}} Question */
+/** @typedef {{title: string, text: string, html: string, link: string, marks: string, opens: Record<string, any>, picture: string, highlights: {query: number|null, key: number|null}[], question: Question|null, then_link?: string|null}} Step */
 /** @typedef {{id: string, title: string, about: string, sources: {title: string, url: string}[], next: string|null, steps: Step[]}} Chapter */
 /** @typedef {{isRight: boolean, sentence: string}} Verdict */
 
@@ -114,7 +114,8 @@ export function verdictOn(outcome, question, given) {
   if (isRight) return { isRight, sentence: `Right: ${right}.` };
   const number = chosen?.number;
   const off = number === null || number === undefined ? '' : `, ${digits(number)}`;
-  return { isRight, sentence: `You chose ${chosen?.label ?? 'nothing'}${off}; it is ${right}.` };
+  const yours = chosen ? quoted(chosen.label) : 'nothing';
+  return { isRight, sentence: `You chose ${yours}${off}; it is ${right}.` };
 }
 
 /** The rules whose choices are rows or columns of a drawing. */
@@ -142,7 +143,8 @@ export function answerAt(outcome, question, { query, key, labels }) {
 }
 
 /** Can it be answered in the drawing? @param {Question} question */
-export function canBeDrawn({ by, answer }) {
+export function canBeDrawn({ by, answer, covered }) {
+  if (covered) return false;
   return by === 'cell' || by === 'bar' || (by === 'token' && answer.of === 'strongest_key');
 }
 
@@ -157,17 +159,37 @@ function bare(label) {
  * @param {Question} question
  */
 export function revealed(outcome, question) {
-  if (outcome.kind === 'choice') return `It is ${named(choicesOf(outcome, question), outcome)}.`;
+  if (outcome.kind === 'choice')
+    return `The answer is ${named(choicesOf(outcome, question), outcome)}.`;
   const number = outcome.kind === 'cell' && outcome.number !== null ? outcome.number : null;
   return `It is ${outcome.label}${number === null ? '' : `, ${digits(number)}`}.`;
 }
 
 /** @param {Choice[]} choices @param {Outcome} outcome */
 function named(choices, { right, number, label }) {
-  const name = choices.find(({ value }) => String(value) === String(right))?.label ?? label;
+  const name = quoted(choices.find(({ value }) => String(value) === String(right))?.label ?? label);
   if (number !== null && number !== undefined) return `${name}, ${digits(number)}`;
-  const [, fromTo] = label.match(/: (from .*)$/) ?? [];
-  return fromTo ? `${name}: ${fromTo}` : name;
+  const [, from, to] = label.match(/: from (.*) to (.*)$/) ?? [];
+  if (from === undefined) return name;
+  return from === to ? `${name}, ${from} both times` : `${name}, from ${from} to ${to}`;
+}
+
+/** @param {string} label of a choice, which a token’s has its quotes in */
+function quoted(label) {
+  return label.startsWith('“') ? label : `“${label}”`;
+}
+
+/**
+ * Read a number as people write it: `0.6`, `0,6`, `60 %`, `−2`.
+ * @param {string} text
+ * @returns {number|undefined} undefined: it is none
+ */
+export function numberIn(text) {
+  const [, sign, digitsOf, percent] =
+    text.replace(/\s/g, '').match(/^([-+−]?)((?:\d+[.,]?\d*|[.,]\d+)(?:e[-+]?\d+)?)(%?)$/i) ?? [];
+  if (digitsOf === undefined) return undefined;
+  const number = Number(digitsOf.replace(',', '.')) / (percent ? 100 : 1);
+  return sign === '-' || sign === '−' ? -number : number;
 }
 
 /** @param {Outcome} outcome @param {Question} question @param {number} given @returns {Verdict} */

@@ -16,7 +16,7 @@ import {
   withProgress,
 } from '../data/chapter.js';
 import { asSentence } from '../data/format.js';
-import { light } from './chapter_drawing.js';
+import { bringIntoView, light } from './chapter_drawing.js';
 import { createQuestion } from './chapter_question.js';
 import { button, element, keep, kept } from './dom.js';
 
@@ -166,9 +166,11 @@ function createPanel(announce) {
     controller.abort();
     controller = new AbortController();
     at = Math.min(step, chapter.steps.length - 1);
-    root.classList.toggle('is-asking', chapter.steps[at].question !== null);
     const { steps, title, sources } = chapter;
     const current = steps[at];
+    const isAsking = current.question !== null;
+    root.classList.toggle('is-asking', isAsking);
+    root.classList.toggle('is-hiding', Boolean(current.question?.covered));
     const isLast = at === steps.length - 1;
     const heading = element('h2', { class: 'chapter-step', tabindex: -1 }, current.title);
     fill(
@@ -198,14 +200,15 @@ function createPanel(announce) {
       element(
         'p',
         { class: 'chapter-more' },
-        button('All chapters', list, { class: 'link' }),
+        ...(isLast && !chapter.next ? [] : [button('All chapters', list, { class: 'link' })]),
         button('Present', () => present(!root.classList.contains('is-chapter-shown')), {
           class: 'link',
         }),
         button('Worksheet', print, { class: 'link' }),
       ),
     );
-    light(current.highlights, controller.signal);
+    light(isAsking ? current.highlights.filter(isLine) : current.highlights, controller.signal);
+    bringIntoView(current.picture, controller.signal);
     announce(`Step ${at + 1} of ${steps.length}: ${current.title}`);
     heading.focus({ preventScroll: true });
   }
@@ -237,7 +240,17 @@ function createPanel(announce) {
     const { signal } = controller;
     const step_at = at;
     const handlers = {
-      onShown: () => root.classList.remove('is-asking'),
+      onShown() {
+        if (!root.classList.contains('is-asking')) return;
+        root.classList.remove('is-asking', 'is-hiding');
+        const cells = step.highlights.filter((each) => !isLine(each));
+        light(cells, signal);
+      },
+      /** @param {string} link */
+      onThen(link) {
+        const [, hash] = withPlace(link, chapter?.id ?? '', step_at).split('#');
+        location.hash = hash;
+      },
       /** @param {Verdict} verdict */
       onAnswer(verdict) {
         keepProgress(answered(progress(), step_at, verdict.isRight));
@@ -361,10 +374,15 @@ function createPanel(announce) {
     chapter = null;
     aside.hidden = true;
     present(false);
-    root.classList.remove('has-chapter', 'is-asking');
+    root.classList.remove('has-chapter', 'is-asking', 'is-hiding');
   }
 
   return { open, list, file };
+}
+
+/** A cell may be what a question asks for, so that it is outlined with the answer. @param {Step['highlights'][number]} of */
+function isLine({ query, key }) {
+  return query === null || key === null;
 }
 
 function fileKept() {

@@ -45,6 +45,43 @@ export function light(highlights, signal) {
   place();
 }
 
+/** Milliseconds for which a picture is kept in view, while those above it grow. */
+const SETTLING = 6000;
+
+/**
+ * Bring a picture of an experiment into view once it is there, until the reader scrolls.
+ * @param {string} picture its id; empty: none
+ * @param {AbortSignal} signal
+ */
+export function bringIntoView(picture, signal) {
+  if (picture === '') return;
+  const ended = new AbortController();
+  const end = () => ended.abort();
+  const options = { signal: ended.signal, passive: true };
+  signal.addEventListener('abort', end, { signal: ended.signal });
+  for (const name of ['wheel', 'touchstart', 'keydown', 'pointerdown'])
+    window.addEventListener(name, end, options);
+  let top = NaN;
+  const timer = setInterval(look, LOOK);
+  const patience = setTimeout(end, SETTLING);
+  ended.signal.addEventListener('abort', () => {
+    clearInterval(timer);
+    clearTimeout(patience);
+  });
+
+  function look() {
+    const panel = document.querySelector(
+      `.view:not([hidden]) [data-picture="${CSS.escape(picture)}"]`,
+    );
+    const plot = panel?.querySelector('.plot');
+    if (!panel || !plot) return;
+    const at = panel.getBoundingClientRect().top;
+    if (Math.abs(at - top) < 2) return;
+    panel.scrollIntoView({ block: 'center' });
+    top = panel.getBoundingClientRect().top;
+  }
+}
+
 /**
  * Take an answer from a cell or bar that is pressed or entered, until the signal. A press that
  * answers with a bar does not add its token to the text.

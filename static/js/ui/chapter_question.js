@@ -1,7 +1,7 @@
 /** The question of a step: predict by choosing, then see what is right. */
 
 import { asProblem } from '../api/calls.js';
-import { canBeDrawn, choicesOf, revealed, verdictOn } from '../data/chapter.js';
+import { canBeDrawn, choicesOf, numberIn, revealed, verdictOn } from '../data/chapter.js';
 import { asSentence } from '../data/format.js';
 import { takeAnswers } from './chapter_drawing.js';
 import { button, element, segment } from './dom.js';
@@ -15,13 +15,15 @@ const IN_DRAWING = 'Choose it in the drawing, or here.';
 /**
  * @param {Step} step which has a question
  * @param {() => Promise<Outcome>} compute
- * @param {{onAnswer: (verdict: Verdict) => void, onShown: () => void}} handlers
+ * @param {{onAnswer: (verdict: Verdict) => void, onShown: () => void, onThen: (link: string) => void}} handlers `onThen`: open what follows from the answer
  * @param {AbortSignal} signal ends the question
  */
-export function createQuestion(step, compute, { onAnswer, onShown }, signal) {
+export function createQuestion(step, compute, { onAnswer, onShown, onThen }, signal) {
   const question = /** @type {Question} */ (step.question);
   const said = element('p', { class: 'chapter-said', role: 'status' });
   const because = element('p', { class: 'chapter-because', hidden: true }, question.because);
+  const { then_link: next } = step;
+  const then = next ? button('Show it', () => onThen(next), { hidden: true }) : null;
   const answers = element('div', { class: 'chapter-answers' });
   const form = element(
     'form',
@@ -29,6 +31,7 @@ export function createQuestion(step, compute, { onAnswer, onShown }, signal) {
     element('fieldset', {}, element('legend', {}, question.asks), answers),
     said,
     because,
+    then,
   );
   const settled = new AbortController(); // a right answer, or the one that was asked for
   signal.addEventListener('abort', () => settled.abort());
@@ -79,7 +82,10 @@ export function createQuestion(step, compute, { onAnswer, onShown }, signal) {
     if (!outcome) return;
     const chosen = given();
     if (chosen === undefined) {
-      said.textContent = 'Choose an answer first.';
+      said.textContent =
+        outcome.kind === 'number'
+          ? 'Write a number, such as 0.5 or 50 %.'
+          : 'Choose an answer first.';
       return;
     }
     judge(chosen);
@@ -105,6 +111,7 @@ export function createQuestion(step, compute, { onAnswer, onShown }, signal) {
     said.textContent = sentence;
     form.dataset.result = result;
     because.hidden = question.because === '';
+    if (then) then.hidden = false;
     onShown();
   }
 
@@ -119,16 +126,12 @@ export function createQuestion(step, compute, { onAnswer, onShown }, signal) {
 function controlsOf(outcome, question) {
   if (outcome.kind === 'number') {
     const input = element('input', {
-      type: 'number',
-      step: 'any',
+      type: 'text',
       inputmode: 'decimal',
+      autocomplete: 'off',
       'aria-label': 'Your number',
     });
-    return [
-      [input],
-      () => (input.value.trim() === '' ? undefined : Number(input.value)),
-      (number) => (input.value = String(number)),
-    ];
+    return [[input], () => numberIn(input.value), (number) => (input.value = String(number))];
   }
   if (outcome.kind === 'cell') return cellControls(outcome);
   const name = 'chapter-answer';

@@ -34,7 +34,7 @@ const KINDS = [
  * @param {Object} handlers
  * @param {() => void} handlers.onTyping
  * @param {(text: string, isTyped: boolean) => void} handlers.onText
- * @param {(text: string) => void} handlers.onFile the text of a file
+ * @param {(text: string) => boolean} handlers.onFile the text of a file; false: it is no text to read
  * @param {(example: Example) => void} handlers.onExample
  * @param {(target: string, isTyped: boolean) => void} handlers.onTarget '' for the model's own
  * @param {(id: string) => void} handlers.onModel
@@ -107,8 +107,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       const file = await choosing;
       const { readTextFile } = await import('./text_file.js');
       const text = await readTextFile(file);
-      box.value = text;
-      onFile(text);
+      if (onFile(text)) box.value = text;
       note.textContent = '';
     } catch (error) {
       note.textContent = messageOf(error);

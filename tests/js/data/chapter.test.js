@@ -12,6 +12,7 @@ import {
   isBare,
   isChapter,
   keepPlace,
+  numberIn,
   placeIn,
   progressIn,
   revealed,
@@ -93,7 +94,10 @@ test('choices have the words of the question', () => {
     choicesOf(outcome, question).map((each) => each.label),
     ['more', 'It falls'],
   );
-  equal(revealed(outcome, question), 'It is It falls: from 0.8 to 0.7.');
+  equal(revealed(outcome, question), 'The answer is “It falls”, from 0.8 to 0.7.');
+  match(verdictOn(outcome, question, 'more').sentence, /^You chose “more”; it is “It falls”, from/);
+  const same = { ...outcome, right: 'same', label: 'same: from 8.76 to 8.76' };
+  match(revealed(same, question), /“same.*8\.76 both times\.$/);
   equal(verdictOn(outcome, question, 'less').isRight, true);
 });
 
@@ -105,6 +109,23 @@ test('a number is right within a tenth, or within what the question says', () =>
   match(verdictOn(NUMBER, QUESTION, 0.9).sentence, /0\.4 too high/);
   equal(verdictOn({ ...NUMBER, right: 0 }, { ...QUESTION, within: 0.001 }, 0).isRight, true);
   equal(verdictOn(NUMBER, QUESTION, 'x').isRight, false);
+});
+
+test('a number is read as people write it', () => {
+  const read = ['0.6', '0,6', '60 %', ' −2', '.5', '1e-3', '-4,5%', '', 'a', '1.2.3', '%'];
+  deepEqual(read.map(numberIn), [
+    0.6,
+    0.6,
+    0.6,
+    -2,
+    0.5,
+    0.001,
+    -0.045,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 test('a cell is a row and a column', () => {
@@ -162,4 +183,5 @@ test('a cell of the drawing answers by its tokens, and a bar by its label', () =
   equal(canBeDrawn(asked('strongest_cell', 'cell')), true);
   equal(canBeDrawn(asked('strongest_key', 'token')), true);
   equal(canBeDrawn(asked('strongest_head')), false);
+  equal(canBeDrawn({ ...asked('next_token', 'bar'), covered: true }), false);
 });

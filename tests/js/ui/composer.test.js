@@ -334,7 +334,13 @@ const fileOf = (content) => ({
 });
 
 test('a file that is dropped is read, dragged words are not', async () => {
-  compose();
+  showTemplate('index.html');
+  const onFile = (/** @type {string} */ text) => {
+    handlers.onFile(text);
+    return text !== 'a chapter';
+  };
+  composer = createComposer(byId('composer'), { ...handlers, onFile });
+  take();
   const drag = (types) => send(document, 'dragover', { dataTransfer: { types } });
   assert.deepEqual([drag(['Files']), drag(['text/plain'])], [false, true]);
   assert.equal(send(document, 'drop', { dataTransfer: { files: [] } }), true);
@@ -346,6 +352,9 @@ test('a file that is dropped is read, dragged words are not', async () => {
   await settled(5);
   assert.ok(calls.some(([name, text]) => name === 'onFile' && text === 'of a file'));
   assert.deepEqual([byId('text').value, byId('text-note').textContent], ['of a file', '']);
+  send(document, 'drop', { dataTransfer: { files: [fileOf('a chapter')] } });
+  await settled(5);
+  assert.equal(byId('text').value, 'of a file');
 });
 
 const FULL = {

@@ -65,6 +65,7 @@ export function createPictures(description, { onChoose, onRedraw, announce }) {
       }
     panels.forEach(({ panel }, at) => {
       panel.element.classList.toggle('is-wide', Boolean(pictures[at].isWide));
+      panel.element.dataset.picture = pictures[at].id;
       if (host.children[at] !== panel.element)
         host.insertBefore(panel.element, host.children[at] ?? null);
     });
