@@ -77,7 +77,14 @@ Place = Number | str
 
 def number_of(value: float) -> Outcome:
     """Return the outcome of a number."""
-    return Outcome(kind="number", right=value, label=f"{value:.3g}", number=value)
+    return Outcome(kind="number", right=value, label=in_words(value), number=value)
+
+
+def in_words(number: float) -> str:
+    """Write a number with three digits; what is smaller than a thousandth is nearly 0."""
+    if 0 < abs(number) < 1e-3:
+        return "nearly 0"
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def best_of(choices: list[Choice], *, is_least: bool = False) -> Outcome:

@@ -23,6 +23,7 @@ from headlight.chapters.outcomes import (
     Scalar,
     Where,
     best_of,
+    in_words,
     number_of,
     place_of,
     quoted,
@@ -400,7 +401,7 @@ class Compare(Request):
         return Outcome(
             kind="choice",
             right=right,
-            label=f"{right}: from {before:.3g} to {after:.3g}",
+            label=f"{right}: from {in_words(before)} to {in_words(after)}",
             choices=[Choice(value=value, label=value) for value in ("more", "less", "same")],
         )
 
